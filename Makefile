@@ -1,0 +1,92 @@
+# `make demo` and `make test` are all that a new machine needs; BUILD.md says
+# what they do. Each makes its own virtual environment with PYTHON.
+
+PYTHON ?= python3
+
+# .venv runs the sources as they lie (the demo, and your own trials);
+# .venv-test holds the built wheel, which is what the tests test.
+VENV := .venv
+TEST_VENV := .venv-test
+# Another PYTHON has another stamp, and so makes the environment anew.
+STAMP := made-with-$(subst /,-,$(PYTHON))
+
+# Folders are listed too: their time changes when a file goes.
+SOURCES := $(shell find bahdanau_tf -name __pycache__ -prune -o -print)
+PACKAGING := setup.py pyproject.toml README.md LICENSE
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test test-all check format clean
+
+help:
+	@echo "make demo      trains, translates, exports: the whole job on built-in text"
+	@echo "make test      the quick tests, against the built wheel"
+	@echo "make test-all  the slow ones too"
+	@echo "make check     format, lint and types"
+	@echo "make format    formats the code"
+	@echo "make clean     removes the virtual environments and what was built"
+
+demo: $(VENV)/installed
+	$(VENV)/bin/bahdanau-tf demo
+
+test: $(TEST_VENV)/installed
+	$(pytest)
+
+test-all: $(TEST_VENV)/installed
+	$(pytest) -m ""
+
+check: $(TEST_VENV)/installed
+	$(TEST_VENV)/bin/ruff format --check .
+	$(TEST_VENV)/bin/ruff check .
+	$(TEST_VENV)/bin/mypy
+
+format: $(TEST_VENV)/installed
+	$(TEST_VENV)/bin/ruff check --fix .
+	$(TEST_VENV)/bin/ruff format .
+
+clean:
+	rm -rf $(VENV) $(TEST_VENV) build dist *.egg-info
+
+# From an empty folder, where only the installed package can be imported.
+define pytest
+@mkdir -p $(TEST_VENV)/run
+cd $(TEST_VENV)/run && ../bin/pytest -c "$(CURDIR)/pyproject.toml" \
+	"$(CURDIR)/tests"
+endef
+
+define make_venv
+@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' \
+	2>/dev/null || { echo "bahdanau_tf needs Python 3.10 to 3.13, which" \
+	"'$(PYTHON)' is not: name one, as in 'make $(MAKECMDGOALS)" \
+	"PYTHON=python3.12'." >&2; exit 1; }
+@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "'$(PYTHON)'" \
+	"cannot make a virtual environment: install its venv package, as in" \
+	"'apt install python3-venv'." >&2; exit 1; }
+@echo "Making $(@D) (the first time takes minutes: TensorFlow is large)"
+@rm -rf $(@D)
+@$(PYTHON) -m venv $(@D)
+@touch $@
+endef
+
+$(VENV)/$(STAMP):
+	$(make_venv)
+
+$(TEST_VENV)/$(STAMP): setup.py
+	$(make_venv)
+
+$(VENV)/installed: $(VENV)/$(STAMP) $(PACKAGING)
+	$(VENV)/bin/pip install --quiet --editable ".[plot]"
+	@touch $@
+
+# A folder left from an earlier build would bring deleted modules back.
+dist/built: $(TEST_VENV)/$(STAMP) $(PACKAGING) $(SOURCES)
+	@rm -rf build dist *.egg-info
+	$(TEST_VENV)/bin/pip wheel --quiet --no-deps --wheel-dir dist .
+	@rm -rf build *.egg-info
+	@touch $@
+
+$(TEST_VENV)/installed: dist/built
+	$(TEST_VENV)/bin/pip install --quiet \
+		"$$(ls dist/*.whl)[plot,serving,test]"
+	@$(TEST_VENV)/bin/pip install --quiet --no-deps --force-reinstall dist/*.whl
+	@touch $@

@@ -1,0 +1,78 @@
+"""Attention-based recurrent translation in TensorFlow and Keras.
+
+Public names are imported when they are first used, so that the command line
+can set TensorFlow up before it is imported.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Adadelta": "optimizers",
+    "Adam": "optimizers",
+    "AttentionDecoder": "layers",
+    "BackwardBridge": "layers",
+    "BahdanauAttention": "layers",
+    "BidirectionalEncoder": "layers",
+    "CopyBridge": "layers",
+    "Decoding": "translator",
+    "DotAttention": "layers",
+    "FixedContext": "layers",
+    "ForwardBridge": "layers",
+    "GRUCell": "layers",
+    "GRUResetAfterCell": "layers",
+    "GeneralAttention": "layers",
+    "HalvedEveryHalfEpoch": "optimizers",
+    "LSTMCell": "layers",
+    "LinearReadout": "layers",
+    "MaxoutReadout": "layers",
+    "Memory": "layers",
+    "ParallelCorpus": "corpora",
+    "Perplexity": "losses",
+    "RNNEncDec": "models",
+    "RNNSearch": "models",
+    "Recipe": "training",
+    "Recurrent": "layers",
+    "SGD": "optimizers",
+    "SentenceBridge": "layers",
+    "Seq2SeqLSTM": "models",
+    "StackedCells": "layers",
+    "SubwordTokenizer": "text",
+    "TanhCell": "layers",
+    "TanhReadout": "layers",
+    "TokenCrossentropy": "losses",
+    "Translation": "translation",
+    "Translator": "translator",
+    "UnidirectionalEncoder": "layers",
+    "Vocabulary": "text",
+    "WarmupLinearDecay": "optimizers",
+    "WordEmbedding": "layers",
+    "WordTokenizer": "text",
+    "ZeroBridge": "layers",
+    "beam_search": "search",
+    "from_preset": "models",
+    "greedy_search": "search",
+    "make_dataset": "dataset",
+    "plot_alignment": "plotting",
+    "sample": "search",
+    "token_log_probs": "models",
+    "train": "training",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -1,0 +1,1 @@
+"""The subcommands of `bahdanau-tf`, one module each."""

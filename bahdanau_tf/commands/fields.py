@@ -1,0 +1,59 @@
+"""Flags made from dataclasses, so that a setting is described in one place."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import typing
+from typing import Any
+from typing import TypeVar
+
+from absl import flags as absl_flags
+
+T = TypeVar("T")
+
+_DEFINE = {
+    bool: absl_flags.DEFINE_bool,
+    int: absl_flags.DEFINE_integer,
+    float: absl_flags.DEFINE_float,
+    str: absl_flags.DEFINE_string,
+}
+
+
+def define_fields(flags: absl_flags.FlagValues, owner: type) -> None:
+    """Defines a flag for each field of a dataclass.
+
+    Args:
+        flags: Where to define them.
+        owner: A dataclass with defaults whose docstring has "Attributes:".
+    """
+    texts = _attribute_texts(owner)
+    types = typing.get_type_hints(owner)
+    for field in dataclasses.fields(owner):
+        _DEFINE[types[field.name]](
+            field.name, field.default, texts[field.name], flag_values=flags
+        )
+
+
+def from_flags(flags: absl_flags.FlagValues, owner: type[T]) -> T:
+    """Makes the dataclass from its flags.
+
+    Raises:
+        ValueError: A value is out of range; it names the field.
+    """
+    fields = dataclasses.fields(owner)  # type: ignore[arg-type]
+    return owner(**{field.name: flags[field.name].value for field in fields})
+
+
+def _attribute_texts(owner: type) -> dict[str, str]:
+    text = inspect.cleandoc(owner.__doc__ or "").split("Attributes:\n")[1]
+    texts: dict[str, Any] = {}
+    name = ""
+    for line in text.split("\n"):
+        entry = re.fullmatch(r" {4}(\w+): (.*)", line)
+        if entry:
+            name, texts[name] = entry[1], entry[2]
+        elif line.strip():
+            texts[name] += " " + line.strip()
+    return texts

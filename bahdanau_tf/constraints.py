@@ -1,0 +1,147 @@
+"""What a translation must or must not be: small functions for search.
+
+Each factory returns a function `(logits [B, K, V], history) -> logits` that
+gives forbidden words the logit -inf. Search takes a list of them and knows
+nothing else about them; a constraint of one's own is one more such function.
+
+Example:
+
+```python
+beam_search(
+    ...,
+    constraints=[
+        minimum_length(5, eos_id=text.eos_id),
+        forbid([text.unk_id]),
+        no_repeated_ngrams(3),
+    ],
+)
+```
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Protocol
+
+import tensorflow as tf
+
+_FORBIDDEN = -math.inf
+
+
+class History(Protocol):
+    """The hypotheses that the logits belong to."""
+
+    @property
+    def tokens(self) -> tf.Tensor:
+        """int32 `[B, K, T]`, the tokens so far, 0 from `step` on."""
+
+    @property
+    def step(self) -> tf.Tensor:
+        """int32 scalar, the number of tokens so far."""
+
+
+Constraint = Callable[[tf.Tensor, History], tf.Tensor]
+
+
+def minimum_length(length: int | tf.Tensor, eos_id: int) -> Constraint:
+    """Forbids the end symbol before `length` words.
+
+    Args:
+        length: int, or int32 `[B]` for each row its own; the end symbol is not
+            counted, as in the original code.
+        eos_id: the id of the end symbol.
+
+    Returns:
+        The constraint.
+    """
+
+    def constrain(logits: tf.Tensor, history: History) -> tf.Tensor:
+        early = history.step < tf.reshape(length, [-1, 1, 1])
+        is_end = tf.range(tf.shape(logits)[-1]) == eos_id
+        return tf.where(early & is_end, _FORBIDDEN, logits)
+
+    return constrain
+
+
+def forbid(ids: Sequence[int]) -> Constraint:
+    """Forbids words everywhere, the unknown word for example.
+
+    Args:
+        ids: their ids.
+
+    Returns:
+        The constraint.
+    """
+    ids = tf.reshape(tf.constant(list(ids), tf.int32), [-1, 1])
+
+    def constrain(logits: tf.Tensor, history: History) -> tf.Tensor:
+        del history
+        words = tf.range(tf.shape(logits)[-1])
+        return tf.where(tf.reduce_any(words == ids, axis=0), _FORBIDDEN, logits)
+
+    return constrain
+
+
+def no_repeated_ngrams(n: int) -> Constraint:
+    """Forbids the word that would complete an n-gram a second time.
+
+    Args:
+        n: 1 or more; 1 forbids every repeated word.
+
+    Returns:
+        The constraint.
+
+    Raises:
+        ValueError: n is less than 1.
+
+    Reference: Paulus et al. 2017, arXiv 1705.04304, section 2.5.
+    """
+    if n < 1:
+        raise ValueError(f"no_repeated_ngrams: n is {n}, wanted 1 or more.")
+
+    def constrain(logits: tf.Tensor, history: History) -> tf.Tensor:
+        tokens, step = history.tokens, history.step
+        batch, width = tf.unstack(tf.shape(tokens)[:2])
+        ends = tf.range(n - 1, tf.maximum(step, n - 1))  # of n-grams so far
+        again = tf.ones([batch, width, tf.size(ends)], tf.bool)
+        for back in range(1, n):
+            last = tokens[..., tf.maximum(step - back, 0), tf.newaxis]
+            again &= tf.gather(tokens, ends - back, axis=-1) == last
+        completed = tf.gather(tokens, ends, axis=-1)  # [B, K, size of ends]
+        return _lower(logits, completed, tf.where(again, _FORBIDDEN, math.inf))
+
+    return constrain
+
+
+def _lower(logits: tf.Tensor, ids: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+    """Returns min(logits, values) at the ids `[B, K, M]`."""
+    batch, width, count = tf.unstack(tf.shape(ids))
+    row, place, _ = tf.meshgrid(
+        tf.range(batch), tf.range(width), tf.range(count), indexing="ij"
+    )
+    return tf.tensor_scatter_nd_min(
+        logits, tf.stack([row, place, ids], axis=-1), values
+    )
+
+
+def forced_prefix(prefix: tf.Tensor) -> Constraint:
+    """Makes every hypothesis begin with given words.
+
+    Args:
+        prefix: int32 `[B, P]`, padded with 0 where a row's prefix is shorter.
+
+    Returns:
+        The constraint.
+    """
+    prefix = tf.convert_to_tensor(prefix, tf.int32)
+
+    def constrain(logits: tf.Tensor, history: History) -> tf.Tensor:
+        now = tf.range(tf.shape(prefix)[1]) == history.step  # [P]
+        word = tf.reduce_sum(tf.where(now, prefix, 0), axis=1)
+        word = tf.reshape(word, [-1, 1, 1])  # 0 where the prefix is over
+        other = tf.range(tf.shape(logits)[-1]) != word
+        return tf.where((word != 0) & other, _FORBIDDEN, logits)
+
+    return constrain

@@ -1,0 +1,298 @@
+"""The rules of the built-in grammar.
+
+English is said from left to right. Each rule returns its French as pieces
+that remember which English words they translate, so the order of the pieces
+is the translation and their links are the gold word alignment.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bahdanau_tf.corpora import lexicon
+from bahdanau_tf.corpora.draft import PRONOUNS
+from bahdanau_tf.corpora.draft import Draft
+from bahdanau_tf.corpora.draft import Referent
+from bahdanau_tf.corpora.draft import english_form
+from bahdanau_tf.corpora.draft import french_form
+from bahdanau_tf.corpora.lexicon import Determiner
+from bahdanau_tf.corpora.lexicon import Noun
+from bahdanau_tf.corpora.lexicon import Verb
+from bahdanau_tf.corpora.spelling import Links
+from bahdanau_tf.corpora.spelling import Piece
+from bahdanau_tf.corpora.spelling import french
+from bahdanau_tf.corpora.spelling import starts_with_vowel
+
+
+class Verbal(NamedTuple):
+    """A finite verb in French with what stands close to it."""
+
+    before: list[Piece]
+    verb: list[Piece]
+    after: list[Piece]
+
+
+class Derivation(Draft):
+    """The rules of the grammar, one method each.
+
+    Each returns the French of what it has said in English.
+    """
+
+    # Sentences and clauses.
+
+    def sentence(self) -> list[Piece]:
+        asks = self.maybe(0.15)
+        pieces = self.question() if asks else self.statement()
+        last = french("?" if asks else ".", (len(self.english),))
+        self.english.append(last[0].form)
+        return pieces + last
+
+    def statement(self) -> list[Piece]:
+        pieces = []
+        if self.maybe(0.1):
+            pieces += self.say_one_of(lexicon.OPENERS) + self.clause()
+            pieces += french(",", self.say(","))
+        pieces += self.clause()
+        while self.maybe(float(len(self.english) + 4 <= self.goal)):
+            pieces += self.connector() + self.clause()
+        return pieces
+
+    def connector(self) -> list[Piece]:
+        """A conjunction, after a comma where both languages want one."""
+        self.room_for(3)
+        comma = self.maybe(0.5)
+        pieces = french(",", self.say(",")) if comma else []
+        table = lexicon.COORDINATIONS if comma else lexicon.SUBORDINATIONS
+        return pieces + self.say_one_of(table)
+
+    def clause(self) -> list[Piece]:
+        referent, subject = self.subject("patl", self.antecedents())
+        if referent.kind == "p" and self.maybe(0.07):
+            return subject + self.report(referent)
+        return subject + self.predicate(referent)
+
+    def report(self, subject: Referent) -> list[Piece]:
+        """`says that ...`: `dit que ...`."""
+        verb = self.pick(lexicon.REPORTS)
+        says = self.conjugated(verb, subject)
+        return says + french("que", self.say("that")) + self.clause()
+
+    def question(self) -> list[Piece]:
+        """`Who ...?`, `Does ...?`, `Why is ...?`, with `est-ce que`."""
+        if self.maybe(0.25):
+            who = french("qui", self.say("who"))
+            return who + self.predicate(Referent(), nested=True)
+        verb = lexicon.BE if self.maybe(0.25) else lexicon.DO
+        asked = []
+        if self.maybe(0.4):
+            asked = self.say_one_of(lexicon.QUESTION_WORDS[verb])
+        auxiliary = self.say(verb.base)
+        kinds = "patl" if verb is lexicon.BE else "pa"
+        referent, subject = self.subject(kinds, nested=True)
+        self.english[auxiliary[0]] = english_form(verb, referent)
+        asked += french("est-ce que", auxiliary) + subject
+        if verb is lexicon.BE:
+            be = french(french_form(verb, referent), auxiliary)
+            copula = Verbal([], be, [])
+            return asked + self.complement(copula, referent)
+        return asked + self.action(referent, auxiliary, nested=True)
+
+    # Noun phrases.
+
+    def subject(
+        self,
+        kinds: str,
+        antecedents: dict[str, tuple[str, Referent]] | None = None,
+        nested: bool = False,
+    ) -> tuple[Referent, list[Piece]]:
+        """A pronoun or a noun phrase, most often for a person."""
+        if self.maybe(0.35):
+            pronouns = PRONOUNS | (antecedents or {})
+            english = self.pick(list(pronouns))
+            form, referent = pronouns[english]
+            return referent, french(form, self.say(english))
+        self.room_for(3)
+        kind = "p" if self.maybe(0.65) else self.pick(kinds)
+        return self.noun_phrase(kind, nested=nested)
+
+    def noun_phrase(
+        self, kind: str, negated: Verb | None = None, nested: bool = False
+    ) -> tuple[Referent, list[Piece]]:
+        """Determiner, adjectives, noun and perhaps a relative clause.
+
+        Args:
+            kind: the kind of noun.
+            negated: the negated verb whose object this is, if any.
+            nested: True leaves out the relative clause.
+        """
+        self.room_for(2)
+        noun = self.pick(lexicon.nouns(kind))
+        if kind != "p" and self.maybe(0.1):
+            return self.possession(noun)
+        common = self.maybe(0.7)
+        determiner = self.pick(
+            lexicon.ARTICLES if common else lexicon.DETERMINERS
+        )
+        referent = self.remember(noun, determiner.plural)
+        article = self.article(determiner, noun, negated)
+        before, rest = self.described(noun, determiner.plural)
+        if before and article[0].form == "des":
+            article = french("de", article[0].links)
+        pieces = article + before + rest
+        if not nested and self.maybe(0.1):
+            pieces += self.relative_clause(referent)
+        return referent, pieces
+
+    def article(
+        self, determiner: Determiner, noun: Noun, negated: Verb | None = None
+    ) -> list[Piece]:
+        """Agrees; `un`, `des` of a negated verb's direct object are `de`."""
+        english = determiner.english
+        feminine = noun.gender == "f"
+        form = determiner.feminine if feminine else determiner.masculine
+        if negated and not negated.tail and english in ("a", "some"):
+            form = "de"
+        if negated and english == "some":
+            english = "any"
+        return french(form, self.say(english))
+
+    def described(
+        self, noun: Noun, plural: bool
+    ) -> tuple[list[Piece], list[Piece]]:
+        """What French says before the noun; the noun and what follows it."""
+        before, after = [], []
+        if self.maybe(0.2):
+            before = self.attribute(noun, plural, "before", "fixed")
+        if self.maybe(0.2):
+            after = self.attribute(noun, plural, "after")
+        said = self.say(noun.plural if plural else noun.singular)
+        form = noun.french_plural if plural else noun.french_singular
+        return before, french(form, said) + after
+
+    def attribute(
+        self, noun: Noun, plural: bool, *positions: str
+    ) -> list[Piece]:
+        self.room_for(2)
+        adjective = self.pick(lexicon.adjectives(noun.kind, *positions))
+        form = adjective.form(noun.gender, plural)
+        masculine = noun.gender == "m" and not plural
+        if masculine and starts_with_vowel(noun.french_singular):
+            form = adjective.liaison or form
+        return french(form, self.say(adjective.english))
+
+    def possession(self, noun: Noun) -> tuple[Referent, list[Piece]]:
+        """`the man's black cat`: `le chat noir de l'homme`."""
+        self.room_for(4)
+        owner = self.pick(lexicon.nouns("p"))
+        determiner = self.pick(lexicon.OWNERS)
+        whose = self.article(determiner, owner)
+        whose += french(owner.french_singular, self.say(owner.singular))
+        genitive = self.say("'s")
+        plural = self.maybe(0.3)
+        before, rest = self.described(noun, plural)
+        form = "les" if plural else "le" if noun.gender == "m" else "la"
+        owned = french(form, genitive) + before + rest
+        of = french("de", genitive)
+        return self.remember(noun, plural), owned + of + whose
+
+    def relative_clause(self, referent: Referent) -> list[Piece]:
+        """`who sleeps`: `qui dort`; `that he sees`: `qu'il voit`."""
+        self.room_for(2)
+        if self.maybe(0.5):
+            pronoun = self.say("who" if referent.kind == "p" else "that")
+            who = french("qui", pronoun)
+            return who + self.predicate(referent, nested=True)
+        that = french("que", self.say("that"))
+        agent, subject = self.subject("pa", nested=True)
+        verb = self.pick(lexicon.transitives(agent.kind, referent.kind))
+        return that + subject + self.conjugated(verb, agent)
+
+    # Verb phrases.
+
+    def predicate(self, subject: Referent, nested: bool = False) -> list[Piece]:
+        if subject.kind in "tl" or self.maybe(0.15):
+            return self.complement(self.verbal(lexicon.BE, subject), subject)
+        return self.action(subject, nested=nested)
+
+    def complement(self, be: Verbal, subject: Referent) -> list[Piece]:
+        """`is very happy`: `est très heureux`; `is in the park`."""
+        copula = be.before + be.verb + be.after
+        if subject.first_person or (subject.kind in "pa" and self.maybe(0.3)):
+            return copula + self.place()
+        very = []
+        if self.maybe(0.25):
+            very = french("très", self.say("very"))
+        options = lexicon.adjectives(subject.kind, "before", "after")
+        adjective = self.pick(options)
+        form = adjective.form(subject.gender, subject.plural)
+        return copula + very + french(form, self.say(adjective.english))
+
+    def action(
+        self, subject: Referent, auxiliary: Links = (), nested: bool = False
+    ) -> list[Piece]:
+        """A verb with its object and perhaps a place."""
+        self.room_for(1)
+        verb = self.pick(lexicon.verbs(subject.kind))
+        verbal = self.verbal(verb, subject, auxiliary)
+        clitic: list[Piece] = []
+        phrase: list[Piece] = []
+        pronouns = self.object_pronouns(verb, subject)
+        if pronouns and self.maybe(0.3):
+            clitic = self.say_one_of(pronouns)
+        elif verb.objects:
+            negated = verb if verbal.before else None
+            kind = self.pick(verb.objects)
+            _, phrase = self.noun_phrase(kind, negated, nested)
+        pieces = verbal.before + clitic + verbal.verb + verbal.after + phrase
+        if not nested and self.maybe(0.2):
+            pieces += self.place()
+        return pieces
+
+    def verbal(
+        self, verb: Verb, subject: Referent, auxiliary: Links = ()
+    ) -> Verbal:
+        """`does not often look for`; a question's auxiliary came before."""
+        before, marker = [], ""
+        if negated := not auxiliary and self.maybe(0.25):
+            marker = self.pick(list(lexicon.NEGATIONS))
+        elif self.maybe(0.15):
+            marker = self.pick(list(lexicon.ADVERBS))
+        if verb is lexicon.BE:
+            auxiliary = self.say(english_form(verb, subject))
+        elif marker == "not":
+            auxiliary = self.say(english_form(lexicon.DO, subject))
+        said = self.say(marker)
+        if verb is not lexicon.BE:
+            form = verb.base if auxiliary else english_form(verb, subject)
+            auxiliary += self.say(form)
+        if negated:
+            before = french("ne", said)
+            after = french(lexicon.NEGATIONS[marker], said)
+        else:
+            after = french(lexicon.ADVERBS.get(marker, ""), said)
+        particle = self.say(verb.particle)
+        after += french(verb.tail, particle or auxiliary)
+        links = auxiliary if verb.tail else auxiliary + particle
+        finite = french(french_form(verb, subject), links)
+        return Verbal(before, finite, after)
+
+    def conjugated(self, verb: Verb, subject: Referent) -> list[Piece]:
+        """The verb alone."""
+        said = self.say(f"{english_form(verb, subject)} {verb.particle}")
+        return french(french_form(verb, subject), said)
+
+    def object_pronouns(self, verb: Verb, subject: Referent) -> dict[str, str]:
+        """Those that can be the direct object and are not the subject."""
+        if verb.tail or not verb.objects:
+            return {}
+        if "p" not in verb.objects:
+            return {"them": "les"}
+        if subject.first_person:
+            return lexicon.OBJECT_PRONOUNS
+        return lexicon.OBJECT_PRONOUNS | lexicon.FIRST_PERSON_OBJECTS
+
+    def place(self) -> list[Piece]:
+        """`in front of the house`: `devant la maison`."""
+        self.room_for(3)
+        preposition = self.say_one_of(lexicon.PREPOSITIONS)
+        return preposition + self.noun_phrase("l", nested=True)[1]

@@ -1,0 +1,103 @@
+"""How the words of the built-in grammar are written side by side.
+
+Elision, contraction and liaison in French, `a` and `an` in English, capitals,
+and the blanks between the tokens of a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+Links = tuple[int, ...]
+
+ELISIONS = {
+    "le": "l'",
+    "la": "l'",
+    "je": "j'",
+    "ne": "n'",
+    "que": "qu'",
+    "de": "d'",
+    "me": "m'",
+}
+LIAISONS = {"ce": "cet", "ma": "mon", "sa": "son"}
+CONTRACTIONS = {
+    ("de", "le"): "du",
+    ("de", "les"): "des",
+    ("de", "des"): "de",
+    ("de", "de"): "de",
+    ("à", "le"): "au",
+    ("à", "les"): "aux",
+}
+ASPIRATED = ("héros", "hibou")
+
+
+class Piece(NamedTuple):
+    """A French token and the places of the English words it translates."""
+
+    form: str
+    links: Links
+
+
+def french(text: str, links: Links) -> list[Piece]:
+    """The words of `text` as pieces that share their links."""
+    return [Piece(form, links) for form in text.split()]
+
+
+def starts_with_vowel(form: str) -> bool:
+    """Whether French elides before `form`: h is mute unless listed."""
+    return form[0] in "aeiouhàâéèêëîïôûœ" and not form.startswith(ASPIRATED)
+
+
+def contracted(pieces: Iterable[Piece]) -> list[Piece]:
+    """Elides and contracts: `de le homme` to `de l' homme`, `de le` to `du`.
+
+    Goes from right to left, so that each piece meets its final neighbour.
+    """
+    out: list[Piece] = []
+    for piece in reversed(list(pieces)):
+        following = out[-1].form if out else ""
+        both = CONTRACTIONS.get((piece.form, following))
+        if both:
+            links = sorted({*piece.links, *out.pop().links})
+            piece = Piece(both, tuple(links))
+            following = out[-1].form
+        out.append(Piece(_before(piece.form, following), piece.links))
+    return out[::-1]
+
+
+def _before(form: str, following: str) -> str:
+    """The form that a French word takes before the following one."""
+    if form == "si" and following in ("il", "ils"):
+        return "s'"
+    if following and starts_with_vowel(following):
+        return ELISIONS.get(form, LIAISONS.get(form, form))
+    return form
+
+
+def with_an(words: list[str]) -> list[str]:
+    """`a` becomes `an` before a vowel."""
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return ["an" if w == "a" and n[:1] in "aeiou" else w for w, n in pairs]
+
+
+def capitalised(words: list[str]) -> list[str]:
+    """The words with a capital on the first."""
+    return [words[0][0].upper() + words[0][1:], *words[1:]]
+
+
+def written(words: Iterable[str], joined: tuple[str, ...]) -> str:
+    """The sentence as people write it, from its tokens.
+
+    Args:
+        words: the tokens.
+        joined: those that follow the word before them without a blank.
+
+    Returns:
+        The sentence.
+    """
+    text = ""
+    for word in words:
+        together = word in joined or text.endswith("'")
+        text += word if together or not text else " " + word
+    return text

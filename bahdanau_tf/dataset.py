@@ -1,0 +1,320 @@
+"""From parallel text files to batches of ids, on tf.data.
+
+An epoch is a list of line numbers, shuffled or not. Its lines are read and
+tokenised in chunks; pairs that are too long are dropped; the others fill pools
+that are sorted by length and cut into batches (the paper's appendix B.2).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from typing import NamedTuple
+from typing import Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from bahdanau_tf.corpora.batching import Batching
+from bahdanau_tf.corpora.batching import Position
+from bahdanau_tf.corpora.batching import cut
+from bahdanau_tf.corpora.parallel import ParallelCorpus
+
+CHUNK = 1000  # lines tokenised together
+PAIRS = tf.TensorSpec([None], tf.int64)
+LINES = tf.TensorSpec([None], tf.string)
+CHUNK_SIGNATURE = (PAIRS, LINES, LINES)
+
+
+class Text(Protocol):
+    """What a tokenizer must offer here; rows end with the end symbol."""
+
+    tokenize: Callable[..., tf.RaggedTensor]
+
+
+class Pool(NamedTuple):
+    """Sentence pairs that fit: lines int64 [P], ids ragged int32 [P, (T)]."""
+
+    lines: tf.Tensor
+    source: tf.RaggedTensor
+    target: tf.RaggedTensor
+
+
+def make_dataset(
+    corpus: ParallelCorpus | tuple[str | os.PathLike[str], ...],
+    source_text: Text,
+    target_text: Text,
+    *,
+    batch_size: int = Batching.batch_size,
+    max_length: int | None = Batching.max_length,
+    pool_batches: int = Batching.pool_batches,
+    shuffle_pool: bool = Batching.shuffle_pool,
+    token_budget: int | None = Batching.token_budget,
+    shuffle: str = Batching.shuffle,
+    seed: int = Batching.seed,
+    sample_subwords: bool = Batching.sample_subwords,
+) -> tf.data.Dataset:
+    """One epoch of batches for `fit`; each iteration is the next epoch.
+
+    How many batches there are is known after the first epoch only, so Keras
+    then warns that the data ran out. To tell it before:
+
+        batches = measure(dataset).batches
+        dataset.apply(tf.data.experimental.assert_cardinality(batches))
+
+    Args:
+        corpus: the corpus, or the paths of its source and target.
+        source_text: tokenizer of the source.
+        target_text: tokenizer of the target.
+        batch_size: this and the others are those of `Batching`.
+        max_length: see `Batching`.
+        pool_batches: see `Batching`.
+        shuffle_pool: see `Batching`.
+        token_budget: see `Batching`.
+        shuffle: see `Batching`.
+        seed: see `Batching`.
+        sample_subwords: see `Batching`.
+
+    Returns:
+        Dataset of ({"source": int32 [B, T_x], "target": int32 [B, T_y]},
+        target, token_weights float32 [B, T_y]). Both sides end with their end
+        symbol and are padded with 0; weights are 1 on tokens, 0 on padding.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: the files do not fit, or an option is out of range.
+    """
+    batching = Batching(
+        batch_size,
+        max_length,
+        pool_batches,
+        shuffle_pool,
+        token_budget,
+        shuffle,
+        seed,
+        sample_subwords,
+    )
+    if not isinstance(corpus, ParallelCorpus):
+        corpus = ParallelCorpus(*corpus)
+    stream = _Stream(corpus, source_text, target_text, batching)
+    epochs = itertools.count()
+    epoch = tf.data.Dataset.from_generator(
+        lambda: [next(epochs)], output_signature=tf.TensorSpec([], tf.int64)
+    )
+    batches = epoch.flat_map(stream.epoch)
+    return batches.map(lambda batch, _: batch).prefetch(tf.data.AUTOTUNE)
+
+
+def stream_batches(
+    corpus: ParallelCorpus,
+    source_text: Text,
+    target_text: Text,
+    batching: Batching = Batching(),
+    start: Position = Position(),
+) -> tf.data.Dataset:
+    """Batches of epoch after epoch, without end, from any position.
+
+    Args:
+        corpus: the corpus.
+        source_text: tokenizer of the source.
+        target_text: tokenizer of the target.
+        batching: how pairs become batches.
+        start: a position that came with a batch; the stream goes on behind
+            that batch as if it had never stopped.
+
+    Returns:
+        Dataset of pairs: the batch, as from `make_dataset`; the `Position`
+        behind it, four int64 [].
+
+    Raises:
+        ValueError: no pair of the corpus has an allowed length.
+    """
+    stream = _Stream(corpus, source_text, target_text, batching)
+    return stream.epochs(start).prefetch(tf.data.AUTOTUNE)
+
+
+class _Stream:
+    """The steps from line numbers to batches."""
+
+    def __init__(
+        self,
+        corpus: ParallelCorpus,
+        source_text: Text,
+        target_text: Text,
+        batching: Batching,
+    ) -> None:
+        self.corpus = corpus
+        self.texts = source_text, target_text
+        self.batching = batching
+        self.order = lru_cache(maxsize=1)(self._order)
+        self.fitting = tf.function(
+            self._fitting, input_signature=CHUNK_SIGNATURE
+        )
+        self._check_that_a_pair_fits()
+
+    def epochs(self, start: Position) -> tf.data.Dataset:
+        """(batch, position behind it) of all epochs from a position on."""
+        return tf.data.Dataset.counter(start.epoch).flat_map(
+            lambda epoch: self.epoch(epoch, start)
+        )
+
+    def epoch(
+        self, epoch: tf.Tensor, start: Position = Position()
+    ) -> tf.data.Dataset:
+        """The same of one epoch, from `start` on if that lies in it."""
+        go_on = tf.cast(epoch == start.epoch, tf.int64)
+        line, batch, pairs = (go_on * part for part in start[1:])
+        chunks = tf.data.Dataset.from_generator(
+            self.chunks, args=(epoch, line), output_signature=CHUNK_SIGNATURE
+        )
+        return (
+            chunks.map(self.fitting, tf.data.AUTOTUNE)
+            .rebatch(self.batching.pool_size)
+            .enumerate()
+            .flat_map(
+                lambda number, pool: self.batches(
+                    pool, epoch, tf.where(number == 0, batch, 0)
+                )
+            )
+            .scan(pairs, _count_pairs)
+        )
+
+    def chunks(
+        self, epoch: int, line: int
+    ) -> Iterator[tuple[np.ndarray, list[bytes], list[bytes]]]:
+        """Lines of an epoch: their places in it, source and target text."""
+        order = self.order(int(epoch))
+        for first in range(line, len(order), CHUNK):
+            rows = order[first : first + CHUNK]
+            yield first + np.arange(len(rows)), *self.corpus.read(rows)
+
+    def _order(self, epoch: int) -> np.ndarray:
+        """uint32 [pairs]: the line numbers of an epoch, one after the other.
+
+        NumPy keeps what a seeded `RandomState` draws the same for good.
+        """
+        rows = self.corpus.rows
+        if self.batching.shuffle == "none":
+            return rows
+        draw = epoch if self.batching.shuffle == "each_epoch" else 0
+        rows = rows.copy()
+        np.random.RandomState([self.batching.seed, draw]).shuffle(rows)
+        return rows
+
+    def _fitting(
+        self, lines: tf.Tensor, source: tf.Tensor, target: tf.Tensor
+    ) -> Pool:
+        """Tokenises a chunk and keeps the pairs of an allowed length."""
+        sides = zip(self.texts, (source, target), strict=True)
+        sample = {"sample": True} if self.batching.sample_subwords else {}
+        ids = [text.tokenize(strings, **sample) for text, strings in sides]
+        fits = tf.fill(tf.shape(lines), True)
+        for rows in ids:
+            length = rows.row_lengths() - 1
+            fits &= length > 0
+            if self.batching.max_length is not None:
+                fits &= length <= self.batching.max_length
+        pool = Pool(lines, *ids)
+        return Pool(*(tf.ragged.boolean_mask(part, fits) for part in pool))
+
+    def batches(
+        self, pool: Pool, epoch: tf.Tensor, first: tf.Tensor
+    ) -> tf.data.Dataset:
+        """Cuts a pool; leaves out the batches before `first`."""
+        line = pool.lines[0]
+        lengths = tf.maximum(
+            pool.source.row_lengths(), pool.target.row_lengths()
+        )
+        numbered_rows = tf.data.Dataset.from_generator(
+            self.cut, args=(lengths, epoch, line), output_signature=PAIRS
+        ).enumerate(1)
+        return numbered_rows.skip(first).map(
+            lambda number, rows: (
+                _padded(pool, rows),
+                Position(epoch, line, number, tf.size(rows, tf.int64)),
+            )
+        )
+
+    def cut(
+        self, lengths: np.ndarray, epoch: int, line: int
+    ) -> list[np.ndarray]:
+        """The pairs of each batch of the pool that begins at a line."""
+        seed = [self.batching.seed, epoch, line]
+        return cut(lengths, self.batching, np.random.RandomState(seed))
+
+    def _check_that_a_pair_fits(self) -> None:
+        for chunk in self.chunks(epoch=0, line=0):
+            if len(self.fitting(*map(tf.constant, chunk)).lines):
+                return
+        raise ValueError(
+            f"Batching: none of the {len(self.corpus)} sentence pairs has 1 "
+            f"to max_length={self.batching.max_length} tokens on both sides"
+        )
+
+
+def _padded(pool: Pool, rows: tf.Tensor) -> Any:
+    """The pairs of a pool with these numbers, as a batch for Keras."""
+    source = tf.gather(pool.source, rows).to_tensor()
+    target = tf.gather(pool.target, rows).to_tensor()
+    features = {"source": source, "target": target}
+    return features, target, tf.cast(target != 0, tf.float32)
+
+
+def _count_pairs(
+    before: tf.Tensor, element: tuple[Any, Position]
+) -> tuple[tf.Tensor, tuple[Any, Position]]:
+    """Turns the pairs of a batch to those of the epoch up to its end."""
+    batch, position = element
+    pairs = before + position.pairs
+    return pairs, (batch, position._replace(pairs=pairs))
+
+
+@dataclass
+class Statistics:
+    """What batches hold.
+
+    Attributes:
+        batches: batches counted.
+        pairs: sentence pairs.
+        tokens: tokens of both sides, end symbols included.
+        cells: ids of both sides, padding included.
+    """
+
+    batches: int = 0
+    pairs: int = 0
+    tokens: int = 0
+    cells: int = 0
+
+    def add(self, batch: Any) -> None:
+        """Counts a batch as `make_dataset` gives it."""
+        sides = [np.asarray(ids) for ids in batch[0].values()]
+        self.batches += 1
+        self.pairs += len(sides[0])
+        self.tokens += sum(int(np.count_nonzero(ids)) for ids in sides)
+        self.cells += sum(ids.size for ids in sides)
+
+    @property
+    def padding_share(self) -> float:
+        """The share of all ids that is padding."""
+        return 1 - self.tokens / self.cells if self.cells else 0.0
+
+
+def measure(dataset: tf.data.Dataset) -> Statistics:
+    """Goes through a dataset once and counts what it holds.
+
+    Args:
+        dataset: a finite dataset as from `make_dataset`.
+
+    Returns:
+        `Statistics`; the length of the corpus minus its `pairs` is the number
+        of pairs that were dropped for their length.
+    """
+    statistics = Statistics()
+    for batch in dataset:
+        statistics.add(batch)
+    return statistics

@@ -1,0 +1,37 @@
+"""Scores of translations and of alignments, each with what it stands on."""
+
+from __future__ import annotations
+
+from bahdanau_tf.evaluation.alignments import Links
+from bahdanau_tf.evaluation.alignments import alignment_error_rate
+from bahdanau_tf.evaluation.alignments import format_pharaoh
+from bahdanau_tf.evaluation.alignments import parse_pharaoh
+from bahdanau_tf.evaluation.alignments import read_pharaoh
+from bahdanau_tf.evaluation.alignments import write_pharaoh
+from bahdanau_tf.evaluation.scores import Score
+from bahdanau_tf.evaluation.scores import bleu
+from bahdanau_tf.evaluation.scores import chrf
+from bahdanau_tf.evaluation.significance import Comparison
+from bahdanau_tf.evaluation.significance import compare
+from bahdanau_tf.evaluation.subsets import LengthBin
+from bahdanau_tf.evaluation.subsets import bleu_by_length
+from bahdanau_tf.evaluation.subsets import select
+from bahdanau_tf.evaluation.subsets import without_unknown_words
+
+__all__ = [
+    "Comparison",
+    "LengthBin",
+    "Links",
+    "Score",
+    "alignment_error_rate",
+    "bleu",
+    "bleu_by_length",
+    "chrf",
+    "compare",
+    "format_pharaoh",
+    "parse_pharaoh",
+    "read_pharaoh",
+    "select",
+    "without_unknown_words",
+    "write_pharaoh",
+]

@@ -1,0 +1,93 @@
+"""Word alignments: their error rate, and their files.
+
+An alignment is a set of links (source word, target word), counted from 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from collections.abc import Sequence
+from pathlib import Path
+
+from bahdanau_tf.evaluation.scores import check_counts
+
+Links = frozenset[tuple[int, int]]
+
+
+def alignment_error_rate(
+    alignments: Sequence[Links],
+    sure: Sequence[Links],
+    possible: Sequence[Links] | None = None,
+) -> float:
+    """Computes AER = 1 - (|A∩S| + |A∩P|) / (|A| + |S|), summed over sentences.
+
+    Args:
+        alignments: A, the links found, a set for each sentence.
+        sure: S, the links that must be found.
+        possible: further links that may be found; P are these and S.
+
+    Returns:
+        From 0, the best, to 1; 0 where there are no links at all.
+
+    Raises:
+        ValueError: different numbers of sentences.
+
+    Reference: Och and Ney 2003, "A Systematic Comparison of Various Statistical
+    Alignment Models", section 5.
+    """
+    possible = [frozenset()] * len(sure) if possible is None else possible
+    check_counts(
+        "alignment_error_rate",
+        {"alignments": alignments, "sure": sure, "possible": possible},
+    )
+    hits = links = 0
+    for a, s, p in zip(alignments, sure, possible, strict=True):
+        hits += len(a & s) + len(a & (s | p))
+        links += len(a) + len(s)
+    return 1.0 - hits / links if links else 0.0
+
+
+def parse_pharaoh(line: str) -> Links:
+    """Reads links as in "0-0 1-2": source-target, counted from 0.
+
+    Raises:
+        ValueError: something else stands there.
+    """
+    links = []
+    for item in line.split():
+        match = re.fullmatch(r"([0-9]+)-([0-9]+)", item)
+        if match is None:
+            raise ValueError(
+                f'parse_pharaoh: {item!r} is no link, wanted such as "0-1".'
+            )
+        links.append((int(match[1]), int(match[2])))
+    return frozenset(links)
+
+
+def format_pharaoh(links: Iterable[tuple[int, int]]) -> str:
+    """Writes links as in "0-0 1-2", in order and each once."""
+    return " ".join(f"{i}-{j}" for i, j in sorted(set(links)))
+
+
+def read_pharaoh(path: str | Path) -> list[Links]:
+    """Reads a file of alignments, a sentence a line; see `parse_pharaoh`.
+
+    Raises:
+        ValueError: a line has something else; says which.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    lines = text.removesuffix("\n").split("\n") if text else []
+    alignments = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            alignments.append(parse_pharaoh(line))
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}") from error
+    return alignments
+
+
+def write_pharaoh(path: str | Path, alignments: Iterable[Links]) -> None:
+    """Writes a file of alignments, a sentence a line."""
+    lines = [f"{format_pharaoh(links)}\n" for links in alignments]
+    Path(path).write_text("".join(lines), encoding="utf-8")

@@ -1,0 +1,83 @@
+"""Is one system better than another, or was it luck?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sacrebleu.significance import PairedTest
+
+from bahdanau_tf.evaluation.scores import Score
+from bahdanau_tf.evaluation.scores import bleu_metric
+from bahdanau_tf.evaluation.scores import check_corpus
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A system and how likely its distance to the first one is chance.
+
+    Attributes:
+        system: Its name.
+        score: Its BLEU, with bootstrap interval.
+        p_value: Of the paired bootstrap test. None for the first system, 1 for
+            the very same translations, which leave nothing to test.
+    """
+
+    system: str
+    score: Score
+    p_value: float | None
+
+
+def compare(
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[str],
+    *,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+    n_bootstrap: int = 1000,
+) -> list[Comparison]:
+    """Compares systems with the first one by paired bootstrap resampling.
+
+    Args:
+        systems: name -> translations; the first is the baseline.
+        references, tokenize, lowercase: as in `bleu`.
+        n_bootstrap: samples, 1 or more.
+
+    Returns:
+        A `Comparison` for each system, in the order given.
+
+    Raises:
+        ValueError: as in `bleu`; or no systems, or no samples.
+
+    Reference: Koehn 2004, "Statistical Significance Tests for Machine
+    Translation Evaluation"; the test is sacreBLEU's.
+    """
+    if not systems or n_bootstrap < 1:
+        raise ValueError(
+            f"compare: {len(systems)} systems and n_bootstrap {n_bootstrap}, "
+            "wanted 1 or more of both."
+        )
+    for name, lines in systems.items():
+        check_corpus("compare", f"lines of {name!r}", lines, references)
+    test = PairedTest(
+        named_systems=[(name, list(lines)) for name, lines in systems.items()],
+        metrics={"BLEU": bleu_metric(tokenize, lowercase)},
+        references=[list(references)],
+        test_type="bs",
+        n_samples=n_bootstrap,
+    )
+    signatures, columns = test()
+    results: list[Any] = columns["BLEU"]
+    signature = signatures["BLEU"].format()
+    baseline = list(next(iter(systems.values())))
+    comparisons = []
+    for (name, lines), result in zip(systems.items(), results, strict=True):
+        mean, margin = float(result.mean), float(result.ci)
+        score = Score("BLEU", result.score, signature, mean, margin)
+        p_value = result.p_value  # None for the first
+        if p_value is not None and list(lines) == baseline:
+            p_value = 1.0
+        comparisons.append(Comparison(name, score, p_value))
+    return comparisons

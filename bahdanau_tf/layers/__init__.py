@@ -1,0 +1,55 @@
+"""Keras layers: no text, no files, no search."""
+
+from bahdanau_tf.layers.attention import Attention
+from bahdanau_tf.layers.attention import BahdanauAttention
+from bahdanau_tf.layers.attention import DotAttention
+from bahdanau_tf.layers.attention import FixedContext
+from bahdanau_tf.layers.attention import GeneralAttention
+from bahdanau_tf.layers.attention import Memory
+from bahdanau_tf.layers.bridge import BackwardBridge
+from bahdanau_tf.layers.bridge import CopyBridge
+from bahdanau_tf.layers.bridge import ForwardBridge
+from bahdanau_tf.layers.bridge import SentenceBridge
+from bahdanau_tf.layers.bridge import ZeroBridge
+from bahdanau_tf.layers.cells import GRUCell
+from bahdanau_tf.layers.cells import GRUResetAfterCell
+from bahdanau_tf.layers.cells import LSTMCell
+from bahdanau_tf.layers.cells import TanhCell
+from bahdanau_tf.layers.decoder import AttentionDecoder
+from bahdanau_tf.layers.embedding import WordEmbedding
+from bahdanau_tf.layers.encoder import BidirectionalEncoder
+from bahdanau_tf.layers.encoder import Encoded
+from bahdanau_tf.layers.encoder import UnidirectionalEncoder
+from bahdanau_tf.layers.readout import LinearReadout
+from bahdanau_tf.layers.readout import MaxoutReadout
+from bahdanau_tf.layers.readout import TanhReadout
+from bahdanau_tf.layers.recurrent import Recurrent
+from bahdanau_tf.layers.stacked_cells import StackedCells
+
+__all__ = [
+    "Attention",
+    "AttentionDecoder",
+    "BackwardBridge",
+    "BahdanauAttention",
+    "BidirectionalEncoder",
+    "CopyBridge",
+    "DotAttention",
+    "Encoded",
+    "FixedContext",
+    "ForwardBridge",
+    "GRUCell",
+    "GRUResetAfterCell",
+    "GeneralAttention",
+    "LSTMCell",
+    "LinearReadout",
+    "MaxoutReadout",
+    "Memory",
+    "Recurrent",
+    "SentenceBridge",
+    "StackedCells",
+    "TanhCell",
+    "TanhReadout",
+    "UnidirectionalEncoder",
+    "WordEmbedding",
+    "ZeroBridge",
+]

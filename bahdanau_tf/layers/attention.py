@@ -1,0 +1,306 @@
+"""Attention: which source positions matter for the next target word.
+
+The memory of a sentence is a value. An attention layer makes it once from the
+encoder's output (`memory`) and reads it at every step (`call`); no layer keeps
+a batch's tensors. Beams never tile it: queries are [B, K, n] while the memory
+stays [B, T_x, .].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.layers.encoder import Encoded
+from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.layers.weights import fresh
+from bahdanau_tf.layers.weights import linear
+from bahdanau_tf.layers.weights import paper_kernel
+
+
+class Memory(NamedTuple):
+    """What an attention layer reads.
+
+    Attributes:
+        annotations: float [B, T_x, c], h_1 .. h_Tx.
+        keys: float [B, T_x, n'], the annotations as the score wants them.
+        mask: bool [B, T_x], True on real source positions.
+    """
+
+    annotations: tf.Tensor
+    keys: tf.Tensor
+    mask: tf.Tensor
+
+
+class Attention(keras.layers.Layer):
+    """Weights positions by a score and averages their annotations.
+
+        α_ij = exp(e_ij) / Σ_k exp(e_ik)     over real positions k   (eq. 6)
+        c_i  = Σ_j α_ij h_j                                          (eq. 5)
+
+    Subclasses give `project` (annotations to keys) and `score` (e_ij).
+    """
+
+    has_weights = True
+
+    def context_size(self, encoded_shape: Encoded) -> int:
+        """c, the width of the context."""
+        return encoded_shape.annotations[-1]
+
+    def project(self, annotations: tf.Tensor) -> tf.Tensor:
+        """Keys of the annotations, [B, T_x, c] -> [B, T_x, n']."""
+        raise NotImplementedError
+
+    def memory(self, encoded: Encoded) -> Memory:
+        """Projects the keys once for all target steps."""
+        keys = self.project(encoded.annotations)
+        return Memory(encoded.annotations, keys, encoded.mask)
+
+    def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
+        """Energies e_ij, ([B, K, n], [B, T_x, n']) -> [B, K, T_x]."""
+        raise NotImplementedError
+
+    def call(
+        self, query: tf.Tensor, memory: Memory
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        memory = Memory(*memory)  # a list in a reloaded functional model
+        beams = query if query.shape.rank == 3 else query[:, None]
+        energies = tf.cast(self.score(beams, memory.keys), tf.float32)
+        energies = tf.where(memory.mask[:, None], energies, energies.dtype.min)
+        weights = tf.nn.softmax(energies)
+        context = tf.matmul(
+            tf.cast(weights, memory.annotations.dtype), memory.annotations
+        )
+        if query.shape.rank == 2:
+            context, weights = context[:, 0], weights[:, 0]
+        return context, weights
+
+    def get_config(self) -> dict[str, Any]:
+        # Keras' default cannot write a dtype policy down, this one can.
+        return super().get_config()
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class BahdanauAttention(Attention):
+    """The paper's additive attention.
+
+        e_ij = v_a · tanh(W_a s_{i-1} + U_a h_j)                    (A.1.2)
+        α_ij = exp(e_ij) / Σ_k exp(e_ik),  c_i = Σ_j α_ij h_j   (eq. 5, 6)
+
+    Unlike `keras.layers.AdditiveAttention`, query and annotations have their
+    learned projections W_a and U_a. Starts as in appendix B.1: W_a and U_a
+    from N(0, 0.001²), v_a zero, so that attention begins uniform. (A start
+    at zero passes no gradient to W_a and U_a on the very first update.)
+
+    Args:
+        units: n', size of the alignment model.
+        use_bias: Whether to add b_a inside the tanh (the paper has none).
+        kernel_initializer: Start of W_a and U_a.
+        energy_initializer: Start of v_a.
+
+    Call arguments:
+        query: float [B, n] or, for beams, [B, K, n]; s_{i-1}.
+        memory: `Memory`, from `memory(encoded)`.
+
+    Masking:
+        Positions where `memory.mask` is False get weight 0. A row without
+        any real position gets uniform weights, never NaN.
+
+    Returns:
+        context, float [B, 2n] or [B, K, 2n], and weights, float32 [B, T_x] or
+        [B, K, T_x].
+
+    Example:
+
+    ```python
+    attention = BahdanauAttention(1000)
+    keys = attention.project(annotations)  # U_a h_j, once a sentence
+    context, weights = attention(state, Memory(annotations, keys, mask))
+    ```
+
+    Reference:
+        Bahdanau et al. 2015, arXiv 1409.0473, section 3.1, appendix A.1.2.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        use_bias: bool = False,
+        kernel_initializer: Any = None,
+        energy_initializer: Any = "zeros",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if units < 1:
+            raise ValueError(
+                f"BahdanauAttention: units is {units}, wanted at least 1"
+            )
+        self.units = units
+        self.use_bias = use_bias
+        self.kernel_initializer = fresh(
+            kernel_initializer or keras.initializers.RandomNormal(stddev=0.001)
+        )
+        self.energy_initializer = fresh(energy_initializer)
+        self.query_projection = keras.layers.Dense(
+            units,
+            use_bias=False,
+            kernel_initializer=fresh(self.kernel_initializer),
+            name="query_projection",
+            dtype=self.dtype_policy,
+        )
+        self.key_projection = keras.layers.Dense(
+            units,
+            use_bias=use_bias,
+            kernel_initializer=fresh(self.kernel_initializer),
+            name="key_projection",
+            dtype=self.dtype_policy,
+        )
+        self.energy = keras.layers.Dense(
+            1,
+            use_bias=False,
+            kernel_initializer=fresh(self.energy_initializer),
+            name="energy",
+            dtype=self.dtype_policy,
+        )
+
+    def build(self, query_shape: Any, memory_shape: Any) -> None:
+        annotations_shape = memory_shape[0]
+        for layer, shape in (
+            (self.query_projection, query_shape),
+            (self.key_projection, annotations_shape),
+            (self.energy, (None, self.units)),
+        ):
+            build_once(layer, tuple(shape))
+
+    def project(self, annotations: tf.Tensor) -> tf.Tensor:
+        """U_a h_j (+ b_a), [B, T_x, 2n] -> [B, T_x, n']."""
+        return self.key_projection(annotations)
+
+    def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
+        projected = linear(query, self.query_projection.kernel)
+        hidden = tf.tanh(projected[:, :, None] + keys[:, None])
+        return linear(hidden, self.energy.kernel)[..., 0]
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "use_bias": self.use_bias,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+            "energy_initializer": keras.initializers.serialize(
+                self.energy_initializer
+            ),
+        }
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class DotAttention(Attention):
+    """Luong's dot score: e_ij = s_{i-1} · h_j.
+
+    It has no weights, so the state must be as wide as the annotations: a
+    bidirectional encoder of n units a side wants a decoder of 2n.
+
+    Call arguments, masking and returns: see `BahdanauAttention`.
+
+    Reference:
+        Luong et al. 2015, arXiv 1508.04025, section 3.1.
+    """
+
+    def build(self, query_shape: Any, memory_shape: Any) -> None:
+        annotations_shape = memory_shape[0]
+        if query_shape[-1] != annotations_shape[-1]:
+            raise ValueError(
+                "DotAttention: the cell's units "
+                f"({query_shape[-1]}) and the encoder's annotations "
+                f"({annotations_shape[-1]} wide) must be of one size"
+            )
+
+    def project(self, annotations: tf.Tensor) -> tf.Tensor:
+        """The annotations themselves."""
+        return annotations
+
+    def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(query, keys, transpose_b=True)
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class GeneralAttention(Attention):
+    """Luong's general score: e_ij = s_{i-1} · (W h_j).
+
+    Args:
+        kernel_initializer: Start of W.
+
+    Call arguments, masking and returns: see `BahdanauAttention`.
+
+    Reference:
+        Luong et al. 2015, arXiv 1508.04025, section 3.1.
+    """
+
+    def __init__(self, kernel_initializer: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
+
+    def build(self, query_shape: Any, memory_shape: Any) -> None:
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(query_shape[-1], memory_shape[0][-1]),
+            initializer=self.kernel_initializer,
+        )
+
+    def project(self, annotations: tf.Tensor) -> tf.Tensor:
+        """The annotations themselves; W is applied to the query."""
+        return annotations
+
+    def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(linear(query, self.kernel), keys, transpose_b=True)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+        }
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class FixedContext(keras.layers.Layer):
+    """RNNencdec's context: the same sentence vector c = h_Tx at every step.
+
+    It stands where an attention layer stands and has no weights to show.
+
+    Call arguments:
+        query: float [B, n] or [B, K, n]; only its shape is used.
+        memory: float [B, c], from `memory(encoded)`.
+
+    Returns:
+        context, float [B, c] or [B, K, c], and None.
+
+    Reference:
+        Cho et al. 2014, arXiv 1406.1078; Bahdanau et al. 2015, section 2.1.
+    """
+
+    has_weights = False
+
+    def context_size(self, encoded_shape: Encoded) -> int:
+        """n, the width of h_Tx."""
+        return encoded_shape.forward_states[-1][0][-1]
+
+    def memory(self, encoded: Encoded) -> tf.Tensor:
+        """h_Tx, the top layer's last forward state."""
+        return encoded.forward_states[-1][0]
+
+    def call(self, query: tf.Tensor, memory: tf.Tensor) -> tuple[Any, None]:
+        if query.shape.rank == 2:
+            return memory, None
+        shape = tf.concat([tf.shape(query)[:2], tf.shape(memory)[1:]], 0)
+        return tf.broadcast_to(memory[:, None], shape), None
+
+    def get_config(self) -> dict[str, Any]:
+        # Keras' default cannot write a dtype policy down, this one can.
+        return super().get_config()

@@ -1,0 +1,236 @@
+"""Bridges: from the encoder to the decoder's first state and first input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.encoder import Encoded
+from bahdanau_tf.layers.weights import fresh
+from bahdanau_tf.layers.weights import linear
+from bahdanau_tf.layers.weights import paper_kernel
+
+
+class Bridge(keras.layers.Layer):
+    """Gives the decoder s_0 and what stands for the missing word y_0.
+
+    Args:
+        state_size: The decoder cell's `state_size`.
+        embedding_dim: m, width of a target embedding.
+        kernel_initializer: Start of the weights, N(0, 0.01²) if None.
+
+    Call arguments:
+        encoded: `Encoded`.
+
+    Returns:
+        The initial states, a tuple of float [B, n], and the first input,
+        float [B, m].
+    """
+
+    def __init__(
+        self,
+        state_size: int | Sequence[int],
+        embedding_dim: int,
+        kernel_initializer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.state_size = state_size
+        self.embedding_dim = embedding_dim
+        self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
+
+    @property
+    def sizes(self) -> list[int]:
+        """Widths of the initial states."""
+        return list(tf.nest.flatten(self.state_size))
+
+    def _add_start_vector(self) -> None:
+        self.start_vector = self.add_weight(
+            name="start_vector",
+            shape=(self.embedding_dim,),
+            initializer=self.kernel_initializer,
+        )
+
+    def _start_vectors(self, encoded: Encoded) -> tf.Tensor:
+        """A learned y_0, the same for every sentence of the batch."""
+        batch = tf.shape(encoded.mask)[0]
+        vector = tf.cast(self.start_vector, self.compute_dtype)
+        return tf.repeat(vector[None], batch, axis=0)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "state_size": self.state_size,
+            "embedding_dim": self.embedding_dim,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+        }
+
+
+class _TanhBridge(Bridge):
+    """s_0 = tanh(W_s h + b_s); no first word, so its vector is zero."""
+
+    def _summary(self, encoded: Encoded) -> Any:
+        raise NotImplementedError
+
+    def build(self, encoded_shape: Any) -> None:
+        width = self._summary(Encoded(*encoded_shape))[-1]
+        units = self.sizes[0]
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(width, units),
+            initializer=self.kernel_initializer,
+        )
+        self.bias = self.add_weight(
+            name="bias", shape=(units,), initializer="zeros"
+        )
+
+    def call(self, encoded: Encoded) -> tuple[States, tf.Tensor]:
+        encoded = Encoded(*encoded)  # a list in a reloaded functional model
+        summary = self._summary(encoded)
+        state = tf.tanh(linear(summary, self.kernel, self.bias))
+        batch = tf.shape(summary)[0]
+        others = tuple(
+            tf.zeros([batch, size], state.dtype) for size in self.sizes[1:]
+        )
+        first = tf.zeros([batch, self.embedding_dim], state.dtype)
+        return (state, *others), first
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class BackwardBridge(_TanhBridge):
+    """RNNsearch: s_0 = tanh(W_s h←_1 + b_s)                        (A.2.2).
+
+    h←_1 is the backward state at the first word, which has read the whole
+    sentence. There is no start symbol: the first readout has no term for a
+    previous word, as coded (the paper does not say). The bias is the code's.
+    Further states of a cell (an LSTM's memory) start at zero.
+
+    Args:
+        state_size: The decoder cell's `state_size`.
+        embedding_dim: m.
+        kernel_initializer: Start of W_s.
+
+    Reference:
+        Bahdanau et al. 2015, arXiv 1409.0473, appendix A.2.2.
+    """
+
+    def _summary(self, encoded: Encoded) -> Any:
+        if not encoded.backward_states:
+            raise ValueError(
+                "BackwardBridge: bridge wants a backward state, which the "
+                "encoder does not give; wanted encoder=BidirectionalEncoder "
+                "or another bridge"
+            )
+        return encoded.backward_states[-1][0]
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class ForwardBridge(_TanhBridge):
+    """RNNencdec: s_0 = tanh(W_s h→_Tx + b_s), no first word.
+
+    Args:
+        state_size: The decoder cell's `state_size`.
+        embedding_dim: m.
+        kernel_initializer: Start of W_s.
+
+    Reference:
+        Cho et al. 2014, arXiv 1406.1078, appendix A.1.2.
+    """
+
+    def _summary(self, encoded: Encoded) -> Any:
+        return encoded.forward_states[-1][0]
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class ZeroBridge(Bridge):
+    """The textbook's start: s_0 = 0 and y_0 a learned start vector.
+
+    Args:
+        state_size: The decoder cell's `state_size`.
+        embedding_dim: m.
+        kernel_initializer: Start of the start vector.
+    """
+
+    def build(self, encoded_shape: Any) -> None:
+        self._add_start_vector()
+
+    def call(self, encoded: Encoded) -> tuple[States, tf.Tensor]:
+        encoded = Encoded(*encoded)  # a list in a reloaded functional model
+        batch = tf.shape(encoded.mask)[0]
+        states = tuple(
+            tf.zeros([batch, size], self.compute_dtype) for size in self.sizes
+        )
+        return states, self._start_vectors(encoded)
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class CopyBridge(Bridge):
+    """The decoder goes on where the encoder stopped (Sutskever et al.).
+
+    The last forward states of all encoder layers, the top one first as in
+    `StackedCells`, become the decoder's; y_0 is a learned start vector.
+
+    Args:
+        state_size: The decoder cell's `state_size`; must be the sizes of the
+            encoder's states.
+        embedding_dim: m.
+        kernel_initializer: Start of the start vector.
+
+    Reference:
+        Sutskever et al. 2014, arXiv 1409.3215, section 2.
+    """
+
+    def build(self, encoded_shape: Any) -> None:
+        given = [shape[-1] for shape in self._states(Encoded(*encoded_shape))]
+        if given != self.sizes:
+            raise ValueError(
+                f"{type(self).__name__}: the encoder's states (sizes {given}) "
+                f"cannot become the cell's (sizes {self.sizes})"
+            )
+        self._add_start_vector()
+
+    def _states(self, encoded: Encoded) -> States:
+        return tuple(
+            state
+            for layer in reversed(encoded.forward_states)
+            for state in layer
+        )
+
+    def call(self, encoded: Encoded) -> tuple[States, tf.Tensor]:
+        encoded = Encoded(*encoded)  # a list in a reloaded functional model
+        return self._states(encoded), self._start_vectors(encoded)
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class SentenceBridge(CopyBridge):
+    """The textbook's RNNencdec: s_0 = h_Tx and y_0 = h_Tx.
+
+    The sentence's vector is the first input in place of a word, so the
+    embeddings must be as wide as the encoder's states.
+
+    Args:
+        state_size: The decoder cell's `state_size`.
+        embedding_dim: m, equal to the encoder's units.
+    """
+
+    def build(self, encoded_shape: Any) -> None:
+        width = self._states(Encoded(*encoded_shape))[0][-1]
+        if width != self.embedding_dim:
+            raise ValueError(
+                f"SentenceBridge: embedding_dim ({self.embedding_dim}) and "
+                f"the encoder's units ({width}) must be equal, since the "
+                "sentence's vector is the first input"
+            )
+        super().build(encoded_shape)
+
+    def _add_start_vector(self) -> None:
+        """None: the sentence's vector takes its place."""
+
+    def _start_vectors(self, encoded: Encoded) -> tf.Tensor:
+        return encoded.forward_states[-1][0]

@@ -1,0 +1,353 @@
+"""Recurrent cells whose input projection can be done once for all steps.
+
+Every cell has the same three faces:
+
+    call(inputs, states) -> output, states    the Keras cell, one step
+    project(inputs) -> projected              all that needs inputs alone
+    step(projected, states) -> states         all that has to wait in a loop
+
+so a layer projects a whole sequence with one matrix product and keeps only the
+recurrence in its loop. `project` may be added to: a decoder adds C c_i, the
+context's share of the gates, before `step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.layers.weights import fresh
+from bahdanau_tf.layers.weights import linear
+from bahdanau_tf.layers.weights import paper_kernel
+from bahdanau_tf.layers.weights import per_block
+
+States = tuple[tf.Tensor, ...]
+
+
+class RecurrentCell(keras.layers.Layer):
+    """What the cells share: W, U, b for a number of gates, and config.
+
+    A subclass names its gates and its states and writes `step`.
+
+    Args:
+        units: n.
+        kernel_initializer: Start of each input matrix W (m x n).
+        recurrent_initializer: Start of each recurrent matrix U (n x n).
+        bias_initializer: Start of the biases.
+    """
+
+    gates = 1
+    state_count = 1
+
+    def __init__(
+        self,
+        units: int,
+        kernel_initializer: Any = None,
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if units < 1:
+            raise ValueError(
+                f"{type(self).__name__}: units is {units}, wanted at least 1"
+            )
+        self.units = units
+        self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
+        self.recurrent_initializer = fresh(recurrent_initializer)
+        self.bias_initializer = fresh(bias_initializer)
+
+    @property
+    def state_size(self) -> int | list[int]:
+        """Sizes of the states, as `keras.layers.RNN` wants them."""
+        if self.state_count == 1:
+            return self.units
+        return [self.units] * self.state_count
+
+    @property
+    def output_size(self) -> int:
+        """n."""
+        return self.units
+
+    @property
+    def projection_size(self) -> int:
+        """Width of what `project` gives: gates x n."""
+        return self.gates * self.units
+
+    def build(self, input_shape: Sequence[int | None]) -> None:
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(input_shape[-1], self.projection_size),
+            initializer=per_block(self.kernel_initializer, self.gates),
+        )
+        self.recurrent_kernel = self.add_weight(
+            name="recurrent_kernel",
+            shape=(self.units, self.projection_size),
+            initializer=per_block(self.recurrent_initializer, self.gates),
+        )
+        self.bias = self.add_weight(
+            name="bias",
+            shape=(self._bias_size(),),
+            initializer=self.bias_initializer,
+        )
+
+    def _bias_size(self) -> int:
+        return self.projection_size
+
+    def project(self, inputs: tf.Tensor) -> tf.Tensor:
+        """W x + b for all gates, [..., m] -> [..., gates x n]."""
+        return linear(inputs, self.kernel, self.bias)
+
+    def step(
+        self,
+        projected: tf.Tensor,
+        states: States,
+        dropped: States | None = None,
+    ) -> States:
+        """One step of the recurrence.
+
+        Args:
+            projected: float [..., gates x n], what `project` gave.
+            states: Tuple of float [..., n]; the first is the output.
+            dropped: For each state a dropout mask, float [..., n], that is
+                the same at all steps; it is on the output's share in the
+                recurrent products. Or None.
+
+        Returns:
+            The new states, a tuple like `states`.
+        """
+        raise NotImplementedError
+
+    def call(
+        self, inputs: tf.Tensor, states: Any, training: bool = False
+    ) -> tuple[tf.Tensor, Any]:
+        flat = tuple(tf.nest.flatten(states))
+        new = self.step(self.project(inputs), flat)
+        return new[0], tf.nest.pack_sequence_as(states, new)
+
+    def get_initial_state(self, batch_size: Any) -> list[tf.Tensor]:
+        """Zeros, one [batch, n] for each state."""
+        shape = (batch_size, self.units)
+        return [
+            tf.zeros(shape, self.compute_dtype) for _ in range(self.state_count)
+        ]
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+            "recurrent_initializer": keras.initializers.serialize(
+                self.recurrent_initializer
+            ),
+            "bias_initializer": keras.initializers.serialize(
+                self.bias_initializer
+            ),
+        }
+
+
+def _visible(states: States, dropped: States | None) -> tf.Tensor:
+    """What the recurrent products see of the output h_{t-1}."""
+    return states[0] if dropped is None else states[0] * dropped[0]
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class TanhCell(RecurrentCell):
+    """The plain recurrence: h_t = tanh(W x_t + U h_{t-1} + b).
+
+    Args:
+        units: n.
+        kernel_initializer: Start of W.
+        recurrent_initializer: Start of U.
+        bias_initializer: Start of b.
+
+    Call arguments:
+        inputs: float [batch, m].
+        states: float [batch, n], h_{t-1}.
+    """
+
+    def step(
+        self,
+        projected: tf.Tensor,
+        states: States,
+        dropped: States | None = None,
+    ) -> States:
+        visible = _visible(states, dropped)
+        recurrent = linear(visible, self.recurrent_kernel)
+        return (tf.tanh(projected + recurrent),)
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class GRUCell(RecurrentCell):
+    """The paper's gated unit; reset before the recurrent product.
+
+        z_t  = σ(W_z x_t + U_z h_{t-1})                     (A.1.1, A.2.1)
+        r_t  = σ(W_r x_t + U_r h_{t-1})
+        h~_t = tanh(W x_t + U [r_t ∘ h_{t-1}] + b)
+        h_t  = (1 - z_t) ∘ h_{t-1} + z_t ∘ h~_t
+
+    z gates the *new* state, as in the paper: it is one minus the gate of
+    `keras.layers.GRUCell` and of most textbooks, which is the same function
+    with W_z and U_z negated. Like the original code, the gates have no bias
+    unless `use_gate_bias`.
+
+    Weights: `kernel` [m, 3n] = [W_z | W_r | W], `recurrent_kernel`
+    [n, 3n] = [U_z | U_r | U], `bias` [n], or [3n] with gate biases.
+
+    Args:
+        units: n.
+        use_gate_bias: Whether z and r have biases too.
+        kernel_initializer: Start of W, W_z, W_r.
+        recurrent_initializer: Start of U, U_z, U_r.
+        bias_initializer: Start of b.
+
+    Call arguments:
+        inputs: float [batch, m].
+        states: float [batch, n], h_{t-1}.
+
+    Reference:
+        Bahdanau et al. 2015, arXiv 1409.0473, appendix A.1.1 and A.2.
+    """
+
+    gates = 3
+
+    def __init__(
+        self, units: int, use_gate_bias: bool = False, **kwargs: Any
+    ) -> None:
+        super().__init__(units, **kwargs)
+        self.use_gate_bias = use_gate_bias
+
+    def _bias_size(self) -> int:
+        return self.projection_size if self.use_gate_bias else self.units
+
+    def project(self, inputs: tf.Tensor) -> tf.Tensor:
+        missing = self.projection_size - self._bias_size()
+        bias = tf.pad(tf.convert_to_tensor(self.bias), [[missing, 0]])
+        return linear(inputs, self.kernel, bias)
+
+    def step(
+        self,
+        projected: tf.Tensor,
+        states: States,
+        dropped: States | None = None,
+    ) -> States:
+        (state,) = states
+        n = self.units
+        visible = _visible(states, dropped)
+        kernel = tf.convert_to_tensor(self.recurrent_kernel)
+        gates = projected[..., : 2 * n] + linear(visible, kernel[:, : 2 * n])
+        update, reset = tf.split(tf.sigmoid(gates), 2, axis=-1)
+        candidate = tf.tanh(
+            projected[..., 2 * n :]
+            + linear(reset * visible, kernel[:, 2 * n :])
+        )
+        return (state + update * (candidate - state),)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "use_gate_bias": self.use_gate_bias}
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class GRUResetAfterCell(RecurrentCell):
+    """The gated unit in cuDNN's form: reset after the recurrent product.
+
+        z_t  = σ(W_z x_t + U_z h_{t-1} + b_z)
+        r_t  = σ(W_r x_t + U_r h_{t-1} + b_r)
+        h~_t = tanh(W x_t + b + r_t ∘ (U h_{t-1} + b_U))
+        h_t  = z_t ∘ h_{t-1} + (1 - z_t) ∘ h~_t
+
+    The same numbers as `keras.layers.GRUCell(reset_after=True)`, whose gate
+    order and convention for z (it keeps the *old* state) it follows, so
+    weights can be carried to and from a cuDNN kernel.
+
+    Weights: `kernel` [m, 3n], `recurrent_kernel` [n, 3n], `bias` [3n] and
+    `recurrent_bias` [3n], each in the order z, r, h.
+
+    Args:
+        units: n.
+        kernel_initializer: Start of the input matrices.
+        recurrent_initializer: Start of the recurrent matrices.
+        bias_initializer: Start of the biases.
+
+    Call arguments:
+        inputs: float [batch, m].
+        states: float [batch, n], h_{t-1}.
+    """
+
+    gates = 3
+
+    def build(self, input_shape: Sequence[int | None]) -> None:
+        super().build(input_shape)
+        self.recurrent_bias = self.add_weight(
+            name="recurrent_bias",
+            shape=(self.projection_size,),
+            initializer=fresh(self.bias_initializer),
+        )
+
+    def step(
+        self,
+        projected: tf.Tensor,
+        states: States,
+        dropped: States | None = None,
+    ) -> States:
+        (state,) = states
+        n = self.units
+        recurrent = linear(
+            _visible(states, dropped),
+            self.recurrent_kernel,
+            self.recurrent_bias,
+        )
+        gates = tf.sigmoid(projected[..., : 2 * n] + recurrent[..., : 2 * n])
+        update, reset = tf.split(gates, 2, axis=-1)
+        candidate = tf.tanh(
+            projected[..., 2 * n :] + reset * recurrent[..., 2 * n :]
+        )
+        return (candidate + update * (state - candidate),)
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class LSTMCell(RecurrentCell):
+    """Long short-term memory without peepholes.
+
+        i, f, o = σ(W_{i,f,o} x_t + U_{i,f,o} h_{t-1} + b_{i,f,o})
+        c~_t    = tanh(W_c x_t + U_c h_{t-1} + b_c)
+        c_t     = f ∘ c_{t-1} + i ∘ c~_t
+        h_t     = o ∘ tanh(c_t)
+
+    Weights: `kernel` [m, 4n], `recurrent_kernel` [n, 4n], `bias` [4n], in
+    Keras' order i, f, c, o. All biases start at zero, the forget gate's too.
+
+    Args:
+        units: n.
+        kernel_initializer: Start of the input matrices.
+        recurrent_initializer: Start of the recurrent matrices.
+        bias_initializer: Start of the biases.
+
+    Call arguments:
+        inputs: float [batch, m].
+        states: two float [batch, n], h_{t-1} and c_{t-1}.
+
+    Reference:
+        Graves 2013, arXiv 1308.0850, as used by Sutskever et al. 2014.
+    """
+
+    gates = 4
+    state_count = 2
+
+    def step(
+        self,
+        projected: tf.Tensor,
+        states: States,
+        dropped: States | None = None,
+    ) -> States:
+        memory = states[1]
+        visible = _visible(states, dropped)
+        gates = projected + linear(visible, self.recurrent_kernel)
+        i, f, c, o = tf.split(gates, 4, axis=-1)
+        memory = tf.sigmoid(f) * memory + tf.sigmoid(i) * tf.tanh(c)
+        return tf.sigmoid(o) * tf.tanh(memory), memory

@@ -1,0 +1,258 @@
+"""The decoder: attend, read out, update; over a sentence or one step."""
+
+from __future__ import annotations
+
+from typing import Any
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.encoder import Encoded
+from bahdanau_tf.layers.recurrent import state_dropout_masks
+from bahdanau_tf.layers.recurrent import unroll
+from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.layers.weights import deserialized
+from bahdanau_tf.layers.weights import fresh
+from bahdanau_tf.layers.weights import linear
+from bahdanau_tf.layers.weights import paper_kernel
+
+STEP_ORDERS = ("original", "appendix", "main-text")
+
+
+class DecoderState(NamedTuple):
+    """What a decoder carries from step to step.
+
+    Attributes:
+        states: The cell's states, float [B, K, n] each.
+        context: c_{i-1}, float [B, K, c], in the order "original" with an
+            attention layer, where the update waits for y_{i-1}; else ().
+    """
+
+    states: States
+    context: Any
+
+
+class Glimpse(NamedTuple):
+    """What the readout needs at each step, and the alignment.
+
+    Attributes:
+        state: float [..., n], s_{i-1} or s_i by the step order.
+        context: float [..., c], or None without a context.
+        weights: float32 [..., T_x], α_i, or None without an alignment.
+    """
+
+    state: tf.Tensor
+    context: Any
+    weights: Any
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class AttentionDecoder(keras.layers.Layer):
+    """A recurrent cell that attends to the source at every step.
+
+    The context joins every gate of the cell through C: the cell steps on
+    W E y + C c_i, which is the same as W' [E y ; c_i] with W and C on top of
+    one another. The paper's text and its code order a step differently:
+
+        "original"   attend with s_{i-1}, read out from s_{i-1}; then
+                     s_i = f(s_{i-1}, y_i, c_i)         (the original code)
+        "appendix"   attend with s_{i-1}; s_i = f(s_{i-1}, y_{i-1}, c_i);
+                     read out from s_{i-1}                         (A.2.2)
+        "main-text"  the same, but read out from s_i              (eq. 4)
+
+    In "original" the state that attends has already seen y_{i-1}, and the
+    first step updates nothing: s_0 attends and is read out.
+
+    Args:
+        cell: A cell of this package.
+        attention: An attention layer, `FixedContext`, or None for a decoder
+            without any context.
+        step_order: One of the above.
+        state_dropout: Share of the state dropped before the recurrent
+            products in training, one mask for all steps of a sentence.
+        kernel_initializer: Start of C.
+
+    Call arguments:
+        embedded: float [B, T_y, m], E y_1 .. E y_Ty.
+        first_input: float [B, m], what stands for E y_0.
+        states: The cell's initial states, tuple of float [B, n].
+        memory: From the attention layer's `memory`; () without one.
+        training: Whether to drop.
+
+    Returns:
+        `Glimpse` over all steps, [B, T_y, ...].
+
+    Reference:
+        Bahdanau et al. 2015, arXiv 1409.0473, section 3.1, appendix A.2.2.
+    """
+
+    def __init__(
+        self,
+        cell: Any,
+        attention: Any | None = None,
+        step_order: str = "original",
+        state_dropout: float = 0.0,
+        kernel_initializer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if step_order not in STEP_ORDERS:
+            raise ValueError(
+                f"AttentionDecoder: step_order is {step_order!r}, wanted one "
+                f"of {list(STEP_ORDERS)}"
+            )
+        self.cell = deserialized(cell)
+        self.attention = deserialized(attention)
+        self.step_order = step_order
+        self.state_dropout = state_dropout
+        self.seed_generator = keras.random.SeedGenerator()
+        self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
+
+    @property
+    def _updates_first(self) -> bool:
+        return self.step_order == "original"
+
+    def build_for(self, embedding_dim: int, encoded_shape: Encoded) -> None:
+        """Makes all weights: for embeddings m wide and an encoder's output."""
+        memory_shape: Any = encoded_shape  # as far as attention looks at it
+        if self.attention is not None and not self.attention.has_weights:
+            memory_shape = (None, self.attention.context_size(encoded_shape))
+        self.build((None, None, embedding_dim), memory_shape=memory_shape)
+
+    def build(
+        self,
+        embedded_shape: Any,
+        first_input_shape: Any = None,
+        states_shape: Any = None,
+        memory_shape: Any = None,
+    ) -> None:
+        build_once(self.cell, (None, embedded_shape[-1]))
+        self.context_size = 0
+        if self.attention is None:
+            return
+        annotations_shape = memory_shape
+        if self.attention.has_weights:
+            annotations_shape = memory_shape[0]
+            query_shape = (None, self.cell.units)
+            build_once(self.attention, query_shape, memory_shape)
+        self.context_size = annotations_shape[-1]
+        self.context_kernel = self.add_weight(
+            name="context_kernel",
+            shape=(self.context_size, self.cell.projection_size),
+            initializer=self.kernel_initializer,
+        )
+
+    def _attend(self, query: tf.Tensor, memory: Any) -> tuple[Any, Any]:
+        if self.attention is None:
+            return None, None
+        return self.attention(query, memory)
+
+    def _update(
+        self,
+        projected: tf.Tensor,
+        context: tf.Tensor | None,
+        states: States,
+        dropped: States | None = None,
+    ) -> States:
+        if context is not None:
+            projected += linear(context, self.context_kernel)
+        return self.cell.step(projected, states, dropped)
+
+    def call(
+        self,
+        embedded: tf.Tensor,
+        first_input: tf.Tensor,
+        states: States,
+        memory: Any,
+        training: bool = False,
+    ) -> Glimpse:
+        if not self._updates_first:
+            embedded = shifted(embedded, first_input)
+        projected = self.cell.project(embedded)
+        dropped = state_dropout_masks(
+            states, self.state_dropout, training, self.seed_generator
+        )
+
+        def step(now: tuple[tf.Tensor, ...], states: States) -> Any:
+            context, weights = self._attend(states[0], memory)
+            new = self._update(now[0], context, states, dropped)
+            read = new if self.step_order == "main-text" else states
+            outputs = [read[0], context]
+            if weights is not None:
+                outputs.append(tf.cast(weights, read[0].dtype))
+            return [output for output in outputs if output is not None], new
+
+        outputs, _ = unroll(step, [projected], states, self._output_shapes())
+        state, context, weights = (*outputs, None, None)[:3]
+        return Glimpse(state, context, weights)
+
+    def _output_shapes(self) -> list[list[int | None]]:
+        shapes: list[list[int | None]] = [[self.cell.units]]
+        if self.attention is not None:
+            shapes.append([self.context_size])
+            if self.attention.has_weights:
+                shapes.append([None])
+        return shapes
+
+    def initial_state(self, states: States) -> DecoderState:
+        """The state before the first step, from the cell's [B, n] states."""
+        context: Any = ()
+        if self._updates_first and self.attention is not None:
+            batch = tf.shape(states[0])[0]
+            context = tf.zeros([batch, self.context_size], states[0].dtype)
+        return DecoderState(tuple(states), context)
+
+    def step(
+        self,
+        previous: tf.Tensor,
+        is_first: tf.Tensor,
+        state: DecoderState,
+        memory: Any,
+    ) -> tuple[Glimpse, DecoderState]:
+        """One step for K hypotheses a sentence, given y_{i-1}.
+
+        Args:
+            previous: float [B, K, m], E y_{i-1}, or the first input.
+            is_first: bool [B, K], True where there is no y_{i-1} yet.
+            state: `DecoderState`, [B, K, ...].
+            memory: As in `call`, [B, ...].
+
+        Returns:
+            `Glimpse`, [B, K, ...], and the new state.
+        """
+        states = tuple(state.states)
+        projected = self.cell.project(previous)
+        if self._updates_first:
+            context = None if self.attention is None else state.context
+            new = self._update(projected, context, states)
+            states = tuple(
+                tf.where(is_first[..., None], old, updated)
+                for old, updated in zip(states, new, strict=True)
+            )
+            context, weights = self._attend(states[0], memory)
+            kept = () if context is None else context
+            glimpse = Glimpse(states[0], context, weights)
+            return glimpse, DecoderState(states, kept)
+        context, weights = self._attend(states[0], memory)
+        new = self._update(projected, context, states)
+        read = new if self.step_order == "main-text" else states
+        return Glimpse(read[0], context, weights), DecoderState(new, ())
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "cell": keras.saving.serialize_keras_object(self.cell),
+            "attention": keras.saving.serialize_keras_object(self.attention),
+            "step_order": self.step_order,
+            "state_dropout": self.state_dropout,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+        }
+
+
+def shifted(embedded: tf.Tensor, first_input: tf.Tensor) -> tf.Tensor:
+    """E y_0 .. E y_{Ty-1} from E y_1 .. E y_Ty: float [B, T_y, m]."""
+    return tf.concat([first_input[:, None], embedded[:, :-1]], axis=1)

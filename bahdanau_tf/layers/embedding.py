@@ -1,0 +1,105 @@
+"""Word embeddings whose gradients are right for words that repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.layers.weights import fresh
+from bahdanau_tf.layers.weights import paper_kernel
+
+
+@tf.custom_gradient
+def _rows(
+    table: tf.Tensor, ids: tf.Tensor
+) -> tuple[tf.Tensor, Callable[..., Any]]:
+    """Looks rows up; the gradient is dense, each row the sum of its uses.
+
+    TensorFlow's own gradient is a list of rows in which a word used twice
+    stands twice. Keras' optimizers and `tf.linalg.global_norm` do not merge
+    such rows, which gives a wrong norm and a wrong step.
+    """
+
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, None]:
+        size = tf.shape(table)[0]
+        return tf.math.unsorted_segment_sum(upstream, ids, size), None
+
+    return tf.gather(table, ids), gradient
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class WordEmbedding(keras.layers.Layer):
+    """Maps word ids to vectors: E x + b.
+
+    The original code has the bias, shared by all words (the paper omits it).
+    Unlike `keras.layers.Embedding`, the gradient is one dense tensor in which
+    the uses of a word are summed, so clipping and adaptive optimizers see the
+    true gradient.
+
+    Args:
+        vocabulary_size: K, number of ids.
+        embedding_dim: m.
+        use_bias: Whether to add b.
+        embeddings_initializer: Start of E.
+
+    Call arguments:
+        ids: int32 [...].
+
+    Returns:
+        float [..., m].
+
+    Reference:
+        Bahdanau et al. 2015, arXiv 1409.0473, appendix A.2.1 (E, E-bar).
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        embedding_dim: int,
+        use_bias: bool = False,
+        embeddings_initializer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.embedding_dim = embedding_dim
+        self.use_bias = use_bias
+        self.embeddings_initializer = fresh(
+            embeddings_initializer or paper_kernel()
+        )
+
+    def build(self, input_shape: Any = None) -> None:
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.vocabulary_size, self.embedding_dim),
+            initializer=self.embeddings_initializer,
+            # In mixed precision only the rows looked up are cast, and a
+            # word's gradients are summed in float32.
+            autocast=False,
+        )
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight(
+                name="bias", shape=(self.embedding_dim,), initializer="zeros"
+            )
+
+    def call(self, ids: tf.Tensor) -> tf.Tensor:
+        vectors = _rows(tf.convert_to_tensor(self.embeddings), ids)
+        vectors = tf.cast(vectors, self.compute_dtype)
+        if self.bias is None:
+            return vectors
+        return vectors + tf.cast(self.bias, self.compute_dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "embedding_dim": self.embedding_dim,
+            "use_bias": self.use_bias,
+            "embeddings_initializer": keras.initializers.serialize(
+                self.embeddings_initializer
+            ),
+        }

@@ -1,0 +1,191 @@
+"""Encoders: embedded source words to annotations."""
+
+from __future__ import annotations
+
+from typing import Any
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.recurrent import Recurrent
+from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.layers.weights import deserialized
+
+
+class Encoded(NamedTuple):
+    """A source sentence as a decoder may want it.
+
+    Attributes:
+        annotations: float [B, T_x, c]; h_j, c = 2n if bidirectional.
+        forward_states: For each layer from the bottom, the states after the
+            last real word, a tuple of float [B, n].
+        backward_states: The same of the backward direction, after it has
+            read the first word; empty without a backward direction.
+        mask: bool [B, T_x], True on real positions.
+    """
+
+    annotations: tf.Tensor
+    forward_states: tuple[States, ...]
+    backward_states: tuple[States, ...]
+    mask: tf.Tensor
+
+
+class _RecurrentEncoder(keras.layers.Layer):
+    """Layers of recurrences, each in one or two directions."""
+
+    directions: tuple[bool, ...] = ()  # one `reverse` each
+
+    def __init__(
+        self,
+        cell: Any,
+        layers: int = 1,
+        state_dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if layers < 1:
+            raise ValueError(
+                f"{type(self).__name__}: layers is {layers}, wanted 1 or more"
+            )
+        cell = deserialized(cell)
+        self.cell_config = keras.saving.serialize_keras_object(cell)
+        self.units = cell.units
+        self.state_count = cell.state_count
+        self.layers = layers
+        self.state_dropout = state_dropout
+        self.supports_masking = True
+        for name, reverse in self._names_and_directions():
+            # Attributes, not a list: TensorFlow does not look into lists of
+            # Keras layers for what to checkpoint and to export.
+            recurrent = Recurrent(
+                type(cell).from_config(_unnamed(cell.get_config())),
+                reverse=reverse,
+                state_dropout=state_dropout,
+                dtype=self.dtype_policy,
+                name=name,
+            )
+            setattr(self, name, recurrent)
+
+    def _names_and_directions(self) -> list[tuple[str, bool]]:
+        return [
+            (f"{'backward' if reverse else 'forward'}_{layer}", reverse)
+            for layer in range(self.layers)
+            for reverse in self.directions
+        ]
+
+    @property
+    def stack(self) -> list[list[Recurrent]]:
+        """The recurrences, for each layer from the bottom its directions."""
+        every = [
+            getattr(self, name) for name, _ in self._names_and_directions()
+        ]
+        width = len(self.directions)
+        return [every[i : i + width] for i in range(0, len(every), width)]
+
+    @property
+    def annotation_size(self) -> int:
+        """c: n for each direction."""
+        return self.units * len(self.directions)
+
+    def compute_mask(self, *unused: Any) -> None:
+        """None: the mask goes on as a part of `Encoded`."""
+
+    def encoded_shape(self) -> Encoded:
+        """Shapes of what `call` returns."""
+        states = ((None, self.units),) * self.state_count
+        layers = (states,) * self.layers
+        return Encoded(
+            annotations=(None, None, self.annotation_size),
+            forward_states=layers,
+            backward_states=layers if len(self.directions) > 1 else (),
+            mask=(None, None),
+        )
+
+    def build(self, input_shape: Any) -> None:
+        width = input_shape[-1]
+        for layer in self.stack:
+            for recurrent in layer:
+                build_once(recurrent, (None, None, width))
+            width = self.annotation_size
+
+    def call(
+        self,
+        embedded: tf.Tensor,
+        mask: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> Encoded:
+        if mask is None:
+            mask = tf.ones(tf.shape(embedded)[:2], tf.bool)
+        states: list[list[States]] = [[] for _ in self.directions]
+        sequence = embedded
+        for layer in self.stack:
+            outputs = []
+            for direction, recurrent in zip(states, layer, strict=True):
+                output, last = recurrent(sequence, mask=mask, training=training)
+                outputs.append(output)
+                direction.append(last)
+            sequence = tf.concat(outputs, -1)
+        forward, backward = (*states, [])[:2]
+        return Encoded(sequence, tuple(forward), tuple(backward), mask)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "cell": self.cell_config,
+            "layers": self.layers,
+            "state_dropout": self.state_dropout,
+        }
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class BidirectionalEncoder(_RecurrentEncoder):
+    """The paper's encoder: h_j = [forward h_j ; backward h_j].
+
+        h→_j = f(E x_j, h→_{j-1}),  h←_j = f(E x_j, h←_{j+1})   (A.2.1, eq. 7)
+
+    Both directions start at zero and share the embedding, not the weights.
+
+    Args:
+        cell: The recurrent cell, a pattern: each direction of each layer is
+            made anew from its config.
+        layers: Number of layers; each but the first reads the annotations
+            below it.
+        state_dropout: See `Recurrent`.
+
+    Call arguments:
+        embedded: float [B, T_x, m], E x_j.
+        mask: bool [B, T_x], True on real words.
+        training: Whether to drop.
+
+    Returns:
+        `Encoded`, with annotations float [B, T_x, 2n].
+
+    Reference:
+        Bahdanau et al. 2015, arXiv 1409.0473, section 3.2, appendix A.2.1.
+    """
+
+    directions = (False, True)
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class UnidirectionalEncoder(_RecurrentEncoder):
+    """An encoder that reads from left to right: RNNencdec's, Sutskever's.
+
+    Args, call arguments: see `BidirectionalEncoder`.
+
+    Returns:
+        `Encoded`, with annotations float [B, T_x, n] and no backward states.
+
+    Reference:
+        Cho et al. 2014, arXiv 1406.1078; Sutskever et al. 2014,
+        arXiv 1409.3215.
+    """
+
+    directions = (False,)
+
+
+def _unnamed(config: dict[str, Any]) -> dict[str, Any]:
+    # Each copy gets a name of its own.
+    return {key: value for key, value in config.items() if key != "name"}

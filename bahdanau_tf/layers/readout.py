@@ -1,0 +1,258 @@
+"""Readouts: from state, previous word and context to scores of all words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.layers.weights import fresh
+from bahdanau_tf.layers.weights import linear
+from bahdanau_tf.layers.weights import paper_kernel
+
+TERMS = ("state", "previous", "context")
+
+
+class Readout(keras.layers.Layer):
+    """What the readouts share: a hidden layer t_i, then the vocabulary.
+
+        t~_i = U_o s + V_o E y_{i-1} + C_o c_i + b_o
+        t_i  = the subclass' function of t~_i
+        p(y_i) = softmax(t_i W_o + b_y),  W_o full [l, K] or W_1 W_2
+
+    Args:
+        vocabulary_size: K.
+        units: l.
+        factor_units: Inner size of a factored output W_1 [l, f] W_2 [f, K];
+            None for a full W_o.
+        terms: Which of "state", "previous", "context" enter.
+        tied: Whether the last matrix is the transposed target embedding,
+            which then is an argument of `logits`.
+        kernel_initializer: Start of all matrices.
+        bias_initializer: Start of the biases.
+
+    Call arguments:
+        state: float [..., n].
+        previous: float [..., m], E y_{i-1}.
+        context: float [..., c], or None where there is no context.
+
+    Returns:
+        Logits, float32 [..., K].
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        units: int,
+        factor_units: int | None = None,
+        terms: Sequence[str] = TERMS,
+        tied: bool = False,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        unknown = set(terms) - set(TERMS)
+        if unknown or not terms:
+            raise ValueError(
+                f"{type(self).__name__}: terms is {list(terms)}, wanted some "
+                f"of {list(TERMS)}"
+            )
+        self.vocabulary_size = vocabulary_size
+        self.units = units
+        self.factor_units = factor_units
+        self.terms = tuple(terms)
+        self.tied = tied
+        self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
+        self.bias_initializer = fresh(bias_initializer)
+
+    def _kernel(self, name: str, rows: int, columns: int) -> Any:
+        return self.add_weight(
+            name=name,
+            shape=(rows, columns),
+            initializer=fresh(self.kernel_initializer),
+        )
+
+    def build(
+        self,
+        state_shape: Any,
+        previous_shape: Any,
+        context_shape: Any = None,
+    ) -> None:
+        widths = {
+            "state": state_shape[-1],
+            "previous": previous_shape[-1],
+            "context": context_shape[-1] if context_shape else 0,
+        }
+        hidden = self._build_hidden(
+            {term: widths[term] for term in self.terms if widths[term]}
+        )
+        self.factor_kernel = None
+        if self.factor_units is not None:
+            self.factor_kernel = self._kernel(
+                "factor_kernel", hidden, self.factor_units
+            )
+        width = self.factor_units or hidden
+        self.output_kernel = None
+        if not self.tied:
+            self.output_kernel = self._kernel(
+                "output_kernel", width, self.vocabulary_size
+            )
+        elif width != previous_shape[-1]:
+            size = "units" if self.units else "terms"
+            size = "factor_units" if self.factor_units else size
+            raise ValueError(
+                f"{type(self).__name__}: with tied embeddings {size} ({width})"
+                f" and embedding_dim ({previous_shape[-1]}) must be equal"
+            )
+        self.output_bias = self.add_weight(
+            name="output_bias",
+            shape=(self.vocabulary_size,),
+            initializer=fresh(self.bias_initializer),
+        )
+
+    def _build_hidden(self, widths: dict[str, int]) -> int:
+        """Makes U_o, V_o, C_o and b_o; returns l."""
+        wide = self._preactivation_size()
+        for term in TERMS:
+            kernel = None
+            if term in widths:
+                kernel = self._kernel(f"{term}_kernel", widths[term], wide)
+            setattr(self, f"{term}_kernel", kernel)
+        self.bias = self.add_weight(
+            name="bias",
+            shape=(wide,),
+            initializer=fresh(self.bias_initializer),
+        )
+        return self.units
+
+    def _preactivation_size(self) -> int:
+        return self.units
+
+    def _activation(self, preactivation: tf.Tensor) -> tf.Tensor:
+        raise NotImplementedError
+
+    def hidden(
+        self, state: tf.Tensor, previous: tf.Tensor, context: Any
+    ) -> tf.Tensor:
+        """t_i, float [..., l]."""
+        given = {"state": state, "previous": previous, "context": context}
+        total = tf.cast(self.bias, state.dtype)
+        for term, value in given.items():
+            kernel = getattr(self, f"{term}_kernel")
+            if kernel is not None:
+                total += linear(value, kernel)
+        return self._activation(total)
+
+    def logits(
+        self, hidden: tf.Tensor, embeddings: Any | None = None
+    ) -> tf.Tensor:
+        """Scores of all words, float32 [..., K].
+
+        Args:
+            hidden: float [..., l], from `hidden`.
+            embeddings: float [K, m], the target embeddings; only if tied.
+        """
+        if self.factor_kernel is not None:
+            hidden = linear(hidden, self.factor_kernel)
+        if self.tied:
+            kernel = tf.transpose(tf.convert_to_tensor(embeddings))
+        else:
+            kernel = self.output_kernel
+        return tf.cast(linear(hidden, kernel, self.output_bias), tf.float32)
+
+    def call(
+        self,
+        state: tf.Tensor,
+        previous: tf.Tensor,
+        context: tf.Tensor | None = None,
+        embeddings: Any | None = None,
+    ) -> tf.Tensor:
+        return self.logits(self.hidden(state, previous, context), embeddings)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "units": self.units,
+            "factor_units": self.factor_units,
+            "terms": list(self.terms),
+            "tied": self.tied,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+            "bias_initializer": keras.initializers.serialize(
+                self.bias_initializer
+            ),
+        }
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class MaxoutReadout(Readout):
+    """The paper's readout: t_ij = max(t~_{i,2j-1}, t~_{i,2j})      (A.2.2).
+
+    Neighbouring pairs, 2l pre-activations to l. The paper's W_o is full; the
+    original code factors it (500 x 620 x 30,001), `factor_units`. The only
+    biases are b_o and b_y, as coded.
+
+    Args, call arguments, returns: see `Readout`.
+
+    Reference:
+        Bahdanau et al. 2015, arXiv 1409.0473, appendix A.2.2; Goodfellow et
+        al. 2013, arXiv 1302.4389.
+    """
+
+    def _preactivation_size(self) -> int:
+        return 2 * self.units
+
+    def _activation(self, preactivation: tf.Tensor) -> tf.Tensor:
+        # Strided slices: the gradient of reduce_max over a pair is slow.
+        return tf.maximum(preactivation[..., ::2], preactivation[..., 1::2])
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class TanhReadout(Readout):
+    """t_i = tanh(t~_i), the readout of most later systems.
+
+    Args, call arguments, returns: see `Readout`.
+    """
+
+    def _activation(self, preactivation: tf.Tensor) -> tf.Tensor:
+        return tf.tanh(preactivation)
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class LinearReadout(Readout):
+    """No hidden layer: p(y_i) = softmax([s ; E y_{i-1} ; c_i] W_o + b_y).
+
+    With `terms=("state",)` this is the textbook's softmax(W s_t + b).
+
+    Args:
+        vocabulary_size: K.
+        **kwargs: `factor_units`, `terms`, `tied` and the initializers of
+            `Readout`.
+
+    Call arguments, returns: see `Readout`.
+    """
+
+    def __init__(self, vocabulary_size: int, **kwargs: Any) -> None:
+        # The width follows from the terms, once they are known.
+        super().__init__(vocabulary_size, units=0, **kwargs)
+
+    def _build_hidden(self, widths: dict[str, int]) -> int:
+        self.used_terms = tuple(widths)
+        return sum(widths.values())
+
+    def hidden(
+        self, state: tf.Tensor, previous: tf.Tensor, context: Any
+    ) -> tf.Tensor:
+        """[s ; E y_{i-1} ; c_i], the terms side by side."""
+        given = {"state": state, "previous": previous, "context": context}
+        return tf.concat([given[term] for term in self.used_terms], -1)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        del config["units"]
+        return config

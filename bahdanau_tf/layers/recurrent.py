@@ -1,0 +1,190 @@
+"""Running a cell over a sequence: the one loop of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.layers.weights import deserialized
+
+Step = Callable[[tuple[tf.Tensor, ...], States], tuple[Any, States]]
+
+
+def unroll(
+    step: Step,
+    inputs: Sequence[tf.Tensor],
+    states: States,
+    output_shapes: Sequence[Sequence[int | None]],
+    reverse: bool = False,
+) -> tuple[tuple[tf.Tensor, ...], States]:
+    """Runs `step` over time.
+
+    `keras.layers.RNN` hands a cell no constants and projects its inputs inside
+    the loop; here only what `step` does is in the loop.
+
+    Args:
+        step: (inputs at t, states) -> (outputs at t, states), all tuples.
+        inputs: Tensors [B, T, ...], T at least 1.
+        states: Tensors [B, ...].
+        output_shapes: Shape of each output at one step without the batch; all
+            outputs have the dtype of the first state.
+        reverse: Whether to go from the last position to the first; outputs
+            keep the places of their inputs.
+
+    Returns:
+        The outputs, [B, T, ...] each, and the last states.
+    """
+    time = tf.shape(inputs[0])[1]
+    reads = [_time_major(x) for x in inputs]
+    writes = [
+        tf.TensorArray(
+            states[0].dtype,
+            size=time,
+            element_shape=[None, *shape],
+        )
+        for shape in output_shapes
+    ]
+
+    def body(t: tf.Tensor, arrays: Any, states: States) -> Any:
+        position = time - 1 - t if reverse else t
+        now = tuple(array.read(position) for array in reads)
+        outputs, new = step(now, states)
+        arrays = [
+            array.write(position, output)
+            for array, output in zip(arrays, outputs, strict=True)
+        ]
+        return t + 1, arrays, new
+
+    _, writes, states = tf.while_loop(
+        lambda t, *_: t < time,
+        body,
+        (tf.constant(0), writes, tuple(states)),
+        maximum_iterations=time,
+    )
+    return tuple(_batch_major(array.stack()) for array in writes), states
+
+
+def _time_major(sequence: tf.Tensor) -> tf.TensorArray:
+    # Reading a TensorArray, not slicing `x[t]`: the gradient of a slice in a
+    # loop adds a whole sequence at every step.
+    rank = sequence.shape.rank
+    steps = tf.transpose(sequence, [1, 0, *range(2, rank)])
+    array = tf.TensorArray(
+        steps.dtype, size=tf.shape(steps)[0], element_shape=steps.shape[1:]
+    )
+    return array.unstack(steps)
+
+
+def _batch_major(steps: tf.Tensor) -> tf.Tensor:
+    return tf.transpose(steps, [1, 0, *range(2, steps.shape.rank)])
+
+
+def state_dropout_masks(
+    states: States,
+    rate: float,
+    training: bool,
+    seed_generator: keras.random.SeedGenerator,
+) -> States | None:
+    """One dropout mask for all steps of a sentence (Gal and Ghahramani 2016).
+
+    Returns:
+        For each state a mask: 0, or 1 / (1 - rate) for what is kept. None
+        when nothing is to be dropped.
+    """
+    if not training or rate == 0.0:
+        return None
+    return tuple(
+        keras.random.dropout(tf.ones_like(state), rate, seed=seed_generator)
+        for state in states
+    )
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class Recurrent(keras.layers.Layer):
+    """A cell over a whole sequence, its inputs projected in one product.
+
+    Args:
+        cell: A cell of this package.
+        reverse: Whether to read from right to left.
+        state_dropout: Share of the state dropped before the recurrent
+            products in training, one mask for all steps.
+
+    Call arguments:
+        inputs: float [B, T, m].
+        mask: bool [B, T]; at False positions the states are carried along.
+        training: Whether to drop.
+
+    Returns:
+        The states at every position, float [B, T, n], and the last states, a
+        tuple of float [B, n]: after the last real position, or before the
+        first when `reverse`.
+    """
+
+    def __init__(
+        self,
+        cell: Any,
+        reverse: bool = False,
+        state_dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.cell = deserialized(cell)
+        self.reverse = reverse
+        self.state_dropout = state_dropout
+        self.seed_generator = keras.random.SeedGenerator()
+        self.supports_masking = True
+
+    def compute_mask(self, *unused: Any) -> None:
+        """None: the mask is used up here."""
+
+    def build(self, input_shape: Any) -> None:
+        build_once(self.cell, (None, input_shape[-1]))
+
+    def call(
+        self,
+        inputs: tf.Tensor,
+        mask: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tuple[tf.Tensor, States]:
+        projected = self.cell.project(inputs)
+        if mask is None:
+            mask = tf.ones(tf.shape(inputs)[:2], tf.bool)
+        states = tuple(
+            tf.cast(state, projected.dtype)
+            for state in self.cell.get_initial_state(tf.shape(inputs)[0])
+        )
+        dropped = state_dropout_masks(
+            states, self.state_dropout, training, self.seed_generator
+        )
+
+        def step(now: tuple[tf.Tensor, ...], states: States) -> Any:
+            projected_t, mask_t = now
+            new = self.cell.step(projected_t, states, dropped)
+            new = tuple(
+                tf.where(mask_t[:, None], state, old)
+                for state, old in zip(new, states, strict=True)
+            )
+            return (new[0],), new
+
+        (outputs,), states = unroll(
+            step,
+            (projected, mask),
+            states,
+            [[self.cell.units]],
+            reverse=self.reverse,
+        )
+        return outputs, states
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "cell": keras.saving.serialize_keras_object(self.cell),
+            "reverse": self.reverse,
+            "state_dropout": self.state_dropout,
+        }

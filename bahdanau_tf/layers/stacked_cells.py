@@ -1,0 +1,123 @@
+"""Deep recurrences: cells on top of one another as one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.layers.weights import deserialized
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class StackedCells(keras.layers.Layer):
+    """Cells on top of one another: each one's output feeds the next.
+
+    Its states are those of all cells, the *top* cell's first, so that the
+    first state is the output as everywhere here.
+
+    Args:
+        cells: Cells from the bottom to the top.
+
+    Call arguments:
+        inputs: float [batch, m].
+        states: States of the top cell, ..., of the bottom cell.
+    """
+
+    def __init__(self, cells: Sequence[Any], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not cells:
+            raise ValueError("StackedCells: cells is empty, wanted one or more")
+        self.depth = len(cells)
+        for index, cell in enumerate(cells):
+            # Attributes, not a list: TensorFlow does not look into lists of
+            # Keras layers for what to checkpoint and to export.
+            setattr(self, f"cell_{index}", deserialized(cell))
+
+    @property
+    def cells(self) -> list[Any]:
+        """The cells from the bottom to the top."""
+        return [getattr(self, f"cell_{index}") for index in range(self.depth)]
+
+    @property
+    def units(self) -> int:
+        """n of the top cell."""
+        return self.cells[-1].units
+
+    @property
+    def state_count(self) -> int:
+        """Number of states of all cells."""
+        return sum(cell.state_count for cell in self.cells)
+
+    @property
+    def state_size(self) -> list[int]:
+        """Sizes of the states, top cell first."""
+        return [
+            size
+            for cell in reversed(self.cells)
+            for size in tf.nest.flatten(cell.state_size)
+        ]
+
+    @property
+    def output_size(self) -> int:
+        """n of the top cell."""
+        return self.units
+
+    @property
+    def projection_size(self) -> int:
+        """Width of the bottom cell's projection."""
+        return self.cells[0].projection_size
+
+    def build(self, input_shape: Sequence[int | None]) -> None:
+        width = input_shape[-1]
+        for cell in self.cells:
+            build_once(cell, (None, width))
+            width = cell.units
+
+    def project(self, inputs: tf.Tensor) -> tf.Tensor:
+        """The bottom cell's projection."""
+        return self.cells[0].project(inputs)
+
+    def step(
+        self,
+        projected: tf.Tensor,
+        states: States,
+        dropped: States | None = None,
+    ) -> States:
+        """One step through all cells; see `RecurrentCell.step`."""
+        new: States = ()
+        end = len(states)
+        for index, cell in enumerate(self.cells):
+            start = end - cell.state_count
+            if index:
+                projected = cell.project(new[0])
+            own = slice(start, end)
+            masks = None if dropped is None else dropped[own]
+            new = cell.step(projected, states[own], masks) + new
+            end = start
+        return new
+
+    def call(
+        self, inputs: tf.Tensor, states: Any, training: bool = False
+    ) -> tuple[tf.Tensor, Any]:
+        new = self.step(self.project(inputs), tuple(tf.nest.flatten(states)))
+        return new[0], tf.nest.pack_sequence_as(states, new)
+
+    def get_initial_state(self, batch_size: Any) -> list[tf.Tensor]:
+        """Zeros, top cell first."""
+        return [
+            tf.zeros((batch_size, size), self.compute_dtype)
+            for size in self.state_size
+        ]
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "cells": [
+                keras.saving.serialize_keras_object(cell) for cell in self.cells
+            ],
+        }

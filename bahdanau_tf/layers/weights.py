@@ -1,0 +1,78 @@
+"""What every layer here does with weights: start them, multiply by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+
+def paper_kernel() -> keras.initializers.Initializer:
+    """N(0, 0.01²), the paper's start for ordinary kernels (appendix B.1)."""
+    return keras.initializers.RandomNormal(stddev=0.01)
+
+
+def fresh(initializer: Any) -> keras.initializers.Initializer:
+    """Returns a copy, since one unseeded Keras initializer repeats itself."""
+    config = keras.initializers.serialize(keras.initializers.get(initializer))
+    return keras.initializers.get(config)
+
+
+def per_block(initializer: Any, count: int) -> Callable[..., tf.Tensor]:
+    """Starts each of `count` matrices stacked along the last axis by itself.
+
+    A kernel [m, 3n] that holds three recurrent matrices is orthogonal block
+    by block, as in the paper, not as one wide matrix.
+    """
+    blocks = [fresh(initializer) for _ in range(count)]
+
+    def initialize(shape: tuple[int, ...], dtype: Any = None) -> tf.Tensor:
+        block_shape = (*shape[:-1], shape[-1] // count)
+        return tf.concat([b(block_shape, dtype=dtype) for b in blocks], -1)
+
+    return initialize
+
+
+def build_once(layer: Any, *shapes: Any) -> None:
+    """Builds a layer that one holds, unless somebody already has.
+
+    Keras builds the layers inside a saved config before their owner.
+    """
+    if not layer.built:
+        layer.build(*shapes)
+
+
+def deserialized(part: Any) -> Any:
+    """A layer, also from its config."""
+    if isinstance(part, dict):
+        return keras.saving.deserialize_keras_object(part)
+    return part
+
+
+def linear(
+    inputs: tf.Tensor, kernel: Any, bias: Any | None = None
+) -> tf.Tensor:
+    """x W + b over the last axis, in the dtype of the inputs.
+
+    Args:
+        inputs: float [..., p].
+        kernel: float [p, q].
+        bias: float [q], or None.
+
+    Returns:
+        float [..., q].
+    """
+    kernel = tf.cast(kernel, inputs.dtype)
+    if inputs.shape.rank == 2:
+        outputs = tf.matmul(inputs, kernel)
+    else:  # not tf.tensordot, whose gradient XLA cannot compile in a loop
+        rows, columns = kernel.shape
+        flat = tf.matmul(tf.reshape(inputs, [-1, rows]), kernel)
+        shape = tf.concat([tf.shape(inputs)[:-1], [columns]], 0)
+        outputs = tf.reshape(flat, shape)
+        outputs.set_shape([*inputs.shape[:-1], columns])
+    if bias is None:
+        return outputs
+    return outputs + tf.cast(bias, inputs.dtype)

@@ -1,0 +1,35 @@
+"""Translation models: word ids in, scores of target words out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bahdanau_tf.models import presets
+from bahdanau_tf.models.encoder_decoder import EncoderDecoder
+from bahdanau_tf.models.rnnencdec import RNNEncDec
+from bahdanau_tf.models.rnnsearch import RNNSearch
+from bahdanau_tf.models.scoring import token_log_probs
+from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM
+
+__all__ = [
+    "EncoderDecoder",
+    "RNNEncDec",
+    "RNNSearch",
+    "Seq2SeqLSTM",
+    "from_preset",
+    "token_log_probs",
+]
+
+
+def from_preset(name: str, **overrides: Any) -> EncoderDecoder:
+    """Makes the model of a preset, of whichever class it is.
+
+    Args:
+        name: Such as "rnnsearch-50".
+        **overrides: Constructor arguments to change.
+
+    Raises:
+        ValueError: There is no such preset.
+    """
+    owner = globals()[presets.class_name(name)]
+    return owner.from_preset(name, **overrides)

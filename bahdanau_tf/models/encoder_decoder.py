@@ -1,0 +1,388 @@
+"""What all translation models share: the protocol, made of parts."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.layers.cells import GRUCell
+from bahdanau_tf.layers.decoder import AttentionDecoder
+from bahdanau_tf.layers.decoder import DecoderState
+from bahdanau_tf.layers.decoder import Glimpse
+from bahdanau_tf.layers.decoder import shifted
+from bahdanau_tf.layers.embedding import WordEmbedding
+from bahdanau_tf.layers.readout import MaxoutReadout
+from bahdanau_tf.models import presets
+
+PAD_ID = 0
+
+
+def serialized(part: Any) -> Any:
+    """A part or initializer as config; None and plain values stay."""
+    if part is None or isinstance(part, (str, int, float)):
+        return part
+    return keras.saving.serialize_keras_object(part)
+
+
+class SourceMemory(NamedTuple):
+    """What stays the same while one source sentence is translated.
+
+    Attributes:
+        attended: What the attention layer reads; () without one.
+        first_input: float [B, m], what stands for E y_0.
+    """
+
+    attended: Any
+    first_input: tf.Tensor
+
+
+class EncoderDecoder(keras.Model):
+    """A translation model made of parts; the models here are its subclasses.
+
+    Word ids come in, scores of target words come out. Id 0 is padding on both
+    sides and, as a previous target word, stands for "no word yet"; no other
+    id has a meaning here.
+
+    Args:
+        source_vocabulary_size: K_x.
+        target_vocabulary_size: K_y.
+        units: n, hidden units of encoder (each direction) and decoder.
+        embedding_dim: m.
+        maxout_units: l.
+        attention: An attention layer, `FixedContext`, or None.
+        encoder: A part in place of a `GRUCell` in `encoder_class`; its
+            `state_dropout` must be the model's.
+        cell: A part in place of the decoder's `GRUCell`.
+        readout: A part in place of the maxout readout.
+        bridge: A part in place of `bridge_class`.
+        step_order: "original", "appendix" or "main-text"; see
+            `AttentionDecoder`.
+        factored_output: Whether W_o is W_1 [l, m] W_2 [m, K_y], as coded, or
+            one matrix [l, K_y], as printed.
+        tie_embeddings: Whether the last output matrix is the transposed
+            target embedding; wants l = m unless the output is factored.
+        embedding_bias: Whether embeddings have a bias, as coded.
+        embedding_dropout: Share of the embeddings dropped in training.
+        annotation_dropout: Share of the annotations dropped in training,
+            before keys, contexts and s_0.
+        state_dropout: Share of the states dropped before the recurrent
+            products, one mask for all steps of a sentence.
+        readout_dropout: Share of the readout's hidden layer dropped.
+        kernel_initializer: Start of ordinary kernels, N(0, 0.01²) if None.
+        recurrent_initializer: Start of recurrent matrices.
+        embeddings_initializer: Start of the embeddings, N(0, 0.01²) if None.
+
+    Call arguments:
+        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded
+            with 0; the target is y_1 .. y_Ty with the end symbol, unshifted.
+        training: Whether to drop.
+
+    Returns:
+        Logits, float32 [B, T_y, K_y]; `logits[:, i]` scores `target[:, i]`.
+
+    Raises:
+        ValueError: Parts that do not fit together; it names both.
+    """
+
+    start_id = PAD_ID
+    encoder_class: Any = None
+    bridge_class: Any = None
+
+    def __init__(
+        self,
+        source_vocabulary_size: int,
+        target_vocabulary_size: int,
+        units: int,
+        embedding_dim: int,
+        maxout_units: int,
+        *,
+        attention: Any,
+        encoder: Any = None,
+        cell: Any = None,
+        readout: Any = None,
+        bridge: Any = None,
+        step_order: str = "original",
+        factored_output: bool = True,
+        tie_embeddings: bool = False,
+        embedding_bias: bool = True,
+        embedding_dropout: float = 0.0,
+        annotation_dropout: float = 0.0,
+        state_dropout: float = 0.0,
+        readout_dropout: float = 0.0,
+        kernel_initializer: Any = None,
+        recurrent_initializer: Any = "orthogonal",
+        embeddings_initializer: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        arguments = {
+            key: serialized(value)
+            for key, value in locals().items()
+            if key not in ("self", "kwargs", "__class__")
+        }
+        super().__init__(**kwargs)
+        # `compile` would use XLA on a GPU, which compiles anew for each of
+        # the many shapes that batches of sentences have.
+        self.supports_jit = False
+        self._arguments = MappingProxyType(arguments)
+        start = {
+            "kernel_initializer": kernel_initializer,
+            "dtype": self.dtype_policy,
+        }
+        recurrent = {**start, "recurrent_initializer": recurrent_initializer}
+        embedding = {
+            "embedding_dim": embedding_dim,
+            "use_bias": embedding_bias,
+            "embeddings_initializer": embeddings_initializer,
+            "dtype": self.dtype_policy,
+        }
+        self.source_embedding = WordEmbedding(
+            source_vocabulary_size, **embedding, name="source_embedding"
+        )
+        self.target_embedding = WordEmbedding(
+            target_vocabulary_size, **embedding, name="target_embedding"
+        )
+        self.encoder = encoder or self.encoder_class(
+            GRUCell(units, **recurrent),
+            state_dropout=state_dropout,
+            dtype=self.dtype_policy,
+        )
+        cell = cell or GRUCell(units, **recurrent)
+        self.decoder = AttentionDecoder(
+            cell,
+            attention,
+            step_order=step_order,
+            state_dropout=state_dropout,
+            **start,
+        )
+        self.bridge = bridge or self.bridge_class(
+            cell.state_size, embedding_dim, **start
+        )
+        self.readout = readout or MaxoutReadout(
+            target_vocabulary_size,
+            maxout_units,
+            factor_units=embedding_dim if factored_output else None,
+            tied=tie_embeddings,
+            **start,
+        )
+        for name, rate in (
+            ("embedding_dropout", embedding_dropout),
+            ("annotation_dropout", annotation_dropout),
+            ("readout_dropout", readout_dropout),
+        ):
+            dropout = keras.layers.Dropout(rate, dtype=self.dtype_policy)
+            setattr(self, name, dropout)
+        self._check_parts(arguments)
+        self.build()
+
+    def _check_parts(self, arguments: dict[str, Any]) -> None:
+        """Raises ValueError where arguments and parts contradict."""
+        if arguments["readout"] is not None:
+            for name, default in (
+                ("tie_embeddings", False),
+                ("factored_output", True),
+            ):
+                if arguments[name] != default:
+                    raise ValueError(
+                        f"{type(self).__name__}: {name} is for the readout "
+                        "made here, but readout is given; wanted one of the "
+                        "two (a readout has `tied` and `factor_units`)"
+                    )
+        bridge, cell = self.bridge, self.decoder.cell
+        for one, other in (
+            (
+                ("readout.vocabulary_size", self.readout.vocabulary_size),
+                ("target_vocabulary_size", self.target_vocabulary_size),
+            ),
+            (
+                ("bridge.state_size", tf.nest.flatten(bridge.state_size)),
+                ("cell.state_size", tf.nest.flatten(cell.state_size)),
+            ),
+            (
+                ("bridge.embedding_dim", bridge.embedding_dim),
+                ("embedding_dim", self.target_embedding.embedding_dim),
+            ),
+            (
+                ("encoder.state_dropout", self.encoder.state_dropout),
+                ("state_dropout", self.decoder.state_dropout),
+            ),
+        ):
+            if one[1] != other[1]:
+                raise ValueError(
+                    f"{type(self).__name__}: {one[0]} ({one[1]}) and "
+                    f"{other[0]} ({other[1]}) must be equal"
+                )
+
+    def build(self, input_shape: Any = None) -> None:
+        """Makes all weights; their shapes depend on no input."""
+        if self.built:
+            return
+        m = self.target_embedding.embedding_dim
+        self.source_embedding.build()
+        self.target_embedding.build()
+        self.encoder.build((None, None, m))
+        encoded_shape = self.encoder.encoded_shape()
+        self.bridge.build(encoded_shape)
+        self.decoder.build_for(m, encoded_shape)
+        context = self.decoder.context_size
+        self.readout.build(
+            (None, self.decoder.cell.units),
+            (None, m),
+            (None, context) if context else None,
+        )
+
+    def _remember(self, **arguments: Any) -> None:
+        """Adds a subclass' own arguments to those of `get_config`.
+
+        Parts are kept as they were before they were built: a loaded model
+        builds them itself. A mapping proxy, because Keras would wrap a dict.
+        """
+        self._arguments = MappingProxyType({**self._arguments, **arguments})
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self._arguments}
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> EncoderDecoder:
+        restored = {
+            key: keras.saving.deserialize_keras_object(value, custom_objects)
+            if isinstance(value, dict) and "class_name" in value
+            else value
+            for key, value in config.items()
+        }
+        return cls(**restored)
+
+    @classmethod
+    def from_preset(cls, name: str, **overrides: Any) -> EncoderDecoder:
+        """Makes the model with the arguments of a preset; see `presets`.
+
+        Args:
+            name: A preset of this class, such as "rnnsearch-50".
+            **overrides: Constructor arguments to change.
+
+        Raises:
+            ValueError: There is no such preset for this class.
+        """
+        return cls(**presets.arguments(cls.__name__, name, overrides))
+
+    @property
+    def has_alignment(self) -> bool:
+        """Whether `decode_step` gives attention weights."""
+        attention = self.decoder.attention
+        return attention is not None and attention.has_weights
+
+    @property
+    def source_vocabulary_size(self) -> int:
+        """K_x."""
+        return self.source_embedding.vocabulary_size
+
+    @property
+    def target_vocabulary_size(self) -> int:
+        """K_y."""
+        return self.target_embedding.vocabulary_size
+
+    def call(
+        self, inputs: dict[str, tf.Tensor], training: bool = False
+    ) -> tf.Tensor:
+        hidden, _ = self.hidden(inputs, training=training)
+        return self._logits(hidden)
+
+    def hidden(
+        self, inputs: dict[str, tf.Tensor], training: bool = False
+    ) -> tuple[tf.Tensor, Glimpse]:
+        """All of `call` but the product with the vocabulary.
+
+        Returns:
+            The readout's t_i, float [B, T_y, l], and the decoder's `Glimpse`
+            of every step.
+        """
+        memory, states = self._encode(inputs["source"], training)
+        embedded = self._embedded_target(inputs["target"], training)
+        first = memory.first_input
+        glimpse = self.decoder(
+            embedded, first, states, memory.attended, training=training
+        )
+        hidden = self.readout.hidden(
+            glimpse.state, shifted(embedded, first), glimpse.context
+        )
+        return self.readout_dropout(hidden, training=training), glimpse
+
+    def _embedded_target(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
+        embedded = self.target_embedding(ids)
+        return self.embedding_dropout(embedded, training=training)
+
+    def _encode(
+        self, source: tf.Tensor, training: bool
+    ) -> tuple[SourceMemory, tuple[tf.Tensor, ...]]:
+        embedded = self.source_embedding(source)
+        encoded = self.encoder(
+            self.embedding_dropout(embedded, training=training),
+            mask=source != PAD_ID,
+            training=training,
+        )
+        encoded = self._dropped(encoded, training)
+        states, first = self.bridge(encoded)
+        attention = self.decoder.attention
+        attended = () if attention is None else attention.memory(encoded)
+        return SourceMemory(attended, first), states
+
+    def _dropped(self, encoded: Any, training: bool) -> Any:
+        def drop(tensor: tf.Tensor) -> tf.Tensor:
+            return self.annotation_dropout(tensor, training=training)
+
+        return encoded._replace(
+            annotations=drop(encoded.annotations),
+            forward_states=tf.nest.map_structure(drop, encoded.forward_states),
+            backward_states=tf.nest.map_structure(
+                drop, encoded.backward_states
+            ),
+        )
+
+    def _logits(self, hidden: tf.Tensor) -> tf.Tensor:
+        if self.readout.tied:
+            return self.readout.logits(hidden, self.target_embedding.embeddings)
+        return self.readout.logits(hidden)
+
+    def encode(self, source: tf.Tensor) -> tuple[SourceMemory, DecoderState]:
+        """Reads source sentences.
+
+        Args:
+            source: int32 [B, T_x], padded with 0.
+
+        Returns:
+            The memory, a nest of [B, ...] that stays as it is, and the
+            state before the first step, a nest of [B, ...].
+        """
+        memory, states = self._encode(source, training=False)
+        return memory, self.decoder.initial_state(states)
+
+    def decode_step(
+        self, ids: tf.Tensor, state: DecoderState, memory: SourceMemory
+    ) -> tuple[tf.Tensor, DecoderState, tf.Tensor | None]:
+        """Scores the next word of K hypotheses a sentence.
+
+        Args:
+            ids: int32 [B, K], the previous words; `start_id` at the start.
+            state: Nest of [B, K, ...].
+            memory: From `encode`, nest of [B, ...].
+
+        Returns:
+            Logits, float32 [B, K, K_y]; the new state; the alignment,
+            float32 [B, K, T_x], or None for a model without attention.
+        """
+        is_first = ids == self.start_id
+        previous = tf.where(
+            is_first[..., None],
+            memory.first_input[:, None],
+            self.target_embedding(ids),
+        )
+        glimpse, state = self.decoder.step(
+            previous, is_first, state, memory.attended
+        )
+        hidden = self.readout.hidden(glimpse.state, previous, glimpse.context)
+        return self._logits(hidden), state, glimpse.weights

@@ -1,0 +1,36 @@
+"""Models of the original GroundHog code: weights, vocabularies, its search.
+
+Whoever trained RNNsearch or RNNencdec with the authors' own program
+(GroundHog's `experiments/nmt`) has a parameter file (`search_model.npz`) and
+two pickled vocabularies. The parameters become an `RNNSearch` or `RNNEncDec`
+through their `from_groundhog`. Word ids stay those of the files: 0 unused, 1
+the unknown word, the end symbol last.
+
+`original_beam_search` follows the rules of GroundHog's `sample.py`, which are
+not those of `bahdanau_tf.search`; it is here so that its outputs can be had
+again.
+"""
+
+from bahdanau_tf.models.groundhog.parameters import Parameters
+from bahdanau_tf.models.groundhog.parameters import assign_weights
+from bahdanau_tf.models.groundhog.parameters import named_weights
+from bahdanau_tf.models.groundhog.parameters import read_parameters
+from bahdanau_tf.models.groundhog.parameters import rnnencdec_sizes
+from bahdanau_tf.models.groundhog.parameters import rnnsearch_sizes
+from bahdanau_tf.models.groundhog.search import OriginalResult
+from bahdanau_tf.models.groundhog.search import original_beam_search
+from bahdanau_tf.models.groundhog.vocabulary import read_vocabulary
+from bahdanau_tf.models.groundhog.vocabulary import vocabulary_tokens
+
+__all__ = [
+    "OriginalResult",
+    "Parameters",
+    "assign_weights",
+    "named_weights",
+    "original_beam_search",
+    "read_parameters",
+    "read_vocabulary",
+    "rnnencdec_sizes",
+    "rnnsearch_sizes",
+    "vocabulary_tokens",
+]

@@ -1,0 +1,139 @@
+"""The search of the original code, one sentence at a time."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+_WIDEST = 500
+
+
+class OriginalResult(NamedTuple):
+    """What `original_beam_search` found.
+
+    Attributes:
+        tokens: Finished hypotheses with their end symbol, best first.
+        costs: float64 [N], -log p of each.
+        beam_size: Beam of the search that found them.
+        searches: How many searches it took.
+    """
+
+    tokens: list[list[int]]
+    costs: np.ndarray
+    beam_size: int
+    searches: int
+
+
+def original_beam_search(
+    step: Callable[[tf.Tensor, Any], tuple[tf.Tensor, Any, Any]],
+    state: Any,
+    *,
+    start_id: int,
+    eos_id: int,
+    max_length: int,
+    beam_size: int,
+    min_length: int = 1,
+    ignored_id: int | None = None,
+) -> OriginalResult:
+    """Beam search by the rules of the original code, one sentence at a time.
+
+    Each step keeps the most probable of all continuations; every hypothesis
+    that ends narrows the beam by one, and the search is over when it is 0
+    wide. Hypotheses not finished after `max_length` steps are dropped. If
+    none is finished, the search starts over: without `ignored_id` if there
+    is one, otherwise with twice the beam (while it is below 500). Scores have
+    no length term. Unlike the original, a beam may be wider than the number
+    of continuations, and forbidden words never enter it.
+
+    Args:
+        step: (ids int32 [1, K], state [1, K, ...]) -> logits [1, K, V], state,
+            anything, as for `bahdanau_tf.search`.
+        state: Nest of [1, ...], before the first word.
+        start_id: What `step` is given before the first word.
+        eos_id: The end symbol.
+        max_length: Most tokens with the end symbol; originally 3 T_x.
+        beam_size: Width of the beam at the start.
+        min_length: Fewest words before the end symbol; originally 1 in the
+            search itself and T_x // 2 in its programs.
+        ignored_id: A word never to use (the unknown word), or None.
+
+    Returns:
+        `OriginalResult`, without hypotheses if none ever finished.
+
+    Reference:
+        github.com/lisa-groundhog/GroundHog, experiments/nmt/sample.py.
+    """
+    searches = 1
+    while True:
+        forbidden = [] if ignored_id is None else [ignored_id]
+        found = _search(
+            step, state, start_id, eos_id, max_length, beam_size, min_length,
+            forbidden,
+        )  # fmt: skip
+        if found or (ignored_id is None and beam_size >= _WIDEST):
+            break
+        beam_size *= 2 if ignored_id is None else 1
+        ignored_id = None
+        searches += 1
+    found.sort(key=lambda hypothesis: hypothesis[0])
+    costs = np.array([cost for cost, _ in found])
+    return OriginalResult([t for _, t in found], costs, beam_size, searches)
+
+
+def _search(
+    step: Callable[[tf.Tensor, Any], tuple[tf.Tensor, Any, Any]],
+    state: Any,
+    start_id: int,
+    eos_id: int,
+    max_length: int,
+    width: int,
+    min_length: int,
+    forbidden: list[int],
+) -> list[tuple[float, list[int]]]:
+    """One search without restart: costs and tokens, unordered."""
+    state = tf.nest.map_structure(lambda x: x[:, tf.newaxis], state)
+    words, costs = np.array([start_id]), np.zeros(1)
+    histories: list[list[int]] = [[]]
+    finished = []
+    for time in range(max_length):
+        ids = tf.constant(words[np.newaxis], tf.int32)
+        logits, state, _ = step(ids, state)
+        candidates = costs[:, np.newaxis] - _log_softmax(logits[0])
+        candidates[:, forbidden + [eos_id] * (time < min_length)] = np.inf
+        costs, parents, words = _cheapest(candidates, width)
+        histories = [
+            [*histories[parent], int(word)]
+            for parent, word in zip(parents, words, strict=True)
+        ]
+        ends = words == eos_id
+        finished += [(costs[i], histories[i]) for i in np.flatnonzero(ends)]
+        width -= int(ends.sum())
+        costs, parents, words = costs[~ends], parents[~ends], words[~ends]
+        histories = [histories[i] for i in np.flatnonzero(~ends)]
+        if not histories:
+            break
+        state = tf.nest.map_structure(
+            functools.partial(tf.gather, indices=parents, axis=1), state
+        )
+    return finished
+
+
+def _log_softmax(logits: Any) -> np.ndarray:
+    shifted = np.asarray(logits, np.float64)
+    shifted = shifted - shifted.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def _cheapest(
+    costs: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The cheapest finite entries of [K, V]: costs, rows and columns."""
+    flat = costs.ravel()
+    best = np.argpartition(flat, min(count, flat.size) - 1)[:count]
+    best = best[np.isfinite(flat[best])]
+    return flat[best], *np.divmod(best, costs.shape[1])

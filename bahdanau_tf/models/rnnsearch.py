@@ -1,0 +1,127 @@
+"""RNNsearch, the model of the paper."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+from bahdanau_tf.layers.attention import BahdanauAttention
+from bahdanau_tf.layers.bridge import BackwardBridge
+from bahdanau_tf.layers.encoder import BidirectionalEncoder
+from bahdanau_tf.models import groundhog
+from bahdanau_tf.models.encoder_decoder import EncoderDecoder
+from bahdanau_tf.models.encoder_decoder import serialized
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class RNNSearch(EncoderDecoder):
+    """Translation by jointly learning to align and translate.
+
+        h_j  = [h→_j ; h←_j]                              annotations (eq. 7)
+        e_ij = v_a · tanh(W_a s_{i-1} + U_a h_j)                     (A.1.2)
+        c_i  = Σ_j α_ij h_j,  α_i = softmax(e_i)                 (eq. 5, 6)
+        t~_i = U_o s_{i-1} + V_o E y_{i-1} + C_o c_i                 (A.2.2)
+        p(y_i | y_1 .. y_{i-1}, x) = softmax(W_o maxout(t~_i))
+        s_i  = GRU(s_{i-1}, E y_i, c_i)       as coded; see `step_order`
+
+    The defaults are the authors' RNNsearch-50, reproduced to the last weight;
+    where the paper and its code differ they follow the code:
+
+    * s_i has seen y_i, so the state that attends has seen y_{i-1}
+      (`step_order="original"`; the paper's own orders are two others);
+    * the first readout has no term for a previous word;
+    * W_o is factored through `embedding_dim` (`factored_output`);
+    * embeddings, candidate states, W_s, U_o and the output have biases.
+
+    The textbooks' simpler forms are presets made of other parts, s_0 = 0, y_0
+    a learned start vector, ŷ_t = softmax(W_y s_t + b_y):
+
+        "rnn-attention"  s_t = tanh(W y_{t-1} + U s_{t-1} + C c_t + b)
+        "gru-attention"  s_t = z_t ∘ s_{t-1} + (1 - z_t) ∘ s~_t, which is our
+                         `GRUCell`, whose z is one minus that z: the same
+                         function with W_z, U_z, C_z and b_z negated
+
+    Args:
+        source_vocabulary_size: K_x, ids 0 (padding) to K_x - 1.
+        target_vocabulary_size: K_y.
+        units: n, hidden units of the encoder (each direction) and decoder.
+        embedding_dim: m.
+        attention_units: n'.
+        maxout_units: l.
+        attention: A part in place of the additive attention.
+        **options: Other parts, dropout and initializers; see
+            `EncoderDecoder`.
+
+    Call arguments:
+        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded
+            with 0; the target ends with its end symbol and is not shifted.
+
+    Returns:
+        Logits, float32 [B, T_y, K_y]; `logits[:, i]` scores `target[:, i]`.
+
+    Raises:
+        ValueError: Parts that do not fit together; it names both arguments.
+
+    Example:
+
+    ```python
+    model = RNNSearch(10_000, 10_000, units=256, embedding_dim=256)
+    memory, state = model.encode(source)
+    ```
+
+    Reference:
+        Bahdanau, Cho and Bengio 2015, arXiv 1409.0473.
+    """
+
+    encoder_class = BidirectionalEncoder
+    bridge_class = BackwardBridge
+
+    def __init__(
+        self,
+        source_vocabulary_size: int,
+        target_vocabulary_size: int,
+        units: int = 1000,
+        embedding_dim: int = 620,
+        attention_units: int = 1000,
+        maxout_units: int = 500,
+        *,
+        attention: Any = None,
+        **options: Any,
+    ) -> None:
+        given = serialized(attention)
+        super().__init__(
+            source_vocabulary_size,
+            target_vocabulary_size,
+            units,
+            embedding_dim,
+            maxout_units,
+            attention=attention
+            or BahdanauAttention(attention_units, dtype=options.get("dtype")),
+            **options,
+        )
+        self._remember(attention_units=attention_units, attention=given)
+
+    @classmethod
+    def from_groundhog(
+        cls, parameters: str | os.PathLike[str] | Mapping[str, np.ndarray]
+    ) -> RNNSearch:
+        """Reads the weights of a model trained with the original code.
+
+        Args:
+            parameters: Path of GroundHog's .npz file, or its arrays by name.
+
+        Returns:
+            A model that keeps the file's word ids: 0 unused, 1 unknown word,
+            the end symbol last.
+
+        Raises:
+            ValueError: The file is not an RNNsearch parameter file.
+        """
+        arrays = groundhog.read_parameters(parameters)
+        model = cls(**groundhog.rnnsearch_sizes(arrays))
+        groundhog.assign_weights(model, arrays)
+        return model

@@ -1,0 +1,127 @@
+"""The deep LSTM of Sutskever, Vinyals and Le (2014)."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import keras
+from keras.initializers import RandomUniform
+
+from bahdanau_tf.layers.bridge import CopyBridge
+from bahdanau_tf.layers.cells import LSTMCell
+from bahdanau_tf.layers.encoder import UnidirectionalEncoder
+from bahdanau_tf.layers.readout import LinearReadout
+from bahdanau_tf.layers.stacked_cells import StackedCells
+from bahdanau_tf.models.encoder_decoder import EncoderDecoder
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class Seq2SeqLSTM(EncoderDecoder):
+    """Sequence to sequence learning: two deep LSTMs and no attention.
+
+        h^k_j = LSTM(h^{k-1}_j, h^k_{j-1}),  h^0_j = E x_j,   k = 1 .. L
+        s^k_0 = h^k_Tx      all layers' outputs and memories go over
+        s^k_i = LSTM(s^{k-1}_i, s^k_{i-1}),  s^0_i = E y_{i-1}
+        p(y_i | y_1 .. y_{i-1}, x) = softmax(W_o s^L_i + b_y)
+
+    The source is to be *reversed*, the words alone and not the end symbol:
+    that is the text's affair (`reverse=True` of a tokenizer), so that
+    serving and scoring do it too.
+
+    "All of the LSTM's parameters" start from U(-0.08, 0.08); as "the LSTM" is
+    there the network of 384M parameters, so do here embeddings, biases and
+    output. 64M of them are recurrent, 4 · 2n · n in each of 2L layers.
+
+    Departures, since the paper leaves it open: the encoder reads the end
+    symbol, and a learned vector, not a symbol of the vocabulary, is y_0 (the
+    paper's figure 1 feeds the decoder the end symbol first).
+
+    Args:
+        source_vocabulary_size: K_x, ids 0 (padding) to K_x - 1.
+        target_vocabulary_size: K_y.
+        units: n, cells of a layer.
+        embedding_dim: m.
+        layers: L.
+        initial_range: All weights start from U(-r, r).
+        embedding_dropout: Share of the embeddings dropped in training.
+        state_dropout: Share of the outputs dropped before the recurrent
+            products, one mask for all steps of a sentence.
+        readout_dropout: Share of s^L_i dropped.
+
+    Call arguments, returns: see `RNNSearch`; `decode_step` gives no
+    alignment.
+
+    Example:
+
+    ```python
+    model = Seq2SeqLSTM(10_000, 10_000, units=256, embedding_dim=256, layers=2)
+    ```
+
+    Reference:
+        Sutskever, Vinyals and Le 2014, arXiv 1409.3215.
+    """
+
+    def __init__(
+        self,
+        source_vocabulary_size: int,
+        target_vocabulary_size: int,
+        units: int = 1000,
+        embedding_dim: int = 1000,
+        layers: int = 4,
+        *,
+        initial_range: float = 0.08,
+        embedding_dropout: float = 0.0,
+        state_dropout: float = 0.0,
+        readout_dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        if layers < 1:
+            raise ValueError(
+                f"Seq2SeqLSTM: layers is {layers}, wanted 1 or more"
+            )
+        dropout: dict[str, Any] = {
+            "embedding_dropout": embedding_dropout,
+            "state_dropout": state_dropout,
+            "readout_dropout": readout_dropout,
+        }
+        uniform = RandomUniform(-initial_range, initial_range)
+        start = {"kernel_initializer": uniform, "dtype": kwargs.get("dtype")}
+        biased = {**start, "bias_initializer": uniform}
+        cells = [
+            LSTMCell(units, recurrent_initializer=uniform, **biased)
+            for _ in range(layers)
+        ]
+        stack = StackedCells(cells, dtype=start["dtype"])
+        super().__init__(
+            source_vocabulary_size,
+            target_vocabulary_size,
+            units,
+            embedding_dim,
+            units,
+            attention=None,
+            encoder=UnidirectionalEncoder(
+                cells[0], layers, state_dropout, dtype=start["dtype"]
+            ),
+            cell=stack,
+            readout=LinearReadout(
+                target_vocabulary_size, terms=("state",), **biased
+            ),
+            bridge=CopyBridge(stack.state_size, embedding_dim, **start),
+            step_order="main-text",
+            embedding_bias=False,
+            embeddings_initializer=uniform,
+            **dropout,
+            **kwargs,
+        )
+        self._arguments = MappingProxyType(
+            {
+                "source_vocabulary_size": source_vocabulary_size,
+                "target_vocabulary_size": target_vocabulary_size,
+                "units": units,
+                "embedding_dim": embedding_dim,
+                "layers": layers,
+                "initial_range": initial_range,
+                **dropout,
+            }
+        )

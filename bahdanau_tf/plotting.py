@@ -1,0 +1,175 @@
+"""The paper's figures: soft alignments (Figure 3), BLEU by length (Figure 2).
+
+Both return a matplotlib `Figure` of its own, never pyplot's current one, so
+that they work in threads and without a display. Fonts: text that matplotlib's
+own font lacks (Chinese, Japanese, Korean) is drawn with the first fitting font
+that is installed; Debian and Ubuntu have one as `fonts-noto-cjk`. Where there
+is none, matplotlib warns of each missing glyph and draws a box for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_END = "<end>"  # as the paper's Figure 3 has it
+_FONTS = (
+    "Noto Sans CJK KR",
+    "Noto Sans CJK JP",
+    "Noto Sans CJK SC",
+    "NanumGothic",
+    "IPAexGothic",
+    "WenQuanYi Zen Hei",
+    "Apple SD Gothic Neo",
+    "Hiragino Sans",
+    "PingFang SC",
+    "Malgun Gothic",
+    "Yu Gothic",
+    "Microsoft YaHei",
+)
+_STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")  # told apart without colour
+
+
+class _Score(Protocol):
+    """As `bahdanau_tf.evaluation.Score`."""
+
+    @property
+    def score(self) -> float: ...
+
+    @property
+    def interval(self) -> tuple[float, float] | None: ...
+
+
+class _LengthBin(Protocol):
+    """As `bahdanau_tf.evaluation.LengthBin`."""
+
+    @property
+    def shortest(self) -> int: ...
+
+    @property
+    def longest(self) -> int: ...
+
+    @property
+    def score(self) -> _Score: ...
+
+
+def plot_alignment(
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
+    weights: Any,
+    path: str | os.PathLike[str] | None = None,
+) -> Figure:
+    """Draws a soft alignment αᵢⱼ as in Figure 3: 0 is black, 1 is white.
+
+    Args:
+        source_tokens: the columns, written on top.
+        target_tokens: the rows, written at the side.
+        weights: float `[T_y, T_x]`. One row or one column more than tokens is
+            the end symbol's.
+        path: file to write; its ending says the format, PNG, PDF or SVG.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: the weights do not fit the tokens.
+        ImportError: matplotlib is not installed.
+    """
+    weights = np.asarray(weights, np.float32)
+    rows, columns = len(target_tokens), len(source_tokens)
+    more = np.subtract(weights.shape, (rows, columns)).tolist()
+    if weights.ndim != 2 or not {*more} <= {0, 1} or not weights.size:
+        raise ValueError(
+            f"plot_alignment: weights have shape {weights.shape}, wanted "
+            f"({rows}, {columns}) as the tokens, or one more for an end symbol."
+        )
+    inches = np.clip(0.3 * np.array(weights.shape[::-1]) + 1.5, 2.0, 60.0)
+    figure = _figure("plot_alignment", *inches)
+    axes = figure.add_subplot()
+    axes.imshow(weights, cmap="gray", vmin=0.0, vmax=1.0)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.set_xticks(range(weights.shape[1]))
+    axes.set_yticks(range(weights.shape[0]))
+    axes.set_xticklabels([*source_tokens, *[_END] * more[1]], rotation=90)
+    axes.set_yticklabels([*target_tokens, *[_END] * more[0]])
+    for label in [*axes.get_xticklabels(), *axes.get_yticklabels()]:
+        label.set(family=_fonts(), parse_math=False)  # "$" is but a sign
+    _save(figure, path)
+    return figure
+
+
+def plot_bleu_by_length(
+    curves: Mapping[str, Iterable[_LengthBin]],
+    path: str | os.PathLike[str] | None = None,
+) -> Figure:
+    """Draws BLEU against sentence length as in Figure 2, a line a system.
+
+    Args:
+        curves: name -> bins of `bahdanau_tf.evaluation.bleu_by_length`, drawn
+            in the middle of the bin, 95 % bootstrap intervals as bands.
+        path: file to write; its ending says the format, PNG, PDF or SVG.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
+    figure = _figure("plot_bleu_by_length", 6.4, 4.0)
+    axes = figure.add_subplot()
+    for number, (name, bins) in enumerate(curves.items()):
+        ordered = sorted(bins, key=lambda one: one.shortest)
+        middles = [(one.shortest + one.longest) / 2 for one in ordered]
+        values = [one.score.score for one in ordered]
+        style = _STYLES[number % len(_STYLES)]
+        (line,) = axes.plot(middles, values, style, label=name, markersize=4)
+        bands = [one.score.interval or (np.nan, np.nan) for one in ordered]
+        low, high = np.reshape(bands, [-1, 2]).T
+        axes.fill_between(
+            middles, low, high, color=line.get_color(), alpha=0.15, linewidth=0
+        )
+    axes.set_xlabel("Sentence length")
+    axes.set_ylabel("BLEU score")
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    if curves:
+        axes.legend()
+    _save(figure, path)
+    return figure
+
+
+def _figure(function: str, width: float, height: float) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            f"{function} needs matplotlib: pip install 'bahdanau_tf[plot]'"
+        ) from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _fonts() -> list[str]:
+    """Matplotlib's own family, then the installed ones that know more."""
+    from matplotlib import font_manager
+    from matplotlib import rcParams
+
+    installed = set(font_manager.get_font_names())
+    own = rcParams["font.family"]
+    return [*own, *(name for name in _FONTS if name in installed)]
+
+
+def _save(figure: Figure, path: str | os.PathLike[str] | None) -> None:
+    if path is not None:
+        figure.savefig(path, dpi=150, bbox_inches="tight")

@@ -1,0 +1,262 @@
+"""The loop that beam, greedy and sampled search share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bahdanau_tf.search.hypotheses import ABSENT
+from bahdanau_tf.search.hypotheses import NEVER
+from bahdanau_tf.search.hypotheses import Hypotheses
+from bahdanau_tf.search.hypotheses import best
+from bahdanau_tf.search.hypotheses import blank
+from bahdanau_tf.search.hypotheses import choose
+from bahdanau_tf.search.hypotheses import concat
+from bahdanau_tf.search.hypotheses import finite
+from bahdanau_tf.search.hypotheses import only
+from bahdanau_tf.search.hypotheses import take
+from bahdanau_tf.search.penalties import Penalty
+from bahdanau_tf.search.penalties import no_coverage_penalty
+from bahdanau_tf.search.selections import Continuations
+
+
+class SearchResult(NamedTuple):
+    """The N best hypotheses of each row: the finished, then the unfinished.
+
+    T is the largest `max_length`. Where a row has fewer than N hypotheses
+    (a tiny vocabulary), the rest have length 0 and score -1e9.
+
+    Attributes:
+        tokens: int32 `[B, N, T]`, the end symbol included, 0 after it.
+        log_probs: float32 `[B, N]`, sum of the model's log-probabilities.
+        scores: float32 `[B, N]`, what hypotheses are ranked by: `log_probs`
+            with length and coverage penalties. Always finite.
+        lengths: int32 `[B, N]`, tokens with the end symbol.
+        weights: float32 `[B, N, T, T_x]`, the soft alignment of each token, 0
+            after the end; None if the step gives none.
+        finished: bool `[B, N]`, whether the end symbol was reached.
+    """
+
+    tokens: tf.Tensor
+    log_probs: tf.Tensor
+    scores: tf.Tensor
+    lengths: tf.Tensor
+    weights: tf.Tensor | None
+    finished: tf.Tensor
+
+
+class History(NamedTuple):
+    """What a constraint knows of the hypotheses that it is asked about.
+
+    Attributes:
+        tokens: int32 `[B, K, T]`, the tokens so far, 0 from `step` on.
+        step: int32 scalar, the number of tokens so far.
+    """
+
+    tokens: tf.Tensor
+    step: tf.Tensor
+
+
+Step = Callable[[tf.Tensor, Any], tuple[tf.Tensor, Any, "tf.Tensor | None"]]
+Constraint = Callable[[tf.Tensor, History], tf.Tensor]
+
+
+class _Beam(NamedTuple):
+    """All that the loop carries from step to step."""
+
+    time: tf.Tensor  # int32 scalar
+    ids: tf.Tensor  # int32 [B, K]
+    state: Any  # nest of [B, K, ...]
+    coverage: Any  # float32 [B, K, T_x], or () if there are no weights
+    live: Hypotheses  # [B, K]
+    finished: Hypotheses  # [B, N]
+    ended: tf.Tensor  # int32 [B], how many have finished
+    running: tf.Tensor  # bool [B]
+    weights: Any  # TensorArray of [B, K, T_x], or () if there are none
+
+
+@dataclass(frozen=True)
+class Search:
+    """What stays the same from step to step, and the step itself."""
+
+    step: Step
+    select: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], Continuations]
+    start_id: int
+    eos_id: int
+    length_penalty: Penalty
+    coverage_penalty: Penalty = no_coverage_penalty
+    constraints: Sequence[Constraint] = ()
+    places: int = 1  # K
+    shrink: bool = False
+
+    def run(
+        self, state: Any, max_length: int | tf.Tensor, width: int, n_best: int
+    ) -> SearchResult:
+        """Searches from `width` hypotheses a row to the n best."""
+        batch = tf.shape(tf.nest.flatten(state)[0])[0]
+        limits = tf.cast(tf.broadcast_to(max_length, [batch]), tf.int32)
+        longest: Any = tf.maximum(tf.reduce_max(limits), 1)
+        if isinstance(max_length, int):
+            if max_length < 1:
+                raise ValueError(
+                    f"search: max_length is {max_length}, wanted 1 or more."
+                )
+            longest = max_length  # static
+        beam = _Beam(
+            time=tf.constant(0),
+            ids=tf.fill([batch, width], self.start_id),
+            state=tf.nest.map_structure(
+                lambda x: tf.repeat(x[:, tf.newaxis], width, axis=1), state
+            ),
+            coverage=0.0,
+            live=blank(batch, width, longest, log_prob=0.0),
+            finished=blank(batch, n_best, longest, log_prob=NEVER),
+            ended=tf.zeros([batch], tf.int32),
+            running=tf.ones([batch], tf.bool),
+            weights=tf.TensorArray(
+                tf.float32,
+                longest,
+                element_shape=[None, self.places, None],
+                clear_after_read=False,
+            ),
+        )
+        # The first step is only as wide as what there is to continue.
+        beam = self._advance(beam, limits)
+        (beam,) = tf.while_loop(
+            lambda beam: tf.reduce_any(beam.running),
+            lambda beam: (self._advance(beam, limits),),
+            [beam],
+        )
+        return _result(beam, n_best)
+
+    def _advance(self, beam: _Beam, limits: tf.Tensor) -> _Beam:
+        """Adds one token to every live hypothesis."""
+        logits, state, weights = self.step(beam.ids, beam.state)
+        logits = tf.ensure_shape(
+            tf.cast(logits, tf.float32), [None, beam.ids.shape[1], None]
+        )
+        # A row that has stopped offers no candidates any more.
+        so_far = tf.where(
+            beam.running[:, tf.newaxis], beam.live.log_probs, NEVER
+        )
+        # What a word's logit lacks to the log-probability of all so far.
+        offset = so_far - tf.reduce_logsumexp(logits, axis=-1)  # [B, K]
+        history = History(beam.live.tokens, beam.time)
+        log_probs, parents, tokens = self.select(
+            _constrain(logits, history, self.constraints), offset, beam.time
+        )
+        if self.shrink:
+            place = tf.range(self.places) + beam.ended[:, tf.newaxis]
+            log_probs = tf.where(place < self.places, log_probs, NEVER)
+        coverage, weights = self._attend(beam, weights, parents)
+        new = self._grow(beam, log_probs, parents, tokens, coverage)
+        ends = (tokens == self.eos_id) & (log_probs > NEVER)
+        n_best = beam.finished.scores.shape[1]
+        finished = best(concat(beam.finished, only(ends, new)), n_best)
+        live = choose(beam.running, only(~ends, new), beam.live)
+        time = beam.time + 1
+        longest = self.length_penalty(tf.cast(limits, tf.float32))
+        bound = tf.reduce_max(live.log_probs, axis=1) / longest
+        worst = finished.scores[:, -1]
+        return _Beam(
+            time=time,
+            ids=tokens,
+            state=take(state, parents),
+            coverage=coverage,
+            live=live,
+            finished=finished,
+            ended=beam.ended + tf.math.count_nonzero(ends, 1, dtype=tf.int32),
+            running=beam.running & (time < limits) & (worst < bound),
+            weights=weights,
+        )
+
+    def _attend(
+        self, beam: _Beam, weights: tf.Tensor | None, parents: tf.Tensor
+    ) -> tuple[Any, Any]:
+        """Returns the coverage of the new hypotheses and the weights so far."""
+        if weights is None and self.coverage_penalty is no_coverage_penalty:
+            return (), ()
+        if weights is None:
+            raise ValueError(
+                "beam_search: a coverage_penalty was given, but the step gives "
+                "no attention weights to apply it to."
+            )
+        weights = tf.cast(weights, tf.float32)
+        coverage = take(beam.coverage + weights, parents)
+        record = tf.repeat(weights, self.places // beam.ids.shape[1], axis=1)
+        return coverage, beam.weights.write(beam.time, record)
+
+    def _grow(
+        self,
+        beam: _Beam,
+        log_probs: tf.Tensor,
+        parents: tf.Tensor,
+        tokens: tf.Tensor,
+        coverage: Any,
+    ) -> Hypotheses:
+        """Appends `tokens` to the hypotheses that `parents` names."""
+        lengths = tf.fill(tf.shape(tokens), beam.time + 1)
+        scores = log_probs / self.length_penalty(tf.cast(lengths, tf.float32))
+        scores = finite(scores + self.coverage_penalty(coverage))
+        old = take(beam.live, parents)
+        now = tf.range(tf.shape(old.tokens)[-1]) == beam.time  # [T]
+        return Hypotheses(
+            log_probs=log_probs,
+            scores=scores,
+            lengths=lengths,
+            tokens=tf.where(now, tokens[..., tf.newaxis], old.tokens),
+            slots=tf.where(now, parents[..., tf.newaxis], old.slots),
+        )
+
+
+def _constrain(
+    logits: tf.Tensor, history: History, constraints: Sequence[Constraint]
+) -> tf.Tensor:
+    """Applies the constraints, except where they leave no word."""
+    if not constraints:
+        return logits
+    constrained = logits
+    for constraint in constraints:
+        constrained = constraint(constrained, history)
+    possible = tf.reduce_any(constrained > NEVER, axis=-1, keepdims=True)
+    return tf.where(possible, constrained, logits)
+
+
+def _result(beam: _Beam, n_best: int) -> SearchResult:
+    """Puts the unfinished after the finished and follows their paths."""
+    both = concat(beam.finished, best(beam.live, n_best))
+    exists = both.scores > NEVER
+    finished = exists & (tf.range(2 * n_best) < n_best)
+    rank = tf.cast(exists, tf.int32) + tf.cast(finished, tf.int32)
+    order = tf.math.top_k(rank, n_best).indices  # ties keep their order
+    chosen, exists, finished = take((both, exists, finished), order)
+    lengths = tf.where(exists, chosen.lengths, 0)
+    real = tf.range(tf.shape(chosen.tokens)[-1]) < lengths[..., tf.newaxis]
+    return SearchResult(
+        tokens=tf.where(real, chosen.tokens, 0),
+        log_probs=tf.where(exists, chosen.log_probs, ABSENT),
+        scores=tf.where(exists, chosen.scores, ABSENT),
+        lengths=lengths,
+        weights=_follow(beam, chosen.slots, real),
+        finished=finished,
+    )
+
+
+def _follow(beam: _Beam, slots: tf.Tensor, real: tf.Tensor) -> tf.Tensor | None:
+    """Looks up the weights along the paths: `[B, N, T]` -> `[B, N, T, T_x]`."""
+    if isinstance(beam.weights, tuple):
+        return None
+    steps = beam.time
+    weights = beam.weights.gather(tf.range(steps))  # [steps, B, K, T_x]
+    weights = tf.transpose(weights, [1, 0, 2, 3])
+    places = tf.transpose(slots[..., :steps], [0, 2, 1])  # [B, steps, N]
+    weights = tf.gather(weights, places, batch_dims=2)
+    weights = tf.transpose(weights, [0, 2, 1, 3])  # [B, N, steps, T_x]
+    after = tf.shape(slots)[-1] - steps
+    weights = tf.pad(weights, [[0, 0], [0, 0], [0, after], [0, 0]])
+    return tf.where(real[..., tf.newaxis], weights, 0.0)

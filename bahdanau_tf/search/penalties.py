@@ -1,0 +1,71 @@
+"""Penalties: what hypotheses of different length are ranked by.
+
+    score(y) = log p(y | x) / length_penalty(|y|) + coverage_penalty(Σᵢ αᵢ)
+
+A length penalty is a function of lengths, float32 -> float32, positive and
+never falling; a coverage penalty one of summed weights, float32 `[B, K, T_x]`
+-> `[B, K]`, never above 0. The stop rule of search stands on both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+Penalty = Callable[[tf.Tensor], tf.Tensor]
+
+
+def no_length_penalty(lengths: tf.Tensor) -> tf.Tensor:
+    """Returns 1: the score is log p(y | x), as in the original code."""
+    return tf.ones_like(lengths)
+
+
+def divide_by_length(lengths: tf.Tensor) -> tf.Tensor:
+    """Returns |y|: the score is log p(y | x) / |y|, the mean over tokens."""
+    return lengths
+
+
+def gnmt_length_penalty(alpha: float = 1.0) -> Penalty:
+    """Returns lp(y) = ((5 + |y|) / 6)^α; the score is log p(y | x) / lp(y).
+
+    Reference: Wu et al. 2016, arXiv 1609.08144, section 7.
+    """
+    if alpha < 0:
+        raise ValueError(
+            f"gnmt_length_penalty: alpha is {alpha}, wanted 0 or more."
+        )
+    return lambda lengths: ((5.0 + lengths) / 6.0) ** alpha
+
+
+def no_coverage_penalty(coverage: tf.Tensor) -> float:
+    """Returns 0: a source word may be translated twice, or not at all."""
+    del coverage
+    return 0.0
+
+
+def gnmt_coverage_penalty(beta: float, source_mask: tf.Tensor) -> Penalty:
+    """Returns cp(y) = β Σⱼ log(min(Σᵢ αᵢⱼ, 1)), added to a score.
+
+    A source word that got no weight at all counts as if it had 1e-6.
+
+    Args:
+        beta: β, 0 or more.
+        source_mask: bool `[B, T_x]`, True where there is a source word.
+
+    Returns:
+        A function of the coverage Σᵢ αᵢⱼ, float32 `[B, K, T_x]` -> `[B, K]`.
+
+    Reference: Wu et al. 2016, arXiv 1609.08144, section 7.
+    """
+    if beta < 0:
+        raise ValueError(
+            f"gnmt_coverage_penalty: beta is {beta}, wanted 0 or more."
+        )
+
+    def penalty(coverage: tf.Tensor) -> tf.Tensor:
+        covered = tf.math.log(tf.clip_by_value(coverage, 1e-6, 1.0))
+        covered = tf.where(source_mask[:, tf.newaxis, :], covered, 0.0)
+        return beta * tf.reduce_sum(covered, axis=-1)
+
+    return penalty

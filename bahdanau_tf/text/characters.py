@@ -1,0 +1,125 @@
+"""What kind of character each of Unicode's is, as tensors."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import itertools
+import unicodedata
+from typing import Literal
+
+import numpy as np
+import tensorflow as tf
+
+NormalForm = Literal["NFC", "NFKC"] | None
+
+JOINED = "\N{HALFWIDTH BLACK SQUARE}"
+APART = "\N{OPEN BOX}"
+
+
+class Kind(enum.IntEnum):
+    """Kinds of characters that the rules of word splitting tell apart."""
+
+    BLANK = 0
+    SYMBOL = 1  # a word of its own
+    LONER = 2  # a symbol that takes no marks
+    DOT = 3
+    DOTS = 4
+    COMMA = 5
+    APOSTROPHE = 6
+    INNER = 7  # hyphen, grave: never ends a word
+    MARK = 8  # goes with the character before it
+    DIGIT = 9
+    LOWER = 10
+    LETTER = 11
+    HAN = 12
+    HIRAGANA = 13
+    KATAKANA = 14
+    HANGUL = 15
+
+
+_NAMED = {
+    ".": Kind.DOT,
+    ",": Kind.COMMA,
+    "'": Kind.APOSTROPHE,
+    "-": Kind.INNER,
+    "`": Kind.INNER,
+    "\0": Kind.LONER,
+    JOINED: Kind.LONER,
+    APART: Kind.LONER,
+    "\N{ZERO WIDTH NON-JOINER}": Kind.MARK,
+    "\N{ZERO WIDTH JOINER}": Kind.MARK,
+    "\N{KATAKANA-HIRAGANA PROLONGED SOUND MARK}": Kind.MARK,
+    "\N{HALFWIDTH KATAKANA-HIRAGANA PROLONGED SOUND MARK}": Kind.MARK,
+    "\N{IDEOGRAPHIC ITERATION MARK}": Kind.HAN,
+}
+_SCRIPTS = {
+    "CJK": Kind.HAN,
+    "HIRAGANA": Kind.HIRAGANA,
+    "KATAKANA": Kind.KATAKANA,
+    "HANGUL": Kind.HANGUL,
+}
+
+
+def _kind(character: str, category: str) -> Kind:
+    if character in _NAMED:
+        return _NAMED[character]
+    if category[0] == "M":
+        return Kind.MARK
+    if category == "Nd":
+        return Kind.DIGIT
+    if category[0] == "L" or category == "Nl":
+        if character.islower():
+            return Kind.LOWER
+        script = unicodedata.name(character, "").split(" ", 1)[0]
+        return _SCRIPTS.get(script, Kind.LETTER)
+    return Kind.BLANK if character.isspace() else Kind.SYMBOL
+
+
+def _kind_of_normal_form(character: str, form: NormalForm) -> Kind:
+    """A character counts as what it will be once it is normalised."""
+    category = unicodedata.category(character)
+    if category in ("Cn", "Co", "Cs"):  # most of them: not assigned
+        return Kind.SYMBOL
+    normal = unicodedata.normalize(form, character) if form else character
+    if normal == character:
+        return _kind(character, category)
+    kinds = [_kind(part, unicodedata.category(part)) for part in normal]
+    if len(kinds) > 1 and set(kinds) == {Kind.DOT}:
+        return Kind.DOTS
+    mixed = len(set(kinds) - {Kind.MARK}) > 1
+    spacing = Kind.BLANK in kinds and Kind.MARK in kinds  # as in U+00A8
+    return Kind.SYMBOL if mixed or spacing else kinds[0]
+
+
+@functools.lru_cache(maxsize=3)
+def _pages(form: NormalForm) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the page of each 256 characters, and the different pages."""
+    # Between and after these two ranges nothing is assigned (Unicode 17).
+    kinds = np.full(0x110000, Kind.SYMBOL, np.int32)
+    for code in itertools.chain(range(0x33500), range(0xE0000, 0xE0200)):
+        kinds[code] = _kind_of_normal_form(chr(code), form)
+    pages, page_of = np.unique(
+        kinds.reshape(-1, 256), axis=0, return_inverse=True
+    )
+    return page_of.reshape(-1).astype(np.int32), pages
+
+
+class Characters(tf.Module):
+    """The kind of every character, in two small tables.
+
+    Args:
+        form: Normal form that the text will be brought into, or None;
+            characters are judged by what they become.
+    """
+
+    def __init__(self, form: NormalForm) -> None:
+        super().__init__()
+        page_of, pages = _pages(form)
+        self._page_of = tf.constant(page_of)
+        self._pages = tf.constant(pages)
+
+    def kinds(self, codes: tf.Tensor) -> tf.Tensor:
+        """Looks code points up: int32 [N] -> int32 [N]."""
+        page = tf.gather(self._page_of, codes // 256)
+        return tf.gather_nd(self._pages, tf.stack([page, codes % 256], 1))

@@ -1,0 +1,97 @@
+"""Rows of strings, ids and offsets, as every tokenizer handles them."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+
+def as_strings(strings: tf.Tensor) -> tf.Tensor:
+    """Lets only a vector of strings pass: string [B].
+
+    The shape is checked in the graph, too: a server feeds what it is sent.
+    """
+    return tf.ensure_shape(tf.convert_to_tensor(strings, tf.string), [None])
+
+
+def before(x: tf.Tensor, edge: object) -> tf.Tensor:
+    """Gives each place the value of the place before, [N]; `edge` at first."""
+    return tf.concat([tf.cast([edge], x.dtype), x], 0)[:-1]
+
+
+def after(x: tf.Tensor, edge: object) -> tf.Tensor:
+    """Gives each place the value of the place after, [N]; `edge` at last."""
+    return tf.concat([x, tf.cast([edge], x.dtype)], 0)[1:]
+
+
+def append_end(ids: tf.RaggedTensor, eos_id: int) -> tf.RaggedTensor:
+    """Puts the end symbol after each row: ragged int32 [B, (T)]."""
+    splits = ids.row_splits
+    splits += tf.range(tf.size(splits, splits.dtype))
+    places = ids.value_rowids()
+    places += tf.range(tf.size(places, places.dtype))
+    values = tf.tensor_scatter_nd_update(
+        tf.fill([splits[-1]], eos_id), places[:, None], ids.values
+    )
+    return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
+
+
+def turned(rows: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Turns each row round, last value first: ragged [B, (T)]."""
+    first_plus_last = rows.row_starts() + rows.row_limits() - 1
+    places = tf.gather(first_plus_last, rows.value_rowids())
+    places -= tf.range(tf.size(places, places.dtype))
+    return rows.with_values(tf.gather(rows.values, places))
+
+
+def until_end(
+    ids: tf.Tensor | tf.RaggedTensor, eos_id: int, pad_id: int
+) -> tf.RaggedTensor:
+    """Keeps what comes before a row's first end symbol, without padding.
+
+    Args:
+        ids: integer [B, T] or ragged [B, (T)].
+        eos_id: The end symbol.
+        pad_id: The padding.
+
+    Returns:
+        Ragged int32 [B, (T)].
+    """
+    if not isinstance(ids, tf.RaggedTensor):
+        ids = tf.RaggedTensor.from_tensor(tf.ensure_shape(ids, [None, None]))
+    values = tf.cast(ids.values, tf.int32)
+    rows = ids.value_rowids()
+    ends = tf.cumsum(tf.cast(values == eos_id, tf.int32))
+    ends_before = tf.gather(tf.concat([[0], ends], 0), ids.row_starts())
+    keep = (ends == tf.gather(ends_before, rows)) & (values != pad_id)
+    return tf.RaggedTensor.from_value_rowids(
+        tf.boolean_mask(values, keep),
+        tf.boolean_mask(rows, keep),
+        ids.nrows(),
+        validate=False,
+    )
+
+
+def surfaces(
+    strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
+) -> tf.RaggedTensor:
+    """Cuts tokens out of the strings as they came, valid UTF-8 or not.
+
+    Args:
+        strings: string [B].
+        starts: Ragged int32 [B, (T)], offsets in bytes.
+        ends: Ragged int32 [B, (T)].
+
+    Returns:
+        Ragged string [B, (T)].
+    """
+    # tf.strings.substr would copy a string once for each of its tokens.
+    data = tf.strings.bytes_split(strings)
+    shift = tf.cast(data.row_starts(), tf.int32)
+    shift = tf.gather(shift, starts.value_rowids())
+    spans = tf.ragged.range(starts.values + shift, ends.values + shift)
+    pieces = tf.gather(data.values, spans.values)
+    return starts.with_values(
+        tf.strings.unsorted_segment_join(
+            pieces, spans.value_rowids(), tf.size(starts.values)
+        )
+    )

@@ -1,0 +1,42 @@
+"""tokenizer.json: what kind of tokenizer a folder holds, and its options."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from bahdanau_tf.text.files import write_atomically
+
+_FILE = "tokenizer.json"
+
+
+def write_settings(
+    directory: str | os.PathLike[str],
+    tokenizer: object,
+    checksum: str,
+    config: dict[str, Any],
+) -> None:
+    """Writes a tokenizer's class, its options and its file's SHA-256."""
+    settings = {
+        "class": type(tokenizer).__name__,
+        "config": config,
+        "checksum": checksum,
+    }
+    data = json.dumps(settings, indent=2) + "\n"
+    write_atomically(Path(directory, _FILE), data.encode())
+
+
+def read_settings(
+    directory: str | os.PathLike[str],
+) -> tuple[str, str, dict[str, Any]]:
+    """Reads class, SHA-256 and options back."""
+    path = Path(directory, _FILE)
+    settings = json.loads(path.read_text("utf-8"))
+    try:
+        return settings["class"], settings["checksum"], settings["config"]
+    except (KeyError, TypeError):
+        raise ValueError(
+            f"load_text: {path} lacks a class, a checksum or a config."
+        ) from None

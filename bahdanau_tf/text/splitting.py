@@ -1,0 +1,228 @@
+"""Where words begin and end: Moses' rules on the kinds of characters."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bahdanau_tf.text.characters import Characters
+from bahdanau_tf.text.characters import Kind
+from bahdanau_tf.text.languages import Apostrophe
+from bahdanau_tf.text.languages import Language
+from bahdanau_tf.text.rows import after
+from bahdanau_tf.text.rows import before
+
+_EDGE = -1  # the neighbour that the first and the last character lack
+
+
+class _Text(NamedTuple):
+    """Base characters of a batch and the kinds of their neighbours.
+
+    Attributes:
+        codes: int32 [N], code points.
+        kinds: int32 [N].
+        left: int32 [N], kind of the character before; `BLANK` after a blank.
+        right: int32 [N], kind of the character after; `BLANK` before a blank.
+        next: int32 [N], kind of the character after, over a blank.
+    """
+
+    codes: tf.Tensor
+    kinds: tf.Tensor
+    left: tf.Tensor
+    right: tf.Tensor
+    next: tf.Tensor
+
+    @classmethod
+    def read(
+        cls,
+        codes: tf.Tensor,
+        kinds: tf.Tensor,
+        rows: tf.Tensor,
+        after_blank: tf.Tensor,
+    ) -> _Text:
+        """Looks at the neighbours: dots in a row are `DOTS`, each."""
+        kinds = tf.where(kinds == Kind.MARK, int(Kind.LETTER), kinds)
+        dot = _is(kinds, Kind.DOT, Kind.DOTS)
+        second = dot & ~after_blank & before(dot, False)
+        many = second | after(second, False)
+        kinds = tf.where(many, int(Kind.DOTS), kinds)
+
+        new_row = rows != before(rows, -1)
+        left = tf.where(after_blank, int(Kind.BLANK), before(kinds, _EDGE))
+        left = tf.where(new_row, _EDGE, left)
+        following = tf.where(after(new_row, True), _EDGE, after(kinds, _EDGE))
+        blank = after(after_blank, True) & (following != _EDGE)
+        right = tf.where(blank, int(Kind.BLANK), following)
+        return cls(codes, kinds, left, right, following)
+
+
+class Words(NamedTuple):
+    """The words of a batch, flat.
+
+    Attributes:
+        codes: Ragged int32 [N, (C)], the code points of each word.
+        rows: int32 [N], the string each word is of.
+        starts: int32 [N], offset in bytes of the word in its string.
+        ends: int32 [N], offset in bytes of the word's end.
+        blanks: bool [N], whether a blank, or the string's begin, is before.
+        count: int64, the number of strings.
+    """
+
+    codes: tf.RaggedTensor
+    rows: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+    blanks: tf.Tensor
+    count: tf.Tensor
+
+    def in_rows(self, values: tf.Tensor) -> tf.RaggedTensor:
+        """Parts values of the words, [N], by strings: ragged [B, (T)]."""
+        return tf.RaggedTensor.from_value_rowids(
+            values, tf.cast(self.rows, tf.int64), self.count, validate=False
+        )
+
+
+def split(
+    strings: tf.Tensor, characters: Characters, language: Language
+) -> Words:
+    """Splits strings into words.
+
+    A string becomes code points; blanks are taken out, and marks are put
+    aside, so that the rules see base characters and their neighbours.
+
+    Args:
+        strings: string [B], of any bytes.
+        characters: Kinds of the characters.
+        language: Rules of the language.
+
+    Returns:
+        The words.
+    """
+    # The line break gives every character a follower, whose offset is its end.
+    codes, offsets = tf.strings.unicode_decode_with_offsets(
+        strings + "\n", "UTF-8", errors="replace"
+    )
+    rows = tf.cast(codes.value_rowids(), tf.int32)
+    codes, starts = codes.flat_values, tf.cast(offsets.flat_values, tf.int32)
+    ends = tf.concat([starts[1:], starts[:1]], 0)
+    kinds = characters.kinds(codes)
+
+    ink = kinds != Kind.BLANK
+    after_blank = tf.boolean_mask(before(~ink, True), ink)
+    codes, starts, ends, rows, kinds = (
+        tf.boolean_mask(x, ink) for x in (codes, starts, ends, rows, kinds)
+    )
+    homeless = after_blank | (before(kinds, Kind.LONER) == Kind.LONER)
+    is_base = (kinds != Kind.MARK) | homeless
+    bases = tf.cast(tf.where(is_base)[:, 0], tf.int32)
+    text = _Text.read(
+        tf.gather(codes, bases),
+        tf.gather(kinds, bases),
+        tf.gather(rows, bases),
+        tf.gather(after_blank, bases),
+    )
+    first = tf.boolean_mask(bases, _first_of_words(text, language))
+    last = after(first, tf.size(codes)) - 1
+    return Words(
+        tf.RaggedTensor.from_row_starts(codes, first, validate=False),
+        tf.gather(rows, first),
+        tf.gather(starts, first),
+        tf.gather(ends, last),
+        tf.gather(after_blank, first),
+        tf.size(strings, tf.int64),
+    )
+
+
+def _first_of_words(text: _Text, language: Language) -> tf.Tensor:
+    """Decides which base characters begin a word: bool [N]."""
+    alone = _is(text.kinds, Kind.SYMBOL, Kind.LONER)
+    many = text.kinds == Kind.DOTS
+    first = _is(text.left, _EDGE, Kind.BLANK, Kind.SYMBOL, Kind.LONER) | alone
+    first |= (text.left == Kind.DOTS) != many
+    comma = _splits_comma(text)
+    first |= comma | before(comma, False)
+    split_before, split_after = _splits_apostrophe(text, language.apostrophe)
+    first |= split_before | before(split_after, False)
+    if language.scripts:
+        first |= _changes_script(text)
+    first |= _splits_full_stop(text, first, language)
+    # Moses splits both in a full stop and an apostrophe that end a line.
+    last_quote = (text.kinds == Kind.APOSTROPHE) & (text.right == _EDGE)
+    last_quote &= text.left == Kind.DOT
+    return first | last_quote | after(last_quote, False)
+
+
+def _splits_comma(text: _Text) -> tf.Tensor:
+    """A comma is a word, except within a number."""
+    number = _is(text.left, Kind.DIGIT, _EDGE) & (text.right == Kind.DIGIT)
+    return (text.kinds == Kind.COMMA) & ~number
+
+
+def _splits_apostrophe(
+    text: _Text, place: Apostrophe
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Says of each character whether it is split before, and after."""
+    apostrophe = text.kinds == Kind.APOSTROPHE
+    if place is Apostrophe.AROUND:
+        return apostrophe, apostrophe
+    apostrophe &= (text.left != _EDGE) & (text.right != _EDGE)
+    letter_right = _is_letter(text.right)
+    inside = apostrophe & _is_letter(text.left) & letter_right
+    around = apostrophe & ~inside
+    # Moses reads on behind the second letter: rock 'n'roll.
+    inside &= ~before(before(inside, False), False)
+    if place is Apostrophe.AFTER:
+        return around, around | inside
+    number = apostrophe & (text.left == Kind.DIGIT)
+    decade = number & (after(text.codes, 0) == ord("s"))
+    around &= ~(number & letter_right)
+    return around | inside | decade, around
+
+
+def _changes_script(text: _Text) -> tf.Tensor:
+    """Whether a word ends where Han, kana or Hangul begins or ends."""
+    script = tf.maximum(text.kinds, int(Kind.LETTER))
+    script_left = tf.maximum(text.left, int(Kind.LETTER))
+    inside = (text.kinds >= Kind.DIGIT) & (text.left >= Kind.DIGIT)
+    return inside & (script != script_left)
+
+
+def _splits_full_stop(
+    text: _Text, first: tf.Tensor, language: Language
+) -> tf.Tensor:
+    """A full stop at a word's end is a word, except after abbreviations."""
+    word = tf.cumsum(tf.cast(first, tf.int32)) - 1
+    dot = text.kinds == Kind.DOT
+    counted = tf.cast(tf.stack([dot, _is_letter(text.kinds)], 1), tf.int32)
+    count = tf.gather(tf.math.segment_sum(counted, word), word)
+    acronym = (count[:, 0] > 1) & (count[:, 1] > 0)
+    stop = dot & ~first & after(first, True)
+    stop &= ~acronym & (text.next != Kind.LOWER)
+    # Few are left: only their words are looked at.
+    stops = tf.cast(tf.where(stop)[:, 0], tf.int32)
+    starts = tf.boolean_mask(tf.range(tf.size(first)), first)
+    starts = tf.gather(starts, tf.gather(word, stops))
+    stems = tf.strings.unicode_encode(
+        tf.gather(text.codes, tf.ragged.range(starts, stops)), "UTF-8"
+    )
+    keeps = _matches(stems, language.abbreviations) | (
+        _matches(stems, language.numbering)
+        & (tf.gather(text.next, stops) == Kind.DIGIT)
+    )
+    return tf.tensor_scatter_nd_update(stop, stops[:, None], ~keeps)
+
+
+def _matches(words: tf.Tensor, listed: str) -> tf.Tensor:
+    """Whether each word is one of a list written with blanks."""
+    pattern = "|".join(re.escape(word) for word in listed.split())
+    return (words != "") & tf.strings.regex_full_match(words, pattern)
+
+
+def _is(kinds: tf.Tensor, *wanted: int) -> tf.Tensor:
+    return tf.reduce_any([kinds == kind for kind in wanted], 0)
+
+
+def _is_letter(kinds: tf.Tensor) -> tf.Tensor:
+    return kinds >= Kind.LOWER

@@ -1,0 +1,251 @@
+"""Sub-words and their ids, in the graph: SentencePiece and its inverse."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from bahdanau_tf.text._tensorflow_text import tensorflow_text
+from bahdanau_tf.text.files import checksum
+from bahdanau_tf.text.files import write_atomically
+from bahdanau_tf.text.rows import append_end
+from bahdanau_tf.text.rows import as_strings
+from bahdanau_tf.text.rows import surfaces
+from bahdanau_tf.text.rows import turned
+from bahdanau_tf.text.rows import until_end
+from bahdanau_tf.text.settings import write_settings
+from bahdanau_tf.text.vocabulary import END
+from bahdanau_tf.text.vocabulary import PAD
+from bahdanau_tf.text.vocabulary import UNK
+from bahdanau_tf.text.vocabulary import read_checked
+
+
+class SubwordTokenizer(tf.Module):
+    """Splits text into the pieces of a SentencePiece model, losslessly.
+
+    All there is to know is in the model, also its normalisation: with
+    "identity" runs of blanks (U+0020) become one, those at the ends go, and
+    U+2581 becomes a blank; with "nfkc" the text is brought into that normal
+    form as well; nothing else changes. A character that the model does not
+    know is spelled in bytes, so that nothing is unknown.
+
+    Args:
+        model_proto: The bytes of a SentencePiece model with padding, unknown
+            and end symbol; padding must be 0.
+        reverse: Whether ids come last piece first (Sutskever et al. 2014,
+            section 3.3). The end symbol is last still.
+
+    Raises:
+        ValueError: The model lacks one of the three symbols.
+        ImportError: tensorflow_text is not installed.
+
+    Reference:
+        Kudo and Richardson 2018, SentencePiece; Sennrich et al. 2016, Neural
+        Machine Translation of Rare Words with Subword Units.
+    """
+
+    def __init__(self, model_proto: bytes, reverse: bool = False) -> None:
+        super().__init__()
+        self.model_proto = model_proto
+        self.reverse = reverse
+        model = self._model()
+        self.vocabulary_size = int(model.vocab_size())
+        self._tokens = model.id_to_string(tf.range(self.vocabulary_size))
+        self.pad_id = self._id_of(PAD, "<pad>")
+        self.unk_id = self._id_of(UNK, "<unk>")
+        self.eos_id = self._id_of(END, "</s>")
+        if self.pad_id:
+            raise ValueError(
+                f"SubwordTokenizer: padding is id {self.pad_id}, wanted 0."
+            )
+
+    @classmethod
+    def train(
+        cls,
+        files: Iterable[str | os.PathLike[str]],
+        vocabulary_size: int,
+        model_type: str = "bpe",
+        normalization: str = "identity",
+        byte_fallback: bool = True,
+        max_sentences: int = 2_000_000,
+        reverse: bool = False,
+    ) -> SubwordTokenizer:
+        """Learns the pieces of text files.
+
+        For a joint vocabulary, name the files of both languages.
+
+        Args:
+            files: UTF-8 text, one sentence a line; streamed.
+            vocabulary_size: Number of ids; the three special symbols and, with
+                `byte_fallback`, the 256 bytes are among them.
+            model_type: "bpe" or "unigram".
+            normalization: "identity", "nfkc" or "nfkc_cf" (lower case).
+            byte_fallback: Whether an unknown character is spelled in bytes; if
+                not, it is [UNK].
+            max_sentences: A larger corpus is sampled down to so many lines.
+            reverse: As in the constructor.
+
+        Returns:
+            The tokenizer.
+
+        Raises:
+            ValueError: The trainer refuses, as when the text is too small for
+                so many pieces.
+        """
+        import sentencepiece
+
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=_lines(files),
+                model_writer=model,
+                vocab_size=vocabulary_size,
+                model_type=model_type,
+                normalization_rule_name=normalization,
+                byte_fallback=byte_fallback,
+                input_sentence_size=max_sentences,
+                character_coverage=1.0,
+                pad_id=0,
+                unk_id=1,
+                eos_id=2,
+                bos_id=-1,
+                pad_piece=PAD,
+                unk_piece=UNK,
+                eos_piece=END,
+                unk_surface=UNK,
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise ValueError(f"SubwordTokenizer.train: {error}") from error
+        return cls(model.getvalue(), reverse)
+
+    def tokenize(
+        self,
+        strings: tf.Tensor,
+        sample: bool = False,
+        alpha: float = 0.1,
+        nbest: int = -1,
+    ) -> tf.RaggedTensor:
+        """Turns strings into ids.
+
+        Args:
+            strings: string [B].
+            sample: Whether to draw one of the ways to split each string (Kudo
+                2018, Subword Regularization; Provilkov et al. 2020,
+                BPE-Dropout). For training only; no seed makes it repeatable.
+            alpha: Unigram: the exponent that flattens the probabilities, the
+                smaller the more even; BPE: the share of merges left out.
+            nbest: Unigram: draw from so many best ways; -1, from all.
+
+        Returns:
+            Ragged int32 [B, (T)]; each row ends with `eos_id`.
+        """
+        strings = as_strings(strings)
+        options = {"nbest_size": nbest, "alpha": alpha} if sample else {}
+        ids = self._model(**options).tokenize(strings)
+        return append_end(turned(ids) if self.reverse else ids, self.eos_id)
+
+    def tokenize_with_offsets(
+        self, strings: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Cuts the strings where `tokenize` does.
+
+        Args:
+            strings: string [B].
+
+        Returns:
+            Ragged string [B, (T)], the pieces as they stand in the strings,
+            one for each id but the end symbol (a piece that adds a blank, or
+            is not the last byte of a character, is empty); ragged int32
+            [B, (T)], their first byte; ragged int32 [B, (T)], the byte after
+            their last.
+        """
+        strings = as_strings(strings)
+        _, starts, ends = self._model().tokenize_with_offsets(strings)
+        starts = starts.with_values(tf.cast(starts.values, tf.int32))
+        ends = ends.with_values(tf.cast(ends.values, tf.int32))
+        if self.reverse:
+            starts, ends = turned(starts), turned(ends)
+        return surfaces(strings, starts, ends), starts, ends
+
+    def detokenize(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
+        """Turns ids back into strings.
+
+        Args:
+            ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
+                end symbol; padding is passed over.
+
+        Returns:
+            string [B].
+        """
+        rows = until_end(ids, self.eos_id, self.pad_id)
+        if self.reverse:
+            rows = turned(rows)
+        ids = rows.with_values(self._known(rows.values))
+        return self._model().detokenize(ids)
+
+    def ids_to_tokens(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
+        """Returns the pieces of ids of any shape, as strings."""
+        if isinstance(ids, tf.RaggedTensor):
+            return ids.with_flat_values(self.ids_to_tokens(ids.flat_values))
+        return tf.gather(self._tokens, self._known(ids))
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Writes tokenizer.json and sentencepiece.model into a folder."""
+        path = Path(directory, "sentencepiece.model")
+        write_atomically(path, self.model_proto)
+        write_settings(
+            directory,
+            self,
+            checksum(self.model_proto),
+            {"reverse": self.reverse},
+        )
+
+    @classmethod
+    def load(
+        cls,
+        directory: str | os.PathLike[str],
+        checksum: str,
+        config: dict[str, Any],
+    ) -> SubwordTokenizer:
+        """Reads what `save` wrote; `load_text` calls this."""
+        path = Path(directory, "sentencepiece.model")
+        return cls(read_checked(path, checksum), **config)
+
+    def _model(self, **options: Any) -> Any:
+        """Puts the model into the graph at hand, anew.
+
+        TF Text frees a model together with the kernel that has read it, and
+        `tf.random.set_seed` ends all eager kernels: a model that is read once
+        and kept is lost ("Resource ... does not exist") when training seeds.
+        """
+        return tensorflow_text("SubwordTokenizer").SentencepieceTokenizer(
+            self.model_proto, tf.int32, **options
+        )
+
+    def _known(self, ids: tf.Tensor) -> tf.Tensor:
+        """Turns a number that is no id into `unk_id`."""
+        known = (ids >= 0) & (ids < self.vocabulary_size)
+        return tf.where(known, ids, self.unk_id)
+
+    def _id_of(self, *names: str) -> int:
+        tokens = self._tokens.numpy().tolist()
+        for name in names:
+            if name.encode() in tokens:
+                return tokens.index(name.encode())
+        raise ValueError(
+            f"SubwordTokenizer: the model has no piece {' or '.join(names)}."
+        )
+
+
+def _lines(files: Iterable[str | os.PathLike[str]]) -> Iterator[bytes]:
+    for path in files:
+        with open(path, "rb") as file:
+            for line in file:
+                yield line.rstrip(b"\n")

@@ -1,0 +1,298 @@
+"""Words and their ids, in the graph: the Moses tokenizer and its inverse."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from bahdanau_tf.text import blanks
+from bahdanau_tf.text import splitting
+from bahdanau_tf.text._tensorflow_text import tensorflow_text
+from bahdanau_tf.text.characters import Characters
+from bahdanau_tf.text.characters import NormalForm
+from bahdanau_tf.text.languages import language as rules_of
+from bahdanau_tf.text.rows import append_end
+from bahdanau_tf.text.rows import as_strings
+from bahdanau_tf.text.rows import surfaces
+from bahdanau_tf.text.rows import turned
+from bahdanau_tf.text.rows import until_end
+from bahdanau_tf.text.settings import write_settings
+from bahdanau_tf.text.vocabulary import SPECIAL
+from bahdanau_tf.text.vocabulary import Coverage
+from bahdanau_tf.text.vocabulary import Vocabulary
+
+_NORMAL_FORMS = (None, "NFC", "NFKC")
+
+
+class WordTokenizer(tf.Module):
+    """Splits text into words as Moses does, and puts it together again.
+
+    `split` gives the words that the Moses tokenizer gives (no aggressive
+    hyphens, no escapes). In Japanese and Korean a word also ends where Han,
+    kana, Hangul or digits begin. The normal form is taken of each word, so
+    that offsets are those of the text as it came.
+
+    The inverse needs the ids only. A rule of the language says where blanks
+    go; where the rule is wrong for a word, its vocabulary entry carries a
+    sign: U+FFED, no blank before it; U+2423, a blank before it. A signed word
+    that the vocabulary lacks counts as the plain word.
+
+    Args:
+        vocabulary: The words that have ids.
+        language: ISO 639-1 code; "en", "fr", "it", "ja" and "ko" have rules
+            of their own.
+        lowercase: Whether words lose their capitals.
+        normalization: "NFC", "NFKC" (both need tensorflow_text) or None.
+        reverse: Whether ids come last word first (Sutskever et al. 2014,
+            section 3.3). The end symbol is last still.
+        no_break: Whether `detokenize` writes no-break blanks (U+00A0) where
+            the language has them, in French before ! ? : ; and inside « »; if
+            not, plain blanks.
+
+    Raises:
+        ValueError: `normalization` is none of the three.
+        ImportError: tensorflow_text is needed and is not installed.
+
+    Example:
+        >>> tokenizer = WordTokenizer(vocabulary, "fr")
+        >>> tokenizer.split(tf.constant(["L'eau est froide."])).to_list()
+        [[b"L'", b'eau', b'est', b'froide', b'.']]
+
+    Reference:
+        Koehn et al. 2007, Moses: Open Source Toolkit for Statistical Machine
+        Translation.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        language: str = "en",
+        lowercase: bool = False,
+        normalization: NormalForm = "NFC",
+        reverse: bool = False,
+        no_break: bool = False,
+    ) -> None:
+        super().__init__()
+        if normalization not in _NORMAL_FORMS:
+            raise ValueError(
+                f"WordTokenizer: normalization={normalization!r}, wanted one "
+                f"of {_NORMAL_FORMS}."
+            )
+        if normalization:
+            tensorflow_text("WordTokenizer with a normal form")
+        self.vocabulary = vocabulary
+        self.language = language
+        self.lowercase = lowercase
+        self.normalization = normalization
+        self.reverse = reverse
+        self.no_break = no_break
+        self.vocabulary_size = vocabulary.size
+        self.pad_id = vocabulary.pad_id
+        self.unk_id = vocabulary.unk_id
+        self.eos_id = vocabulary.eos_id
+        self._rules = rules_of(language)
+        self._characters = Characters(normalization)
+
+    @classmethod
+    def train(
+        cls,
+        files: Iterable[str | os.PathLike[str]],
+        vocabulary_size: int,
+        language: str = "en",
+        lowercase: bool = False,
+        normalization: NormalForm = "NFC",
+        reverse: bool = False,
+        no_break: bool = False,
+    ) -> WordTokenizer:
+        """Builds the vocabulary from the most frequent words of text files.
+
+        The files are streamed: memory is that of the word counts.
+
+        Args:
+            files: UTF-8 text, one sentence a line.
+            vocabulary_size: Number of ids, special symbols included.
+            language: As in the constructor, and so are the others.
+            lowercase: Whether words lose their capitals.
+            normalization: "NFC", "NFKC" or None.
+            reverse: Whether ids come last word first.
+            no_break: Whether `detokenize` writes no-break blanks.
+
+        Returns:
+            The tokenizer.
+        """
+        options = (language, lowercase, normalization, reverse, no_break)
+        empty = cls(Vocabulary(SPECIAL), *options)
+        sentences = empty.sentences(files)
+        return cls(Vocabulary.build(sentences, vocabulary_size), *options)
+
+    def sentences(
+        self, files: Iterable[str | os.PathLike[str]]
+    ) -> Iterator[list[str]]:
+        """Yields the vocabulary entries, known or not, of each line of files.
+
+        This is what `Vocabulary.build` and `Vocabulary.coverage` count.
+        """
+        signed = tf.function(
+            self.split_signed,
+            input_signature=[tf.TensorSpec([None], tf.string)],
+        )
+        for strings in _batches(files):
+            for sentence in signed(strings).to_list():
+                yield [word.decode() for word in sentence]
+
+    def coverage(self, files: Iterable[str | os.PathLike[str]]) -> Coverage:
+        """Counts the running words of files that have an id of their own."""
+        tokenize = tf.function(
+            lambda strings: self.tokenize(strings).values,
+            input_signature=[tf.TensorSpec([None], tf.string)],
+        )
+        running = known = 0
+        for strings in _batches(files):
+            ids = tokenize(strings).numpy()
+            ends = (ids == self.eos_id).sum()
+            running += int(ids.size - ends)
+            known += int((ids != self.unk_id).sum() - ends)
+        return Coverage(running, known)
+
+    def split(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Splits strings into words.
+
+        Args:
+            strings: string [B].
+
+        Returns:
+            Ragged string [B, (T)], normalised, in the order of the text.
+        """
+        words = self._words(as_strings(strings))
+        return words.in_rows(self._text(words))
+
+    def split_signed(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Splits strings into words with the signs that the inverse needs.
+
+        Args:
+            strings: string [B].
+
+        Returns:
+            Ragged string [B, (T)]: what a vocabulary is built of.
+        """
+        words = self._words(as_strings(strings))
+        return words.in_rows(self._signed(words))
+
+    def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Turns strings into ids.
+
+        Args:
+            strings: string [B].
+
+        Returns:
+            Ragged int32 [B, (T)]; each row ends with `eos_id`.
+        """
+        ids = self._ids(self.split_signed(strings))
+        return append_end(turned(ids) if self.reverse else ids, self.eos_id)
+
+    def tokenize_with_offsets(
+        self, strings: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Cuts the strings where `tokenize` does.
+
+        Args:
+            strings: string [B].
+
+        Returns:
+            Ragged string [B, (T)], the words as they stand in the strings,
+            one for each id but the end symbol; ragged int32 [B, (T)], their
+            first byte; ragged int32 [B, (T)], the byte after their last.
+        """
+        strings = as_strings(strings)
+        words = self._words(strings)
+        starts, ends = words.in_rows(words.starts), words.in_rows(words.ends)
+        if self.reverse:
+            starts, ends = turned(starts), turned(ends)
+        return surfaces(strings, starts, ends), starts, ends
+
+    def detokenize(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
+        """Turns ids back into strings.
+
+        Args:
+            ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
+                end symbol; padding is passed over.
+
+        Returns:
+            string [B].
+        """
+        rows = until_end(ids, self.eos_id, self.pad_id)
+        if self.reverse:
+            rows = turned(rows)
+        return blanks.join(
+            self.vocabulary.words(rows.values),
+            tf.cast(rows.value_rowids(), tf.int32),
+            tf.cast(rows.nrows(), tf.int32),
+            self._rules,
+            self.no_break,
+        )
+
+    def ids_to_tokens(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
+        """Returns the vocabulary entries of ids of any shape, as strings."""
+        return self.vocabulary.words(ids)
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Writes tokenizer.json and vocabulary.txt into a folder."""
+        self.vocabulary.save(Path(directory, "vocabulary.txt"))
+        write_settings(
+            directory, self, self.vocabulary.checksum, self._config()
+        )
+
+    @classmethod
+    def load(
+        cls,
+        directory: str | os.PathLike[str],
+        checksum: str,
+        config: dict[str, Any],
+    ) -> WordTokenizer:
+        """Reads what `save` wrote; `load_text` calls this."""
+        path = Path(directory, "vocabulary.txt")
+        return cls(Vocabulary.load(path, checksum), **config)
+
+    def _config(self) -> dict[str, Any]:
+        return {
+            "language": self.language,
+            "lowercase": self.lowercase,
+            "normalization": self.normalization,
+            "reverse": self.reverse,
+            "no_break": self.no_break,
+        }
+
+    def _words(self, strings: tf.Tensor) -> splitting.Words:
+        return splitting.split(strings, self._characters, self._rules)
+
+    def _text(self, words: splitting.Words) -> tf.Tensor:
+        """Encodes words and normalises each: string [N]."""
+        text = tf.strings.unicode_encode(words.codes, "UTF-8")
+        if self.normalization:
+            text = tensorflow_text("WordTokenizer").normalize_utf8(
+                text, self.normalization
+            )
+        if self.lowercase:
+            lower = tf.strings.lower(text, "utf-8")
+            text = tf.where(lower == "", text, lower)  # it drops U+0000
+        return text
+
+    def _signed(self, words: splitting.Words) -> tf.Tensor:
+        text = self._text(words)
+        ruled = blanks.blanks_by_rule(text, words.rows, self._rules)
+        return blanks.sign(text, words.blanks, ruled)
+
+    def _ids(self, signed: tf.RaggedTensor) -> tf.RaggedTensor:
+        ids = self.vocabulary.ids(signed.values)
+        plain = self.vocabulary.ids(blanks.unsign(signed.values))
+        return signed.with_values(tf.where(ids == self.unk_id, plain, ids))
+
+
+def _batches(files: Iterable[str | os.PathLike[str]]) -> Iterator[tf.Tensor]:
+    for path in files:
+        yield from tf.data.TextLineDataset(os.fspath(path)).batch(1000)

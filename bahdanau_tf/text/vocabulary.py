@@ -1,0 +1,239 @@
+"""The list of known words: a line number is an id."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import Counter
+from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tensorflow as tf
+
+from bahdanau_tf.text.files import checksum
+from bahdanau_tf.text.files import write_atomically
+
+PAD = "[PAD]"
+UNK = "[UNK]"
+END = "[END]"
+SPECIAL = (PAD, UNK, END)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of a text a vocabulary knows.
+
+    Attributes:
+        running: Number of running words in the text.
+        known: Number of them that the vocabulary has.
+    """
+
+    running: int
+    known: int
+
+    @property
+    def share(self) -> float:
+        """Share of the running words that are known; 1 for an empty text."""
+        return self.known / self.running if self.running else 1.0
+
+    def __str__(self) -> str:
+        return f"{self.known} of {self.running} words known ({self.share:.2%})"
+
+
+class Vocabulary(tf.Module):
+    """A short list of words; the position of a word is its id.
+
+    The three special symbols are found by their names, wherever they stand
+    ([PAD] is always 0). No word of a text is ever one of them: a word that is
+    spelled like one is an unknown word. The tables live in the graph as
+    tensors, not as files, so a SavedModel that holds them can be moved, and
+    two vocabularies never share a table.
+
+    Args:
+        tokens: All words and the special symbols [PAD], [UNK] and [END], in
+            the order of their ids, [PAD] first.
+
+    Raises:
+        ValueError: A word is repeated, is empty or has a line break in it, or
+            a special symbol is missing.
+
+    Example:
+        >>> vocabulary = Vocabulary.build(["a rose is a rose"], size=5)
+        >>> vocabulary.tokens
+        ['[PAD]', '[UNK]', '[END]', 'a', 'rose']
+        >>> vocabulary.ids(tf.constant(["a", "tulip"])).numpy().tolist()
+        [3, 1]
+    """
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        super().__init__()
+        tokens = list(tokens)
+        _check(tokens)
+        self.pad_id = 0
+        self.unk_id = tokens.index(UNK)
+        self.eos_id = tokens.index(END)
+        self.size = len(tokens)
+        self._tokens = tf.constant(tokens)
+        ids = [
+            self.unk_id if token in SPECIAL else number
+            for number, token in enumerate(tokens)
+        ]
+        self._ids = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(
+                self._tokens, tf.constant(ids, tf.int32)
+            ),
+            default_value=self.unk_id,
+        )
+
+    @property
+    def tokens(self) -> list[str]:
+        """All words and special symbols, in the order of their ids."""
+        return [token.decode() for token in self._tokens.numpy()]
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the file that `save` writes."""
+        return checksum(self._file())
+
+    def __len__(self) -> int:
+        return self.size
+
+    def ids(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
+        """Looks words up.
+
+        Args:
+            words: string, any shape.
+
+        Returns:
+            int32, the same shape; `unk_id` for what the list does not have.
+        """
+        return self._ids.lookup(words)
+
+    def words(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
+        """Looks ids up.
+
+        Args:
+            ids: integer, any shape.
+
+        Returns:
+            string, the same shape; [UNK] for a number that is no id.
+        """
+        if isinstance(ids, tf.RaggedTensor):
+            return ids.with_flat_values(self.words(ids.flat_values))
+        ids = tf.where((ids >= 0) & (ids < self.size), ids, self.unk_id)
+        return tf.gather(self._tokens, ids)
+
+    @classmethod
+    def build(
+        cls, sentences: Iterable[str | Sequence[str]], size: int
+    ) -> Vocabulary:
+        """Keeps the most frequent words of a stream of sentences.
+
+        The sentences are counted as they come and are not held. Equally
+        frequent words are ordered by code point. For a joint vocabulary,
+        chain the sentences of both languages.
+
+        Args:
+            sentences: Each a list of words, or a line with blanks between its
+                words.
+            size: Number of ids, the three special symbols included.
+
+        Returns:
+            [PAD], [UNK], [END], then the words, the most frequent first.
+
+        Raises:
+            ValueError: `size` has no room for the special symbols.
+        """
+        if size < len(SPECIAL):
+            raise ValueError(
+                f"Vocabulary.build: size={size} has no room for the special "
+                f"symbols {', '.join(SPECIAL)}; wanted {len(SPECIAL)} or more."
+            )
+        counts = Counter(itertools.chain.from_iterable(map(_words, sentences)))
+        for symbol in SPECIAL:
+            del counts[symbol]
+        order = sorted(counts, key=lambda word: (-counts[word], word))
+        return cls([*SPECIAL, *order[: size - len(SPECIAL)]])
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], checksum: str | None = None
+    ) -> Vocabulary:
+        """Reads a file of one word a line, as `save` writes it.
+
+        Args:
+            path: The file.
+            checksum: SHA-256 that the file had when the model was trained.
+
+        Returns:
+            The vocabulary.
+
+        Raises:
+            ValueError: The file is not the one that the checksum was taken
+                of, or its words are no vocabulary.
+        """
+        data = read_checked(path, checksum)
+        # Only "\n" ends a word: str.splitlines() would break at U+2028 too.
+        lines = data.decode("utf-8").split("\n")
+        if lines and not lines[-1]:
+            lines.pop()
+        return cls(lines)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes one word a line; an old file is replaced as a whole."""
+        write_atomically(path, self._file())
+
+    def coverage(self, sentences: Iterable[str | Sequence[str]]) -> Coverage:
+        """Counts the running words of a stream that the list has.
+
+        Args:
+            sentences: Each a list of words, or a line with blanks between its
+                words.
+
+        Returns:
+            The counts, whose `share` is the coverage.
+        """
+        known_words = set(self.tokens).difference(SPECIAL)
+        running = known = 0
+        for words in map(_words, sentences):
+            running += len(words)
+            known += sum(word in known_words for word in words)
+        return Coverage(running, known)
+
+    def _file(self) -> bytes:
+        return b"".join(token + b"\n" for token in self._tokens.numpy())
+
+
+def read_checked(path: str | os.PathLike[str], expected: str | None) -> bytes:
+    """Reads a file, refusing one whose SHA-256 is not the `expected`."""
+    data = Path(path).read_bytes()
+    if expected is not None and checksum(data) != expected:
+        raise ValueError(
+            f"{path} has changed since the model was trained: its SHA-256 is "
+            f"{checksum(data)}, wanted {expected}."
+        )
+    return data
+
+
+def _words(sentence: str | Sequence[str]) -> Sequence[str]:
+    return sentence.split() if isinstance(sentence, str) else sentence
+
+
+def _check(tokens: list[str]) -> None:
+    for symbol in SPECIAL:
+        if symbol not in tokens:
+            raise ValueError(f"Vocabulary: no special symbol {symbol}.")
+    if tokens[0] != PAD:
+        raise ValueError(f"Vocabulary: id 0 is {tokens[0]!r}, wanted {PAD}.")
+    seen = set()
+    for number, token in enumerate(tokens):
+        if not token or "\n" in token:
+            raise ValueError(
+                f"Vocabulary: id {number} is {token!r}, wanted a word that is "
+                "not empty and has no line break."
+            )
+        if token in seen:
+            raise ValueError(f"Vocabulary: the word {token!r} is repeated.")
+        seen.add(token)

@@ -1,0 +1,511 @@
+"""Training that can be stopped at any moment and goes on where it was."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import signal
+import time
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import asdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.corpora.parallel import ParallelCorpus
+from bahdanau_tf.dataset import Batching
+from bahdanau_tf.dataset import Position
+from bahdanau_tf.dataset import stream_batches
+from bahdanau_tf.evaluation import bleu
+from bahdanau_tf.files import write_atomically
+from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.optimizers import SGD
+from bahdanau_tf.optimizers import Adadelta
+from bahdanau_tf.optimizers import Adam
+from bahdanau_tf.optimizers import WarmupLinearDecay
+from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.translator import Decoding
+from bahdanau_tf.translator import Translator
+
+FORMAT_VERSION = 1
+CHECKPOINT_SECONDS = 300
+GREEDY = Decoding(beam_size=1)
+OPTIMIZERS = ("adadelta", "adam", "sgd")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train; the defaults are the paper's (appendix B.2).
+
+    Attributes:
+        optimizer: "adadelta", "adam" or "sgd".
+        learning_rate: The rate, or its peak where it decays.
+        decay: Whether the rate warms up, then falls from `constant_share` of
+            the training to 2 % at its end.
+        warmup_steps: Updates until the peak.
+        constant_share: Share of the training before the rate falls.
+        max_norm: Largest global norm of a batch's gradient.
+        label_smoothing: ε of the loss.
+        batch_size: Sentence pairs an update.
+        max_length: Longest sentence in tokens on either side, the end symbol
+            not counted; longer pairs are left out.
+        pool_batches: Batches fetched at once, sorted by length and cut.
+        shuffle_pool: Whether the batches of a pool come in random order, not
+            the shortest first.
+        shuffle: "once" or "each_epoch".
+        sample_subwords: Whether sub-words are drawn anew in each epoch.
+        epochs: Passes over the corpus.
+        evaluate_every: Updates between evaluations on the dev set; 0 means
+            once an epoch.
+        patience: Evaluations without a better BLEU after which to stop.
+        seed: Of the weights, the shuffle and the dropout.
+    """
+
+    optimizer: str = "adadelta"
+    learning_rate: float = 1.0
+    decay: bool = False
+    warmup_steps: int = 200
+    constant_share: float = 0.5
+    max_norm: float = 1.0
+    label_smoothing: float = 0.0
+    batch_size: int = 80
+    max_length: int = 50
+    pool_batches: int = 20
+    shuffle_pool: bool = False
+    shuffle: str = "once"
+    sample_subwords: bool = False
+    epochs: float = 5.0
+    evaluate_every: int = 0
+    patience: int = 10
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(
+                f"Recipe: optimizer is {self.optimizer!r}, wanted one of "
+                f"{list(OPTIMIZERS)}"
+            )
+        for name in ("batch_size", "max_length", "pool_batches", "patience"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"Recipe: {name} is {getattr(self, name)}, wanted 1 or more"
+                )
+        if self.epochs <= 0:
+            raise ValueError(
+                f"Recipe: epochs is {self.epochs}, wanted more than 0"
+            )
+
+    @classmethod
+    def from_preset(cls, name: str) -> Recipe:
+        """The training of a paper's system, named like the model's preset.
+
+        Args:
+            name: "rnnsearch-30", "rnnsearch-50", "rnnencdec-30" or
+                "rnnencdec-50": appendix B.2, with sentences of up to 30 or 50
+                words. RNNencdec-30 sorts 10 batches at once, not 20, as its
+                code does.
+
+        Raises:
+            ValueError: There is no such preset.
+        """
+        if name not in _PRESETS:
+            raise ValueError(
+                f"Recipe.from_preset: name is {name!r}, wanted one of "
+                f"{sorted(_PRESETS)}"
+            )
+        return cls(**_PRESETS[name])
+
+    def make_batching(self) -> Batching:
+        """How the corpus becomes batches."""
+        return Batching(
+            batch_size=self.batch_size,
+            max_length=self.max_length,
+            pool_batches=self.pool_batches,
+            shuffle_pool=self.shuffle_pool,
+            shuffle=self.shuffle,
+            seed=self.seed,
+            sample_subwords=self.sample_subwords,
+        )
+
+    def make_optimizer(self, total_steps: int) -> keras.optimizers.Optimizer:
+        """The optimizer, its rate falling over `total_steps` if it decays."""
+        rate: Any = self.learning_rate
+        if self.decay:
+            rate = WarmupLinearDecay(
+                self.learning_rate,
+                total_steps,
+                self.warmup_steps,
+                self.constant_share,
+            )
+        makers = {"adadelta": Adadelta, "adam": Adam, "sgd": SGD}
+        return makers[self.optimizer](rate, max_norm=self.max_norm)
+
+
+_PRESETS: dict[str, dict[str, Any]] = {
+    "rnnsearch-30": {"max_length": 30},
+    "rnnsearch-50": {"max_length": 50},
+    "rnnencdec-30": {"max_length": 30, "pool_batches": 10},
+    "rnnencdec-50": {"max_length": 50},
+}
+
+
+@dataclass(frozen=True)
+class TrainingFiles:
+    """Parallel text, one sentence a line, plain or .gz.
+
+    Attributes:
+        train_source: Training text, source side.
+        train_target: Training text, target side.
+        dev_source: Text to choose the best model on, or None.
+        dev_target: Its translation, or None.
+    """
+
+    train_source: str
+    train_target: str
+    dev_source: str | None = None
+    dev_target: str | None = None
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a training ended.
+
+    Attributes:
+        best_bleu: Best BLEU on the dev set, greedy search; NaN without one.
+        steps: Updates made.
+        stopped_by: "epochs", "patience" or "signal".
+        seconds: Time spent in this run.
+        words_per_second: Target words, end symbols included, of this run's
+            training, evaluation left out.
+    """
+
+    best_bleu: float
+    steps: int
+    stopped_by: str
+    seconds: float
+    words_per_second: float
+
+
+class _State(tf.Module):
+    """What is checkpointed beside weights and optimizer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.position = tf.Variable(Position(), dtype=tf.int64, trainable=False)
+        self.best_bleu = tf.Variable(math.nan, trainable=False)
+        self.stale = tf.Variable(0, trainable=False)
+
+
+def train(
+    translator: Translator,
+    files: TrainingFiles,
+    recipe: Recipe,
+    model_dir: str | os.PathLike[str],
+) -> TrainingResult:
+    """Trains a translator's model; goes on where an earlier run stopped.
+
+    `model_dir` gets checkpoints of weights, optimizer and data position,
+    `log.jsonl` with a line for each evaluation, and `best`, the translator
+    with the best BLEU on the dev set by greedy search (the last one without a
+    dev set). SIGINT and SIGTERM write a checkpoint before the training ends.
+
+    Args:
+        translator: Model and tokenizers; the model's weights change.
+        files: What to train on.
+        recipe: How.
+        model_dir: A folder; made if it is not there.
+
+    Returns:
+        `TrainingResult`.
+
+    Raises:
+        ValueError: `model_dir` holds another model, or the files do not fit.
+        OSError: A file cannot be read, or `model_dir` not be written.
+    """
+    model_dir = Path(model_dir)
+    model_dir.mkdir(parents=True, exist_ok=True)
+    return _Training(translator, files, recipe, model_dir).run()
+
+
+def remember(
+    path: Path, settings: dict[str, Any], free: Sequence[str] = ()
+) -> None:
+    """Writes settings down, or checks that they are those written down.
+
+    Args:
+        path: The JSON file.
+        settings: What a folder was made with.
+        free: Names of settings that may change.
+
+    Raises:
+        ValueError: The folder was made with other settings, or by a newer
+            version of this package.
+    """
+    if not path.exists():
+        described = {"format_version": FORMAT_VERSION, **settings}
+        write_atomically(path, json.dumps(described, indent=2).encode())
+        return
+    known = json.loads(path.read_text("utf-8"))
+    version = known.pop("format_version")
+    if version > FORMAT_VERSION:
+        raise ValueError(
+            f"model_dir: {path} has format version {version}, newer than the "
+            f"{FORMAT_VERSION} that this bahdanau_tf reads"
+        )
+    now = json.loads(json.dumps(settings))
+    for name, before, after in _differences(known, now):
+        if name not in free:
+            raise ValueError(
+                f"model_dir: {path.parent} holds another model: {name} is "
+                f"{before!r} there and {after!r} now; name another folder"
+            )
+
+
+def _differences(
+    before: Any, after: Any, name: str = ""
+) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in {**before, **after}:
+            yield from _differences(before.get(key), after.get(key), key)
+    elif before != after:
+        yield name, before, after
+
+
+def train_step(
+    model: keras.Model, optimizer: Any, loss: keras.losses.Loss
+) -> Any:
+    """The update as one tf.function, for batches of any shape.
+
+    Args:
+        model: The model; its weights change.
+        optimizer: The optimizer, built here.
+        loss: Takes targets, logits and token weights.
+
+    Returns:
+        A function of a batch (inputs, target, token weights) that updates the
+        weights and returns the batch's loss.
+    """
+    optimizer.build(model.trainable_variables)
+    ids = tf.TensorSpec([None, None], tf.int32)
+    weights = tf.TensorSpec([None, None], tf.float32)
+
+    @tf.function(
+        input_signature=[{"source": ids, "target": ids}, ids, weights],
+        autograph=False,
+    )
+    def step(
+        inputs: dict[str, tf.Tensor],
+        target: tf.Tensor,
+        token_weights: tf.Tensor,
+    ) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            logits = model(inputs, training=True)
+            cost = loss(target, logits, sample_weight=token_weights)
+        variables = model.trainable_variables
+        optimizer.apply(tape.gradient(cost, variables), variables)
+        return cost
+
+    return step
+
+
+class _Training:
+    """One run of `train`."""
+
+    def __init__(
+        self,
+        translator: Translator,
+        files: TrainingFiles,
+        recipe: Recipe,
+        model_dir: Path,
+    ) -> None:
+        model = translator.model
+        self.translator = translator
+        self.recipe = recipe
+        self.model_dir = model_dir
+        self.corpus = ParallelCorpus(files.train_source, files.train_target)
+        self.dev = None
+        if files.dev_source is not None and files.dev_target is not None:
+            self.dev = ParallelCorpus(files.dev_source, files.dev_target)
+        remember(
+            model_dir / "training.json",
+            {
+                "model": json.loads(model.to_json()),
+                "recipe": asdict(recipe),
+                "training_text_sha256": self.corpus.checksum,
+            },
+            free=("epochs", "patience", "evaluate_every", "name"),
+        )
+        self.steps_per_epoch = math.ceil(len(self.corpus) / recipe.batch_size)
+        self.total_steps = math.ceil(recipe.epochs * self.steps_per_epoch)
+        self.evaluate_every = recipe.evaluate_every or self.steps_per_epoch
+        self.optimizer = recipe.make_optimizer(self.total_steps)
+        self.step = train_step(
+            model,
+            self.optimizer,
+            TokenCrossentropy(recipe.label_smoothing),
+        )
+        self.state = _State()
+        self.checkpoints = tf.train.CheckpointManager(
+            tf.train.Checkpoint(
+                model=model,
+                optimizer=self.optimizer,
+                state=self.state,
+                # The seeds of dropout, which TensorFlow does not see in a
+                # Keras model.
+                seeds=[v.value for v in model.non_trainable_variables],
+            ),
+            str(model_dir / "checkpoints"),
+            max_to_keep=2,
+        )
+        self.words = 0.0
+        self.training_seconds = 0.0
+
+    def run(self) -> TrainingResult:
+        """Trains until the epochs are over, BLEU stalls or a signal comes."""
+        self.checkpoints.restore_or_initialize()
+        started = time.monotonic()
+        step = int(self.state.step)
+        line = ProgressLine(self.total_steps, step)
+        line.note(
+            f"{len(self.corpus)} sentence pairs, {self.corpus.blank} blank "
+            "lines left out"
+        )
+        if step:
+            line.note(f"going on from update {step}")
+        with _signals_caught() as caught:
+            stopped_by = self._loop(step, line, caught)
+        if stopped_by == "signal":
+            line.note(f"stopped at update {int(self.state.step)}, saved")
+        return TrainingResult(
+            best_bleu=float(self.state.best_bleu),
+            steps=int(self.state.step),
+            stopped_by=stopped_by,
+            seconds=time.monotonic() - started,
+            words_per_second=self.words / max(self.training_seconds, 1e-9),
+        )
+
+    def _loop(self, step: int, line: ProgressLine, caught: list[int]) -> str:
+        saved = lap = time.monotonic()
+        if self._is_over(step):
+            return self._is_over(step)
+        for batch, position in self._batches():
+            self._tell_what_was_left_out(position, line)
+            cost = self.step(*batch)
+            step += 1
+            words = float(tf.reduce_sum(batch[2]))
+            self.words += words
+            now = time.monotonic()
+            self.training_seconds += now - lap
+            line.update(step, self._status(float(cost) / words))
+            is_due = step % self.evaluate_every == 0
+            if is_due or step >= self.total_steps:
+                self._evaluate(step, line)
+            self.state.step.assign(step)
+            self.state.position.assign(position)
+            over = "signal" if caught else self._is_over(step)
+            if over or is_due or now - saved > CHECKPOINT_SECONDS:
+                self.checkpoints.save()
+                saved = time.monotonic()
+            if over:
+                return over
+            lap = time.monotonic()
+        raise RuntimeError("the stream of batches ended")
+
+    def _tell_what_was_left_out(
+        self, position: Position, line: ProgressLine
+    ) -> None:
+        """Says after the first epoch how many pairs were too long."""
+        before = Position(*self.state.position.numpy().tolist())
+        if (before.epoch, int(position.epoch)) == (0, 1):
+            long = len(self.corpus) - before.pairs
+            line.note(
+                f"{long} too long (over {self.recipe.max_length} tokens), "
+                "left out"
+            )
+
+    def _is_over(self, step: int) -> str:
+        if int(self.state.stale) >= self.recipe.patience:
+            return "patience"
+        return "epochs" if step >= self.total_steps else ""
+
+    def _batches(self) -> Iterator[Any]:
+        position = Position(*self.state.position.numpy().tolist())
+        return iter(
+            stream_batches(
+                self.corpus,
+                self.translator.source_text,
+                self.translator.target_text,
+                self.recipe.make_batching(),
+                position,
+            )
+        )
+
+    def _status(self, cost: float) -> str:
+        rate = self.words / max(self.training_seconds, 1e-9)
+        text = f"loss {cost:.3f}, {rate:.0f} words/s"
+        skipped = int(self.optimizer.skipped_updates)
+        if skipped:
+            text += f", {skipped} updates skipped (gradient not finite)"
+        if self.dev is not None and not math.isnan(self.state.best_bleu):
+            text += f", best BLEU {float(self.state.best_bleu):.2f}"
+        return text
+
+    def _evaluate(self, step: int, line: ProgressLine) -> None:
+        """Keeps the model if it is the best so far; without dev, always."""
+        record: dict[str, Any] = {
+            "step": step,
+            "epoch": step / self.steps_per_epoch,
+            "words_per_second": self.words / max(self.training_seconds, 1e-9),
+            "skipped_updates": int(self.optimizer.skipped_updates),
+        }
+        best = float(self.state.best_bleu)
+        score = math.nan
+        if self.dev is not None:
+            sources, references = (
+                [line.decode() for line in side]
+                for side in self.dev.read(self.dev.rows)
+            )
+            found = self.translator.translate(sources, GREEDY)
+            score = bleu([t.text for t in found], references).score
+            record["dev_bleu"] = score
+        if self.dev is None or math.isnan(best) or score > best:
+            self.translator.save(self.model_dir / "best")
+            self.state.best_bleu.assign(score)
+            self.state.stale.assign(0)
+        else:
+            self.state.stale.assign_add(1)
+        line.note(
+            ", ".join(f"{name} {_short(v)}" for name, v in record.items())
+        )
+        with open(self.model_dir / "log.jsonl", "a", encoding="utf-8") as log:
+            log.write(json.dumps(record) + "\n")
+
+
+def _short(value: Any) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+@contextlib.contextmanager
+def _signals_caught() -> Iterator[list[int]]:
+    """Collects SIGINT and SIGTERM; the training looks after each update."""
+    caught: list[int] = []
+    before = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            before[number] = signal.signal(
+                number, lambda received, _: caught.append(received)
+            )
+        except ValueError:  # not the main thread: signals go elsewhere
+            break
+    try:
+        yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

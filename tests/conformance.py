@@ -1,0 +1,223 @@
+"""Every public layer and model, once, with inputs to try it on.
+
+`test_conformance.py` runs the same tests over all of them, and fails when a
+public class is missing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bahdanau_tf import layers
+from bahdanau_tf import models
+
+K, M, N = 9, 3, 4
+LONGEST = 8
+
+
+class Size(NamedTuple):
+    """How large the inputs are to be.
+
+    Attributes:
+        rows: B.
+        length: T; the first row is so long, the others are shorter.
+        padding: Masked positions after that.
+        garbage: Seed of what stands at masked positions.
+    """
+
+    rows: int = 3
+    length: int = 4
+    padding: int = 0
+    garbage: int = 1
+
+
+class Case(NamedTuple):
+    """A layer and how to call it.
+
+    Attributes:
+        make: Makes it, not built.
+        inputs: Makes its arguments, a tuple of nests of tensors.
+        has_time: Whether its inputs have an axis of time that may be padded.
+        call: Calls it with those arguments.
+    """
+
+    make: Callable[[], Any]
+    inputs: Callable[[Size], tuple[Any, ...]]
+    has_time: bool = True
+    call: Callable[..., Any] = lambda layer, *inputs: layer(*inputs)
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def mask_of(size: Size) -> np.ndarray:
+    lengths = size.length - np.arange(size.rows) % size.length
+    return np.arange(size.length + size.padding) < lengths[:, None]
+
+
+def vectors(size: Size, width: int, seed: int = 0) -> tf.Tensor:
+    """float [B, T, width] with garbage at masked positions."""
+    time = size.length + size.padding
+    shape = (size.rows, LONGEST, width)
+    words = normal(*shape, seed=seed)[:, :time]
+    garbage = 100 * normal(*shape, seed=size.garbage)[:, :time]
+    return tf.constant(np.where(mask_of(size)[..., None], words, garbage))
+
+
+def unmasked(size: Size, width: int) -> tf.Tensor:
+    """float [B, T, width], no padding."""
+    shape = (size.rows, LONGEST, width)
+    return tf.constant(normal(*shape, seed=3)[:, : size.length])
+
+
+def ids(size: Size, seed: int = 0) -> tf.Tensor:
+    """int32 [B, T], padded with 0."""
+    random = np.random.default_rng(seed)
+    words = random.integers(1, K, (size.rows, LONGEST))
+    words = words[:, : size.length + size.padding] * mask_of(size)
+    return tf.constant(words, tf.int32)
+
+
+def row(size: Size, width: int, seed: int = 0) -> tf.Tensor:
+    """float [B, width]."""
+    return tf.constant(normal(size.rows, width, seed=seed))
+
+
+def encoded(size: Size) -> layers.Encoded:
+    return layers.Encoded(
+        vectors(size, 2 * N),
+        ((row(size, N, 1),),),
+        ((row(size, N, 2),),),
+        tf.constant(mask_of(size)),
+    )
+
+
+def cell(make: Callable[[], Any], states: int) -> Case:
+    def inputs(size: Size) -> tuple[Any, ...]:
+        return row(size, M), [row(size, N, i + 1) for i in range(states)]
+
+    return Case(make, inputs, has_time=False)
+
+
+def masked(make: Callable[[], Any]) -> Case:
+    return Case(
+        make, lambda size: (vectors(size, M), tf.constant(mask_of(size)))
+    )
+
+
+def attention(make: Callable[[], Any]) -> Case:
+    return Case(
+        make,
+        lambda size: (row(size, 2 * N), encoded(size)),
+        call=lambda layer, query, h: layer(query, layer.memory(h)),
+    )
+
+
+def bridge(make: Callable[[], Any]) -> Case:
+    return Case(make, lambda size: (encoded(size),))
+
+
+def readout(make: Callable[[], Any]) -> Case:
+    def inputs(size: Size) -> tuple[Any, ...]:
+        return tuple(unmasked(size, width) for width in (N, M, 2 * N))
+
+    return Case(make, inputs, has_time=False)
+
+
+def model(make: Callable[[], Any]) -> Case:
+    return Case(
+        make, lambda size: ({"source": ids(size), "target": ids(size, 1)},)
+    )
+
+
+def decoder_inputs(size: Size) -> tuple[Any, ...]:
+    """The target stays as long as it is; the source is what gets padding."""
+    target = unmasked(size, M)
+    return target, row(size, M, 4), (row(size, N, 5),), encoded(size)
+
+
+def call_decoder(decoder: Any, *inputs: Any) -> Any:
+    *others, h = inputs
+    return decoder(*others, decoder.attention.memory(h))
+
+
+MODEL = {"units": N, "embedding_dim": M}
+
+CASES: dict[str, Case] = {
+    "AttentionDecoder": Case(
+        lambda: layers.AttentionDecoder(
+            layers.GRUCell(N), layers.BahdanauAttention(5)
+        ),
+        decoder_inputs,
+        call=call_decoder,
+    ),
+    "BackwardBridge": bridge(lambda: layers.BackwardBridge(N, M)),
+    "BahdanauAttention": attention(
+        lambda: layers.BahdanauAttention(5, use_bias=True)
+    ),
+    "BidirectionalEncoder": masked(
+        lambda: layers.BidirectionalEncoder(layers.GRUCell(N), layers=2)
+    ),
+    "CopyBridge": bridge(lambda: layers.CopyBridge(N, M)),
+    "DotAttention": attention(layers.DotAttention),
+    "FixedContext": Case(
+        layers.FixedContext,
+        lambda size: (row(size, N), row(size, N, 1)),
+        has_time=False,
+    ),
+    "ForwardBridge": bridge(lambda: layers.ForwardBridge(N, M)),
+    "GRUCell": cell(lambda: layers.GRUCell(N, use_gate_bias=True), 1),
+    "GRUResetAfterCell": cell(lambda: layers.GRUResetAfterCell(N), 1),
+    "GeneralAttention": attention(layers.GeneralAttention),
+    "LSTMCell": cell(lambda: layers.LSTMCell(N), 2),
+    "LinearReadout": readout(lambda: layers.LinearReadout(K)),
+    "MaxoutReadout": readout(
+        lambda: layers.MaxoutReadout(K, 5, factor_units=M)
+    ),
+    "Recurrent": masked(
+        lambda: layers.Recurrent(layers.LSTMCell(N), reverse=True)
+    ),
+    "SentenceBridge": bridge(lambda: layers.SentenceBridge(N, N)),
+    "StackedCells": cell(
+        lambda: layers.StackedCells([layers.GRUCell(N), layers.LSTMCell(N)]),
+        3,
+    ),
+    "TanhCell": cell(lambda: layers.TanhCell(N), 1),
+    "TanhReadout": readout(lambda: layers.TanhReadout(K, 5)),
+    "UnidirectionalEncoder": masked(
+        lambda: layers.UnidirectionalEncoder(layers.TanhCell(N))
+    ),
+    "WordEmbedding": Case(
+        lambda: layers.WordEmbedding(K, M, use_bias=True),
+        lambda size: (ids(size),),
+    ),
+    "ZeroBridge": bridge(lambda: layers.ZeroBridge(N, M)),
+    "RNNEncDec": model(lambda: models.RNNEncDec(K, K, **MODEL, maxout_units=5)),
+    "RNNSearch": model(
+        lambda: models.RNNSearch(
+            K, K, **MODEL, attention_units=5, maxout_units=5
+        )
+    ),
+    "Seq2SeqLSTM": model(lambda: models.Seq2SeqLSTM(K, K, **MODEL, layers=2)),
+}
+
+# What others derive from or pass about: nothing that one could call.
+ABSTRACT = {"Attention", "EncoderDecoder"}
+
+
+def public_layers() -> set[str]:
+    """Names of all public classes that are Keras layers."""
+    return {
+        name
+        for package in (layers, models)
+        for name in package.__all__
+        if isinstance(value := getattr(package, name), type)
+        and issubclass(value, keras.layers.Layer)
+    }

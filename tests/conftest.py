@@ -1,0 +1,54 @@
+"""What all tests share: a quiet TensorFlow, seeds, and the `shared` data."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+# Read by TensorFlow when it is first imported: no chatter, no accelerator.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+import hypothesis
+import keras
+import pytest
+import tensorflow as tf
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+# A busy machine is no bug: no deadline, and slow data is accepted.
+hypothesis.settings.register_profile(
+    "bahdanau_tf",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("bahdanau_tf")
+
+
+def pytest_report_header() -> str:
+    """Says which package is tested, and with what."""
+    place = importlib.util.find_spec("bahdanau_tf").submodule_search_locations[
+        0
+    ]
+    return f"{place}, TensorFlow {tf.__version__}, Keras {keras.__version__}"
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Lets a test fail the same way again, whatever ran before it."""
+    keras.utils.set_random_seed(1409)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Callable[[str], Path]:
+    """Finds a file or folder of ../shared, or skips the test."""
+
+    def find(name: str) -> Path:
+        path = SHARED / name
+        if not path.exists():
+            pytest.skip(f"needs ../shared/{name}, which is not on this machine")
+        return path
+
+    return find

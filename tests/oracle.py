@@ -1,0 +1,196 @@
+"""Our layers' weights in the letters of `reference.py`, and how to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import reference
+import tensorflow as tf
+
+from bahdanau_tf import layers
+
+ATOL = 5e-6
+
+# Our cells: the reference's step and its gates in the order of our kernels.
+CELLS = {
+    layers.GRUCell: (reference.gru_step, ("_z", "_r", "")),
+    layers.GRUResetAfterCell: (
+        reference.gru_reset_after_step,
+        ("_z", "_r", ""),
+    ),
+    layers.LSTMCell: (reference.lstm_step, ("_i", "_f", "_c", "_o")),
+    layers.TanhCell: (reference.tanh_step, ("",)),
+}
+ACTIVATIONS = {
+    layers.MaxoutReadout: reference.maxout,
+    layers.TanhReadout: np.tanh,
+    layers.LinearReadout: reference.identity,
+}
+
+
+def randomized(layer: Any, seed: int = 0, scale: float = 0.5) -> Any:
+    """Gives every weight, biases too, large random values."""
+    random = np.random.default_rng(seed)
+    for weight in layer.weights:
+        weight.assign(random.normal(0, scale, weight.shape))
+    return layer
+
+
+def array(weight: Any) -> np.ndarray:
+    return np.asarray(weight.numpy(), np.float64)
+
+
+def close(actual: Any, wanted: Any, atol: float = ATOL) -> None:
+    """Compares arrays, or tuples of them; None equals None alone."""
+    if not isinstance(actual, (tuple, list)):
+        actual, wanted = [actual], [np.asarray(wanted)]
+    actual, wanted = tf.nest.flatten(actual), tf.nest.flatten(wanted)
+    for one, other in zip(actual, wanted, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            one = np.asarray(tf.cast(one, tf.float64))
+            np.testing.assert_allclose(one, other, rtol=2e-6, atol=atol)
+
+
+def values(nest: Any) -> Any:
+    """NumPy arrays of a nest's tensors; None stays."""
+    return tf.nest.map_structure(
+        lambda t: None if t is None else np.asarray(t), nest
+    )
+
+
+def specification(tensor: tf.Tensor) -> tf.TensorSpec:
+    """A tensor's type with unknown batch and length."""
+    shape = [None, None, *tensor.shape[2:]][: tensor.shape.rank]
+    if tensor.shape.rank == 2 and tensor.dtype.is_floating:
+        shape[1] = tensor.shape[1]
+    return tf.TensorSpec(shape, tensor.dtype)
+
+
+def everywhere(function: Callable, *arguments: Any) -> Any:
+    """Runs a function eagerly and in a graph, checks that both are equal."""
+    arguments = tf.nest.map_structure(tf.convert_to_tensor, arguments)
+    eager = function(*arguments)
+    graph = tf.function(
+        function,
+        input_signature=tf.nest.map_structure(specification, arguments),
+    )(*arguments)
+    close(graph, values(eager), 1e-6)
+    return eager
+
+
+def cell_parameters(cell: Any) -> dict[str, np.ndarray]:
+    gates = CELLS[type(cell)][1]
+    p = {}
+    for letter, weight in (("W", cell.kernel), ("U", cell.recurrent_kernel)):
+        blocks = np.split(array(weight), len(gates), -1)
+        p |= {f"{letter}{g}": b for g, b in zip(gates, blocks, strict=True)}
+    biased = gates[-(cell.bias.shape[0] // cell.units) :]
+    blocks = np.split(array(cell.bias), len(biased))
+    p |= {f"b{g}": b for g, b in zip(biased, blocks, strict=True)}
+    if isinstance(cell, layers.GRUResetAfterCell):
+        p["b_Uz"], p["b_Ur"], p["b_U"] = np.split(array(cell.recurrent_bias), 3)
+    return p
+
+
+def encoder_parameters(encoder: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            name: cell_parameters(recurrent.cell)
+            for name, recurrent in zip(
+                ("forward", "backward"), layer, strict=False
+            )
+        }
+        for layer in encoder.stack
+    ]
+
+
+def attention_parameters(attention: Any) -> dict[str, np.ndarray]:
+    if isinstance(attention, layers.GeneralAttention):
+        return {"W_a": array(attention.kernel)}
+    if not isinstance(attention, layers.BahdanauAttention):
+        return {}
+    keys = attention.key_projection
+    p = {
+        "W_a": array(attention.query_projection.kernel),
+        "U_a": array(keys.kernel),
+        "v_a": array(attention.energy.kernel),
+    }
+    return p | ({"b_a": array(keys.bias)} if keys.use_bias else {})
+
+
+def decoder_parameters(decoder: Any) -> dict[str, np.ndarray]:
+    p = cell_parameters(decoder.cell)
+    if decoder.attention is not None:
+        gates = CELLS[type(decoder.cell)][1]
+        blocks = np.split(array(decoder.context_kernel), len(gates), -1)
+        p |= {f"C{g}": b for g, b in zip(gates, blocks, strict=True)}
+    return p
+
+
+def readout_parameters(
+    readout: Any, widths: dict[str, int], embeddings: Any = None
+) -> dict[str, np.ndarray]:
+    """`widths` of the terms; `embeddings` where they are tied."""
+    last = embeddings if readout.tied else readout.output_kernel
+    output = array(last).T if readout.tied else array(last)
+    p = {"b_y": array(readout.output_bias)}
+    if isinstance(readout, layers.LinearReadout):
+        factor = readout.factor_kernel
+        whole = output if factor is None else array(factor) @ output
+        letters = {"state": "U_o", "previous": "V_o", "context": "C_o"}
+        used = [term for term in readout.terms if widths[term]]
+        blocks = np.split(whole, np.cumsum([widths[t] for t in used])[:-1])
+        return p | {
+            letters[t]: block for t, block in zip(used, blocks, strict=True)
+        }
+    for name, weight in (
+        ("U_o", readout.state_kernel),
+        ("V_o", readout.previous_kernel),
+        ("C_o", readout.context_kernel),
+        ("b_o", readout.bias),
+        ("W_o1", readout.factor_kernel),
+    ):
+        if weight is not None:
+            p[name] = array(weight)
+    p["W_o" if readout.factor_kernel is None else "W_o2"] = output
+    return p
+
+
+def bridge_parameters(bridge: Any) -> dict[str, np.ndarray]:
+    if not hasattr(bridge, "kernel"):
+        return {}
+    return {"W_s": array(bridge.kernel), "b_s": array(bridge.bias)}
+
+
+def model_parameters(model: keras.Model) -> dict[str, Any]:
+    """All weights of a translation model, as `reference.forward` has them."""
+    widths = {
+        "state": model.decoder.cell.units,
+        "previous": model.target_embedding.embedding_dim,
+        "context": model.decoder.context_size,
+    }
+    p: dict[str, Any] = {
+        "encoder": encoder_parameters(model.encoder),
+        "bridge": bridge_parameters(model.bridge),
+        "attention": attention_parameters(model.decoder.attention),
+        "decoder": decoder_parameters(model.decoder),
+        "readout": readout_parameters(
+            model.readout, widths, model.target_embedding.embeddings
+        ),
+    }
+    for letter, embedding in (
+        ("x", model.source_embedding),
+        ("y", model.target_embedding),
+    ):
+        p[f"E_{letter}"] = array(embedding.embeddings)
+        if embedding.bias is not None:
+            p[f"b_E{letter}"] = array(embedding.bias)
+    return p
+
+
+def reference_step(cell: Any) -> Callable:
+    return CELLS[type(cell)][0]

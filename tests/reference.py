@@ -1,0 +1,708 @@
+"""NumPy float64 reference of the package, written from the equations alone.
+
+Nothing here imports TensorFlow. The tests compare the package's layers and
+models with it, and `test_reference.py` compares it with numbers produced by
+the original GroundHog code, so it can be trusted in between.
+
+Vectors are rows and y = x W: the transposed matrices of the paper.
+Letters of the paper: B sentences, T_x and T_y words with the end symbol,
+n units, m embedding, n' alignment units, l readout units, K_x and K_y words,
+c the width of an annotation (2n with two directions).
+
+Parameters are nested dicts of arrays:
+
+    E_x [K_x, m], b_Ex [m], E_y [K_y, m], b_Ey [m]
+    encoder    list of layers, each {"forward": cell, "backward": cell}
+               ("backward" absent: unidirectional)
+    bridge     W_s [n, n], b_s [n]
+    attention  W_a [n, n'], U_a [c, n'], b_a [n'], v_a [n'] or [n', 1]
+    decoder    cell with context matrices C..
+    readout    U_o [n, 2l], b_o [2l], V_o [m, 2l], C_o [c, 2l],
+               W_o [l, K_y] or W_o1 [l, r] and W_o2 [r, K_y] or none of
+               them, b_y [K_y]
+    cell       for each gate g of the cell: W_g [m, n], U_g [n, n], and where
+               wanted C_g [c, n], b_g [n] and b_Ug [n] (a bias of U_g)
+
+A bias that is absent is zero, and so is a term whose matrix is absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+Params = Mapping[str, Any]
+State = Any  # an Array [B, n], or for the LSTM the pair (h, memory)
+ORDERS = ("original", "appendix", "main-text")
+
+
+# Elementary functions
+
+
+def sigmoid(x: Array) -> Array:
+    """σ(x) = 1 / (1 + exp(-x)), written so that nothing overflows."""
+    return 0.5 * (1.0 + np.tanh(0.5 * x))
+
+
+def log_softmax(logits: Array) -> Array:
+    """Logarithm of the softmax over the last axis."""
+    shifted = logits - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+def maxout(x: Array) -> Array:
+    """t_k = max(t~_{2k-1}, t~_{2k}): neighbouring pairs, [..., 2l] -> l."""
+    return x.reshape(*x.shape[:-1], -1, 2).max(-1)
+
+
+def identity(x: Array) -> Array:
+    """Leaves t = t~."""
+    return x
+
+
+# Recurrent cells: one step
+
+
+def _given(x: Array | None, c: Array | None, p: Params, gate: str) -> Array:
+    """A gate's share of all but the state: x W_g + c C_g + b_g."""
+    total = p.get(f"b{gate}", 0.0)
+    if x is not None:
+        total = total + x @ p[f"W{gate}"]
+    if c is not None and f"C{gate}" in p:
+        total = total + c @ p[f"C{gate}"]
+    return total
+
+
+def _recurrent(h: Array, p: Params, gate: str) -> Array:
+    """The state's share of a gate: h U_g + b_Ug."""
+    return h @ p[f"U{gate}"] + p.get(f"b_U{gate.strip('_')}", 0.0)
+
+
+def _update_and_reset(
+    x: Array, h: Array, p: Params, c: Array | None
+) -> tuple[Array, Array]:
+    """z, r = σ(x W + h U + c C + b), each with its own matrices."""
+    z, r = (
+        sigmoid(_given(x, c, p, gate) + _recurrent(h, p, gate))
+        for gate in ("_z", "_r")
+    )
+    return z, r
+
+
+def gru_step(x: Array, h: Array, p: Params, c: Array | None = None) -> Array:
+    """The paper's gated unit, reset before the product (A.1.1, A.2).
+
+        z  = σ(x W_z + h U_z + c C_z + b_z)
+        r  = σ(x W_r + h U_r + c C_r + b_r)
+        h~ = tanh(x W + (r ∘ h) U + c C + b)
+        h' = (1 - z) ∘ h + z ∘ h~
+
+    Args:
+        x: [B, m].
+        h: [B, n].
+        p: The cell's matrices; gates "_z", "_r" and "" (the candidate).
+        c: [B, c] or None.
+
+    Returns:
+        h', [B, n].
+    """
+    z, r = _update_and_reset(x, h, p, c)
+    candidate = np.tanh(_given(x, c, p, "") + _recurrent(r * h, p, ""))
+    return (1.0 - z) * h + z * candidate
+
+
+def gru_textbook_step(
+    x: Array, h: Array, p: Params, c: Array | None = None
+) -> Array:
+    """As `gru_step`, but z keeps the old state: h' = z ∘ h + (1 - z) ∘ h~."""
+    z, r = _update_and_reset(x, h, p, c)
+    candidate = np.tanh(_given(x, c, p, "") + _recurrent(r * h, p, ""))
+    return z * h + (1.0 - z) * candidate
+
+
+def gru_reset_after_step(
+    x: Array, h: Array, p: Params, c: Array | None = None
+) -> Array:
+    """The gated unit of cuDNN: reset after the product, z keeps the old state.
+
+    h~ = tanh(x W + c C + b + r ∘ (h U + b_U)),  h' = z ∘ h + (1 - z) ∘ h~
+    """
+    z, r = _update_and_reset(x, h, p, c)
+    candidate = np.tanh(_given(x, c, p, "") + r * _recurrent(h, p, ""))
+    return z * h + (1.0 - z) * candidate
+
+
+def lstm_step(
+    x: Array, state: tuple[Array, Array], p: Params, c: Array | None = None
+) -> tuple[Array, Array]:
+    """Long short-term memory without peepholes; gates "_i", "_f", "_c", "_o".
+
+        i, f, o = σ(x W + h U + c C + b), each with its own matrices
+        m~ = tanh(x W_c + h U_c + c C_c + b_c)
+        m' = f ∘ m + i ∘ m~,   h' = o ∘ tanh(m')
+
+    Args:
+        x: [B, m].
+        state: (h, m), both [B, n].
+        p: The cell's matrices.
+        c: [B, c] or None.
+
+    Returns:
+        (h', m').
+    """
+    h, memory = state
+    i, f, m, o = (
+        _given(x, c, p, gate) + _recurrent(h, p, gate)
+        for gate in ("_i", "_f", "_c", "_o")
+    )
+    memory = sigmoid(f) * memory + sigmoid(i) * np.tanh(m)
+    return sigmoid(o) * np.tanh(memory), memory
+
+
+def tanh_step(x: Array, h: Array, p: Params, c: Array | None = None) -> Array:
+    """The plain recurrence: h' = tanh(x W + h U + c C + b)."""
+    return np.tanh(_given(x, c, p, "") + _recurrent(h, p, ""))
+
+
+def zero_state(step: Callable, batch: int, n: int) -> State:
+    """h_0 = 0 for a cell's step function."""
+    zero = np.zeros((batch, n))
+    return (zero, zero) if step is lstm_step else zero
+
+
+def output(state: State) -> Array:
+    """The h of a state, which may be the pair (h, memory)."""
+    return state[0] if isinstance(state, tuple) else state
+
+
+def keep(mask: Array, new: State, old: State) -> State:
+    """The new state where mask [B] is 1, the old one where it is 0."""
+    if isinstance(new, tuple):
+        return tuple(keep(mask, *pair) for pair in zip(new, old, strict=True))
+    return np.where(mask[:, None] > 0, new, old)
+
+
+# Encoders
+
+
+def unroll(
+    step: Callable,
+    p: Params,
+    inputs: Array,
+    mask: Array,
+    state: State,
+    reverse: bool = False,
+) -> tuple[Array, State]:
+    """Runs a cell over sequences; padding carries the state unchanged.
+
+    Args:
+        step: One of the cells' step functions.
+        p: Its matrices.
+        inputs: [B, T, m].
+        mask: [B, T], 1 on words.
+        state: State before the first word read.
+        reverse: Whether to read from the last word to the first.
+
+    Returns:
+        outputs [B, T, n] in the order of the inputs, and the last state.
+    """
+    steps = range(inputs.shape[1])
+    outputs: dict[int, Array] = {}
+    for t in reversed(steps) if reverse else steps:
+        state = keep(mask[:, t], step(inputs[:, t], state, p), state)
+        outputs[t] = output(state)
+    return np.stack([outputs[t] for t in steps], axis=1), state
+
+
+def encode(
+    p: Params, x: Array, x_mask: Array, cell: Callable = gru_step
+) -> Array:
+    """Annotations h_j = [forward h_j ; backward h_j]   (A.2.1, equation 7).
+
+    Args:
+        p: Parameters; `encoder`, `E_x` and `b_Ex` are used.
+        x: int [B, T_x].
+        x_mask: [B, T_x].
+        cell: Step function of all layers and directions.
+
+    Returns:
+        [B, T_x, c]: c is 2n with backward cells in the last layer, else n.
+    """
+    hidden = p["E_x"][x] + p.get("b_Ex", 0.0)
+    for layer in p["encoder"]:
+        zero = zero_state(cell, len(x), _units(layer["forward"]))
+        parts = [unroll(cell, layer["forward"], hidden, x_mask, zero)[0]]
+        if "backward" in layer:
+            back = layer["backward"]
+            parts.append(unroll(cell, back, hidden, x_mask, zero, True)[0])
+        hidden = np.concatenate(parts, axis=-1)
+    return hidden
+
+
+def _units(cell: Params) -> int:
+    return next(v for k, v in cell.items() if k[0] == "U").shape[0]
+
+
+# Bridges: s_0 from the annotations
+
+
+def backward_bridge(annotations: Array, _x_mask: Array, p: Params) -> Array:
+    """s_0 = tanh(backward h_1 W_s + b_s)   (A.2.2)."""
+    n = p["W_s"].shape[0]
+    return np.tanh(annotations[:, 0, -n:] @ p["W_s"] + p.get("b_s", 0.0))
+
+
+def summary_bridge(annotations: Array, x_mask: Array, p: Params) -> Array:
+    """s_0 = tanh(forward h_Tx W_s + b_s), of RNNencdec."""
+    summary = last_annotation(annotations, x_mask)
+    return np.tanh(summary @ p["W_s"] + p.get("b_s", 0.0))
+
+
+def copy_bridge(annotations: Array, x_mask: Array, _p: Params) -> Array:
+    """s_0 = forward h_Tx."""
+    return last_annotation(annotations, x_mask)
+
+
+def last_annotation(annotations: Array, x_mask: Array) -> Array:
+    """h_Tx: the annotation of each sentence's last word, [B, c]."""
+    last = x_mask.sum(1).astype(int) - 1
+    return annotations[np.arange(len(annotations)), last]
+
+
+# Attention: (query, annotations, mask, p) -> context, weights
+
+
+def masked_average(
+    scores: Array, annotations: Array, mask: Array
+) -> tuple[Array, Array]:
+    """α_j = exp(e_j) / Σ_k exp(e_k) over words only,  c = Σ_j α_j h_j.
+
+    Args:
+        scores: e, [B, T_x].
+        annotations: [B, T_x, c].
+        mask: [B, T_x].
+
+    Returns:
+        context [B, c] and weights [B, T_x], exactly 0 on padding. A row
+        without words gets equal weights.
+    """
+    words = mask > 0
+    empty = ~words.any(1, keepdims=True)
+    scores, words = np.where(empty, 0.0, scores), words | empty
+    top = np.where(words, scores, -np.inf).max(1, keepdims=True)
+    weights = np.where(words, np.exp(np.where(words, scores - top, 0.0)), 0.0)
+    weights = weights / weights.sum(1, keepdims=True)
+    return np.einsum("bt,btc->bc", weights, annotations), weights
+
+
+def additive_attention(
+    query: Array, annotations: Array, mask: Array, p: Params
+) -> tuple[Array, Array]:
+    """e_j = tanh(s W_a + h_j U_a + b_a) v_a   (A.1.2; b_a is not in it)."""
+    hidden = annotations @ p["U_a"] + (query @ p["W_a"])[:, None]
+    scores = np.tanh(hidden + p.get("b_a", 0.0)) @ np.ravel(p["v_a"])
+    return masked_average(scores, annotations, mask)
+
+
+def dot_attention(
+    query: Array, annotations: Array, mask: Array, _p: Params
+) -> tuple[Array, Array]:
+    """e_j = s · h_j   (Luong et al. 2015, "dot")."""
+    scores = np.einsum("bn,btn->bt", query, annotations)
+    return masked_average(scores, annotations, mask)
+
+
+def general_attention(
+    query: Array, annotations: Array, mask: Array, p: Params
+) -> tuple[Array, Array]:
+    """e_j = s W_a · h_j, W_a [n, c]   (Luong et al. 2015, "general")."""
+    scores = np.einsum("bc,btc->bt", query @ p["W_a"], annotations)
+    return masked_average(scores, annotations, mask)
+
+
+def fixed_context(
+    _query: Array, annotations: Array, mask: Array, _p: Params
+) -> tuple[Array, None]:
+    """c_i = c = forward h_Tx, of RNNencdec; no weights."""
+    return last_annotation(annotations, mask), None
+
+
+def no_context(
+    _query: Array, _annotations: Array, _mask: Array, _p: Params
+) -> tuple[None, None]:
+    """No context at all."""
+    return None, None
+
+
+# Readout
+
+
+def readout(
+    s: Array,
+    y: Array | None,
+    c: Array | None,
+    p: Params,
+    activation: Callable = maxout,
+) -> Array:
+    """Logits of the next word   (A.2.2).
+
+        t~ = s U_o + y V_o + c C_o + b_o,   t = activation(t~)
+        logits = t W_o + b_y,  factored (t W_o1) W_o2 + b_y,  or t + b_y
+
+    A linear readout [s ; y ; c] W is U_o, V_o and C_o alone, the blocks of W.
+
+    Args:
+        s: [B, n].
+        y: Embedded previous word [B, m], None where there is none.
+        c: Context [B, c], None where there is none.
+        p: The readout's matrices.
+        activation: `maxout`, `np.tanh` or `identity`.
+
+    Returns:
+        [B, K_y].
+    """
+    total = p.get("b_o", 0.0)
+    for name, vector in (("U_o", s), ("V_o", y), ("C_o", c)):
+        if name in p and vector is not None:
+            total = total + vector @ p[name]
+    t = activation(total)
+    for name in ("W_o1", "W_o2", "W_o"):
+        t = t @ p[name] if name in p else t
+    return t + p.get("b_y", 0.0)
+
+
+# Whole models
+
+
+@dataclass(frozen=True)
+class Forward:
+    """What a model computes with the target given.
+
+    annotations [B, T_x, c], s_0 [B, n], logits [B, T_y, K_y],
+    weights [B, T_y, T_x] or None, contexts [B, T_y, c] or None,
+    states [B, T_y, n] (row i-1 is s_i).
+    """
+
+    annotations: Array
+    s_0: Array
+    logits: Array
+    weights: Array | None
+    contexts: Array | None
+    states: Array
+
+
+def forward(
+    p: Params,
+    x: Array,
+    x_mask: Array,
+    y: Array,
+    y_mask: Array,
+    *,
+    order: str = "original",
+    first_input: Array | None = None,
+    cell: Callable = gru_step,
+    encoder_cell: Callable | None = None,
+    bridge: Callable = backward_bridge,
+    attention: Callable = additive_attention,
+    activation: Callable = maxout,
+) -> Forward:
+    """Encoder and decoder over given targets; see `decode` for the orders.
+
+    Args:
+        p: All parameters, see the module's docstring.
+        x: int [B, T_x].
+        x_mask: [B, T_x], 1 on words.
+        y: int [B, T_y], y_1 .. y_Ty.
+        y_mask: [B, T_y].
+        order: "original", "appendix" or "main-text".
+        first_input: y_0 as a vector, [m] or [B, m].
+        cell: The decoder's step function.
+        encoder_cell: The encoder's; the same by default.
+        bridge: s_0 from the annotations; an LSTM's memory starts at 0 unless
+            the bridge gives a pair.
+        attention: Context from a state.
+        activation: Of the readout.
+    """
+    annotations = encode(p, x, x_mask, encoder_cell or cell)
+    state = bridge(annotations, x_mask, p.get("bridge", {}))
+    if cell is lstm_step and not isinstance(state, tuple):
+        state = state, np.zeros_like(state)
+
+    def attend(s: Array) -> tuple[Array | None, Array | None]:
+        return attention(s, annotations, x_mask, p.get("attention", {}))
+
+    embedded = p["E_y"][y] + p.get("b_Ey", 0.0)
+    if first_input is not None:
+        first_input = np.broadcast_to(first_input, embedded[:, 0].shape)
+    rows = decode(
+        p, embedded, y_mask, state, attend, order, first_input, cell, activation
+    )
+    logits, weights, contexts, states = (
+        None if column[0] is None else np.stack(column, axis=1)
+        for column in zip(*rows, strict=True)
+    )
+    return Forward(
+        annotations, output(state), logits, weights, contexts, states
+    )
+
+
+def decode(
+    p: Params,
+    embedded: Array,
+    y_mask: Array,
+    state: State,
+    attend: Callable,
+    order: str,
+    first_input: Array | None,
+    cell: Callable,
+    activation: Callable,
+) -> list[tuple[Array, Array | None, Array | None, Array]]:
+    """One row (logits, weights, context, s_i) for each target word.
+
+    c_i is always attended to with s_{i-1}. Then
+
+        original   logits(s_{i-1}, y_{i-1}, c_i); s_i = f(s_{i-1}, y_i, c_i)
+        appendix   logits(s_{i-1}, y_{i-1}, c_i); s_i = f(s_{i-1}, y_{i-1}, c_i)
+        main-text  s_i = f(s_{i-1}, y_{i-1}, c_i); logits(s_i, y_{i-1}, c_i)
+
+    y_0 is `first_input`; without one (original) the first readout has no
+    previous word.
+    """
+    if order not in ORDERS:
+        raise ValueError(f"decode: order is {order!r}, wanted one of {ORDERS}")
+    rows = []
+    previous = first_input
+    for i in range(embedded.shape[1]):
+        context, weights = attend(output(state))
+        read = cell_input = previous
+        if order == "original":
+            cell_input = embedded[:, i]
+        new = cell(cell_input, state, p["decoder"], context)
+        seen = new if order == "main-text" else state
+        logits = readout(output(seen), read, context, p["readout"], activation)
+        state = keep(y_mask[:, i], new, state)
+        rows.append((logits, weights, context, output(state)))
+        previous = embedded[:, i]
+    return rows
+
+
+def rnnsearch(
+    p: Params, x: Array, x_mask: Array, y: Array, y_mask: Array, **parts: Any
+) -> Forward:
+    """RNNsearch; `parts` are those of `forward`."""
+    return forward(p, x, x_mask, y, y_mask, **parts)
+
+
+def rnnencdec(
+    p: Params, x: Array, x_mask: Array, y: Array, y_mask: Array, **parts: Any
+) -> Forward:
+    """RNNencdec: c_i = c = forward h_Tx, s_0 = tanh(c W_s + b_s)."""
+    parts = {"bridge": summary_bridge, "attention": fixed_context, **parts}
+    return forward(p, x, x_mask, y, y_mask, **parts)
+
+
+# Cost and its descent
+
+
+def token_log_probs(logits: Array, y: Array) -> Array:
+    """Each log p(y_i | y_<i, x): [B, T_y, K_y], int [B, T_y] -> [B, T_y]."""
+    return np.take_along_axis(log_softmax(logits), y[..., None], -1)[..., 0]
+
+
+def cross_entropy(logits: Array, y: Array, y_mask: Array) -> float:
+    """-Σ log p over all words of all sentences, not divided by anything."""
+    return -float((token_log_probs(logits, y) * y_mask).sum())
+
+
+def global_norm(gradients: Mapping[str, Array]) -> float:
+    """L2 norm over all tensors together."""
+    return float(np.sqrt(sum((g**2).sum() for g in gradients.values())))
+
+
+def clip_by_global_norm(
+    gradients: Mapping[str, Array], limit: float = 1.0
+) -> dict[str, Array]:
+    """Scales to the limit where the norm over all tensors reaches it."""
+    norm = global_norm(gradients)
+    scale = limit / norm if norm >= limit else 1.0
+    return {name: g * scale for name, g in gradients.items()}
+
+
+def adadelta(
+    value: Array,
+    gradient: Array,
+    mean_square: Array | float = 0.0,
+    mean_step: Array | float = 0.0,
+    rho: float = 0.95,
+    epsilon: float = 1e-6,
+) -> tuple[Array, Array, Array]:
+    """One Adadelta update as coded   (appendix B.2).
+
+        E[g²]  := ρ E[g²] + (1 - ρ) g²
+        Δ       = √(E[Δ²] + ε) / √(E[g²] + ε) g
+        E[Δ²]  := ρ E[Δ²] + (1 - ρ) Δ²
+
+    Returns:
+        value - Δ, E[g²], E[Δ²].
+    """
+    mean_square = rho * mean_square + (1.0 - rho) * gradient**2
+    step = np.sqrt(mean_step + epsilon) / np.sqrt(mean_square + epsilon)
+    step = step * gradient
+    mean_step = rho * mean_step + (1.0 - rho) * step**2
+    return value - step, mean_square, mean_step
+
+
+# The original search, one sentence
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """Words so far, their cost -log p, and the state that has seen them."""
+
+    words: tuple[int, ...]
+    cost: float
+    state: Array
+
+
+def original_search(
+    p: Params,
+    x: Array,
+    *,
+    width: int,
+    min_length: int,
+    end: int,
+    ignored: int | None = None,
+    bridge: Callable = backward_bridge,
+    attention: Callable = additive_attention,
+) -> tuple[list[Hypothesis], int, int]:
+    """Beam search by the rules of the original code, with its restarts.
+
+    Args:
+        p: All parameters.
+        x: int [T_x], with the end symbol.
+        width: Hypotheses asked for; each finished one narrows the beam.
+        min_length: Steps during which the end symbol is forbidden.
+        end: The end symbol.
+        ignored: A word that is forbidden (the unknown word), or None.
+        bridge: As in `forward`.
+        attention: As in `forward`.
+
+    Returns:
+        Finished hypotheses, best first; the width that found them; and the
+        number of searches.
+    """
+    x, mask = x[None], np.ones((1, len(x)))
+    annotations = encode(p, x, mask)
+    s_0 = bridge(annotations, mask, p["bridge"])
+
+    def attend(s: Array) -> Array:
+        return attention(s, annotations, mask, p.get("attention", {}))[0]
+
+    searches = 1
+    while True:
+        found = _search_once(
+            p, s_0, attend, width, 3 * x.shape[1], min_length, end, ignored
+        )
+        if found:
+            return sorted(found, key=lambda h: h.cost), width, searches
+        ignored, width = None, width * (2 if ignored is None else 1)
+        searches += 1
+
+
+def _search_once(
+    p: Params,
+    s_0: Array,
+    attend: Callable,
+    width: int,
+    limit: int,
+    min_length: int,
+    end: int,
+    ignored: int | None,
+) -> list[Hypothesis]:
+    embedded = p["E_y"] + p["b_Ey"]
+    live, finished = [Hypothesis((), 0.0, s_0)], []
+    for step in range(limit):
+        candidates = []
+        for h in live:
+            c = attend(h.state)
+            # No previous word after index 0 either: a quirk of the original.
+            last = embedded[[h.words[-1]]] if any(h.words[-1:]) else None
+            costs = h.cost - log_softmax(
+                readout(h.state, last, c, p["readout"])[0]
+            )
+            if ignored is not None:
+                costs[ignored] = np.inf
+            if step < min_length:
+                costs[end] = np.inf
+            candidates += [(cost, w, h, c) for w, cost in enumerate(costs)]
+        best = sorted(candidates, key=lambda candidate: candidate[0])[:width]
+        live = []
+        for cost, word, h, c in best:
+            state = gru_step(embedded[[word]], h.state, p["decoder"], c)
+            new = Hypothesis((*h.words, word), float(cost), state)
+            (finished if word == end else live).append(new)
+        width = len(live)
+        if not live:
+            break
+    return finished
+
+
+# GroundHog's names
+
+
+def from_groundhog(arrays: Mapping[str, Array]) -> dict[str, Any]:
+    """GroundHog's flat names -> the nested parameters used here, float64.
+
+    Args:
+        arrays: Contents of a GroundHog parameter file of RNNsearch or
+            RNNencdec (told apart by the attention's matrices).
+    """
+    a = {name: np.asarray(v, np.float64) for name, v in arrays.items()}
+
+    def cell(side: str) -> dict[str, Array]:
+        return {
+            "W": a[f"W_0_{side}_input_embdr_0"],
+            "b": a[f"b_0_{side}_input_embdr_0"],
+            "W_z": a[f"W_0_{side}_update_embdr_0"],
+            "W_r": a[f"W_0_{side}_reset_embdr_0"],
+            "U": a[f"W_{side}_transition_0"],
+            "U_z": a[f"G_{side}_transition_0"],
+            "U_r": a[f"R_{side}_transition_0"],
+        }
+
+    layer = {"forward": cell("enc")}
+    p: dict[str, Any] = {"encoder": [layer]}
+    if "A_dec_transition_0" in a:
+        layer["backward"] = cell("back_enc")
+        p["attention"] = {
+            "U_a": a["A_dec_transition_0"],
+            "W_a": a["B_dec_transition_0"],
+            "v_a": a["D_dec_transition_0"],
+        }
+    for letter, side in (("x", "enc"), ("y", "dec")):
+        p[f"E_{letter}"] = a[f"W_0_{side}_approx_embdr"]
+        p[f"b_E{letter}"] = a[f"b_0_{side}_approx_embdr"]
+    p["bridge"] = {
+        "W_s": a["W_0_dec_initializer_0"],
+        "b_s": a["b_0_dec_initializer_0"],
+    }
+    p["decoder"] = cell("dec") | {
+        "C": a["W_0_dec_dec_inputter_0"],
+        "C_z": a["W_0_dec_dec_updater_0"],
+        "C_r": a["W_0_dec_dec_reseter_0"],
+    }
+    p["readout"] = {
+        "U_o": a["W_0_dec_hid_readout_0"],
+        "b_o": a["b_0_dec_hid_readout_0"],
+        "V_o": a["W_0_dec_prev_readout_0"],
+        "C_o": a["W_0_dec_repr_readout"],
+        "W_o1": a["W1_dec_deep_softmax"],
+        "W_o2": a["W2_dec_deep_softmax"],
+        "b_y": a["b_dec_deep_softmax"],
+    }
+    return p

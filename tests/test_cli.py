@@ -1,0 +1,291 @@
+"""The command line, driven as a user drives it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from bahdanau_tf.cli import COMMANDS
+from bahdanau_tf.cli import main
+from bahdanau_tf.corpora import grammar
+
+SMALL = [
+    "--source_vocabulary_size=300",
+    "--target_vocabulary_size=300",
+    "--units=16",
+    "--embedding_dim=12",
+    "--attention_units=10",
+    "--maxout_units=8",
+    "--initialization=glorot",
+    "--optimizer=adam",
+    "--learning_rate=0.01",
+    "--batch_size=16",
+    "--epochs=1",
+]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    grammar.write_corpus(folder, train=160, dev=12, test=12, max_words=8)
+    return folder
+
+
+def train_flags(corpus: Path, model_dir: Path) -> list[str]:
+    return [
+        "train",
+        f"--data_dir={corpus}",
+        "--train_source=train.en",
+        "--train_target=train.fr",
+        "--dev_source=dev.en",
+        "--dev_target=dev.fr",
+        f"--model_dir={model_dir}",
+        *SMALL,
+    ]
+
+
+@pytest.fixture(scope="module")
+def model_dir(corpus, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "model"
+    assert main(train_flags(corpus, folder)) == 0
+    return folder
+
+
+def shell(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bahdanau_tf", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+def one_sentence(capfd) -> str:
+    """What was said on standard error: one line, no traceback."""
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    assert err.startswith("bahdanau-tf: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_translate_keeps_lines_in_order(model_dir, corpus, tmp_path):
+    lines = (corpus / "test.en").read_text().split("\n")[:-1]
+    source = tmp_path / "source"
+    source.write_text("\n".join([lines[0], "", *lines[1:], lines[0]]) + "\n")
+    output = tmp_path / "output"
+    flags = [f"--model_dir={model_dir}", f"--output={output}"]
+    assert main(["translate", *flags, f"--input={source}"]) == 0
+    found = output.read_text().split("\n")[:-1]
+    assert len(found) == len(lines) + 2
+    assert found[1] == ""
+    assert found[0] == found[-1] != ""
+
+
+def test_translate_pipes(model_dir):
+    done = shell(
+        "translate",
+        f"--model_dir={model_dir}",
+        "--beam_size=2",
+        input="The cat sleeps.\n\nThe man reads.\n",
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    lines = done.stdout.split("\n")
+    assert len(lines) == 4
+    assert lines[1] == ""
+
+
+def test_evaluate_prints_scores_with_signatures(
+    model_dir, corpus, tmp_path, capsys
+):
+    hypotheses = tmp_path / "hypotheses"
+    hypotheses.write_text((corpus / "test.fr").read_text())
+    reference = f"--reference={corpus / 'test.fr'}"
+    assert main(["evaluate", f"--hypotheses={hypotheses}", reference]) == 0
+    out = capsys.readouterr().out
+    assert "BLEU" in out
+    assert "tok:13a" in out
+    assert "= 100.00" in out
+    assert "chrF2" in out
+    flags = [f"--model_dir={model_dir}", f"--source={corpus / 'test.en'}"]
+    assert main(["evaluate", *flags, reference]) == 0
+    assert "= 100.00" not in capsys.readouterr().out
+
+
+def test_export_writes_numbered_versions(model_dir, tmp_path, capsys):
+    flags = [f"--model_dir={model_dir}", f"--export_dir={tmp_path}"]
+    assert main(["export", *flags]) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "1")
+    assert (tmp_path / "1" / "saved_model.pb").is_file()
+
+
+def test_compressed_and_awkward_training_text(corpus, tmp_path, capsys):
+    """A .gz, blank lines, a line of 10,000 words: skipped and counted."""
+    lines = {
+        side: (corpus / f"train.{side}").read_text().split("\n")[:-1]
+        for side in ("en", "fr")
+    }
+    lines["en"][3] = ""
+    lines["fr"][5] = " "
+    lines["en"][7] = "long " * 10_000
+    for side, text in lines.items():
+        with gzip.open(tmp_path / f"train.{side}.gz", "wt") as stream:
+            stream.write("\n".join(text) + "\n")
+    flags = [
+        f"--train_source={tmp_path / 'train.en.gz'}",
+        f"--train_target={tmp_path / 'train.fr.gz'}",
+        f"--model_dir={tmp_path / 'model'}",
+        *SMALL,
+        "--epochs=2",
+    ]
+    assert main(["train", *flags]) == 0
+    err = capsys.readouterr().err
+    assert "2 blank" in err
+    assert "1 too long" in err
+
+
+def test_the_same_command_goes_on(model_dir, corpus, capsys):
+    assert main([*train_flags(corpus, model_dir), "--epochs=2"]) == 0
+    assert "going on from update 10" in capsys.readouterr().err
+
+
+def test_another_model_in_model_dir(model_dir, corpus, capfd):
+    before = sorted(model_dir.rglob("*"))
+    assert main([*train_flags(corpus, model_dir), "--units=20"]) == 2
+    assert "units is 16 there and 20 now" in one_sentence(capfd)
+    assert main([*train_flags(corpus, model_dir), "--lowercase"]) == 2
+    assert "lowercase is False there and True" in one_sentence(capfd)
+    assert sorted(model_dir.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (["--train_source=absent.en"], "absent.en"),
+        (["--train_target=dev.fr"], "160 lines"),
+        (["--optimizer=lion"], "optimizer is 'lion'"),
+        (["--model=transformer"], "--model is 'transformer'"),
+        (["--tokenizer=letters"], "--tokenizer is 'letters'"),
+        (["--initialization=zero"], "--initialization is 'zero'"),
+        (["--units=many"], "--units"),
+        (["--colour=red"], "colour"),
+        (["--recipe=soup"], "--recipe is 'soup'"),
+        (["extra"], "'extra' is not a flag"),
+        (["--step_order=backwards"], "step_order is 'backwards'"),
+        (["--source_vocabulary_size=1"], "size=1"),
+    ],
+)
+def test_a_mistake_gets_one_sentence(corpus, tmp_path, capfd, change, sentence):
+    assert main([*train_flags(corpus, tmp_path / "model"), *change]) == 2
+    assert sentence in one_sentence(capfd)
+
+
+def test_bad_training_text_gets_one_sentence(corpus, tmp_path, capfd):
+    flags = train_flags(corpus, tmp_path / "model")
+    bad = tmp_path / "bad"
+    bad.write_bytes(b"good\n" * 11 + b"caf\xe9\n" + b"good\n" * 148)
+    assert main([*flags, f"--train_source={bad}"]) == 2
+    assert "line 12" in one_sentence(capfd)
+    empty = tmp_path / "empty"
+    empty.write_bytes(b"")
+    both = [f"--train_source={empty}", f"--train_target={empty}"]
+    assert main([*flags, *both]) == 2
+    assert "empty" in one_sentence(capfd)
+
+
+def test_missing_flags_and_folders(tmp_path, capfd):
+    assert main(["train"]) == 2
+    assert "--train_source is missing" in one_sentence(capfd)
+    assert main(["translate"]) == 2
+    assert "--model_dir is missing" in one_sentence(capfd)
+    assert main(["translate", f"--model_dir={tmp_path}"]) == 2
+    assert "holds no translator" in one_sentence(capfd)
+    assert main(["evaluate"]) == 2
+    assert "--reference is missing" in one_sentence(capfd)
+    assert main(["sing"]) == 2
+    assert "no command 'sing'" in one_sentence(capfd)
+
+
+def test_unwritable_folder(corpus, tmp_path, capfd):
+    (tmp_path / "file").write_text("not a folder")
+    flags = train_flags(corpus, tmp_path / "file" / "model")
+    assert main(flags) == 2
+    assert "file" in one_sentence(capfd)
+
+
+def test_invalid_utf8_to_translate_says_the_line(model_dir, tmp_path, capfd):
+    source = tmp_path / "source"
+    source.write_bytes(b"The cat sleeps.\n\xff\xfe\n")
+    flags = [f"--model_dir={model_dir}", f"--input={source}"]
+    assert main(["translate", *flags]) == 2
+    assert "line 2 is not UTF-8" in one_sentence(capfd)
+
+
+def test_different_line_counts_to_evaluate(model_dir, corpus, tmp_path, capfd):
+    short = tmp_path / "short"
+    short.write_text("Une phrase.\n")
+    flags = [
+        f"--model_dir={model_dir}",
+        f"--source={corpus / 'test.en'}",
+        f"--reference={short}",
+    ]
+    assert main(["evaluate", *flags]) == 2
+    said = one_sentence(capfd)
+    assert "12" in said
+    assert "1," in said
+
+
+def test_a_reader_that_has_enough_is_no_error(model_dir):
+    done = subprocess.run(
+        f"yes 'The cat sleeps.' | head -3000 | {sys.executable} -m bahdanau_tf "
+        f"translate --model_dir={model_dir} --beam_size=1 | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert done.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
+def test_help(command, capsys):
+    assert main([*command, "--help"]) == 0
+    assert "--" in capsys.readouterr().out
+
+
+def test_recipes_are_flag_files_that_parse(capfd):
+    """Each recipe names flags that exist; only the data is missing."""
+    folder = resources.files("bahdanau_tf").joinpath("recipes")
+    names = [entry.name.removesuffix(".flags") for entry in folder.iterdir()]
+    assert "multi30k-en-fr" in names
+    for name in names:
+        flags = ["--data_dir=/nowhere", "--model_dir=/nowhere/model"]
+        assert main(["train", f"--recipe={name}", *flags]) == 2
+        assert "/nowhere" in one_sentence(capfd)
+
+
+@pytest.mark.slow
+def test_demo(tmp_path):
+    """The whole job; held-out BLEU of at least 90."""
+    done = shell("demo", f"--output_dir={tmp_path / 'demo'}")
+    assert done.returncode == 0, done.stderr
+    score = float(done.stdout.split("version:")[1].split(" = ")[1].split()[0])
+    assert score >= 90
+    assert "the same translations" in done.stdout
+    picture = (tmp_path / "demo" / "alignment.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    settings = json.loads(
+        (tmp_path / "demo" / "model" / "training.json").read_text()
+    )
+    assert settings["format_version"] == 1

@@ -1,0 +1,252 @@
+"""What every public layer and model has to do, run over `conformance.py`."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from conformance import ABSTRACT
+from conformance import CASES
+from conformance import Case
+from conformance import Size
+from conformance import mask_of
+from conformance import public_layers
+from oracle import randomized
+from oracle import specification
+
+# Keras' own `model.save` beside NumPy 2.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:__array__ implementation doesn't:DeprecationWarning"
+)
+
+every_case = pytest.mark.parametrize("name", CASES)
+every_case_with_time = pytest.mark.parametrize(
+    "name", [name for name, case in CASES.items() if case.has_time]
+)
+SIZES = [Size(), Size(rows=1, length=1), Size(rows=5, length=2, padding=3)]
+
+
+def started(case: Case, seed: int = 0) -> Any:
+    """A layer, called once and with random weights."""
+    layer = case.make()
+    case.call(layer, *case.inputs(Size()))
+    return randomized(layer, seed)
+
+
+@functools.cache
+def example(name: str) -> Any:
+    """For tests that leave the weights alone."""
+    return started(CASES[name])
+
+
+def outputs_of(nest: Any) -> list[Any]:
+    """All tensors of an output; None is none."""
+    return [t for t in tf.nest.flatten(nest) if t is not None]
+
+
+def flat(layer: Any, case: Case) -> tuple[Callable, list[tf.TensorSpec]]:
+    """The layer as a function of single tensors, unknown in two axes."""
+    inputs = case.inputs(Size())
+
+    def function(*tensors: tf.Tensor) -> list[tf.Tensor]:
+        packed = tf.nest.pack_sequence_as(inputs, tensors)
+        return outputs_of(case.call(layer, *packed))
+
+    return function, [specification(t) for t in tf.nest.flatten(inputs)]
+
+
+def equal(actual: Any, wanted: Any, atol: float) -> None:
+    for one, other in zip(outputs_of(actual), outputs_of(wanted), strict=True):
+        assert one.dtype == other.dtype
+        one, other = (np.asarray(tf.cast(t, tf.float32)) for t in (one, other))
+        np.testing.assert_allclose(one, other, rtol=0, atol=atol)
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf_tests")
+class Holder(keras.Model):
+    """Somebody's own model with one of our layers in it."""
+
+    def __init__(self, case: str, layer: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.case = case
+        self.layer = layer
+
+    def build(self, input_shape: Any = None) -> None:
+        """The layer builds itself."""
+
+    def call(self, inputs: list[Any]) -> Any:
+        return CASES[self.case].call(self.layer, *inputs)
+
+    def get_config(self) -> dict[str, Any]:
+        layer = keras.saving.serialize_keras_object(self.layer)
+        return {**super().get_config(), "case": self.case, "layer": layer}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Holder:
+        layer = keras.saving.deserialize_keras_object(config.pop("layer"))
+        return cls(layer=layer, **config)
+
+
+@pytest.fixture
+def bfloat16() -> Iterator[None]:
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    yield
+    keras.config.set_dtype_policy(before)
+
+
+def test_every_public_layer_is_here() -> None:
+    assert set(CASES) == public_layers() - ABSTRACT
+
+
+@every_case
+def test_config_round_trip(name: str) -> None:
+    case, layer = CASES[name], example(name)
+    config = layer.get_config()
+    again = type(layer).from_config(json.loads(json.dumps(to_json(config))))
+    assert to_json(again.get_config()) == to_json(config)
+    inputs = case.inputs(Size())
+    case.call(again, *inputs)
+    again.set_weights(layer.get_weights())
+    equal(case.call(again, *inputs), case.call(layer, *inputs), 0)
+
+
+def to_json(config: Any) -> Any:
+    """A config as a file would give it back, weights' shapes left out."""
+    config = json.loads(
+        json.dumps(config, default=keras.saving.serialize_keras_object)
+    )
+    return without_builds(config)
+
+
+def without_builds(config: Any) -> Any:
+    if isinstance(config, dict):
+        return {
+            key: without_builds(value)
+            for key, value in config.items()
+            if key != "build_config"
+        }
+    if isinstance(config, list):
+        return [without_builds(value) for value in config]
+    return config
+
+
+@every_case
+def test_keras_round_trip(name: str, tmp_path: Path) -> None:
+    inputs = list(CASES[name].inputs(Size()))
+    holder = Holder(name, example(name))
+    wanted = holder(inputs)
+    holder.save(tmp_path / "holder.keras")
+    loaded = keras.models.load_model(tmp_path / "holder.keras")
+    assert len(loaded.weights) == len(holder.weights)
+    equal(loaded(inputs), wanted, 0)
+
+
+@every_case
+def test_saved_model_round_trip(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    function, signature = flat(example(name), case)
+    module = tf.Module()
+    module.layer = example(name)
+    module.run = tf.function(function, input_signature=signature)
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    for size in SIZES:
+        tensors = tf.nest.flatten(case.inputs(size))
+        equal(loaded.run(*tensors), function(*tensors), 1e-6)
+
+
+@every_case
+def test_eager_graph_and_xla_of_any_size(name: str) -> None:
+    case = CASES[name]
+    function, signature = flat(example(name), case)
+    graph = tf.function(function, input_signature=signature)
+    compiled = tf.function(
+        function, input_signature=signature, jit_compile=True
+    )
+    for size in SIZES:
+        tensors = tf.nest.flatten(case.inputs(size))
+        wanted = function(*tensors)
+        equal(graph(*tensors), wanted, 1e-6)
+    equal(compiled(*tensors), wanted, 2e-6)
+
+
+@every_case
+def test_mixed_bfloat16(name: str, bfloat16: None) -> None:
+    """Weights stay float32, results are those of float32, rounded."""
+    case, exact = CASES[name], example(name)
+    layer = started(case)
+    layer.set_weights(exact.get_weights())
+    assert {w.dtype for w in layer.weights} <= {"float32"}
+    inputs = case.inputs(Size())
+    for one, other in zip(
+        outputs_of(case.call(layer, *inputs)),
+        outputs_of(case.call(exact, *inputs)),
+        strict=True,
+    ):
+        assert one.dtype in (tf.bfloat16, other.dtype)
+        one = tf.cast(one, tf.float32)
+        np.testing.assert_allclose(
+            one, tf.cast(other, tf.float32), rtol=0.1, atol=0.1
+        )
+
+
+@every_case_with_time
+def test_padding_and_its_contents_change_nothing(name: str) -> None:
+    case, layer = CASES[name], example(name)
+    for wider in (Size(garbage=2), Size(padding=3), Size(padding=1, garbage=2)):
+        narrow, wide = case.inputs(Size()), case.inputs(wider)
+        for one, other in zip(
+            outputs_of(case.call(layer, *narrow)),
+            outputs_of(case.call(layer, *wide)),
+            strict=True,
+        ):
+            other = other[tuple(map(slice, one.shape))]
+            compare_real(name, one, other)
+
+
+def compare_real(name: str, one: tf.Tensor, other: tf.Tensor) -> None:
+    """What stands at masked positions of a sequence is nobody's affair."""
+    one, other = (np.asarray(tf.cast(t, tf.float32)) for t in (one, other))
+    is_sequence = one.ndim == 3 and one.shape[:2] == mask_of(Size()).shape
+    if is_sequence and "Decoder" not in name:
+        one, other = one[mask_of(Size())], other[mask_of(Size())]
+    np.testing.assert_allclose(one, other, rtol=0, atol=2e-6)
+
+
+def squared_error(case: Case, layer: Any) -> tf.Tensor:
+    """Distance of all outputs from arbitrary values."""
+    outputs = outputs_of(case.call(layer, *case.inputs(Size())))
+    outputs = [t for t in outputs if t.dtype.is_floating]
+    return tf.add_n(
+        [
+            tf.reduce_mean((t - np.cos(3.0 * np.arange(t.shape[-1]))) ** 2)
+            for t in (tf.cast(t, tf.float32) for t in outputs)
+        ]
+    )
+
+
+@every_case
+def test_gradients_reach_every_weight_and_lower_the_loss(name: str) -> None:
+    case, layer = CASES[name], started(CASES[name])
+    variables = layer.trainable_variables
+    if not variables:
+        assert not layer.weights
+        return
+    with tf.GradientTape() as tape:
+        before = squared_error(case, layer)
+    gradients = tape.gradient(before, [v.value for v in variables])
+    for variable, gradient in zip(variables, gradients, strict=True):
+        assert gradient is not None, variable.path
+        assert np.isfinite(gradient).all(), variable.path
+        assert np.any(gradient), variable.path
+    keras.optimizers.SGD(1e-3).apply(gradients, variables)
+    assert squared_error(case, layer) < before

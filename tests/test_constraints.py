@@ -1,0 +1,317 @@
+"""Constraints against plain Python, alone and inside a search."""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from bahdanau_tf import constraints
+from bahdanau_tf import search
+
+EOS = 1
+PATIENT = settings(deadline=None, max_examples=25)
+
+
+class History(NamedTuple):
+    tokens: tf.Tensor
+    step: tf.Tensor
+
+
+def apply(constraint, logits, tokens, length, graph=False):
+    """Applies it to `tokens`, a list of lists of equal length per row."""
+    padded = np.zeros([*np.shape(tokens)[:2], length], np.int32)
+    step = np.shape(tokens)[2]
+    padded[..., :step] = tokens
+    if not graph:
+        history = History(tf.constant(padded), tf.constant(step))
+        return constraint(tf.constant(logits, tf.float32), history).numpy()
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None, None]),
+            tf.TensorSpec([None, None, None], tf.int32),
+            tf.TensorSpec([], tf.int32),
+        ]
+    )
+    def traced(logits, tokens, step):
+        return constraint(logits, History(tokens, step))
+
+    return traced(
+        tf.constant(logits, tf.float32), tf.constant(padded), tf.constant(step)
+    ).numpy()
+
+
+def check(constraint, tokens, vocabulary, is_forbidden, length=8):
+    """Compares which words are forbidden; the others must stay as they are."""
+    shape = np.shape(tokens)
+    logits = np.random.default_rng(0).normal(size=[*shape[:2], vocabulary])
+    logits = logits.astype(np.float32)
+    wanted = logits.copy()
+    for row, place, word in np.ndindex(*wanted.shape):
+        if is_forbidden(row, list(tokens[row][place]), word):
+            wanted[row, place, word] = -np.inf
+    for graph in (False, True):
+        found = apply(constraint, logits, tokens, length, graph)
+        np.testing.assert_array_equal(found, wanted)
+
+
+def histories(vocabulary=4, longest=6):
+    """int arrays [B, K, step], any step from 0 to `longest`."""
+    shapes = st.tuples(
+        st.integers(1, 3), st.integers(1, 3), st.integers(0, longest)
+    )
+
+    def tokens(shape):
+        size = int(np.prod(shape))
+        words = st.lists(
+            st.integers(0, vocabulary - 1), min_size=size, max_size=size
+        )
+        return words.map(lambda w: np.array(w, np.int32).reshape(shape))
+
+    return shapes.flatmap(tokens)
+
+
+@PATIENT
+@given(histories(), st.integers(1, 4))
+def test_no_repeated_ngrams(tokens, n):
+    def forbidden(row, past, word):
+        del row
+        grams = [tuple(past[i : i + n]) for i in range(len(past) - n + 1)]
+        return len(past) >= n and (*past[len(past) - n + 1 :], word) in grams
+
+    check(constraints.no_repeated_ngrams(n), tokens, 4, forbidden)
+
+
+@PATIENT
+@given(histories(), st.integers(0, 5))
+def test_minimum_length(tokens, least):
+    check(
+        constraints.minimum_length(least, EOS),
+        tokens,
+        4,
+        lambda row, past, word: word == EOS and len(past) < least,
+    )
+
+
+@PATIENT
+@given(histories())
+def test_minimum_length_of_each_row(tokens):
+    least = np.arange(tokens.shape[0], dtype=np.int32) * 2
+    check(
+        constraints.minimum_length(tf.constant(least), EOS),
+        tokens,
+        4,
+        lambda row, past, word: word == EOS and len(past) < least[row],
+    )
+
+
+@PATIENT
+@given(histories(), st.lists(st.integers(0, 9), max_size=4))
+def test_forbid(tokens, ids):
+    """Ids beyond the vocabulary are nobody's."""
+    check(
+        constraints.forbid(ids),
+        tokens,
+        4,
+        lambda row, past, word: word in ids,
+    )
+
+
+@PATIENT
+@given(histories(), st.data())
+def test_forced_prefix(tokens, data):
+    rows = tokens.shape[0]
+    width = data.draw(st.integers(0, 4))
+    prefix = np.zeros([rows, width], np.int32)
+    for row in range(rows):
+        length = data.draw(st.integers(0, width))
+        words = st.lists(st.integers(1, 3), min_size=length, max_size=length)
+        prefix[row, :length] = data.draw(words)
+
+    def forbidden(row, past, word):
+        words = [w for w in prefix[row] if w]
+        return len(past) < len(words) and word != words[len(past)]
+
+    check(constraints.forced_prefix(prefix), tokens, 4, forbidden)
+
+
+def test_no_repeated_ngrams_wants_a_length():
+    with pytest.raises(ValueError, match="n is 0"):
+        constraints.no_repeated_ngrams(0)
+
+
+# In a search: a bigram table, and every sentence written out ------------------
+
+VOCABULARY = 4
+LENGTH = 4
+
+
+def bigrams(seed):
+    return np.random.default_rng(seed).normal(size=[VOCABULARY, VOCABULARY])
+
+
+def step_of(table):
+    logits = tf.constant(table, tf.float32)
+    return lambda ids, state: (tf.gather(logits, ids), state, None)
+
+
+def log_prob(table, tokens):
+    normal = table - np.logaddexp.reduce(table, axis=1, keepdims=True)
+    pairs = itertools.pairwise([0, *tokens])
+    return sum(normal[one, two] for one, two in pairs)
+
+
+def sentences():
+    words = [w for w in range(VOCABULARY) if w != EOS]
+    for n in range(LENGTH):
+        for start in itertools.product(words, repeat=n):
+            yield (*start, EOS)
+
+
+def ngrams(tokens, n):
+    return [tokens[i : i + n] for i in range(len(tokens) - n + 1)]
+
+
+CASES = {
+    "minimum length": (
+        constraints.minimum_length(2, EOS),
+        lambda tokens: len(tokens) > 2,
+    ),
+    "forbidden words": (
+        constraints.forbid([2]),
+        lambda tokens: 2 not in tokens,
+    ),
+    "no repeated bigrams": (
+        constraints.no_repeated_ngrams(2),
+        lambda tokens: len(set(ngrams(tokens, 2))) == len(ngrams(tokens, 2)),
+    ),
+    "no repeated words": (
+        constraints.no_repeated_ngrams(1),
+        lambda tokens: len(set(tokens)) == len(tokens),
+    ),
+    "prefix": (
+        constraints.forced_prefix([[3, 2]]),
+        lambda tokens: tokens[:2] == (3, 2),
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", [*sorted(CASES), "all"])
+def test_search_finds_the_best_of_what_is_allowed(name, seed):
+    """And its log-probability is the model's own, not renormalised."""
+    chosen = list(CASES.values()) if name == "all" else [CASES[name]]
+    if name == "all":  # the prefix holds the forbidden word
+        chosen.remove(CASES["forbidden words"])
+    table = bigrams(seed)
+    allowed = [
+        tokens
+        for tokens in sentences()
+        if all(predicate(tokens) for _, predicate in chosen)
+    ]
+    allowed.sort(key=lambda tokens: -log_prob(table, tokens))
+    count = min(5, len(allowed))
+    result = search.beam_search(
+        step_of(table),
+        tf.zeros([1, 1]),
+        start_id=0,
+        eos_id=EOS,
+        max_length=LENGTH,
+        beam_size=VOCABULARY**LENGTH,
+        n_best=count,
+        length_penalty=search.no_length_penalty,
+        constraints=[constraint for constraint, _ in chosen],
+    )
+    assert result.finished.numpy().all()
+    for n, tokens in enumerate(allowed[:count]):
+        np.testing.assert_allclose(
+            result.log_probs[0, n], log_prob(table, tokens), atol=1e-4
+        )
+        length = int(result.lengths[0, n])
+        assert tuple(result.tokens[0, n, :length].numpy()) == tokens
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_greedy_and_sampled_obey(name):
+    constraint, predicate = CASES[name]
+    options = {"start_id": 0, "eos_id": EOS, "max_length": LENGTH}
+    greedy = search.greedy_search(
+        step_of(bigrams(3)),
+        tf.zeros([1, 1]),
+        constraints=[constraint],
+        **options,
+    )
+    drawn = search.sample(
+        step_of(bigrams(3)),
+        tf.zeros([1, 1]),
+        constraints=[constraint],
+        seed=1,
+        n_samples=300,
+        **options,
+    )
+    for result in (greedy, drawn):
+        for tokens, length in zip(
+            result.tokens.numpy()[0], result.lengths.numpy()[0], strict=True
+        ):
+            assert predicate(tuple(tokens[:length].tolist()))
+    assert len({tuple(t) for t in drawn.tokens.numpy()[0]}) > 1
+
+
+def test_constraints_that_contradict_each_other_are_passed_over():
+    """Something is always returned; here: what the table likes best."""
+    table = bigrams(2)
+    options = {
+        "start_id": 0,
+        "eos_id": EOS,
+        "max_length": LENGTH,
+        "beam_size": 3,
+    }
+    impossible = [
+        constraints.forced_prefix([[3]]),
+        constraints.forbid([3]),
+    ]
+    for blocked in (impossible, [constraints.forbid(range(VOCABULARY))]):
+        result = search.beam_search(
+            step_of(table), tf.zeros([1, 1]), constraints=blocked, **options
+        )
+        assert np.isfinite(result.scores.numpy()).all()
+        assert (result.lengths.numpy() > 0).all()
+    free = search.beam_search(step_of(table), tf.zeros([1, 1]), **options)
+    np.testing.assert_array_equal(result.tokens, free.tokens)
+
+
+def test_prefixes_differ_from_row_to_row():
+    prefix = tf.constant([[3, 2], [2, 0], [0, 0]])
+    options = {"start_id": 0, "eos_id": EOS, "max_length": LENGTH}
+    result = search.beam_search(
+        step_of(bigrams(1)),
+        tf.zeros([3, 1]),
+        constraints=[constraints.forced_prefix(prefix)],
+        **options,
+    )
+    tokens = result.tokens.numpy()[:, 0]
+    assert tokens[0, :2].tolist() == [3, 2]
+    assert tokens[1, 0] == 2
+    free = search.beam_search(step_of(bigrams(1)), tf.zeros([1, 1]), **options)
+    np.testing.assert_array_equal(tokens[2], free.tokens[0, 0])
+
+
+def test_an_empty_batch_is_constrained():
+    every = [constraint for constraint, _ in CASES.values()]
+    every[-1] = constraints.forced_prefix(tf.zeros([0, 2], tf.int32))
+    result = search.beam_search(
+        step_of(bigrams(0)),
+        tf.zeros([0, 1]),
+        start_id=0,
+        eos_id=EOS,
+        max_length=LENGTH,
+        constraints=every,
+    )
+    assert result.tokens.shape == (0, 1, LENGTH)

@@ -1,0 +1,626 @@
+"""From files to batches: nothing lost, nothing twice, the same order again."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import itertools
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bahdanau_tf.corpora import ParallelCorpus
+from bahdanau_tf.corpora import parallel
+from bahdanau_tf.corpora import write_corpus
+from bahdanau_tf.corpora.batching import Batching
+from bahdanau_tf.corpora.batching import Position
+from bahdanau_tf.corpora.batching import cut
+from bahdanau_tf.corpora.parallel import TextFile
+from bahdanau_tf.dataset import CHUNK
+from bahdanau_tf.dataset import _Stream
+from bahdanau_tf.dataset import make_dataset
+from bahdanau_tf.dataset import measure
+from bahdanau_tf.dataset import stream_batches
+from bahdanau_tf.text import SubwordTokenizer
+from bahdanau_tf.text import WordTokenizer
+
+END = 1
+SIDES = ("source", "target")
+
+
+class Numbers(tf.Module):
+    """A tokenizer for which a word is a number and the number is its id."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sampled = False
+
+    def tokenize(
+        self, strings: tf.Tensor, sample: bool = False
+    ) -> tf.RaggedTensor:
+        self.sampled |= sample
+        words = tf.strings.split(strings)
+        ids = words.with_values(tf.strings.to_number(words.values, tf.int32))
+        ends = tf.fill([tf.size(strings), 1], END)
+        return tf.concat([ids, tf.RaggedTensor.from_tensor(ends)], axis=1)
+
+
+class Lines:
+    """A corpus in files: pair i has the number i + 2 as its first words."""
+
+    def __init__(self, folder: Path, lengths: list[tuple[int, int]]) -> None:
+        self.pairs = [
+            ([i + 2] * source, [i + 2] * target)
+            for i, (source, target) in enumerate(lengths)
+        ]
+        self.paths = folder / "source", folder / "target"
+        for side, path in enumerate(self.paths):
+            rows = (" ".join(map(str, pair[side])) for pair in self.pairs)
+            path.write_text("".join(f"{row}\n" for row in rows))
+
+    def fitting(self, max_length: int = 50) -> list[int]:
+        """Numbers of the pairs that no filter drops."""
+        return [
+            pair[0][0]
+            for pair in self.pairs
+            if all(0 < len(side) <= max_length for side in pair)
+        ]
+
+    def longest(self, number: int) -> int:
+        return max(map(len, self.pairs[number - 2]))
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Lines:
+    random = np.random.RandomState(5)
+    lengths = random.randint(0, 14, size=[330, 2]).tolist()
+    return Lines(tmp_path, lengths)
+
+
+@pytest.fixture
+def corpus(lines: Lines) -> ParallelCorpus:
+    return ParallelCorpus(*lines.paths)
+
+
+def first_words(batch: Any) -> list[int]:
+    return batch[0]["source"][:, 0].numpy().tolist()
+
+
+def epoch_of(dataset: tf.data.Dataset) -> list[list[int]]:
+    return [first_words(batch) for batch in dataset]
+
+
+def flat(batches: list[list[int]]) -> list[int]:
+    return list(itertools.chain.from_iterable(batches))
+
+
+# The contract.
+
+
+def test_batches_are_as_keras_and_the_models_want_them(lines: Lines) -> None:
+    dataset = make_dataset(lines.paths, Numbers(), Numbers(), batch_size=7)
+    for features, target, weights in dataset:
+        assert set(features) == {"source", "target"}
+        np.testing.assert_array_equal(features["target"], target)
+        assert weights.dtype == tf.float32
+        assert weights.shape == target.shape
+        for side, name in enumerate(SIDES):
+            assert features[name].dtype == tf.int32
+            rows = features[name].numpy()
+            for row in rows.tolist():
+                ids = lines.pairs[row[0] - 2][side] + [END]
+                assert row == ids + [0] * (len(row) - len(ids))
+            assert (rows[:, -1] != 0).any()
+        np.testing.assert_array_equal(weights, (target != 0).numpy() * 1.0)
+
+
+def test_its_specification_leaves_batch_and_lengths_open(lines: Lines) -> None:
+    features, target, weights = make_dataset(
+        lines.paths, Numbers(), Numbers()
+    ).element_spec
+    for spec in (*features.values(), target, weights):
+        assert spec.shape.as_list() == [None, None]
+
+
+def test_fit_takes_it(lines: Lines) -> None:
+    source, target = (keras.Input([None], name=n) for n in SIDES)
+    vectors = keras.layers.Embedding(400, 4)(target)
+    model = keras.Model(
+        {"source": source, "target": target}, keras.layers.Dense(400)(vectors)
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss)
+    dataset = make_dataset(lines.paths, Numbers(), Numbers())
+    count = tf.data.experimental.assert_cardinality(measure(dataset).batches)
+    dataset = dataset.apply(count)
+    history = model.fit(
+        dataset, validation_data=dataset, epochs=2, shuffle=False, verbose=0
+    )
+    assert np.isfinite(history.history["val_loss"]).all()
+
+
+# Which pairs, in which order.
+
+BATCHINGS = [
+    Batching(batch_size=8, max_length=11, pool_batches=4, shuffle="none"),
+    Batching(batch_size=8, max_length=11, pool_batches=4, seed=3),
+    Batching(7, 12, 5, shuffle_pool=True, shuffle="each_epoch", seed=1),
+    Batching(9, None, 6, token_budget=40, shuffle="each_epoch"),
+    Batching(1000, 10, 20, shuffle_pool=True, token_budget=33, shuffle="once"),
+]
+
+
+@pytest.mark.parametrize("batching", BATCHINGS)
+def test_every_fitting_pair_comes_once_an_epoch(
+    lines: Lines, corpus: ParallelCorpus, batching: Batching
+) -> None:
+    epochs: dict[int, list[int]] = {0: [], 1: [], 2: []}
+    stream = stream_batches(corpus, Numbers(), Numbers(), batching)
+    for batch, position in stream:
+        if position.epoch == 3:
+            break
+        epochs[int(position.epoch)] += first_words(batch)
+        assert int(position.pairs) == len(epochs[int(position.epoch)])
+    expected = sorted(lines.fitting(batching.max_length or 99))
+    for pairs in epochs.values():
+        assert sorted(pairs) == expected
+
+
+def test_pools_are_those_of_the_paper(lines: Lines) -> None:
+    dataset = make_dataset(
+        *(lines.paths, Numbers(), Numbers()),
+        batch_size=8,
+        max_length=11,
+        pool_batches=4,
+        shuffle="none",
+    )
+    fitting = lines.fitting(11)
+    expected = []
+    for start in range(0, len(fitting), 32):
+        pool = sorted(fitting[start : start + 32], key=lines.longest)
+        expected += [pool[i : i + 8] for i in range(0, len(pool), 8)]
+    assert epoch_of(dataset) == expected
+
+
+def test_a_pool_reaches_over_chunks(tmp_path: Path) -> None:
+    lines = Lines(tmp_path, [(1 + i % 9, 2) for i in range(2 * CHUNK + 7)])
+    dataset = make_dataset(
+        *(lines.paths, Numbers(), Numbers()),
+        batch_size=CHUNK // 2 + 1,
+        pool_batches=3,
+        shuffle="none",
+    )
+    pool = 3 * (CHUNK // 2 + 1)
+    batches = epoch_of(dataset)
+    assert sorted(flat(batches[:3])) == list(range(2, pool + 2))
+    assert sorted(flat(batches[3:])) == list(range(pool + 2, 2 * CHUNK + 9))
+
+
+def test_shuffle_is_a_permutation_of_the_whole_corpus(
+    lines: Lines, corpus: ParallelCorpus
+) -> None:
+    def orders(shuffle: str, seed: int = 0) -> list[list[int]]:
+        batching = Batching(shuffle=shuffle, seed=seed)
+        stream = _Stream(corpus, Numbers(), Numbers(), batching)
+        return [stream.order(epoch).tolist() for epoch in range(3)]
+
+    pairs = [i for i, pair in enumerate(lines.pairs) if all(pair)]
+    assert orders("none") == [pairs] * 3
+    once = orders("once")
+    assert once == [once[0]] * 3
+    each = orders("each_epoch")
+    assert each == orders("each_epoch")
+    assert len({tuple(order) for order in each}) == 3
+    assert once[0] != orders("once", seed=1)[0]
+    assert all(sorted(order) == pairs for order in each + once)
+    # Not a window: the first tenth comes from everywhere.
+    first = once[0][: len(pairs) // 10]
+    assert max(first) - min(first) > len(lines.pairs) * 0.8
+
+
+def test_each_iteration_is_the_next_epoch(lines: Lines) -> None:
+    def epochs(shuffle: str) -> list[list[list[int]]]:
+        dataset = make_dataset(
+            lines.paths, Numbers(), Numbers(), shuffle=shuffle
+        )
+        return [epoch_of(dataset) for _ in range(3)]
+
+    each = epochs("each_epoch")
+    assert each == epochs("each_epoch")
+    assert each[0] != each[1] != each[2] != each[0]
+    once = epochs("once")
+    assert once == [once[0]] * 3
+
+
+def test_a_shuffled_pool_has_the_batches_of_a_sorted_one(lines: Lines) -> None:
+    def batches(shuffle_pool: bool) -> list[list[int]]:
+        return epoch_of(
+            make_dataset(
+                *(lines.paths, Numbers(), Numbers()),
+                batch_size=8,
+                pool_batches=40,
+                shuffle_pool=shuffle_pool,
+            )
+        )
+
+    ascending, shuffled = batches(False), batches(True)
+    assert shuffled != ascending
+    assert sorted(shuffled) == sorted(ascending)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 60), min_size=1, max_size=80),
+    size=st.integers(1, 90),
+    budget=st.none() | st.integers(1, 300),
+    shuffle_pool=st.booleans(),
+)
+def test_cut(
+    lengths: list[int], size: int, budget: int | None, shuffle_pool: bool
+) -> None:
+    batching = Batching(size, token_budget=budget, shuffle_pool=shuffle_pool)
+    random = np.random.RandomState(0)
+    batches = [b.tolist() for b in cut(np.array(lengths), batching, random)]
+    assert sorted(flat(batches)) == list(range(len(lengths)))
+    if shuffle_pool:
+        batches.sort(key=lambda rows: (lengths[rows[0]], lengths[rows[-1]]))
+        batches.sort(key=lambda rows: [(lengths[r], r) for r in rows])
+    in_order = [lengths[row] for row in flat(batches)]
+    assert in_order == sorted(lengths)
+    for rows, after in itertools.pairwise([*batches, []]):
+        longest = lengths[rows[-1]]
+        if budget is None:
+            assert len(rows) == size or not after
+            assert len(rows) <= size
+        else:
+            assert len(rows) * longest <= budget or len(rows) == 1
+            if after:  # one more would have been too much
+                assert (len(rows) + 1) * lengths[after[0]] > budget
+
+
+def test_batches_stay_in_the_token_budget(lines: Lines) -> None:
+    dataset = make_dataset(
+        lines.paths, Numbers(), Numbers(), token_budget=100, batch_size=20
+    )
+    cells = [max(b[0]["source"].shape[1], b[1].shape[1]) for b in dataset]
+    rows = [len(b[1]) for b in dataset]
+    used = [r * c for r, c in zip(rows, cells, strict=True)]
+    assert max(used) <= 100
+    assert np.mean(used) > 70
+
+
+# Going on.
+
+
+@pytest.mark.parametrize("batching", BATCHINGS)
+def test_going_on_anywhere_is_like_never_having_stopped(
+    corpus: ParallelCorpus, batching: Batching
+) -> None:
+    def found(stream: tf.data.Dataset) -> list[tuple[list, Position]]:
+        return [
+            (batch[1].numpy().tolist(), Position(*map(int, position)))
+            for batch, position in stream
+        ]
+
+    stream = found(
+        stream_batches(corpus, Numbers(), Numbers(), batching).take(110)
+    )
+    positions = [position for _, position in stream]
+    assert {0, 1} <= {position.epoch for position in positions}
+    # From all positions at once, in one graph; and from one as users do.
+    starts = tf.data.Dataset.from_tensor_slices(
+        Position(*np.transpose(positions))
+    )
+    epochs = _Stream(corpus, Numbers(), Numbers(), batching).epochs
+    after = starts.take(106).flat_map(lambda start: epochs(start).take(3))
+    again = found(after)
+    for step in range(106):
+        assert again[3 * step : 3 * step + 3] == stream[step + 1 : step + 4]
+    start = positions[49]
+    again = stream_batches(corpus, Numbers(), Numbers(), batching, start)
+    assert found(again.take(50)) == stream[50:100]
+
+
+def test_a_position_behind_an_epoch_is_the_beginning_of_the_next(
+    corpus: ParallelCorpus,
+) -> None:
+    batching = Batching(shuffle="each_epoch")
+    everything = stream_batches(corpus, Numbers(), Numbers(), batching)
+    stream = [(first_words(b), p) for b, p in everything.take(40)]
+    changes = [
+        (before[1], after)
+        for before, after in itertools.pairwise(stream)
+        if before[1].epoch != after[1].epoch
+    ]
+    assert len(changes) >= 2
+    for position, (pairs, _) in changes[:2]:
+        start = Position(*map(int, position))
+        again = stream_batches(corpus, Numbers(), Numbers(), batching, start)
+        assert first_words(next(iter(again))[0]) == pairs
+
+
+def test_the_part_before_a_position_is_not_read(
+    corpus: ParallelCorpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batching = Batching(batch_size=4, pool_batches=2)
+    stream = stream_batches(corpus, Numbers(), Numbers(), batching).take(30)
+    *_, (_, position) = stream
+    read: list[int] = []
+
+    def watched(rows: np.ndarray) -> tuple[list[bytes], list[bytes]]:
+        read.extend(rows.tolist())
+        return ParallelCorpus.read(corpus, rows)
+
+    start = Position(*map(int, position))
+    again = stream_batches(corpus, Numbers(), Numbers(), batching, start)
+    monkeypatch.setattr(corpus, "read", watched)
+    next(iter(again))
+    order = np.random.RandomState([0, 0])
+    rows = corpus.rows.copy()
+    order.shuffle(rows)
+    assert start.line > 100
+    assert read[: len(rows) - start.line] == rows[start.line :].tolist()
+
+
+# What is left out.
+
+
+def test_blank_and_long_lines_are_skipped_and_counted(tmp_path: Path) -> None:
+    lengths = [(3, 3), (0, 3), (3, 0), (0, 0), (50, 50), (51, 3), (3, 51)]
+    lines = Lines(tmp_path, [*lengths, (10_000, 10_000), (2, 1)])
+    corpus = ParallelCorpus(*lines.paths)
+    assert (corpus.lines, corpus.blank, len(corpus)) == (9, 3, 6)
+    statistics = measure(make_dataset(corpus, Numbers(), Numbers()))
+    assert len(corpus) - statistics.pairs == 3
+    everything = make_dataset(corpus, Numbers(), Numbers(), max_length=None)
+    assert measure(everything).pairs == 6
+
+
+def test_lines_of_other_white_space_are_skipped_too(tmp_path: Path) -> None:
+    for name in ("source", "target"):
+        text = "5 6\n\t \n \n7\n" if name == "source" else "5\n6\n7\n\r\n"
+        (tmp_path / name).write_text(text, newline="")
+    corpus = ParallelCorpus(tmp_path / "source", tmp_path / "target")
+    assert (corpus.blank, corpus.rows.tolist()) == (3, [0])
+
+
+def test_a_pair_without_tokens_is_skipped(tmp_path: Path) -> None:
+    class Nothing(Numbers):
+        def tokenize(
+            self, strings: tf.Tensor, sample: bool = False
+        ) -> tf.RaggedTensor:
+            kept = tf.where(strings == "9", "", strings)
+            return super().tokenize(kept)
+
+    for name in ("source", "target"):
+        (tmp_path / name).write_text("8\n9\n7\n")
+    paths = tmp_path / "source", tmp_path / "target"
+    dataset = make_dataset(paths, Nothing(), Numbers(), shuffle="none")
+    assert epoch_of(dataset) == [[8, 7]]
+
+
+def test_statistics_count_padding(lines: Lines) -> None:
+    dataset = make_dataset(lines.paths, Numbers(), Numbers(), batch_size=10)
+    statistics = measure(dataset)
+    fitting = lines.fitting()
+    tokens = sum(len(side) + 1 for n in fitting for side in lines.pairs[n - 2])
+    assert statistics.pairs == len(fitting)
+    assert statistics.tokens == tokens
+    assert statistics.batches == -(-len(fitting) // 10)
+    cells = sum(
+        sum(rows.shape[0] * rows.shape[1] for rows in batch[0].values())
+        for batch in dataset
+    )
+    assert statistics.padding_share == pytest.approx(1 - tokens / cells)
+    unsorted = make_dataset(
+        lines.paths, Numbers(), Numbers(), batch_size=10, pool_batches=1
+    )
+    assert statistics.padding_share < measure(unsorted).padding_share
+
+
+def test_sub_words_are_sampled_when_asked_for(lines: Lines) -> None:
+    for sample in (False, True):
+        texts = Numbers(), Numbers()
+        make_dataset(lines.paths, *texts, sample_subwords=sample)
+        assert [text.sampled for text in texts] == [sample, sample]
+
+
+# Files.
+
+LINE_CHARACTERS = st.text(
+    st.sampled_from("ab \t\r\n\0é한\u2028\u0085\u00a0\ufeff"), max_size=60
+)
+
+
+@given(text=LINE_CHARACTERS, block=st.integers(1, 9), end=st.booleans())
+def test_lines_are_those_between_line_feeds(
+    tmp_path_factory: pytest.TempPathFactory,
+    text: str,
+    block: int,
+    end: bool,
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "lines"
+    path.write_bytes((text + "\n" * end).encode())
+    expected = text.removeprefix("\ufeff").split("\n")
+    if not end and expected[-1] == "":
+        expected.pop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parallel, "BLOCK", block)
+        file = TextFile(path)
+    assert len(file) == len(expected)
+    got = file.read(range(len(expected)))
+    assert got == [line.rstrip("\r").encode() for line in expected]
+    backwards = file.read(reversed(range(len(expected))))
+    assert backwards == got[::-1]
+    blank = [all(c <= " " for c in line) for line in expected]
+    assert file.blank.tolist() == blank
+
+
+@pytest.mark.parametrize("packed", [0, 1, 2])
+def test_gzip_files_are_read_like_plain_ones(
+    lines: Lines, packed: int, tmp_path: Path
+) -> None:
+    paths = list(lines.paths)
+    for side in range(packed):
+        paths[side] = tmp_path / f"{side}.gz"
+        paths[side].write_bytes(gzip.compress(lines.paths[side].read_bytes()))
+    plain = make_dataset(lines.paths, Numbers(), Numbers())
+    unpacked = make_dataset(tuple(paths), Numbers(), Numbers())
+    assert epoch_of(unpacked) == epoch_of(plain)
+    corpora = ParallelCorpus(*paths), ParallelCorpus(*lines.paths)
+    assert corpora[0].checksum == corpora[1].checksum
+
+
+def test_what_was_unpacked_is_removed(
+    lines: Lines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = set(os.listdir(tmp_path))
+    path = tmp_path / "lines.gz"
+    path.write_bytes(gzip.compress(lines.paths[0].read_bytes()))
+    file = TextFile(path)
+    assert len(os.listdir(tmp_path)) == len(before) + 2
+    del file
+    gc.collect()
+    path.unlink()
+    assert set(os.listdir(tmp_path)) == before
+
+
+def test_the_checksum_sees_every_change(lines: Lines) -> None:
+    sums = {ParallelCorpus(*lines.paths).checksum}
+    sums.add(ParallelCorpus(*lines.paths[::-1]).checksum)
+    lines.paths[1].write_text(lines.paths[1].read_text().replace("7", "8", 1))
+    sums.add(ParallelCorpus(*lines.paths).checksum)
+    assert len(sums) == 3
+
+
+# What is wrong is said.
+
+
+def corpus_of(folder: Path, source: bytes, target: bytes) -> ParallelCorpus:
+    (folder / "s.en").write_bytes(source)
+    (folder / "t.fr").write_bytes(target)
+    return ParallelCorpus(folder / "s.en", folder / "t.fr")
+
+
+def test_different_line_counts(tmp_path: Path) -> None:
+    message = r"^ParallelCorpus: .*s\.en has 3 lines and .*t\.fr has 2, wanted"
+    with pytest.raises(ValueError, match=message):
+        corpus_of(tmp_path, b"a\nb\nc\n", b"a\nb")
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"\n \n\t\r\n"])
+def test_empty_corpus(tmp_path: Path, text: bytes) -> None:
+    with pytest.raises(ValueError, match=r"s\.en and .*t\.fr are empty"):
+        corpus_of(tmp_path, text, text)
+
+
+@pytest.mark.parametrize("block", [1, 5, 1 << 20])
+def test_invalid_utf8_says_the_line(
+    tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel, "BLOCK", block)
+    text = "é\nb\n\n".encode() + b"ab\xe9\nc\xff\n"
+    message = r"^ParallelCorpus: .*t\.fr, line 4 is not valid UTF-8$"
+    with pytest.raises(ValueError, match=message):
+        corpus_of(tmp_path, b"a\n" * 5, text)
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("a\n")
+    with pytest.raises(FileNotFoundError, match="missing"):
+        ParallelCorpus(tmp_path / "there", tmp_path / "missing")
+    with pytest.raises(FileNotFoundError, match=r"missing\.gz"):
+        ParallelCorpus(tmp_path / "missing.gz", tmp_path / "there")
+    with pytest.raises(IsADirectoryError):
+        ParallelCorpus(tmp_path, tmp_path / "there")
+
+
+@pytest.mark.parametrize("damage", ["cut", "other", "changed"])
+def test_broken_gzip(
+    tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = bytearray(gzip.compress(b"one line\n" * 1000))
+    if damage == "cut":
+        del packed[-12:]
+    elif damage == "changed":
+        packed[20] ^= 255
+    path = tmp_path / "a.gz"
+    path.write_bytes(b"no gzip" if damage == "other" else packed)
+    with pytest.raises(ValueError, match=r"a\.gz is not a whole gzip file"):
+        TextFile(path)
+
+
+def test_no_pair_fits(lines: Lines) -> None:
+    class Long(Numbers):
+        def tokenize(
+            self, strings: tf.Tensor, sample: bool = False
+        ) -> tf.RaggedTensor:
+            return super().tokenize(tf.strings.join([strings] * 9, " "))
+
+    with pytest.raises(ValueError, match=r"^Batching: none of .*length=3 "):
+        make_dataset(lines.paths, Long(), Numbers(), max_length=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "batch_size=0"),
+        ({"max_length": 0}, "max_length=0"),
+        ({"pool_batches": -1}, "pool_batches=-1"),
+        ({"token_budget": 0}, "token_budget=0"),
+        ({"shuffle": "twice"}, "shuffle='twice'"),
+        ({"seed": -1}, "seed=-1"),
+    ],
+)
+def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^Batching: {message}, wanted"):
+        Batching(**options)
+
+
+# With the real tokenizers.
+
+
+def test_words_come_back_from_the_ids(tmp_path: Path) -> None:
+    write_corpus(tmp_path, train=300, dev=1, test=1)
+    paths = tmp_path / "train.en", tmp_path / "train.fr"
+    texts = [
+        WordTokenizer.train([path], 400, language=language)
+        for path, language in zip(paths, ("en", "fr"), strict=True)
+    ]
+    dataset = make_dataset(paths, *texts, batch_size=32)
+    found: Counter[tuple[str, str]] = Counter()
+    for features, target, _ in dataset:
+        sides = (features["source"], target)
+        strings = [
+            text.detokenize(ids).numpy()
+            for text, ids in zip(texts, sides, strict=True)
+        ]
+        found.update(
+            (s.decode(), t.decode()) for s, t in zip(*strings, strict=True)
+        )
+    corpora = (path.read_text("utf-8").splitlines() for path in paths)
+    assert found == Counter(zip(*corpora, strict=True))
+
+
+def test_sub_words_are_drawn_anew(tmp_path: Path) -> None:
+    write_corpus(tmp_path, train=200, dev=1, test=1)
+    paths = tmp_path / "train.en", tmp_path / "train.fr"
+    text = SubwordTokenizer.train(paths, 350)
+    dataset = make_dataset(paths, text, text, sample_subwords=True)
+    epochs = [
+        {tuple(row[row != 0]) for b in dataset for row in b[1].numpy()}
+        for _ in range(2)
+    ]
+    assert epochs[0] != epochs[1]
+    lines = set(paths[1].read_text("utf-8").split("\n"))
+    for _, target, _ in dataset:
+        for string in text.detokenize(target).numpy():
+            assert string.decode() in lines

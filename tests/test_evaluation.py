@@ -1,0 +1,317 @@
+"""Scores against formulas written out here, and sacreBLEU used as it says."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import sacrebleu
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from bahdanau_tf import evaluation
+
+WORDS = ["un", "chat", "noir", "dort", "sur", "la", "chaise", "."]
+
+
+def corpus(size, noise, seed=0, shortest=5, longest=12):
+    """References, and hypotheses with some of their words replaced."""
+    rng = np.random.default_rng(seed)
+    references, hypotheses = [], []
+    for _ in range(size):
+        words = list(rng.choice(WORDS, rng.integers(shortest, longest + 1)))
+        references.append(" ".join(words))
+        changed = [w if rng.random() > noise else "chien" for w in words]
+        if rng.random() < noise:
+            changed.pop()
+        hypotheses.append(" ".join(changed))
+    return hypotheses, references
+
+
+def counted(lines, n):
+    return [
+        Counter(tuple(line[i : i + n]) for i in range(len(line) - n + 1))
+        for line in lines
+    ]
+
+
+def matches(hypotheses, references, n):
+    pairs = zip(counted(hypotheses, n), counted(references, n), strict=True)
+    return sum(sum((ours & theirs).values()) for ours, theirs in pairs)
+
+
+def total(lines, n):
+    return sum(sum(counts.values()) for counts in counted(lines, n))
+
+
+def plain_bleu(hypotheses, references):
+    """Papineni et al. 2002, for text with matches of every order."""
+    ours = [line.split() for line in hypotheses]
+    theirs = [line.split() for line in references]
+    precisions = [
+        matches(ours, theirs, n) / total(ours, n) for n in range(1, 5)
+    ]
+    brevity = min(0.0, 1.0 - total(theirs, 1) / total(ours, 1))
+    return 100 * math.exp(brevity + np.mean(np.log(precisions)))
+
+
+def plain_chrf(hypotheses, references):
+    """Popović 2015: characters without blanks, orders 1 to 6, β = 2."""
+    ours = [line.replace(" ", "") for line in hypotheses]
+    theirs = [line.replace(" ", "") for line in references]
+    hits = [matches(ours, theirs, n) for n in range(1, 7)]
+    precision = np.mean([h / total(ours, n) for n, h in enumerate(hits, 1)])
+    recall = np.mean([h / total(theirs, n) for n, h in enumerate(hits, 1)])
+    return 100 * 5 * precision * recall / (4 * precision + recall)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
+def test_bleu_and_chrf_are_their_formulas(noise):
+    ours, theirs = corpus(40, noise)
+    score = evaluation.bleu(ours, theirs, tokenize="none")
+    assert score.score == pytest.approx(plain_bleu(ours, theirs), abs=1e-6)
+    score = evaluation.chrf(ours, theirs)
+    assert score.score == pytest.approx(plain_chrf(ours, theirs), abs=1e-6)
+    assert score.mean is score.margin is score.interval is None
+
+
+def test_a_score_prints_itself_with_its_signature():
+    ours, theirs = corpus(20, 0.2)
+    score = evaluation.bleu(ours, theirs)
+    text = str(score)
+    assert text.startswith(f"BLEU|{score.signature} = {score.score:.2f} ")
+    assert "tok:13a" in score.signature
+    assert "case:mixed" in score.signature
+    assert f"version:{sacrebleu.__version__}" in score.signature
+    metric = sacrebleu.BLEU()
+    peer = metric.corpus_score(ours, [theirs], n_bootstrap=50)
+    drawn = evaluation.bleu(ours, theirs, n_bootstrap=50)
+    assert str(drawn) == peer.format(signature=metric.get_signature().format())
+    metric = sacrebleu.CHRF()
+    peer = metric.corpus_score(ours, [theirs])
+    signature = metric.get_signature().format()
+    assert str(evaluation.chrf(ours, theirs)) == peer.format(
+        signature=signature
+    )
+
+
+def test_tokenizers_and_case():
+    ours, theirs = (
+        ["Un Chat dort, la nuit ici."],
+        ["un chat dort , la nuit ici ."],
+    )
+    assert evaluation.bleu(ours, theirs, lowercase=True).score == pytest.approx(
+        100
+    )
+    cased = evaluation.bleu(ours, theirs)
+    raw = evaluation.bleu(ours, theirs, tokenize="none", lowercase=True)
+    assert cased.score < 99
+    assert raw.score < 99
+    assert "case:lc|" in raw.signature
+    assert "tok:none" in raw.signature
+    japanese = ["猫が椅子の上で寝ている。"]
+    score = evaluation.bleu(japanese, japanese, tokenize="char")
+    assert score.score == pytest.approx(100)
+    assert "tok:char" in score.signature
+
+
+def test_text_that_is_tokenized_is_scored_in_silence(caplog):
+    lines = ["un chat dort ."] * 200
+    evaluation.bleu(lines, lines, tokenize="none")
+    assert not caplog.records
+
+
+def test_bootstrap_interval():
+    ours, theirs = corpus(100, 0.2)
+    score = evaluation.bleu(ours, theirs, n_bootstrap=300)
+    low, high = score.interval
+    assert low < score.score < high
+    assert 0.5 < high - low < 20
+    wide = evaluation.bleu(ours[:20], theirs[:20], n_bootstrap=300)
+    assert wide.margin > score.margin
+    nothing = evaluation.bleu(["a b c d"], ["e f g h"], n_bootstrap=10)
+    assert nothing.interval == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("function", [evaluation.bleu, evaluation.chrf])
+def test_counts_that_differ_are_both_named(function):
+    with pytest.raises(ValueError, match="3 hypotheses, 2 references"):
+        function(["a", "b", "c"], ["a", "b"])
+    with pytest.raises(ValueError, match="no sentences"):
+        function([], [])
+
+
+def test_unknown_tokenizer():
+    with pytest.raises(ValueError, match="'14a', wanted one of none, zh"):
+        evaluation.bleu(["a"], ["a"], tokenize="14a")
+
+
+def test_empty_lines_are_scored():
+    score = evaluation.bleu(
+        ["", "un chat noir dort"], ["un", "un chat noir dort"]
+    )
+    assert 0 < score.score < 100
+    assert evaluation.bleu([""], [""]).score == 0.0
+
+
+# By length, subsets -----------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.lists(st.integers(0, 35), min_size=1, max_size=30), st.integers(1, 12)
+)
+def test_bleu_by_length_is_bleu_of_each_bin(lengths, width):
+    ours, theirs = corpus(len(lengths), 0.2)
+    bins = evaluation.bleu_by_length(
+        ours, theirs, lengths, width=width, n_bootstrap=0
+    )
+    assert sum(one.sentences for one in bins) == len(lengths)
+    assert [one.shortest for one in bins] == sorted(
+        {one.shortest for one in bins}
+    )
+    for one in bins:
+        assert one.longest - one.shortest == width - 1
+        assert one.shortest % width == 1 % width
+        inside = [
+            i
+            for i, length in enumerate(lengths)
+            if one.shortest <= max(length, 1) <= one.longest
+        ]
+        assert len(inside) == one.sentences
+        wanted = evaluation.bleu(
+            [ours[i] for i in inside], [theirs[i] for i in inside]
+        )
+        assert one.score == wanted
+
+
+def test_bleu_by_length_draws_intervals():
+    ours, theirs = corpus(60, 0.2, longest=25)
+    lengths = [len(line.split()) for line in theirs]
+    bins = evaluation.bleu_by_length(ours, theirs, lengths, n_bootstrap=50)
+    assert [one.longest for one in bins] == [10, 20, 30]
+    assert all(one.score.margin > 0 for one in bins)
+    with pytest.raises(ValueError, match="60 hypotheses, 60 references, 59"):
+        evaluation.bleu_by_length(ours, theirs, lengths[1:])
+    with pytest.raises(ValueError, match="width is 0"):
+        evaluation.bleu_by_length(ours, theirs, lengths, width=0)
+
+
+def test_sentences_without_unknown_words():
+    sources = [["the", "cat"], ["the", "axolotl"], [], ["the"]]
+    targets = [["le", "chat"], ["le", "chat"], [], ["la", "quenouille"]]
+    mask = evaluation.without_unknown_words(
+        (sources, {"the", "cat"}.__contains__),
+        (targets, {"le", "la", "chat"}.__contains__),
+    )
+    assert mask == [True, False, True, False]
+    lines = ["one", "two", "three", "four"]
+    assert evaluation.select(mask, lines, lines[::-1]) == [
+        ["one", "three"],
+        ["four", "two"],
+    ]
+    with pytest.raises(ValueError, match="4 mask, 4 column 1, 3 column 2"):
+        evaluation.select(mask, lines, lines[1:])
+    with pytest.raises(ValueError, match="4 side 1, 3 side 2"):
+        evaluation.without_unknown_words((sources, bool), (targets[1:], bool))
+
+
+# Significance -----------------------------------------------------------------
+
+
+def test_compare_tells_better_from_alike():
+    worse, references = corpus(150, 0.4)
+    better, _ = corpus(150, 0.1)
+    alike = [*worse[:-3], *better[-3:]]
+    first, second, third, fourth = evaluation.compare(
+        {"worse": worse, "better": better, "alike": alike, "same": worse},
+        references,
+        tokenize="none",
+        n_bootstrap=300,
+    )
+    assert (first.system, first.p_value) == ("worse", None)
+    assert second.p_value < 0.05
+    assert third.p_value > 0.05
+    assert fourth.p_value == 1.0
+    for one, lines in ((first, worse), (second, better), (third, alike)):
+        wanted = plain_bleu(lines, references)
+        assert one.score.score == pytest.approx(wanted, abs=1e-6)
+        assert one.score.interval[0] < wanted < one.score.interval[1]
+        assert "bs:300" in str(one.score)
+
+
+def test_compare_checks_every_system():
+    with pytest.raises(ValueError, match="1 lines of 'references', 2 refer"):
+        evaluation.compare(
+            {"function": ["a", "b"], "references": ["a"]}, ["a", "b"]
+        )
+    with pytest.raises(ValueError, match="0 systems"):
+        evaluation.compare({}, ["a"])
+    with pytest.raises(ValueError, match="n_bootstrap 0"):
+        evaluation.compare({"first": ["a"]}, ["a"], n_bootstrap=0)
+
+
+# Alignments -------------------------------------------------------------------
+
+links = st.frozensets(st.tuples(st.integers(0, 30), st.integers(0, 30)))
+
+
+def test_alignment_error_rate_by_hand():
+    """Sure 0-0 and 1-1, possible 1-2; found 0-0, 1-2 and the wrong 2-2."""
+    found = [frozenset({(0, 0), (1, 2), (2, 2)})]
+    sure = [frozenset({(0, 0), (1, 1)})]
+    possible = [frozenset({(1, 2)})]
+    rate = evaluation.alignment_error_rate(found, sure, possible)
+    assert rate == pytest.approx(1 - (1 + 2) / (3 + 2))
+    rate = evaluation.alignment_error_rate(found, sure)
+    assert rate == pytest.approx(1 - (1 + 1) / (3 + 2))
+    # Summed over sentences, not averaged.
+    rate = evaluation.alignment_error_rate(found * 2, [*sure, found[0]])
+    assert rate == pytest.approx(1 - (2 + 6) / (5 + 6))
+
+
+@settings(deadline=None)
+@given(st.lists(links, max_size=4))
+def test_alignment_error_rate_is_0_for_the_same_and_1_for_others(alignments):
+    assert evaluation.alignment_error_rate(alignments, alignments) == 0.0
+    moved = [frozenset((i + 50, j) for i, j in one) for one in alignments]
+    worst = float(any(alignments))
+    assert evaluation.alignment_error_rate(alignments, moved) == worst
+
+
+def test_alignment_error_rate_counts_sentences():
+    with pytest.raises(ValueError, match="1 alignments, 2 sure"):
+        evaluation.alignment_error_rate([frozenset()], [frozenset()] * 2)
+
+
+@settings(deadline=None)
+@given(alignments=st.lists(links, max_size=5))
+def test_pharaoh_round_trip(tmp_path_factory, alignments):
+    path = tmp_path_factory.mktemp("pharaoh") / "links"
+    evaluation.write_pharaoh(path, alignments)
+    assert evaluation.read_pharaoh(path) == alignments
+    assert path.read_text().count("\n") == len(alignments)
+
+
+def test_pharaoh_as_others_write_it(tmp_path):
+    assert evaluation.format_pharaoh([(10, 1), (2, 3), (2, 3)]) == "2-3 10-1"
+    assert evaluation.parse_pharaoh(" 0-0\t1-2 \n") == {(0, 0), (1, 2)}
+    assert evaluation.parse_pharaoh("") == frozenset()
+    path = tmp_path / "links"
+    path.write_bytes(b"0-0 1-1\r\n\r\n2-0")
+    assert evaluation.read_pharaoh(path) == [{(0, 0), (1, 1)}, set(), {(2, 0)}]
+
+
+@pytest.mark.parametrize(
+    "item", ["0", "0-", "-1", "0-1-2", "a-b", "²-1", "0:1"]
+)
+def test_pharaoh_names_what_is_no_link(tmp_path, item):
+    with pytest.raises(ValueError, match="no link"):
+        evaluation.parse_pharaoh(f"0-0 {item}")
+    path = tmp_path / "links"
+    path.write_text(f"0-0\n1-1 {item}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="line 2"):
+        evaluation.read_pharaoh(path)

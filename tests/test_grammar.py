@@ -1,0 +1,399 @@
+"""The built-in corpus against what a French teacher would mark."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from bahdanau_tf.corpora import grammar
+from bahdanau_tf.corpora.grammar import AllChoices
+from bahdanau_tf.corpora.grammar import Example
+from bahdanau_tf.corpora.grammar import generate
+from bahdanau_tf.corpora.grammar import write_corpus
+
+
+def table(rows: str) -> dict[str, tuple[str, str]]:
+    """Word: (genders, numbers), from lines `gender number word word ...`."""
+    cells = (row.split() for row in rows.strip().split("\n"))
+    return {w: (gender, n) for gender, n, *words in cells for w in words}
+
+
+# Written from a dictionary, not from the lexicon under test.
+NOUNS = table("""
+m s homme garçon enfant voisin professeur étudiant chat chien oiseau cheval
+m s hibou livre arbre chapeau jardin hôtel parc
+m p hommes garçons enfants voisins professeurs étudiants chats chiens oiseaux
+m p chevaux hiboux livres arbres chapeaux jardins hôtels parcs
+f s femme fille actrice reine vache voiture pomme épée maison école église
+f p femmes filles actrices reines vaches voitures pommes épées maisons écoles
+f p églises
+m sp héros
+f sp souris
+""")
+DETERMINERS = table("""
+m s le un ce cet du au
+f s la une cette
+mf s l' notre chaque mon son ma sa
+mf p les aux ces mes nos ses des deux trois
+""")
+ADJECTIVES = table("""
+m s grand petit vieil beau bel nouveau nouvel noir blanc cher intelligent
+f s grande petite vieille belle nouvelle noire blanche chère heureuse
+f s intelligente française
+m p grands petits beaux nouveaux noirs blancs chers intelligents
+f p grandes petites vieilles belles nouvelles noires blanches chères heureuses
+f p intelligentes françaises
+mf s jeune rouge triste
+mf p jeunes rouges tristes
+m sp vieux heureux français
+""")
+CLITICS = {"me", "m'", "nous", "le", "la", "l'", "les"}
+NEGATION = {"ne", "n'"}
+VOWEL = "[aeiouâéèêîôûœ]|h(?!ibou|éros)"
+
+
+@pytest.fixture(scope="module")
+def examples() -> list[Example]:
+    return list(generate(4000, seed=7))
+
+
+def lowered(example: Example) -> list[str]:
+    return [word.lower() for word in example.target_tokens]
+
+
+def agrees(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    return all(set(a) & set(b) for a, b in zip(one, other, strict=True))
+
+
+def test_every_noun_of_the_corpus_is_in_the_dictionary(
+    examples: list[Example],
+) -> None:
+    used = {word for example in examples for word in lowered(example)}
+    assert set(NOUNS) <= used
+
+
+def test_determiners_agree_with_their_nouns(examples: list[Example]) -> None:
+    checked = 0
+    for example in examples:
+        words = lowered(example)
+        for place, word in enumerate(words):
+            rest = words[place + 1 : place + 3]
+            if rest and rest[0] in ADJECTIVES:
+                rest = rest[1:]
+            if word in DETERMINERS and rest and rest[0] in NOUNS:
+                checked += 1
+                assert agrees(DETERMINERS[word], NOUNS[rest[0]]), example
+    assert checked > 5000
+
+
+def test_adjectives_agree_with_their_nouns(examples: list[Example]) -> None:
+    checked = 0
+    for example in examples:
+        for one, other in itertools.pairwise(lowered(example)):
+            for noun, adjective in ((one, other), (other, one)):
+                if noun in NOUNS and adjective in ADJECTIVES:
+                    checked += 1
+                    assert agrees(NOUNS[noun], ADJECTIVES[adjective]), example
+    assert checked > 1000
+
+
+@pytest.mark.parametrize(
+    ("pronouns", "ending"),
+    [
+        (("ils", "elles"), "nt"),
+        (("il", "elle"), "(?<!n)t|d|a|e"),
+        (("nous",), "ons|sommes"),
+        (("je", "j'"), "s|x|e|ai"),
+    ],
+)
+def test_verbs_agree_with_pronouns(
+    examples: list[Example], pronouns: tuple[str, ...], ending: str
+) -> None:
+    checked = 0
+    for example in examples:
+        words = lowered(example)
+        for place, word in enumerate(words):
+            before = words[place - 1] if place else ","
+            starts = not before[0].isalpha() or before in (
+                *("et", "mais", "que", "qu'", "quand", "si", "s'"),
+            )
+            if word in pronouns and starts:
+                verb = after_clitics(words, place + 1)
+                checked += 1
+                assert re.search(f"({ending})$", verb), example
+    assert checked > 20
+
+
+def after_clitics(words: list[str], place: int) -> str:
+    while words[place] in CLITICS | NEGATION:
+        place += 1
+    return words[place]
+
+
+def test_verbs_agree_with_nouns_at_the_beginning(
+    examples: list[Example],
+) -> None:
+    checked = 0
+    for example in examples:
+        words = lowered(example)
+        place = next((i for i, w in enumerate(words[:3]) if w in NOUNS), None)
+        if words[0] not in DETERMINERS or place is None:
+            continue
+        number = DETERMINERS[words[0]][1]
+        place += 1 + (words[place + 1] in ADJECTIVES)
+        if words[place] in ("de", "d'", "du", "que", "qu'"):
+            continue
+        place += words[place] == "qui"
+        checked += 1
+        plural = after_clitics(words, place).endswith("nt")
+        assert plural == (number == "p"), example
+    assert checked > 1000
+
+
+def test_elision_and_contraction(examples: list[Example]) -> None:
+    elided = re.compile(rf"\b(le|la|je|ne|que|de|me|ma|sa|ce) ({VOWEL})")
+    not_elided = re.compile(rf"\b(l|j|n|qu|d|m|s)'(?!{VOWEL})")
+    uncontracted = re.compile(r"\b(de|à) les? |\bde (des|du)\b|\b[Ss]i ils?\b")
+    for example in examples:
+        assert not elided.search(example.target.lower()), example
+        assert not not_elided.search(example.target.lower()), example
+        assert not uncontracted.search(example.target), example
+        assert not re.search(r"\b[Aa] [aeiou]|\b[Aa]n [^aeiou]", example.source)
+
+
+def test_negation_has_two_words(examples: list[Example]) -> None:
+    for example in examples:
+        english = re.findall(r"\b(not|never|no longer)\b", example.source)
+        french = re.findall(
+            r"\b(?:ne |n').*?\b(pas|jamais|plus)\b", example.target
+        )
+        expected = {"not": "pas", "never": "jamais", "no longer": "plus"}
+        assert sorted(french) == sorted(expected[word] for word in english)
+
+
+@pytest.mark.parametrize(
+    "phenomenon",
+    [
+        r"\bl'homme\b",
+        r"\bqu'(il|elle)s?\b",
+        r"\bs'ils?\b",
+        r"\bj'a",
+        r"\bn'\w+ (pas|jamais|plus)\b",
+        r"\bne (le|la|les|me|nous) \w+ pas\b",
+        r"\b(l'|m')\w+",
+        r"\bdu (hibou|héros|parc|garçon|voisin)\b",
+        r"\baux? ",
+        r"\bdes ",
+        r"\bcet \w+",
+        r"\bmon (école|église|épée|actrice)\b",
+        r"\b(vieil|bel|nouvel) \w+",
+        r"\bde (grand|petit|vieux|beaux|belles)\w*",
+        r"pas d'\w+",
+        r"[Ee]st-ce qu'",
+        r"\bqui ",
+        r"\b(dit|pense|sait) que ",
+        r", (et|mais) ",
+        r"^(Quand|Si) .*, ",
+    ],
+)
+def test_phenomenon_occurs(examples: list[Example], phenomenon: str) -> None:
+    assert sum(bool(re.search(phenomenon, e.target)) for e in examples) >= 3
+
+
+def test_adjectives_change_sides(examples: list[Example]) -> None:
+    crossing = straight = 0
+    for example in examples:
+        links = set(example.alignment)
+        for i, j in example.alignment:
+            is_noun = lowered(example)[j] in NOUNS
+            crossing += is_noun and (i - 1, j + 1) in links
+            straight += is_noun and lowered(example)[j - 1] in ADJECTIVES
+    assert crossing > 500
+    assert straight > 500
+
+
+def test_links_cover_both_sides(examples: list[Example]) -> None:
+    for example in examples:
+        assert example.alignment == sorted(set(example.alignment))
+        english, french = (set(s) for s in zip(*example.alignment, strict=True))
+        assert english == set(range(len(example.source_tokens)))
+        assert french == set(range(len(example.target_tokens)))
+
+
+def test_links_join_words_that_translate_each_other(
+    examples: list[Example],
+) -> None:
+    dictionary = {
+        "cat": {"chat"},
+        "mice": {"souris"},
+        "children": {"enfants"},
+        "black": {"noir", "noire", "noirs", "noires"},
+        "not": {"ne", "n'", "pas"},
+        "sleeps": {"dort"},
+        "behind": {"derrière"},
+        "because": {"parce", "que", "qu'"},
+        "'s": {"le", "la", "l'", "les", "de", "d'", "du", "des", "au", "aux"},
+        ".": {"."},
+    }
+    seen = set()
+    for example in examples:
+        for i, j in example.alignment:
+            english = example.source_tokens[i]
+            if english in dictionary:
+                seen.add(english)
+                assert lowered(example)[j] in dictionary[english], example
+    assert seen == set(dictionary)
+
+
+def test_tokens_are_those_of_moses(examples: list[Example]) -> None:
+    sacremoses = pytest.importorskip("sacremoses")
+    english, french = (sacremoses.MosesTokenizer(lang) for lang in ("en", "fr"))
+    for example in examples[:500]:
+        assert example.source_tokens == english.tokenize(
+            example.source, escape=False
+        )
+        assert example.target_tokens == french.tokenize(
+            example.target, escape=False
+        )
+
+
+def test_sentences_are_distinct_and_have_one_translation() -> None:
+    translations: dict[str, str] = {}
+    for seed in range(3):
+        examples = list(generate(3000, seed=seed, max_words=6))
+        assert len({e.source for e in examples}) == 3000
+        for e in examples:
+            assert translations.setdefault(e.source, e.target) == e.target
+
+
+def test_the_same_arguments_give_the_same_sentences() -> None:
+    assert list(generate(50, seed=3)) == list(generate(50, seed=3))
+    assert list(generate(50, seed=3)) != list(generate(50, seed=4))
+    # What Python has drawn from seed 1 since version 2.
+    assert random.Random(1).random() == 0.13436424411240122
+
+
+def test_splits_never_overlap() -> None:
+    sources = {"train": set(), "dev": set(), "test": set()}
+    for split, seed in itertools.product(sources, (0, 1)):
+        sources[split] |= {e.source for e in generate(300, split, seed=seed)}
+    for one, other in itertools.combinations(sources.values(), 2):
+        assert not one & other
+    for split, parts in (("train", range(90)), ("test", range(95, 100))):
+        for source in sources[split]:
+            digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+            assert int(digest, 16) % 100 in parts
+
+
+@pytest.mark.parametrize("limits", [(3, 3), (5, 8), (20, 25), (50, 60)])
+def test_lengths_are_as_asked_for(limits: tuple[int, int]) -> None:
+    lengths = {
+        len(e.source_tokens)
+        for e in generate(30, min_words=limits[0], max_words=limits[1])
+    }
+    assert limits[0] <= min(lengths)
+    assert max(lengths) <= limits[1]
+
+
+def test_the_default_lengths_all_occur(examples: list[Example]) -> None:
+    assert {len(e.source_tokens) for e in examples} == set(range(3, 16))
+
+
+def three_words(split: str) -> set[str]:
+    """All there are in a split."""
+    found = set()
+    message = f"^generate: the {split} split has [0-9]+ sentences .* count=1000"
+    with pytest.raises(ValueError, match=message):  # noqa: PT012
+        for example in generate(1000, split, max_words=3):
+            found.add(example.source)
+    return found
+
+
+def test_all_sentences_of_three_words_are_found() -> None:
+    singular = ["sleeps", "sings", "runs", "eats", "laughs", "works", "waits"]
+    plural = [verb[:-1] for verb in singular]
+    expected = {f"Who {verb}?" for verb in singular}
+    expected |= {f"{w} {verb}." for w in ("He", "She") for verb in singular}
+    expected |= {f"{w} {verb}." for w in ("I", "We") for verb in plural}
+    splits = [three_words(split) for split in ("train", "dev", "test")]
+    assert set.union(*splits) == expected
+    assert sum(map(len, splits)) == len(expected)
+
+
+def test_as_many_as_there_are_can_be_had() -> None:
+    found = three_words("train")
+    everything = generate(len(found), max_words=3)
+    assert {e.source for e in everything} == found
+
+
+def test_all_choices_go_through_every_way() -> None:
+    choices = AllChoices()
+    found = []
+    more = True
+    while more:
+        way = [choices.pick(3)]
+        if way[0]:
+            way += [choices.maybe(0.1), choices.pick(way[0])]
+        found.append(tuple(way))
+        more = choices.next_round()
+    assert found == [
+        (0,),
+        *((1, b, 0) for b in (False, True)),
+        *((2, b, n) for b in (False, True) for n in (0, 1)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"count": -1}, "count=-1"),
+        ({"count": 1, "split": "valid"}, "split='valid'"),
+        ({"count": 1, "min_words": 9, "max_words": 8}, "min_words=9"),
+        ({"count": 1, "max_words": 61}, "max_words=61"),
+        ({"count": 1, "min_words": 0}, "min_words=0"),
+    ],
+)
+def test_bad_arguments(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^generate: .*{message}"):
+        generate(**arguments)
+
+
+def test_none_and_too_short() -> None:
+    assert list(generate(0)) == []
+    with pytest.raises(ValueError, match="train split has 0 sentences"):
+        list(generate(1, min_words=1, max_words=2))
+
+
+def test_write_corpus(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "corpus"
+    write_corpus(folder, train=40, dev=5, test=6, seed=2)
+    assert len(list(folder.iterdir())) == 9
+    for split, count in (("train", 40), ("dev", 5), ("test", 6)):
+        sides = [
+            (folder / f"{split}.{end}").read_text("utf-8").split("\n")
+            for end in ("en", "fr", "align")
+        ]
+        assert [len(lines) for lines in sides] == [count + 1] * 3
+        expected = generate(count, split, seed=2)
+        for *pair, links, example in zip(*sides, expected, strict=False):
+            assert pair == [example.source, example.target]
+            numbers = [tuple(map(int, k.split("-"))) for k in links.split()]
+            assert numbers == example.alignment
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
+    write_corpus(tmp_path, train=3, dev=2, test=2)
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    with pytest.raises(ValueError, match="the test split"):
+        write_corpus(tmp_path, train=9, dev=0, test=999, max_words=3)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_hundred_hash_values_belong_to_one_split_each() -> None:
+    values = [v for part in grammar.SPLITS.values() for v in part]
+    assert sorted(values) == list(range(100))

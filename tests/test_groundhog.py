@@ -1,0 +1,735 @@
+"""Imported GroundHog models against the original code's own numbers.
+
+`../shared/groundhog` holds weights and what the authors' program computed with
+them; tests that need it skip where it is absent. The rest runs anywhere, on
+models of random weights and on pickles written out here.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import pickletools
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.models import groundhog
+from bahdanau_tf.models.rnnencdec import RNNEncDec
+from bahdanau_tf.models.rnnsearch import RNNSearch
+from bahdanau_tf.models.scoring import token_log_probs
+
+MODELS = {"rnnsearch": RNNSearch, "rnnencdec": RNNEncDec}
+SENTENCES, END, UNKNOWN = 12, 26, 1
+
+
+def compiled(function: Callable) -> Callable:
+    """In a graph that takes any lengths: eager loops are slow."""
+    return tf.function(function, reduce_retracing=True)
+
+
+@dataclass(frozen=True)
+class Original:
+    """One model's folder of the original code's numbers."""
+
+    name: str
+    folder: Path
+
+    def load(self, file: str) -> dict[str, np.ndarray]:
+        with np.load(self.folder / f"{file}.npz") as arrays:
+            return dict(arrays)
+
+    @cached_property
+    def file(self) -> dict[str, np.ndarray]:
+        return self.load("forward")
+
+    @cached_property
+    def model(self) -> Any:
+        """The imported model; only for tests that leave its weights alone."""
+        return self.imported(self.folder / "params.npz")
+
+    @cached_property
+    def encode(self) -> Callable:
+        return compiled(self.model.encode)
+
+    @cached_property
+    def decode_step(self) -> Callable:
+        return compiled(self.model.decode_step)
+
+    @cached_property
+    def hidden(self) -> Callable:
+        return compiled(self.model.hidden)
+
+    def imported(self, parameters: Any) -> Any:
+        return MODELS[self.name].from_groundhog(parameters)
+
+    def sentence(self, number: int) -> dict[str, np.ndarray]:
+        prefix = f"s{number:02}_"
+        return {
+            name.removeprefix(prefix): value
+            for name, value in self.file.items()
+            if name.startswith(prefix)
+        }
+
+    @property
+    def batch(self) -> dict[str, tf.Tensor]:
+        """The file's batch, batch first and padded with 0, not the end."""
+        return {
+            side: tf.constant(
+                (self.file[f"batch_{letter}"] * self.mask(letter)).T, tf.int32
+            )
+            for side, letter in (("source", "x"), ("target", "y"))
+        }
+
+    def mask(self, letter: str) -> np.ndarray:
+        return self.file[f"batch_{letter}_mask"].astype(int)
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def original(
+    request: pytest.FixtureRequest, shared: Callable[[str], Path]
+) -> Original:
+    return Original(request.param, shared("groundhog") / request.param)
+
+
+def close(actual: Any, wanted: np.ndarray, atol: float = 1e-5) -> None:
+    np.testing.assert_allclose(np.asarray(actual), wanted, rtol=0, atol=atol)
+
+
+def row(ids: np.ndarray) -> tf.Tensor:
+    """A batch of one sentence."""
+    return tf.constant(ids[None], tf.int32)
+
+
+def log_probs(logits: tf.Tensor, target: Any) -> np.ndarray:
+    every = tf.nn.log_softmax(logits)
+    return tf.gather(every, target, batch_dims=2).numpy()
+
+
+def gate_blocks(value: Any, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Splits one of our tensors into GroundHog's, by name."""
+    return dict(zip(names, np.split(value, len(names), axis=-1), strict=True))
+
+
+def by_name(model: Any, values: Any = None) -> dict[str, np.ndarray]:
+    """GroundHog's names -> a model's weights, or values given for them."""
+    if values is None:
+        values = [weight.numpy() for weight in model.trainable_variables]
+    of_weight = dict(
+        zip(map(id, model.trainable_variables), values, strict=True)
+    )
+    named: dict[str, np.ndarray] = {}
+    for weight, names in groundhog.named_weights(model):
+        named |= gate_blocks(of_weight[id(weight)], names)
+    return named
+
+
+# Weights and what they compute
+
+
+def test_import_moves_every_tensor(original: Original) -> None:
+    arrays = original.load("params")
+    model = original.model
+    assert model.source_vocabulary_size == original.file["cfg_n_sym_source"]
+    assert model.target_vocabulary_size == original.file["cfg_n_sym_target"]
+    assert model.count_params() == sum(a.size for a in arrays.values())
+    named = by_name(model)
+    assert named.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert (named[name] == array).all(), name
+
+
+def test_every_sentence(original: Original) -> None:
+    model = original.model
+    for number in range(SENTENCES):
+        wanted = original.sentence(number)
+        inputs = {"source": row(wanted["x"]), "target": row(wanted["y"])}
+        hidden, glimpse = original.hidden(inputs)
+        logits = model.readout.logits(hidden)
+        close(logits[0], wanted["logits"])
+        logp = log_probs(logits, inputs["target"])[0]
+        close(logp, wanted["logp"])
+        close(logp.sum(), wanted["total"], 3e-5)
+        # The readout of word i sees s_{i-1}; the file has s_1 to s_Ty.
+        close(glimpse.state[0, 0], wanted["s0"])
+        close(glimpse.state[0, 1:], wanted["states"][:-1])
+        close(glimpse.context[0], wanted["context"])
+        if model.has_alignment:
+            close(glimpse.weights[0], wanted["alpha"])
+        else:
+            assert glimpse.weights is None
+
+
+def test_annotations(original: Original) -> None:
+    for number in range(SENTENCES):
+        wanted = original.sentence(number)
+        attended = original.encode(row(wanted["x"]))[0].attended
+        if original.model.has_alignment:
+            close(attended.annotations[0], wanted["annotations"])
+        else:  # the file repeats the last state for every word
+            close(attended, wanted["annotations"][-1:])
+
+
+def test_decode_step_by_step(original: Original) -> None:
+    """Teacher-forced steps give the states after each word, the last too."""
+    model = original.model
+    for number in range(SENTENCES):
+        wanted = original.sentence(number)
+        memory, state = original.encode(row(wanted["x"]))
+        state = tf.nest.map_structure(lambda x: x[:, None], state)
+        previous = [model.start_id, *wanted["y"]]
+        for i, word in enumerate(previous):
+            ids = tf.constant([[word]], tf.int32)
+            logits, state, weights = original.decode_step(ids, state, memory)
+            state_i = wanted["states"][i - 1] if i else wanted["s0"]
+            close(state.states[0][0, 0], state_i)
+            if i < len(wanted["y"]):
+                close(logits[0, 0], wanted["logits"][i])
+                close(state.context[0, 0], wanted["context"][i])
+                if model.has_alignment:
+                    close(weights[0, 0], wanted["alpha"][i])
+
+
+def test_padded_batch_is_its_sentences(original: Original) -> None:
+    model, file, batch = original.model, original.file, original.batch
+    logp = log_probs(model(batch), batch["target"]) * original.mask("y").T
+    close(logp, file["batch_logp"].T)
+    close(logp.sum(1), file["batch_total"], 3e-5)
+    for number in range(SENTENCES):
+        alone = original.sentence(number)["logp"]
+        close(logp[number, : len(alone)], alone)
+    real = original.mask("y").T.astype(bool)
+    _, glimpse = original.hidden(batch)
+    contexts = file["batch_context"].swapaxes(0, 1)
+    close(np.asarray(glimpse.context)[real], contexts[real])
+    close(glimpse.state[:, 0], file["batch_s0"])
+    states = file["batch_states"].swapaxes(0, 1)[:, :-1]
+    close(np.asarray(glimpse.state)[:, 1:][real[:, 1:]], states[real[:, 1:]])
+    if model.has_alignment:
+        weights = np.asarray(glimpse.weights)
+        close(weights[real], file["batch_alpha"].transpose(2, 0, 1)[real])
+        assert (weights * (batch["source"].numpy() == 0)[:, None] == 0).all()
+        annotations = original.encode(batch["source"])[0].attended.annotations
+        close(annotations, file["batch_annotations"].swapaxes(0, 1))
+
+
+def test_token_log_probs(original: Original) -> None:
+    wanted = [original.sentence(number) for number in range(SENTENCES)]
+    sources = [sentence["x"].tolist() for sentence in wanted]
+    targets = [sentence["y"].tolist() for sentence in wanted]
+    for batch_size in (SENTENCES, 5):
+        found = token_log_probs(original.model, sources, targets, batch_size)
+        for logp, sentence in zip(found, wanted, strict=True):
+            assert logp.shape == sentence["y"].shape
+            close(logp, sentence["logp"])
+
+
+# Gradients and updates
+
+
+def cost_and_gradients(model: Any, original: Original) -> Callable:
+    """A function of nothing: summed cost of the batch, gradients of it."""
+    batch = original.batch
+    words = tf.constant(original.mask("y").T, tf.float32)
+
+    @compiled
+    def compute() -> tuple[tf.Tensor, list[tf.Tensor]]:
+        with tf.GradientTape() as tape:
+            cost = TokenCrossentropy()(batch["target"], model(batch), words)
+        return cost, tape.gradient(cost, model.trainable_variables)
+
+    return compute
+
+
+def test_gradients_before_and_after_clipping(original: Original) -> None:
+    model = original.model
+    cost, gradients = cost_and_gradients(model, original)()
+    assert float(cost) == pytest.approx(
+        float(original.file["batch_cost"]), rel=1e-6
+    )
+    clipped, norm = tf.clip_by_global_norm(gradients, 1.0)
+    wanted_norm = original.load("train")["grad_norm_before_update"][0]
+    assert float(norm) == pytest.approx(float(wanted_norm), rel=1e-5)
+    for file, values in (("grad", gradients), ("grad_clipped", clipped)):
+        named = by_name(model, [value.numpy() for value in values])
+        wanted = original.load(file)
+        assert named.keys() == wanted.keys()
+        for name, gradient in wanted.items():
+            close(named[name], gradient, 1e-4 * np.abs(gradient).max())
+
+
+def test_five_adadelta_updates(original: Original) -> None:
+    model = original.imported(original.load("params"))
+    train = original.load("train")
+    optimizer = keras.optimizers.Adadelta(
+        learning_rate=1.0,
+        rho=float(train["rho"]),
+        epsilon=float(train["eps"]),
+        global_clipnorm=float(train["cutoff"]),
+    )
+    compute = cost_and_gradients(model, original)
+    for update in range(5):
+        cost, gradients = compute()
+        wanted = train["cost_before_update"][update]
+        assert float(cost) == pytest.approx(float(wanted), rel=1e-6)
+        optimizer.apply(gradients, model.trainable_variables)
+        if update in (0, 4):
+            named = by_name(model)
+            for name, array in original.load(
+                f"params_after{update + 1}"
+            ).items():
+                close(named[name], array)
+    assert float(compute()[0]) == pytest.approx(
+        float(train["cost_after5"]), rel=1e-6
+    )
+
+
+# The original search
+
+
+def run_hypotheses(runs: dict, run: int) -> tuple[list[list[int]], np.ndarray]:
+    rows = slice(*runs["run_start"][run : run + 2])
+    tokens = zip(runs["hyp_tokens"][rows], runs["hyp_len"][rows], strict=True)
+    return [list(t[:n]) for t, n in tokens], runs["hyp_cost"][rows]
+
+
+def test_every_search(original: Original) -> None:
+    runs = original.load("beam")
+    for run, number in enumerate(runs["run_src"]):
+        source = original.sentence(number)["x"]
+        memory, state = original.encode(row(source))
+        result = groundhog.original_beam_search(
+            partial(original.decode_step, memory=memory),
+            state,
+            start_id=original.model.start_id,
+            eos_id=END,
+            max_length=3 * len(source),
+            beam_size=int(runs["run_n_samples"][run]),
+            min_length=int(runs["run_minlen"][run]),
+            ignored_id=UNKNOWN if runs["run_ignore_unk"][run] else None,
+        )
+        tokens, costs = run_hypotheses(runs, run)
+        assert result.tokens == tokens
+        close(result.costs, costs, 1e-4)
+        assert result.searches == runs["run_n_calls"][run]
+        assert result.beam_size == runs["run_final_n_samples"][run]
+        lengths = np.array([len(t) for t in result.tokens])
+        best = int(np.argmin(result.costs / lengths))
+        assert best == runs["run_best_normalized"][run]
+
+
+def word0_step(model: Any) -> Callable:
+    """The original's step where index 0 can be a word.
+
+    For our models id 0 is padding and means "no word yet". The original, too,
+    drops the previous word from the readout after index 0, but updates the
+    state with it; so here the beginning is known by a flag in the state.
+    """
+
+    def step(ids: tf.Tensor, state: Any, memory: Any) -> tuple:
+        inner, begun = state
+        is_word = (ids != 0)[..., None]
+        embedded = model.target_embedding(ids)
+        glimpse, inner = model.decoder.step(
+            embedded, begun == 0, inner, memory.attended
+        )
+        hidden = model.readout.hidden(
+            glimpse.state, tf.where(is_word, embedded, 0.0), glimpse.context
+        )
+        return model.readout.logits(hidden), (inner, tf.ones_like(begun)), None
+
+    return compiled(step)
+
+
+def test_searches_that_meet_index_zero(original: Original) -> None:
+    runs = original.load("beam_word0")
+    bias = {"b_dec_deep_softmax": runs["b_dec_deep_softmax"]}
+    step = word0_step(original.imported(original.load("params") | bias))
+    met = 0
+    for run, number in enumerate(runs["run_src"]):
+        source = original.sentence(number)["x"]
+        memory, state = original.encode(row(source))
+        result = groundhog.original_beam_search(
+            partial(step, memory=memory),
+            (state, tf.zeros([1], tf.int32)),
+            start_id=0,
+            eos_id=END,
+            max_length=3 * len(source),
+            beam_size=int(runs["run_n_samples"][run]),
+            min_length=int(runs["run_minlen"][run]),
+        )
+        tokens, costs = run_hypotheses(runs, run)
+        assert result.tokens == tokens
+        close(result.costs, costs, 1e-4)
+        met += sum(hypothesis.count(0) for hypothesis in tokens)
+    assert met > 0
+
+
+def markov_step(log_probs: np.ndarray) -> Callable:
+    """A model whose next word depends on the last alone; its state counts."""
+    table = tf.constant(log_probs, tf.float32)
+
+    def step(ids: tf.Tensor, count: tf.Tensor) -> tuple:
+        assert count.shape == ids.shape
+        return tf.gather(table, ids), count + 1, None
+
+    return step
+
+
+def search_table(table: np.ndarray, **options: Any) -> groundhog.OriginalResult:
+    return groundhog.original_beam_search(
+        markov_step(table), tf.zeros([1], tf.int32), start_id=0, **options
+    )
+
+
+def test_a_wide_beam_finds_all_there_is() -> None:
+    """Three words, at most three steps: 13 sentences end, all are listed."""
+    random = np.random.default_rng(11)
+    table = np.log(random.dirichlet(np.ones(4), size=4))
+    result = search_table(
+        table, eos_id=3, max_length=3, beam_size=100, min_length=0
+    )
+    wanted = {}
+    for words in [[], *([a] for a in range(3)),
+                  *([a, b] for a in range(3) for b in range(3))]:  # fmt: skip
+        path = [0, *words, 3]
+        cost = -sum(table[a, b] for a, b in pairwise(path))
+        wanted[tuple(path[1:])] = cost
+    order = sorted(wanted, key=wanted.__getitem__)
+    assert [tuple(tokens) for tokens in result.tokens] == order
+    close(result.costs, np.array([wanted[tokens] for tokens in order]), 1e-5)
+    assert (result.beam_size, result.searches) == (100, 1)
+
+
+def test_beam_shrinks_at_each_end() -> None:
+    """With two places, two sentences that end are all."""
+    table = np.log([[0.2, 0.45, 0.35], [0.1, 0.3, 0.6], [1, 1, 1]])
+    result = search_table(
+        table, eos_id=2, max_length=9, beam_size=2, min_length=0
+    )
+    assert result.tokens == [[2], [1, 2]]
+    again = search_table(
+        table, eos_id=2, max_length=9, beam_size=2, min_length=2
+    )
+    assert again.tokens == [[1, 1, 2], [0, 1, 2]]
+
+
+def test_restarts_without_the_ignored_word_and_then_wider() -> None:
+    # Only the ignored word 1 leads to the end; its own path is improbable,
+    # so a beam of one does not see it.
+    probabilities = np.array([[0.9, 0.1, 0], [0, 0, 1], [1, 0, 0]])
+    with np.errstate(divide="ignore"):
+        table = np.maximum(np.log(probabilities), -100)
+    options = {"eos_id": 2, "max_length": 2, "min_length": 1}
+    result = search_table(table, beam_size=1, ignored_id=1, **options)
+    assert result.tokens == [[1, 2]]
+    assert (result.beam_size, result.searches) == (2, 3)
+    close(result.costs, -np.log([0.1]), 1e-5)
+
+
+def test_gives_up_when_nothing_ever_ends() -> None:
+    table = np.array([[0.0, -np.inf]] * 2)
+    result = search_table(table, eos_id=1, max_length=2, beam_size=3)
+    assert result.tokens == []
+    assert result.costs.shape == (0,)
+    assert result.beam_size == 3 * 2**8  # the first not below 500
+
+
+# Models of random weights, wherever the tests run
+
+
+def randomised(model: Any) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(12)
+    for weight in model.trainable_variables:
+        weight.assign(random.normal(0, 0.5, weight.shape))
+    return by_name(model)
+
+
+def small(name: str) -> Any:
+    attention = {"attention_units": 3} if name == "rnnsearch" else {}
+    return MODELS[name](
+        11, 9, units=6, embedding_dim=5, maxout_units=4, **attention
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_file_round_trip_and_reference(name: str, tmp_path: Path) -> None:
+    """Sizes that all differ, saved under GroundHog's names and read back."""
+    arrays = randomised(small(name))
+    np.savez(tmp_path / "search_model.npz", **arrays)
+    model = MODELS[name].from_groundhog(tmp_path / "search_model.npz")
+    source = np.array([[3, 4, 1, 10], [5, 10, 0, 0]], np.int32)
+    target = np.array([[2, 7, 8], [6, 8, 0]], np.int32)
+    wanted = getattr(reference, name)(
+        reference.from_groundhog(arrays),
+        source,
+        source != 0,
+        target,
+        target != 0,
+    )
+    logits = model({"source": source, "target": target})
+    real = target != 0
+    close(np.asarray(logits)[real], wanted.logits[real])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_broken_files_are_refused_in_one_sentence(name: str) -> None:
+    arrays = randomised(small(name))
+    model = MODELS[name]
+    without = {k: v for k, v in arrays.items() if k != "b_dec_deep_softmax"}
+    with pytest.raises(ValueError, match=r"file lacks b_dec_deep_softmax$"):
+        model.from_groundhog(without)
+    with pytest.raises(ValueError, match=r"file has unknown deeper$"):
+        model.from_groundhog(arrays | {"deeper": np.zeros(2)})
+    narrow = {"W_dec_transition_0": np.zeros((6, 5))}
+    with pytest.raises(ValueError, match=r"W_dec_transition_0 has shape \(6,"):
+        model.from_groundhog(arrays | narrow)
+    flat = {"W_dec_transition_0": np.zeros(36)}
+    with pytest.raises(ValueError, match=r"shape \(36,\), wanted \(n,n\)"):
+        model.from_groundhog(arrays | flat)
+    odd = {"W1_dec_deep_softmax": np.zeros((3, 5))}
+    with pytest.raises(ValueError, match="maxout input is 8 wide, wanted 6"):
+        model.from_groundhog(arrays | odd)
+    context = {
+        key: np.zeros((7, value.shape[1]))
+        for key, value in arrays.items()
+        if value.shape[0] == 6 * (1 + (name == "rnnsearch"))
+        and ("dec_dec_" in key or key in ("W_0_dec_repr_readout",
+                                          "A_dec_transition_0"))
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="context is 7 wide"):
+        model.from_groundhog(arrays | context)
+    for bad in (np.full(9, np.nan), np.array(["a"] * 9)):
+        with pytest.raises(ValueError, match="b_dec_deep_softmax is not all"):
+            model.from_groundhog(arrays | {"b_dec_deep_softmax": bad})
+
+
+def test_each_model_refuses_the_other_one_s_file() -> None:
+    with pytest.raises(ValueError, match=r"RNNSearch.*lacks A_dec_transition"):
+        RNNSearch.from_groundhog(randomised(small("rnnencdec")))
+    with pytest.raises(ValueError, match=r"RNNEncDec.*unknown A_dec_transit"):
+        RNNEncDec.from_groundhog(randomised(small("rnnsearch")))
+
+
+class Bomb:
+    """Makes a file when unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple:
+        return os.mkdir, (str(self.path),)
+
+
+def test_parameter_files_are_never_unpickled(tmp_path: Path) -> None:
+    fuse = tmp_path / "fuse"
+    objects = np.array([Bomb(fuse)], dtype=object)
+    np.savez(tmp_path / "objects.npz", b_dec_deep_softmax=objects)
+    np.save(tmp_path / "one.npz.npy", np.zeros(3))
+    (tmp_path / "pickle.npz").write_bytes(pickle.dumps(Bomb(fuse)))
+    (tmp_path / "junk.npz").write_bytes(b"PK\x03\x04 and then nothing")
+    (tmp_path / "empty.npz").write_bytes(b"")
+    for name in os.listdir(tmp_path):
+        with pytest.raises(ValueError, match="read_parameters"):
+            groundhog.read_parameters(tmp_path / name)
+    assert not fuse.exists()
+    with pytest.raises(FileNotFoundError):
+        groundhog.read_parameters(tmp_path / "absent.npz")
+
+
+# Vocabularies. The bytes are what Python 2.7.18's cPickle wrote of
+# {'<s>': 0, '</s>': 0, 'UNK': 1, 'caf\xc3\xa9': 2, "l'homme": 3,
+#  '"\\\t': 4, u'\xe9t\xe9': 5, 'big': 70000, 'long': 12345678901L}
+
+PICKLES = {
+    0: (
+        b"(dp1\nS'caf\\xc3\\xa9'\np2\nI2\nsS'big'\np3\nI70000\nsS'UNK'\np5\n"
+        b"I1\nsS'</s>'\np6\nI0\nsS\"l'homme\"\np7\nI3\nsS'\"\\\\\\t'\np8\nI4\n"
+        b"sS'<s>'\np9\nI0\nsV\xe9t\xe9\np10\nI5\nsS'long'\np11\n"
+        b"L12345678901L\ns."
+    ),
+    1: (
+        b"}q\x01(U\x05caf\xc3\xa9q\x02K\x02U\x03bigq\x03Jp\x11\x01\x00"
+        b"U\x03UNKq\x04K\x01U\x04</s>q\x05K\x00U\x07l'hommeq\x06K\x03"
+        b'U\x03"\\\tq\x07K\x04U\x03<s>q\x08K\x00X\x05\x00\x00\x00\xc3\xa9t'
+        b"\xc3\xa9q\tK\x05U\x04longq\nL12345678901L\nu."
+    ),
+    2: (
+        b"\x80\x02}q\x01(U\x05caf\xc3\xa9q\x02K\x02U\x03bigq\x03Jp\x11\x01"
+        b"\x00U\x03UNKq\x04K\x01U\x04</s>q\x05K\x00U\x07l'hommeq\x06K\x03"
+        b'U\x03"\\\tq\x07K\x04U\x03<s>q\x08K\x00X\x05\x00\x00\x00\xc3\xa9t'
+        b"\xc3\xa9q\tK\x05U\x04longq\n\x8a\x055\x1c\xdc\xdf\x02u."
+    ),
+}
+WORDS = {
+    0: "</s>",
+    1: "UNK",
+    2: "café",
+    3: "l'homme",
+    4: '"\\\t',
+    5: "été",
+    70000: "big",
+    12345678901: "long",
+}
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[[bytes], dict[int, str]]:
+    def read_bytes(data: bytes) -> dict[int, str]:
+        path = tmp_path / "vocab.pkl"
+        path.write_bytes(data)
+        return groundhog.read_vocabulary(path)
+
+    return read_bytes
+
+
+@pytest.mark.parametrize("protocol", PICKLES)
+def test_vocabularies_of_python_2(protocol: int, read: Callable) -> None:
+    assert read(PICKLES[protocol]) == WORDS
+
+
+@pytest.mark.parametrize("protocol", [0, 1, 2])
+def test_vocabularies_either_way_round(protocol: int, read: Callable) -> None:
+    """Thousands of words, as Python 3 writes them in the old protocols."""
+    words = {i: f"word {i}\n\\ \u00e9\u4e2d\U0001f600" for i in range(3000)}
+    inverted = {word: index for index, word in words.items()}
+    assert read(pickle.dumps(words, protocol)) == words
+    assert read(pickle.dumps(inverted, protocol)) == words
+
+
+def test_odd_words(read: Callable) -> None:
+    long = b"w" * 300
+    assert read(b"}(T,\x01\x00\x00" + long + b"K\x02u.") == {2: long.decode()}
+    # One string that the memo gives twice; bytes that are not UTF-8.
+    assert read(b"}(K\x02U\x02\xc3\xa9q\x00K\x03h\x00u.") == {2: "é", 3: "é"}
+    assert read(b"}(U\x02\xffaK\x02u.") == {2: "\ufffda"}
+    assert read(b"(dp0\nV\\ud83d\\ude00\np1\nI2\ns.") == {2: "\U0001f600"}
+    assert read(b"}.") == {}
+
+
+def protocol_bombs(fuse: Path) -> dict[str, bytes]:
+    made = f"S'{fuse}'\n".encode()
+    bombs = {
+        f"reduce {protocol}": pickle.dumps(Bomb(fuse), protocol)
+        for protocol in range(6)
+    }
+    return bombs | {
+        "inst": b"(" + made + b"ios\nmkdir\n.",
+        "obj": b"(cos\nmkdir\n" + made + b"o.",
+        "newobj": b"\x80\x02cos\nmkdir\n(" + made + b"t\x81.",
+        "stack global": b"\x80\x04\x8c\x02os\x8c\x05mkdir\x93" + made
+        + b"\x85R.",
+        "in a dictionary": b"}(U\x01acos\nmkdir\n(" + made + b"tRu.",
+        "build": b"}(K\x01K\x02u}b.",
+        "extension": b"\x82\x01.",
+        "persistent": b"Pos\n.",
+        "binary persistent": b"U\x01aQ.",
+    }  # fmt: skip
+
+
+def test_malicious_pickles_do_not_run(read: Callable, tmp_path: Path) -> None:
+    fuse = tmp_path / "fuse"
+    for name, data in protocol_bombs(fuse).items():
+        with pytest.raises(ValueError, match=r"read_vocabulary: .*opcode"):
+            read(data)
+        assert not fuse.exists(), name
+
+
+def test_only_opcodes_of_plain_data_are_known(read: Callable) -> None:
+    known = "INT LONG BININT BININT1 BININT2 LONG1 STRING BINSTRING "
+    known += "SHORT_BINSTRING UNICODE BINUNICODE DICT EMPTY_DICT SETITEM "
+    known += "SETITEMS MARK PUT BINPUT LONG_BINPUT GET BINGET LONG_BINGET "
+    known += "PROTO STOP"
+    for opcode in pickletools.opcodes:
+        if opcode.name not in known.split():
+            with pytest.raises(ValueError, match=r"opcode .* is not one of"):
+                read(opcode.code.encode("latin-1") + b"0\n0\n.")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b".",
+        b"}",
+        b"}(K\x01u.",
+        b"K\x01.",
+        b"}K\x01K\x02K\x03s.",
+        b"u.",
+        b"d.",
+        b"s.",
+        b"(.",
+        b"h\x05.",
+        b"q\x05.",
+        b"}(U\x05abK\x01u.",
+        b"T\xff\xff\xff\xffabc.",
+        b"}(K\x01K\x02u.",
+        b"}(U\x01aU\x01bu.",
+        b"}q\x01(K\x01h\x01u.",
+        b"}(}K\x01u.",
+        b"(dS'a\nI1\ns.",
+        b"(dSa\nI1\ns.",
+        b"Ione\n.",
+        b"V\\ud83\n.",
+    ],
+)
+def test_broken_pickles_are_refused(data: bytes, read: Callable) -> None:
+    with pytest.raises(ValueError, match=r"read_vocabulary: .* no pickled voc"):
+        read(data)
+
+
+def test_nested_pickles_do_not_explode(read: Callable) -> None:
+    """Each dictionary holds the last twice; written out, 2²⁰ of them."""
+    data = b"}q\x00"
+    for level in range(20):
+        last = b"h" + bytes([level])
+        data += b"}(K\x01" + last + b"K\x02" + last + b"uq"
+        data += bytes([level + 1])
+    with pytest.raises(ValueError, match="neither a string nor") as error:
+        read(data + b".")
+    assert len(str(error.value)) < 300
+
+
+@given(st.binary(max_size=40), st.integers(0, 2), st.integers(0, 80))
+def test_random_bytes_raise_value_errors_alone(
+    tmp_path_factory: pytest.TempPathFactory,
+    noise: bytes,
+    protocol: int,
+    place: int,
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "noise.pkl"
+    data = PICKLES[protocol]
+    for broken in (noise, data[:place] + noise + data[place:]):
+        path.write_bytes(broken)
+        try:
+            words = groundhog.read_vocabulary(path)
+        except ValueError:
+            continue
+        assert all(isinstance(index, int) for index in words)
+
+
+def test_vocabulary_of_a_model() -> None:
+    """Ids stay; 0, 1 and the last are the special symbols."""
+    text = pytest.importorskip("bahdanau_tf.text.vocabulary")
+    words = {0: "<s>", 1: "UNK", 2: "the", 3: "[END]", 5: "a\nb", 6: "the"}
+    words |= {7: "is", 8: "late", 9: "later"}
+    tokens = groundhog.vocabulary_tokens(words, 9)
+    assert tokens[2] == "the"
+    assert tokens[7] == "is"
+    vocabulary = text.Vocabulary(tokens)
+    assert (vocabulary.unk_id, vocabulary.eos_id, len(vocabulary)) == (1, 8, 9)
+    ids = vocabulary.ids(tf.constant(["the", "is", "late", "later", "<s>"]))
+    assert ids.numpy().tolist() == [2, 7, 1, 1, 1]

@@ -1,0 +1,697 @@
+"""Every layer against the NumPy reference, eagerly and in graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from oracle import ACTIVATIONS
+from oracle import CELLS
+from oracle import array
+from oracle import attention_parameters
+from oracle import bridge_parameters
+from oracle import cell_parameters
+from oracle import close
+from oracle import decoder_parameters
+from oracle import encoder_parameters
+from oracle import everywhere
+from oracle import randomized
+from oracle import readout_parameters
+
+from bahdanau_tf import layers
+from bahdanau_tf.layers.decoder import STEP_ORDERS
+from bahdanau_tf.layers.weights import linear
+
+B, T, M, N = 4, 5, 3, 6
+MAKE_CELLS = {
+    "gru": lambda n=N: layers.GRUCell(n),
+    "gru-bias": lambda n=N: layers.GRUCell(n, use_gate_bias=True),
+    "gru-after": lambda n=N: layers.GRUResetAfterCell(n),
+    "lstm": lambda n=N: layers.LSTMCell(n),
+    "tanh": lambda n=N: layers.TanhCell(n),
+}
+cells = pytest.mark.parametrize(
+    "make_cell", MAKE_CELLS.values(), ids=MAKE_CELLS
+)
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def lengths_mask(*lengths: int, time: int = T) -> np.ndarray:
+    return np.arange(time) < np.array(lengths)[:, None]
+
+
+MASK = lengths_mask(5, 3, 1, 0)  # the last row is all padding
+
+
+def built(layer: Any, *shapes: Any, seed: int = 0) -> Any:
+    layer.build(*shapes)
+    return randomized(layer, seed)
+
+
+def states_of(cell: Any, batch: int = B) -> tuple[tf.Tensor, ...]:
+    """Random states in the tuple that the cell wants."""
+    return tuple(
+        tf.constant(normal(batch, size, seed=9 + i))
+        for i, size in enumerate(tf.nest.flatten(cell.state_size))
+    )
+
+
+def as_reference(states: Any) -> Any:
+    """The reference's LSTM wants a pair, its other cells an array."""
+    states = tuple(np.asarray(s, np.float64) for s in states)
+    return states if len(states) > 1 else states[0]
+
+
+# Cells
+
+
+@cells
+@pytest.mark.parametrize("batch", [0, 1, 4])
+def test_cells(make_cell: Any, batch: int) -> None:
+    cell = built(make_cell(), (None, M))
+    x, states = normal(batch, M), states_of(cell, batch)
+    output, new = everywhere(cell, x, list(states))
+    p = cell_parameters(cell)
+    wanted = CELLS[type(cell)][0](x, as_reference(states), p)
+    close(output, reference.output(wanted))
+    close(new, wanted)
+    stepped = cell.step(cell.project(tf.constant(x)), states)
+    close(stepped, wanted)
+
+
+@cells
+def test_cells_in_a_loop_of_keras(make_cell: Any) -> None:
+    cell = make_cell()
+    loop = keras.layers.RNN(cell, return_sequences=True)
+    x, mask = normal(B, T, M), lengths_mask(5, 3, 1, 2)
+    loop.build((None, None, M))
+    randomized(loop)
+    ours, _ = layers.Recurrent(cell)(x, mask=mask)
+    close(ours, np.asarray(loop(x, mask=mask)), 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (layers.GRUResetAfterCell, keras.layers.GRUCell),
+        (layers.LSTMCell, keras.layers.LSTMCell),
+    ],
+)
+def test_cells_take_the_weights_of_keras(ours: Any, theirs: Any) -> None:
+    cell, other = built(ours(N), (None, M)), theirs(N)
+    other.build((None, M))
+    values = cell.get_weights()
+    if len(values) == 4:  # Keras keeps both biases in one matrix
+        values[2:] = [np.stack(values[2:])]
+    other.set_weights(values)
+    x, states = normal(B, M), list(states_of(cell))
+    if theirs is keras.layers.GRUCell:
+        states = states[0]
+    _, wanted = other(x, states)
+    _, actual = cell(x, states)
+    close(actual, tf.nest.map_structure(np.asarray, wanted), 1e-6)
+
+
+def test_the_paper_s_gate_is_keras_negated() -> None:
+    cell = built(layers.GRUCell(N), (None, M))
+    other = keras.layers.GRUCell(N, reset_after=False)
+    other.build((None, M))
+    kernel, recurrent, bias = cell.get_weights()
+    sign = np.where(np.arange(3 * N) < N, -1, 1)
+    bias = np.concatenate([np.zeros(2 * N), bias])
+    other.set_weights([kernel * sign, recurrent * sign, bias])
+    x, (state,) = normal(B, M), states_of(cell)
+    close(cell(x, state)[0], np.asarray(other(x, state)[0]), 1e-6)
+
+
+@cells
+def test_concatenated_inputs_are_two_matrices(make_cell: Any) -> None:
+    """[y ; c] [W ; C] = y W + c C: the attention decoder's context kernel."""
+    joined = built(make_cell(), (None, M + 2))
+    y, c, states = normal(B, M), normal(B, 2, seed=1), states_of(joined)
+    wanted, _ = joined(np.concatenate([y, c], -1), list(states))
+    cell = make_cell()
+    cell.build((None, M))
+    values = joined.get_weights()
+    cell.set_weights([values[0][:M], *values[1:]])
+    context_kernel = tf.constant(values[0][M:])
+    projected = cell.project(tf.constant(y))
+    projected += linear(tf.constant(c), context_kernel)
+    close(cell.step(projected, states)[0], np.asarray(wanted), 1e-6)
+
+
+def test_stacked_cells() -> None:
+    stack = layers.StackedCells(
+        [layers.LSTMCell(4), layers.GRUCell(5), layers.LSTMCell(6)]
+    )
+    built(stack, (None, M))
+    x, states = normal(B, M), states_of(stack)
+    assert stack.state_size == [6, 6, 5, 4, 4]  # the top cell's first
+    output, new = everywhere(stack, x, list(states))
+    bottom, middle, top = map(cell_parameters, stack.cells)
+    low = reference.lstm_step(x, as_reference(states[3:]), bottom)
+    mid = reference.gru_step(low[0], as_reference(states[2:3]), middle)
+    high = reference.lstm_step(mid, as_reference(states[:2]), top)
+    close(output, high[0])
+    close(new, [*high, mid, *low])
+
+
+# Recurrences and encoders
+
+
+@cells
+@pytest.mark.parametrize("reverse", [False, True])
+def test_recurrent(make_cell: Any, reverse: bool) -> None:
+    layer = layers.Recurrent(make_cell(), reverse=reverse)
+    built(layer, (None, None, M))
+    x, step = normal(B, T, M), CELLS[type(layer.cell)][0]
+    outputs, last = everywhere(lambda x, mask: layer(x, mask=mask), x, MASK)
+    wanted, state = reference.unroll(
+        step,
+        cell_parameters(layer.cell),
+        x,
+        MASK,
+        reference.zero_state(step, B, N),
+        reverse,
+    )
+    close(outputs, wanted)
+    close(last, state)
+    close(outputs[3], np.zeros((T, N)), 0)  # nothing was read
+
+
+def test_recurrent_of_one_word_no_mask_and_no_rows() -> None:
+    layer = built(layers.Recurrent(layers.GRUCell(N)), (None, None, M))
+    outputs, last = layer(normal(B, 1, M))
+    close(outputs[:, 0], last[0].numpy(), 0)
+    everywhere(lambda x: layer(x), normal(0, T, M))
+    assert layer(normal(0, T, M))[0].shape == (0, T, N)
+    masked = layer(normal(B, T, M), mask=np.ones((B, T), bool))
+    close(layer(normal(B, T, M)), tf.nest.map_structure(np.asarray, masked), 0)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("make_cell", [MAKE_CELLS["gru"], MAKE_CELLS["lstm"]])
+@pytest.mark.parametrize(
+    "kind", [layers.BidirectionalEncoder, layers.UnidirectionalEncoder]
+)
+def test_encoders(kind: Any, make_cell: Any, depth: int) -> None:
+    cell = make_cell()
+    encoder = built(kind(cell, layers=depth), (None, None, M))
+    step = CELLS[type(cell)][0]
+    x = normal(B, T, M)
+    encoded = everywhere(lambda x, mask: encoder(x, mask=mask), x, MASK)
+    hidden = x
+    both = kind is layers.BidirectionalEncoder
+    for level, p in enumerate(encoder_parameters(encoder)):
+        outputs = []
+        for name, last in (
+            ("forward", encoded.forward_states[level]),
+            ("backward", encoded.backward_states[level] if both else None),
+        ):
+            if last is not None:
+                zero = reference.zero_state(step, B, N)
+                output, state = reference.unroll(
+                    step, p[name], hidden, MASK, zero, name == "backward"
+                )
+                close(last, state)
+                outputs.append(output)
+        hidden = np.concatenate(outputs, -1)
+    close(encoded.annotations, hidden)
+    assert encoder.annotation_size == encoded.annotations.shape[-1]
+    assert len(encoded.backward_states) == (depth if both else 0)
+
+
+# Attention
+
+ATTENTIONS = {
+    "additive": (layers.BahdanauAttention(7), reference.additive_attention),
+    "additive-bias": (
+        layers.BahdanauAttention(7, use_bias=True),
+        reference.additive_attention,
+    ),
+    "dot": (layers.DotAttention(), reference.dot_attention),
+    "general": (layers.GeneralAttention(), reference.general_attention),
+}
+
+
+def encoded_of(annotations: Any, mask: Any) -> layers.Encoded:
+    """What an encoder would give; the states are its annotations' ends."""
+    n = annotations.shape[-1] // 2
+    last = reference.last_annotation(np.asarray(annotations), np.asarray(mask))
+    return layers.Encoded(
+        tf.constant(annotations),
+        ((tf.constant(last[:, :n]),),),
+        ((tf.constant(annotations[:, 0, n:]),),),
+        tf.constant(mask),
+    )
+
+
+def copy_of(layer: Any) -> Any:
+    return type(layer).from_config(layer.get_config())
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_attention(name: str) -> None:
+    part, oracle = ATTENTIONS[name]
+    attention = built(copy_of(part), (None, N), [(None, None, N)])
+    annotations, query = normal(B, T, N), normal(B, N, seed=1)
+    memory = attention.memory(encoded_of(annotations, MASK))
+    context, weights = everywhere(attention, query, memory)
+    p = attention_parameters(attention)
+    close((context, weights), oracle(query, annotations, MASK, p))
+    np.testing.assert_allclose(tf.reduce_sum(weights, -1), 1, atol=1e-6)
+    assert not weights.numpy()[:3][~MASK[:3]].any()
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_beams_are_rows(name: str) -> None:
+    attention = built(copy_of(ATTENTIONS[name][0]), (None, N), [(None, N)])
+    annotations, queries = normal(B, T, N), normal(B, 3, N, seed=2)
+    memory = attention.memory(encoded_of(annotations, MASK))
+    contexts, weights = everywhere(attention, queries, memory)
+    assert contexts.shape == (B, 3, N)
+    for k in range(3):
+        one = attention(tf.constant(queries[:, k]), memory)
+        close((contexts[:, k], weights[:, k]), [a.numpy() for a in one], 1e-6)
+
+
+@given(st.data())
+@settings(max_examples=15)
+def test_padding_and_neighbours_change_no_attention(data: Any) -> None:
+    attention, _ = ATTENTIONS["additive"]
+    if not attention.built:
+        built(attention, (None, N), [(None, None, N)])
+    length = data.draw(st.integers(1, 6))
+    extra = data.draw(st.integers(0, 4))
+    scale = data.draw(st.sampled_from([0.0, 1.0, 1e4]))
+    annotations = scale * normal(2, length + extra, N, seed=length)
+    mask = lengths_mask(length, length + extra, time=length + extra)
+    query = tf.constant(normal(2, N, seed=extra))
+    both = attention(query, attention.memory(encoded_of(annotations, mask)))
+    alone = attention(
+        query[:1],
+        attention.memory(
+            encoded_of(annotations[:1, :length], mask[:1, :length])
+        ),
+    )
+    close(both[0][:1], alone[0].numpy(), 1e-5 * max(scale, 1))
+    close(both[1][:1, :length], alone[1].numpy(), 1e-5)
+    assert not both[1].numpy()[0, length:].any()
+
+
+def test_huge_scores_stay_finite() -> None:
+    attention = layers.DotAttention()
+    annotations = np.full((1, 3, 2), 1e18, "float32")
+    mask = np.array([[True, True, False]])
+    memory = attention.memory(encoded_of(annotations, mask))
+    _, weights = attention(tf.constant([[1e18, 1e18]]), memory)
+    close(weights, [[0.5, 0.5, 0.0]], 1e-6)
+
+
+def test_fixed_context() -> None:
+    attention = layers.FixedContext()
+    memory = attention.memory(encoded_of(normal(B, T, N), MASK))
+    context, weights = attention(normal(B, N), memory)
+    close(context, memory.numpy(), 0)
+    assert weights is None
+    contexts, _ = attention(normal(B, 3, N), memory)
+    close(contexts, np.repeat(memory.numpy()[:, None], 3, 1), 0)
+
+
+# Bridges
+
+ENCODED_SHAPE = layers.Encoded(
+    (None, None, 2 * N), (((None, N),),), (((None, N),),), (None, None)
+)
+
+
+def test_tanh_bridges() -> None:
+    annotations = normal(B, T, 2 * N)
+    mask = lengths_mask(5, 3, 1, 2)
+    encoded = encoded_of(annotations, mask)
+    for kind, oracle in (
+        (layers.BackwardBridge, reference.backward_bridge),
+        (layers.ForwardBridge, reference.summary_bridge),
+    ):
+        bridge = built(kind([N, N], M), ENCODED_SHAPE)
+        (state, memory), first = everywhere(bridge, encoded)
+        part = (
+            annotations
+            if kind is layers.BackwardBridge
+            else annotations[..., :N]
+        )
+        close(state, oracle(part, mask, bridge_parameters(bridge)))
+        close((memory, first), [np.zeros((B, N)), np.zeros((B, M))], 0)
+
+
+def test_zero_bridge() -> None:
+    bridge = built(layers.ZeroBridge([N, 4], M), ENCODED_SHAPE)
+    encoded = encoded_of(normal(B, T, 2 * N), MASK)
+    states, first = everywhere(bridge, encoded)
+    close(states, [np.zeros((B, N)), np.zeros((B, 4))], 0)
+    close(first, np.tile(array(bridge.start_vector), (B, 1)))
+
+
+def test_copy_bridge_hands_over_all_layers_top_first() -> None:
+    encoder = layers.UnidirectionalEncoder(layers.LSTMCell(N), layers=2)
+    encoded = encoder(normal(B, T, M), mask=MASK)
+    bridge = built(layers.CopyBridge([N] * 4, M), encoder.encoded_shape())
+    states, first = everywhere(bridge, encoded)
+    bottom, top = encoded.forward_states
+    close(states, [s.numpy() for s in (*top, *bottom)], 0)
+    close(first, np.tile(array(bridge.start_vector), (B, 1)))
+
+
+def test_sentence_bridge() -> None:
+    encoder = layers.UnidirectionalEncoder(layers.TanhCell(N))
+    encoded = encoder(normal(B, T, M), mask=MASK)
+    bridge = built(layers.SentenceBridge(N, N), encoder.encoded_shape())
+    assert not bridge.weights
+    states, first = everywhere(bridge, encoded)
+    summary = encoded.forward_states[0][0].numpy()
+    close((states, first), [summary, summary], 0)
+
+
+# Readouts
+
+TERMS = [
+    ("state", "previous", "context"),
+    ("state",),
+    ("state", "previous"),
+    ("previous", "context"),
+]
+WIDTHS = {"state": N, "previous": M, "context": 2 * N}
+
+
+@pytest.mark.parametrize("terms", TERMS, ids="-".join)
+@pytest.mark.parametrize("factor_units", [None, M], ids=["full", "factored"])
+@pytest.mark.parametrize("tied", [False, True], ids=["own", "tied"])
+@pytest.mark.parametrize("kind", ACTIVATIONS)
+def test_readouts(
+    kind: Any, tied: bool, factor_units: int | None, terms: tuple[str, ...]
+) -> None:
+    if kind is layers.LinearReadout and tied and not factor_units:
+        pytest.skip("has no width of its own: see the error tests")
+    options = {} if kind is layers.LinearReadout else {"units": M}
+    readout = kind(
+        11, factor_units=factor_units, terms=terms, tied=tied, **options
+    )
+    shapes = [(None, WIDTHS[term]) for term in WIDTHS]
+    built(readout, *shapes)
+    embeddings = tf.Variable(normal(11, M, seed=5))
+    rank3 = {term: normal(B, T, WIDTHS[term], seed=6) for term in WIDTHS}
+    p = readout_parameters(readout, WIDTHS, embeddings)
+
+    def logits(s: tf.Tensor, y: tf.Tensor, c: tf.Tensor) -> tf.Tensor:
+        return readout(s, y, c, embeddings if tied else None)
+
+    wanted = reference.readout(
+        *(rank3[term].astype("float64") for term in WIDTHS),
+        p,
+        ACTIVATIONS[kind],
+    )
+    close(everywhere(logits, *rank3.values()), wanted)
+    close(
+        logits(*(v[:, 0] for v in map(tf.constant, rank3.values()))),
+        wanted[:, 0],
+    )
+
+
+def test_maxout_pairs_neighbours() -> None:
+    readout = layers.MaxoutReadout(2, 2)
+    pairs = tf.constant([[1.0, 5.0, 7.0, -2.0]])
+    close(readout._activation(pairs), [[5.0, 7.0]], 0)
+
+
+# Decoder
+
+
+def reference_glimpses(
+    decoder: Any, embedded: Any, first: Any, states: Any, encoded: Any
+) -> tuple[list, list, list]:
+    """States that are read, contexts and weights, step by step."""
+    step = CELLS[type(decoder.cell)][0]
+    p = decoder_parameters(decoder)
+    attention = attention_parameters(decoder.attention)
+    annotations, mask = encoded.annotations.numpy(), encoded.mask.numpy()
+    state, previous = as_reference(states), first
+    read, contexts, weights = [], [], []
+    for i in range(embedded.shape[1]):
+        context = alpha = None
+        if isinstance(decoder.attention, layers.FixedContext):
+            context = encoded.forward_states[-1][0].numpy()
+        elif decoder.attention is not None:
+            context, alpha = reference.additive_attention(
+                reference.output(state), annotations, mask, attention
+            )
+        now = embedded[:, i] if decoder.step_order == "original" else previous
+        new = step(now, state, p, context)
+        seen = new if decoder.step_order == "main-text" else state
+        read.append(reference.output(seen))
+        contexts.append(context)
+        weights.append(alpha)
+        state, previous = new, embedded[:, i]
+    return read, contexts, weights
+
+
+@pytest.mark.parametrize("order", STEP_ORDERS)
+@pytest.mark.parametrize("context", ["attention", "fixed", "none"])
+@pytest.mark.parametrize("make_cell", [MAKE_CELLS["gru"], MAKE_CELLS["lstm"]])
+def test_decoder(make_cell: Any, context: str, order: str) -> None:
+    attention = {
+        "attention": layers.BahdanauAttention(7),
+        "fixed": layers.FixedContext(),
+        "none": None,
+    }[context]
+    decoder = layers.AttentionDecoder(
+        make_cell(), copy_of(attention) if attention else None, order
+    )
+    decoder.build_for(M, ENCODED_SHAPE)
+    randomized(decoder)
+    encoded = encoded_of(normal(B, T, 2 * N), MASK)
+    memory = () if attention is None else decoder.attention.memory(encoded)
+    embedded, first = normal(B, 4, M, seed=3), normal(B, M, seed=4)
+    states = states_of(decoder.cell)
+    glimpse = everywhere(decoder, embedded, first, states, memory)
+    columns = reference_glimpses(decoder, embedded, first, states, encoded)
+    for actual, column in zip(glimpse, columns, strict=True):
+        if column[0] is None:
+            assert actual is None
+        else:
+            close(actual, np.stack(column, 1))
+    by_steps(decoder, glimpse, embedded, first, states, memory)
+
+
+def by_steps(
+    decoder: Any,
+    glimpse: Any,
+    embedded: Any,
+    first: Any,
+    states: Any,
+    memory: Any,
+) -> None:
+    """`step` with one hypothesis, step by step, gives what `call` gives."""
+    state = tf.nest.map_structure(
+        lambda t: t[:, None],
+        decoder.initial_state(states),
+    )
+    step = tf.function(decoder.step, reduce_retracing=True)
+    previous = first
+    for i in range(embedded.shape[1]):
+        is_first = tf.fill([B, 1], i == 0)
+        now, state = step(
+            tf.constant(previous[:, None]), is_first, state, memory
+        )
+        for one, every in zip(now, glimpse, strict=True):
+            assert (one is None) == (every is None)
+            if one is not None:
+                close(one[:, 0], every[:, i].numpy(), 1e-6)
+        previous = embedded[:, i]
+
+
+# Embedding
+
+
+def test_embedding_and_the_gradient_of_a_repeated_word() -> None:
+    embedding = built(layers.WordEmbedding(5, M, use_bias=True), None)
+    ids = np.array([[1, 1, 4], [1, 0, 4]], "int32")
+    table, bias = (array(w) for w in embedding.weights)
+    close(everywhere(embedding, ids), table[ids] + bias)
+    upstream = normal(2, 3, M)
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(embedding(ids) * upstream)
+    gradient, bias_gradient = tape.gradient(
+        total, [w.value for w in embedding.weights]
+    )
+    wanted = np.zeros((5, M))
+    np.add.at(wanted, ids, upstream)
+    assert isinstance(gradient, tf.Tensor)
+    close(gradient, wanted)
+    close(bias_gradient, upstream.sum((0, 1)))
+
+
+# Starts
+
+
+def test_starts_of_the_paper() -> None:
+    n = 64
+    cell = layers.GRUCell(n)
+    cell.build((None, 300))
+    for block in np.split(array(cell.recurrent_kernel), 3, -1):
+        close(block @ block.T, np.eye(n), 1e-5)
+    u_z, u_r, u = np.split(array(cell.recurrent_kernel), 3, -1)
+    assert np.abs(u_z - u_r).max() > 0.1 < np.abs(u_r - u).max()
+    assert array(cell.kernel).std() == pytest.approx(0.01, rel=0.05)
+    assert abs(array(cell.kernel).mean()) < 2e-4
+    assert not cell.bias.numpy().any()
+    attention = layers.BahdanauAttention(n)
+    attention.build((None, n), [(None, None, 2 * n)])
+    p = attention_parameters(attention)
+    assert p["W_a"].std() == pytest.approx(0.001, rel=0.1)
+    assert p["U_a"].std() == pytest.approx(0.001, rel=0.1)
+    assert not p["v_a"].any()
+    embedding = layers.WordEmbedding(300, 60)
+    embedding.build()
+    assert array(embedding.embeddings).std() == pytest.approx(0.01, rel=0.05)
+    readout = layers.MaxoutReadout(90, 50, factor_units=60)
+    readout.build((None, n), (None, 60), (None, 2 * n))
+    for weight in readout.weights:
+        wanted = 0.01 if "kernel" in weight.name else 0.0
+        assert array(weight).std() == pytest.approx(wanted, rel=0.06)
+
+
+def test_one_initializer_never_repeats_itself() -> None:
+    start = keras.initializers.RandomNormal(stddev=1.0)
+    cell = layers.GRUCell(4, kernel_initializer=start)
+    encoder = layers.BidirectionalEncoder(cell, layers=2)
+    encoder.build((None, None, 8))
+    blocks = [
+        block.tobytes()
+        for layer in encoder.stack
+        for recurrent in layer
+        for block in np.split(recurrent.cell.kernel.numpy(), 3, -1)
+    ]
+    assert len(set(blocks)) == 12
+
+
+# Dropout
+
+
+@pytest.mark.parametrize("cell", [layers.TanhCell(40), layers.LSTMCell(40)])
+def test_state_dropout_is_one_mask_for_all_steps(cell: Any) -> None:
+    """With W = 0, U = 1 and small states, what was dropped stays away."""
+    masks = layers.recurrent.state_dropout_masks(
+        (tf.ones([500, 40]),) * cell.state_count,
+        0.25,
+        True,
+        keras.random.SeedGenerator(1),
+    )
+    assert len(masks) == cell.state_count
+    values, counts = np.unique(masks[0].numpy(), return_counts=True)
+    close(values, [0, 1 / 0.75], 1e-6)
+    assert counts[0] / counts.sum() == pytest.approx(0.25, abs=0.02)
+
+
+def test_recurrent_dropout_against_the_reference() -> None:
+    """h U is (h ∘ d) U with one d for all steps, found from the outputs."""
+    layer = layers.Recurrent(layers.TanhCell(N), state_dropout=0.5)
+    built(layer, (None, None, M))
+    x = normal(1, 6, M)
+    close(layer(x)[0], np.asarray(layer(x, training=False)[0]), 0)
+    p = cell_parameters(layer.cell)
+    actual = layer(x, training=True)[0].numpy().astype("float64")
+    candidates = []
+    for bits in range(2**N):
+        d = np.array([2.0 * (bits >> i & 1) for i in range(N)])
+        h, rows = np.zeros((1, N)), []
+        for t in range(6):
+            h = np.tanh(x[:, t] @ p["W"] + (h * d) @ p["U"] + p["b"])
+            rows.append(h)
+        candidates.append(np.abs(np.stack(rows, 1) - actual).max())
+    assert np.sort(candidates)[0] < 1e-5 < 1e-2 < np.sort(candidates)[1]
+
+
+def test_dropout_of_a_stack_of_different_sizes() -> None:
+    stack = layers.StackedCells([layers.TanhCell(3), layers.LSTMCell(5)])
+    layer = layers.Recurrent(stack, state_dropout=0.5)
+    assert layer(normal(B, T, M), training=True)[0].shape == (B, T, 5)
+
+
+# Errors
+
+
+def shapes(n: int, c: int) -> list[Any]:
+    return [(None, n), [(None, None, c)]]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: layers.GRUCell(0), "GRUCell: units is 0"),
+        (lambda: layers.StackedCells([]), "StackedCells: cells is empty"),
+        (
+            lambda: layers.BidirectionalEncoder(layers.GRUCell(2), layers=0),
+            "BidirectionalEncoder: layers is 0",
+        ),
+        (lambda: layers.BahdanauAttention(0), "BahdanauAttention: units is 0"),
+        (
+            lambda: layers.DotAttention().build(*shapes(4, 8)),
+            r"DotAttention: the cell's units \(4\).*annotations \(8",
+        ),
+        (
+            lambda: layers.MaxoutReadout(9, 4, terms=("stat",)),
+            r"MaxoutReadout: terms is \['stat'\]",
+        ),
+        (
+            lambda: layers.MaxoutReadout(9, 4, tied=True).build(
+                (None, 5), (None, 3), None
+            ),
+            r"tied embeddings units \(4\) and embedding_dim \(3\)",
+        ),
+        (
+            lambda: layers.TanhReadout(9, 4, factor_units=5, tied=True).build(
+                (None, 5), (None, 3), None
+            ),
+            r"tied embeddings factor_units \(5\) and embedding_dim \(3\)",
+        ),
+        (
+            lambda: layers.LinearReadout(9, terms=("state",), tied=True).build(
+                (None, 5), (None, 3), None
+            ),
+            r"tied embeddings terms \(5\) and embedding_dim \(3\)",
+        ),
+        (
+            lambda: layers.SentenceBridge(N, M).build(ENCODED_SHAPE),
+            r"embedding_dim \(3\) and the encoder's units \(6\)",
+        ),
+        (
+            lambda: layers.CopyBridge([N, N], M).build(ENCODED_SHAPE),
+            r"encoder's states \(sizes \[6\]\).*cell's \(sizes \[6, 6\]\)",
+        ),
+        (
+            lambda: layers.BackwardBridge(N, M).build(
+                ENCODED_SHAPE._replace(backward_states=())
+            ),
+            "BackwardBridge: bridge.*encoder=BidirectionalEncoder",
+        ),
+        (
+            lambda: layers.AttentionDecoder(layers.GRUCell(2), None, "late"),
+            "AttentionDecoder: step_order is 'late', wanted one of",
+        ),
+    ],
+)
+def test_errors_name_what_came_and_what_was_wanted(
+    make: Any, words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()

@@ -1,0 +1,697 @@
+"""Whole models against the NumPy reference, and what the protocol promises."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from oracle import ACTIVATIONS
+from oracle import CELLS
+from oracle import array
+from oracle import cell_parameters
+from oracle import close
+from oracle import everywhere
+from oracle import model_parameters
+from oracle import randomized
+
+import bahdanau_tf
+from bahdanau_tf import layers
+from bahdanau_tf.layers.decoder import STEP_ORDERS
+from bahdanau_tf.models import RNNEncDec
+from bahdanau_tf.models import RNNSearch
+from bahdanau_tf.models import Seq2SeqLSTM
+from bahdanau_tf.models import from_preset
+from bahdanau_tf.models import presets
+from bahdanau_tf.models import token_log_probs
+
+# Keras' own `model.save` beside NumPy 2.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:__array__ implementation doesn't:DeprecationWarning"
+)
+
+K_X, K_Y, N, M = 11, 13, 6, 4
+SIZES = {"units": N, "embedding_dim": M, "maxout_units": 3}
+VOCABULARIES = {"source_vocabulary_size": K_X, "target_vocabulary_size": K_Y}
+
+SOURCE = np.array([[3, 1, 4, 1, 5], [9, 2, 6, 0, 0], [5, 0, 0, 0, 0]], "int32")
+TARGET = np.array([[2, 7, 1, 8], [3, 0, 0, 0], [1, 8, 0, 0]], "int32")
+
+
+def search(**options: Any) -> RNNSearch:
+    arguments = {**SIZES, "attention_units": 5, **options}
+    return RNNSearch(K_X, K_Y, **arguments)
+
+
+def encdec(**options: Any) -> RNNEncDec:
+    return RNNEncDec(K_X, K_Y, **{**SIZES, **options})
+
+
+def lstm(**options: Any) -> Seq2SeqLSTM:
+    arguments = {"units": N, "embedding_dim": M, "layers": 2, **options}
+    return Seq2SeqLSTM(K_X, K_Y, **arguments)
+
+
+def preset(name: str, **options: Any) -> Any:
+    sizes = {"units": N, **VOCABULARIES}
+    if name != "rnn-encdec":
+        sizes |= {"embedding_dim": M, "attention_units": 5}
+    return from_preset(name, **{**sizes, **options})
+
+
+VARIANTS = {
+    "paper": search,
+    "appendix": partial(search, step_order="appendix"),
+    "main-text": partial(search, step_order="main-text"),
+    "full-output": partial(search, factored_output=False),
+    "tied": partial(search, tie_embeddings=True),
+    "tied-full": partial(
+        search, tie_embeddings=True, factored_output=False, maxout_units=M
+    ),
+    "no-embedding-bias": partial(search, embedding_bias=False),
+    "attention-bias": lambda: search(
+        attention=layers.BahdanauAttention(5, use_bias=True)
+    ),
+    "general": lambda: search(attention=layers.GeneralAttention()),
+    "dot": lambda: search(
+        attention=layers.DotAttention(),
+        cell=layers.GRUCell(2 * N),
+        bridge=layers.ZeroBridge(2 * N, M),
+    ),
+    "lstm": lambda: search(
+        cell=layers.LSTMCell(N),
+        encoder=layers.BidirectionalEncoder(layers.LSTMCell(N)),
+    ),
+    "gru-after": lambda: search(
+        cell=layers.GRUResetAfterCell(N),
+        encoder=layers.BidirectionalEncoder(layers.GRUResetAfterCell(N)),
+    ),
+    "deep-encoder": lambda: search(
+        encoder=layers.BidirectionalEncoder(layers.GRUCell(N), layers=2)
+    ),
+    "tanh-readout": lambda: search(readout=layers.TanhReadout(K_Y, 3)),
+    "linear-readout": lambda: search(
+        readout=layers.LinearReadout(K_Y, factor_units=3)
+    ),
+    "forward-encoder": lambda: search(
+        encoder=layers.UnidirectionalEncoder(layers.GRUCell(N)),
+        bridge=layers.ForwardBridge(N, M),
+    ),
+    "encdec": encdec,
+    "encdec-main-text": partial(encdec, step_order="main-text"),
+    "encdec-no-context": partial(encdec, use_context=False),
+    "rnn-attention": partial(preset, "rnn-attention"),
+    "gru-attention": partial(preset, "gru-attention"),
+    "rnn-encdec": partial(preset, "rnn-encdec"),
+}
+MODELS = {**VARIANTS, "seq2seq-lstm": lstm}
+every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+few_models = pytest.mark.parametrize(
+    "make",
+    [search, encdec, lstm, MODELS["appendix"], MODELS["rnn-attention"]],
+    ids=["search", "encdec", "lstm", "appendix", "rnn-attention"],
+)
+
+
+FULL_TARGET = np.where(TARGET == 0, 2, TARGET)  # no padding
+
+
+def in_graph(model: Any) -> Any:
+    """The model as a function that is traced once for all sizes."""
+    ids = tf.TensorSpec([None, None], tf.int32)
+    return tf.function(model, input_signature=[{"source": ids, "target": ids}])
+
+
+def batch_of(source: np.ndarray, target: np.ndarray) -> dict[str, tf.Tensor]:
+    return {"source": tf.constant(source), "target": tf.constant(target)}
+
+
+def oracle_parts(model: Any) -> dict[str, Any]:
+    """The functions of `reference.forward` that a model is made of."""
+    bridge = {
+        layers.BackwardBridge: reference.backward_bridge,
+        layers.ForwardBridge: reference.summary_bridge,
+        layers.SentenceBridge: reference.copy_bridge,
+        layers.ZeroBridge: lambda h, _m, _p: np.zeros(
+            (len(h), model.decoder.cell.units)
+        ),
+    }[type(model.bridge)]
+    attention = {
+        layers.BahdanauAttention: reference.additive_attention,
+        layers.GeneralAttention: reference.general_attention,
+        layers.DotAttention: reference.dot_attention,
+        layers.FixedContext: reference.fixed_context,
+        type(None): reference.no_context,
+    }[type(model.decoder.attention)]
+    return {
+        "order": model.decoder.step_order,
+        "cell": CELLS[type(model.decoder.cell)][0],
+        "encoder_cell": CELLS[type(model.encoder.stack[0][0].cell)][0],
+        "bridge": bridge,
+        "attention": attention,
+        "activation": ACTIVATIONS[type(model.readout)],
+    }
+
+
+def reference_forward(
+    model: Any, source: np.ndarray, target: np.ndarray
+) -> reference.Forward:
+    p, parts = model_parameters(model), oracle_parts(model)
+    first = np.zeros(model.target_embedding.embedding_dim)
+    if isinstance(model.bridge, layers.ZeroBridge):
+        first = array(model.bridge.start_vector)
+    elif isinstance(model.bridge, layers.SentenceBridge):
+        annotations = reference.encode(
+            p, source, source != 0, parts["encoder_cell"]
+        )
+        first = reference.last_annotation(annotations, source != 0)
+    return reference.forward(
+        p,
+        source,
+        (source != 0).astype(float),
+        target,
+        np.ones(target.shape),
+        first_input=first,
+        **parts,
+    )
+
+
+@pytest.mark.parametrize("make", VARIANTS.values(), ids=VARIANTS)
+def test_forward(make: Any) -> None:
+    model = randomized(make(), scale=0.6)
+    wanted = reference_forward(model, SOURCE, TARGET)
+    logits = everywhere(
+        lambda x, y: model({"source": x, "target": y}), SOURCE, TARGET
+    )
+    assert logits.dtype == tf.float32
+    close(logits, wanted.logits, 2e-5)
+    _, glimpse = model.hidden(batch_of(SOURCE, TARGET))
+    assert model.has_alignment == (wanted.weights is not None)
+    if model.has_alignment:
+        close(glimpse.weights, wanted.weights)
+        close(glimpse.context, wanted.contexts)
+
+
+@pytest.mark.parametrize("order", STEP_ORDERS)
+def test_forward_on_random_batches(order: str) -> None:
+    model = search(step_order=order)
+    forward = in_graph(model)
+    random = np.random.default_rng(7)
+    for trial in range(5):
+        randomized(model, seed=trial, scale=0.5)
+        rows, t_x, t_y = random.integers(1, 6, 3)
+        source = random.integers(1, K_X, (rows, t_x)).astype("int32")
+        source *= np.arange(t_x) < random.integers(1, t_x + 1, (rows, 1))
+        target = random.integers(1, K_Y, (rows, t_y)).astype("int32")
+        wanted = reference_forward(model, source, target)
+        close(forward(batch_of(source, target)), wanted.logits, 2e-5)
+
+
+# The textbook's own loops: H are the encoder's states, all else from here.
+
+
+def textbook_encoder(model: Any, step: Any) -> list[np.ndarray]:
+    """Both directions' states over a sentence without padding."""
+    embedded = array(model.source_embedding.embeddings)[SOURCE[:1]]
+    outputs = []
+    for recurrent in model.encoder.stack[0]:
+        p, h, found = cell_parameters(recurrent.cell), np.zeros((1, N)), {}
+        steps = range(embedded.shape[1])
+        for t in reversed(steps) if recurrent.reverse else steps:
+            h = step(embedded[:, t], h, p)
+            found[t] = h
+        outputs.append(np.stack([found[t] for t in steps], 1))
+    return outputs
+
+
+def textbook_softmax(model: Any, s: np.ndarray) -> np.ndarray:
+    logits = s @ array(model.readout.output_kernel)
+    return logits + array(model.readout.output_bias)
+
+
+@pytest.mark.parametrize("name", ["rnn-attention", "gru-attention"])
+def test_textbook_attention(name: str) -> None:
+    model = randomized(preset(name), scale=0.6)
+    step = reference.tanh_step
+    if name == "gru-attention":
+        step = negated_gru_step
+    h = np.concatenate(textbook_encoder(model, step), -1)[0]
+    attention, p = model.decoder.attention, cell_parameters(model.decoder.cell)
+    gates = CELLS[type(model.decoder.cell)][1]
+    context_kernels = np.split(
+        array(model.decoder.context_kernel), len(gates), -1
+    )
+    p |= {f"C{g}": c for g, c in zip(gates, context_kernels, strict=True)}
+    w_a, u_a, v_a = (array(w) for w in attention.weights)
+    table = array(model.target_embedding.embeddings)
+    s, y = np.zeros((1, N)), array(model.bridge.start_vector)[None]
+    for i, word in enumerate(TARGET[0]):
+        scores = np.tanh(s @ w_a + h @ u_a) @ v_a[:, 0]
+        alpha = np.exp(scores) / np.exp(scores).sum()
+        s = step(y, s, p, (alpha @ h)[None])
+        y = table[[word]]
+        logits = model(batch_of(SOURCE[:1], TARGET[:1]))[:, i]
+        close(logits, textbook_softmax(model, s), 2e-5)
+
+
+def negated_gru_step(
+    x: np.ndarray, h: np.ndarray, p: dict, c: np.ndarray | None = None
+) -> np.ndarray:
+    """The textbook's z keeps the old state; ours, as the paper's, is 1 - z.
+
+    One function with z's weights negated, as 1 - σ(a) = σ(-a).
+    """
+    p = {k: -v if k.endswith("_z") else v for k, v in p.items()}
+    given = {
+        g: x @ p[f"W{g}"] + p[f"b{g}"] + (0 if c is None else c @ p[f"C{g}"])
+        for g in ("_z", "_r", "")
+    }
+    z = 1 / (1 + np.exp(-given["_z"] - h @ p["U_z"]))
+    r = 1 / (1 + np.exp(-given["_r"] - h @ p["U_r"]))
+    new = np.tanh(given[""] + (r * h) @ p["U"])
+    return z * h + (1 - z) * new
+
+
+def test_textbook_encoder_decoder() -> None:
+    model = randomized(preset("rnn-encdec"), scale=0.6)
+    (h,) = textbook_encoder(model, reference.tanh_step)
+    p = cell_parameters(model.decoder.cell)
+    s = y = h[:, -1]
+    table = array(model.target_embedding.embeddings)
+    logits = model(batch_of(SOURCE[:1], TARGET[:1]))
+    for i, word in enumerate(TARGET[0]):
+        s = np.tanh(y @ p["W"] + s @ p["U"] + p["b"])
+        y = table[[word]]
+        close(logits[:, i], textbook_softmax(model, s), 2e-5)
+    assert not [w for w in model.weights if "context" in w.path]
+
+
+def test_seq2seq_lstm_against_its_equations() -> None:
+    depth = 3
+    model = randomized(lstm(layers=depth), scale=0.6)
+    states = [(np.zeros((1, N)),) * 2] * depth
+    encoder = [cell_parameters(layer[0].cell) for layer in model.encoder.stack]
+    decoder = [cell_parameters(cell) for cell in model.decoder.cell.cells]
+
+    def read(x: np.ndarray, stack: list) -> np.ndarray:
+        for level, p in enumerate(stack):
+            states[level] = reference.lstm_step(x, states[level], p)
+            x = states[level][0]
+        return x
+
+    for word in SOURCE[1][SOURCE[1] != 0]:
+        read(array(model.source_embedding.embeddings)[[word]], encoder)
+    logits = everywhere(
+        lambda x, y: model({"source": x, "target": y}), SOURCE, TARGET
+    )
+    y = array(model.bridge.start_vector)[None]
+    for i, word in enumerate(TARGET[1]):
+        wanted = textbook_softmax(model, read(y, decoder))
+        close(logits[1:2, i], wanted, 2e-5)
+        y = array(model.target_embedding.embeddings)[[word]]
+
+
+# The protocol
+
+
+def stepwise(
+    model: Any, source: Any, target: np.ndarray, step: Any = None
+) -> tuple[Any, Any]:
+    """`decode_step` over given targets, [B, K, T_y] -> logits, weights."""
+    step = step or tf.function(model.decode_step)
+    memory, state = model.encode(tf.constant(source))
+    beams = target.shape[1]
+    state = tf.nest.map_structure(
+        lambda t: tf.repeat(t[:, None], beams, axis=1), state
+    )
+    ids = tf.fill(target.shape[:2], model.start_id)
+    logits, weights = [], []
+    for i in range(target.shape[2]):
+        scores, state, alpha = step(ids, state, memory)
+        logits.append(scores)
+        weights.append(alpha)
+        ids = tf.constant(target[:, :, i])
+    return tf.stack(logits, 2), weights
+
+
+@every_model
+def test_decode_step_by_step_is_call(make: Any) -> None:
+    model = randomized(make())
+    batch = batch_of(SOURCE, FULL_TARGET)
+    wanted = in_graph(model)(batch)
+    logits, weights = stepwise(model, SOURCE, FULL_TARGET[:, None])
+    close(logits[:, 0], wanted.numpy(), 2e-6)
+    if model.has_alignment:
+        _, glimpse = model.hidden(batch)
+        close(tf.stack(weights, 2)[:, 0], glimpse.weights.numpy(), 2e-6)
+        sums = tf.reduce_sum(glimpse.weights, -1)
+        np.testing.assert_allclose(sums, 1, atol=1e-6)
+        on_padding = glimpse.weights.numpy().swapaxes(1, 2)[SOURCE == 0]
+        assert not on_padding.any()
+    else:
+        assert weights[0] is None
+
+
+@few_models
+def test_beams_are_separate_rows(make: Any) -> None:
+    model = randomized(make())
+    random = np.random.default_rng(3)
+    target = random.integers(1, K_Y, (3, 4, 5)).astype("int32")
+    step = tf.function(model.decode_step)
+    logits, _ = stepwise(model, SOURCE, target, step)
+    for k in range(4):
+        alone, _ = stepwise(model, SOURCE, target[:, k : k + 1], step)
+        close(logits[:, k], alone[:, 0].numpy(), 2e-6)
+
+
+@few_models
+def test_padding_and_neighbours_change_nothing(make: Any) -> None:
+    model = randomized(make())
+    forward = in_graph(model)
+    whole = forward(batch_of(SOURCE, TARGET)).numpy()
+    padding = [[0, 0], [0, 3]]
+    padded = forward(batch_of(np.pad(SOURCE, padding), np.pad(TARGET, padding)))
+    close(padded[:, : TARGET.shape[1]], whole, 2e-6)
+    for row, (x, y) in enumerate(zip(SOURCE, TARGET, strict=True)):
+        x, y = x[x != 0][None], y[y != 0][None]
+        alone = forward(batch_of(x, y))
+        close(alone[0], whole[row, : y.shape[1]], 2e-6)
+
+
+@few_models
+def test_no_rows_and_single_words(make: Any) -> None:
+    model = make()
+    assert model(batch_of(SOURCE[:0], TARGET[:0])).shape == (0, 4, K_Y)
+    memory, state = model.encode(tf.constant(SOURCE[:, :1]))
+    state = tf.nest.map_structure(lambda t: t[:, None], state)
+    logits, _, _ = model.decode_step(tf.zeros([3, 1], tf.int32), state, memory)
+    close(logits, model(batch_of(SOURCE[:, :1], TARGET[:, :1])).numpy(), 2e-6)
+
+
+def test_a_row_of_padding_disturbs_nobody() -> None:
+    model = randomized(search())
+    source = np.concatenate([SOURCE, np.zeros((1, 5), "int32")])
+    target = np.concatenate([TARGET, TARGET[:1]])
+    logits = model(batch_of(source, target)).numpy()
+    assert np.isfinite(logits).all()
+    close(logits[:3], model(batch_of(SOURCE, TARGET)).numpy(), 2e-6)
+
+
+@few_models
+def test_token_log_probs(make: Any) -> None:
+    model = randomized(make())
+    sources = [row[row != 0].tolist() for row in SOURCE]
+    targets = [row[row != 0].tolist() for row in TARGET]
+    found = token_log_probs(model, sources, targets, batch_size=2)
+    logits = model(batch_of(SOURCE, TARGET)).numpy().astype("float64")
+    wanted = reference.token_log_probs(logits, TARGET)
+    for row, actual in enumerate(found):
+        close(actual, wanted[row, : len(targets[row])])
+    assert token_log_probs(model, [], []) == []
+    with pytest.raises(ValueError, match="3 sources and 2 targets"):
+        token_log_probs(model, sources, targets[:2])
+
+
+# Sizes, presets, configs
+
+
+def rnnsearch_size(k_x: int, k_y: int, n: int, m: int, a: int, out: int) -> int:
+    gru = 3 * n * (m + n) + n
+    return (
+        (k_x + k_y) * m
+        + 2 * m
+        + 3 * gru
+        + 3 * 2 * n * n  # C of the three gates
+        + n * n
+        + n  # W_s
+        + a * (n + 2 * n + 1)
+        + 2 * out * (n + m + 2 * n + 1)
+        + out * m
+        + m * k_y
+        + k_y
+    )
+
+
+def rnnencdec_size(k_x: int, k_y: int, n: int, m: int, out: int) -> int:
+    gru = 3 * n * (m + n) + n
+    readout = 2 * out * (n + m + n + 1) + out * m + m * k_y + k_y
+    embeddings = (k_x + k_y) * m + 2 * m
+    return embeddings + 2 * gru + 3 * n * n + n * n + n + readout
+
+
+def lstm_sizes(k_x: int, k_y: int, n: int, m: int, depth: int) -> tuple:
+    """All parameters, and the matrices inside the LSTM layers."""
+    layer = 4 * n * (n + n)
+    matrices = 2 * (4 * n * (m + n) + (depth - 1) * layer)
+    biases = 2 * depth * 4 * n
+    embeddings = (k_x + k_y) * m
+    return embeddings + matrices + biases + m + (n + 1) * k_y, matrices
+
+
+def test_parameter_counts_of_the_paper() -> None:
+    """The formulas hold for small models and give the paper's sizes."""
+    random = np.random.default_rng(0)
+    for _ in range(3):
+        k_x, k_y, n, m, a, out, depth = map(int, random.integers(2, 9, 7))
+        model = RNNSearch(k_x, k_y, n, m, a, out)
+        assert model.count_params() == rnnsearch_size(k_x, k_y, n, m, a, out)
+        model = RNNEncDec(k_x, k_y, n, m, out)
+        assert model.count_params() == rnnencdec_size(k_x, k_y, n, m, out)
+        model = Seq2SeqLSTM(k_x, k_y, n, m, depth)
+        total, matrices = lstm_sizes(k_x, k_y, n, m, depth)
+        assert model.count_params() == total
+        kernels = [w for w in model.weights if "cell" in w.path]
+        kernels = [w for w in kernels if w.name.endswith("kernel")]
+        assert sum(w.value.shape.num_elements() for w in kernels) == matrices
+    assert rnnsearch_size(30_001, 30_001, 1000, 620, 1000, 500) == 84_349_101
+    assert rnnencdec_size(30_001, 30_001, 1000, 620, 500) == 72_487_101
+    total, matrices = lstm_sizes(160_000, 80_000, 1000, 1000, 4)
+    assert matrices == 64_000_000
+    # 384M in the paper; with biases and the vector y_0:
+    assert total == 384_000_000 + 80_000 + 32_000 + 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [("rnnsearch-50", 84_349_101), ("rnnencdec-50", 72_487_101)],
+)
+def test_presets_at_full_size(name: str, count: int) -> None:
+    assert from_preset(name).count_params() == count
+
+
+def test_presets_are_the_papers_sizes() -> None:
+    """Without making the models: by the defaults that presets leave alone."""
+    for name, sizes in (
+        ("rnnsearch-30", (30_001, 30_001, 1000, 620, 1000, 500)),
+        ("rnnsearch-50", (30_001, 30_001, 1000, 620, 1000, 500)),
+        ("rnnencdec-30", (30_001, 30_001, 1000, 620, 500)),
+        ("rnnencdec-50", (30_001, 30_001, 1000, 620, 500)),
+        ("sutskever-2014", (160_000, 80_000, 1000, 1000, 4)),
+    ):
+        owner = getattr(bahdanau_tf, presets.class_name(name))
+        signature = inspect.signature(owner.__init__)
+        given = presets.arguments(owner.__name__, name, {})
+        bound = signature.bind(None, **given)
+        bound.apply_defaults()
+        assert bound.args[1 : len(sizes) + 1] == sizes
+        assert set(given) == set(VOCABULARIES)
+
+
+def test_presets_honour_overrides_in_all_their_parts() -> None:
+    model = preset(
+        "gru-attention",
+        state_dropout=0.25,
+        dtype="mixed_bfloat16",
+        kernel_initializer="ones",
+        recurrent_initializer="zeros",
+        step_order="appendix",
+    )
+    assert model.encoder.state_dropout == model.decoder.state_dropout == 0.25
+    assert model.decoder.step_order == "appendix"
+    for layer in model._flatten_layers():
+        assert layer.compute_dtype == "bfloat16"
+    for weight in model.weights:
+        if "cell" in weight.path and "kernel" in weight.name:
+            wanted = 0.0 if "recurrent" in weight.name else 1.0
+            assert (weight.numpy() == wanted).all(), weight.path
+    assert preset("rnn-encdec", units=5).target_embedding.embedding_dim == 5
+    with pytest.raises(ValueError, match=r"'nmt', wanted one of .*sutskever"):
+        from_preset("nmt")
+    with pytest.raises(ValueError, match=r"RNNEncDec\.from_preset: 'rnnsearch"):
+        RNNEncDec.from_preset("rnnsearch-50")
+
+
+def test_sutskever_starts_uniform_everywhere() -> None:
+    model = from_preset(
+        "sutskever-2014", units=64, embedding_dim=32, **VOCABULARIES
+    )
+    assert len(model.encoder.stack) == len(model.decoder.cell.cells) == 4
+    for weight in model.weights:
+        found = array(weight)
+        assert np.abs(found).max() <= 0.08
+        if found.size > 1000:
+            assert found.std() == pytest.approx(0.08 / 3**0.5, rel=0.1)
+        assert found.any(), weight.path
+        assert np.unique(found).size > 0.9 * found.size
+    firsts = [array(weight).flat[0] for weight in model.weights]
+    assert len(set(firsts)) == len(firsts)
+
+
+def test_starts_of_a_whole_model() -> None:
+    model = RNNSearch(400, 300, 32, 24, 40, 16)
+    attention = model.decoder.attention
+    special = {
+        id(attention.query_projection.kernel): 0.001,
+        id(attention.key_projection.kernel): 0.001,
+        id(attention.energy.kernel): 0.0,
+    }
+    for weight in model.weights:
+        wanted = 0.0 if "bias" in weight.name else 0.01
+        wanted = special.get(id(weight), wanted)
+        if weight.name == "recurrent_kernel":
+            wanted = 32**-0.5
+        assert array(weight).std() == pytest.approx(wanted, rel=0.15)
+
+
+@every_model
+def test_a_checkpoint_holds_every_weight(make: Any, tmp_path: Path) -> None:
+    model = randomized(make(), seed=1)
+    before = model.get_weights()
+    path = tf.train.Checkpoint(model=model).save(str(tmp_path / "model"))
+    randomized(model, seed=2)
+    tf.train.Checkpoint(model=model).restore(path).assert_consumed()
+    for one, other in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@every_model
+def test_saved_and_loaded_models_are_equal(make: Any, tmp_path: Path) -> None:
+    model = randomized(make())
+    path = tmp_path / "model.keras"
+    model.save(path)
+    loaded = keras.models.load_model(path, safe_mode=True)
+    assert type(loaded) is type(model)
+    assert [(w.name, w.shape) for w in loaded.weights] == [
+        (w.name, w.shape) for w in model.weights
+    ]
+    batch = batch_of(SOURCE, TARGET)
+    close(loaded(batch), model(batch).numpy(), 0)
+    again = type(model).from_config(model.get_config())
+    assert again.count_params() == model.count_params()
+
+
+# Dropout
+
+
+DROPOUTS = (
+    "embedding_dropout",
+    "annotation_dropout",
+    "state_dropout",
+    "readout_dropout",
+)
+
+
+@pytest.mark.parametrize("name", DROPOUTS)
+@pytest.mark.parametrize("make", [search, encdec], ids=["search", "encdec"])
+def test_dropout_is_for_training_alone(make: Any, name: str) -> None:
+    plain, model = make(), make(**{name: 0.5})
+    randomized(plain), randomized(model)
+    batch = batch_of(SOURCE, TARGET)
+    wanted = plain(batch).numpy()
+    close(plain(batch, training=True), wanted, 0)
+    close(model(batch), wanted, 0)
+    one, other = (model(batch, training=True).numpy() for _ in range(2))
+    assert np.abs(one - wanted).max() > 1e-3 < np.abs(one - other).max()
+
+
+def test_readout_dropout_scales_what_it_keeps() -> None:
+    model = randomized(search(readout_dropout=0.2, maxout_units=200))
+    kept, _ = model.hidden(batch_of(SOURCE, TARGET))
+    dropped, _ = model.hidden(batch_of(SOURCE, TARGET), training=True)
+    ratio = dropped.numpy() / kept.numpy()
+    zero = ratio == 0
+    np.testing.assert_allclose(ratio[~zero], 1.25, rtol=1e-5)
+    assert zero.mean() == pytest.approx(0.2, abs=0.05)
+
+
+# Impossible combinations
+
+
+def encoder_of(kind: Any = layers.BidirectionalEncoder, **options: Any) -> Any:
+    return kind(layers.GRUCell(N), **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda: search(tie_embeddings=True, factored_output=False),
+            r"tied embeddings units \(3\) and embedding_dim \(4\)",
+        ),
+        (
+            lambda: search(
+                tie_embeddings=True, readout=layers.TanhReadout(K_Y, 3)
+            ),
+            "tie_embeddings is for the readout made here, but readout",
+        ),
+        (
+            lambda: search(
+                factored_output=False, readout=layers.TanhReadout(K_Y, 3)
+            ),
+            "factored_output is for the readout made here, but readout",
+        ),
+        (
+            lambda: search(readout=layers.TanhReadout(9, 3)),
+            r"readout.vocabulary_size \(9\) and target_vocabulary_size \(13\)",
+        ),
+        (
+            lambda: search(state_dropout=0.5, encoder=encoder_of()),
+            r"encoder.state_dropout \(0.0\) and state_dropout \(0.5\)",
+        ),
+        (
+            lambda: search(attention=layers.DotAttention()),
+            r"cell's units \(6\) and the encoder's annotations \(12 wide",
+        ),
+        (
+            lambda: search(bridge=layers.SentenceBridge(N, M)),
+            r"embedding_dim \(4\) and the encoder's units \(6\)",
+        ),
+        (
+            lambda: search(encoder=encoder_of(layers.UnidirectionalEncoder)),
+            "BackwardBridge: bridge .* encoder",
+        ),
+        (
+            lambda: search(
+                bridge=layers.CopyBridge(N, M), encoder=encoder_of(layers=2)
+            ),
+            r"encoder's states \(sizes \[6, 6\]\) .* cell's \(sizes \[6\]\)",
+        ),
+        (
+            lambda: search(bridge=layers.ZeroBridge(5, M)),
+            r"bridge.state_size \(\[5\]\) and cell.state_size \(\[6\]\)",
+        ),
+        (
+            lambda: search(bridge=layers.ZeroBridge(N, 5)),
+            r"bridge.embedding_dim \(5\) and embedding_dim \(4\)",
+        ),
+        (lambda: search(step_order="late"), "step_order is 'late'"),
+        (lambda: search(units=0), "GRUCell: units is 0"),
+        (lambda: lstm(layers=0), "Seq2SeqLSTM: layers is 0"),
+    ],
+)
+def test_impossible_combinations(make: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_state_dropout_beside_an_encoder_that_has_it_too() -> None:
+    encoder = encoder_of(state_dropout=0.5)
+    model = search(encoder=encoder, state_dropout=0.5)
+    assert model.decoder.state_dropout == 0.5

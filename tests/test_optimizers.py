@@ -1,0 +1,353 @@
+"""Updates against NumPy, by hand and in `fit`, and what stands before them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+
+from bahdanau_tf.layers import WordEmbedding
+from bahdanau_tf.losses import Perplexity
+from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.models import RNNEncDec
+from bahdanau_tf.models import RNNSearch
+from bahdanau_tf.optimizers import SGD
+from bahdanau_tf.optimizers import Adadelta
+from bahdanau_tf.optimizers import Adam
+from bahdanau_tf.optimizers import HalvedEveryHalfEpoch
+from bahdanau_tf.optimizers import WarmupLinearDecay
+
+# Keras' own `model.save` beside NumPy 2.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:__array__ implementation doesn't:DeprecationWarning"
+)
+
+# A batch in which words repeat, within a sentence and across sentences.
+SOURCE = np.array([[2, 2, 3, 2, 1], [3, 4, 1, 0, 0]], "int32")
+TARGET = np.array([[5, 5, 5, 1], [5, 2, 1, 0]], "int32")
+WEIGHTS = (TARGET != 0).astype("float32")
+
+
+def tiny_model(seed: int = 0) -> RNNEncDec:
+    model = RNNEncDec(6, 7, units=4, embedding_dim=3, maxout_units=2)
+    random = np.random.default_rng(seed)
+    for weight in model.weights:
+        weight.assign(random.normal(0, 0.4, weight.shape))
+    return model
+
+
+def batch() -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    return {"source": SOURCE, "target": TARGET}, TARGET, WEIGHTS
+
+
+def gradients_of(model: Any) -> Callable[[], list[np.ndarray]]:
+    """What the tape gives for the batch, as float64 arrays."""
+    inputs, target, weights = batch()
+
+    @tf.function
+    def compute() -> Any:
+        with tf.GradientTape() as tape:
+            logits = model(inputs, training=True)
+            cost = TokenCrossentropy()(target, logits, sample_weight=weights)
+        found = tape.gradient(cost, model.trainable_variables)
+        assert all(isinstance(g, tf.Tensor) for g in found)
+        return found
+
+    return lambda: [g.numpy().astype("float64") for g in compute()]
+
+
+def adadelta_oracle() -> Callable:
+    def update(value: Any, g: Any, slots: Any, step: int) -> tuple:
+        value, *slots = reference.adadelta(value, g, *(slots or (0.0, 0.0)))
+        return value, slots
+
+    return update
+
+
+def adam_oracle() -> Callable:
+    def update(value: Any, g: Any, slots: Any, step: int) -> tuple:
+        m, v = slots or (0.0, 0.0)
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        rate = 0.01 * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+        return value - rate * m / (np.sqrt(v) + 1e-7), (m, v)
+
+    return update
+
+
+def sgd_oracle() -> Callable:
+    return lambda value, g, slots, step: (value - 0.7 * g, slots)
+
+
+OPTIMIZERS = {
+    "adadelta": (Adadelta, adadelta_oracle),
+    "adam": (lambda: Adam(0.01, max_norm=1.0), adam_oracle),
+    "sgd": (lambda: SGD(0.7, max_norm=1.0), sgd_oracle),
+}
+optimizers = pytest.mark.parametrize("name", OPTIMIZERS)
+
+
+def by_numpy(name: str, model: Any, steps: int) -> None:
+    """Updates a model's weights with the reference's rule."""
+    update, slots = OPTIMIZERS[name][1](), {}
+    gradients = gradients_of(model)
+    values = [w.numpy().astype("float64") for w in model.trainable_variables]
+    for step in range(1, steps + 1):
+        found = dict(enumerate(gradients()))
+        found = reference.clip_by_global_norm(found, 1.0)
+        for i, g in found.items():
+            values[i], slots[i] = update(values[i], g, slots.get(i), step)
+        for weight, value in zip(
+            model.trainable_variables, values, strict=True
+        ):
+            weight.assign(value)
+
+
+def equal_weights(one: Any, other: Any, atol: float) -> None:
+    for a, b in zip(one.weights, other.weights, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=0, atol=atol)
+
+
+@optimizers
+def test_fit_against_numpy_with_repeated_words(name: str) -> None:
+    """Gradient, norm, clip and step, all with words that repeat."""
+    model, wanted = tiny_model(), tiny_model()
+    optimizer = OPTIMIZERS[name][0]()
+    model.compile(optimizer, TokenCrossentropy())
+    data = tf.data.Dataset.from_tensors(batch()).repeat(3)
+    model.fit(data, verbose=0, shuffle=False)
+    by_numpy(name, wanted, 3)
+    equal_weights(model, wanted, 2e-5)
+    assert int(optimizer.skipped_updates.numpy()) == 0
+    assert int(optimizer.iterations.numpy()) == 3
+
+
+@optimizers
+def test_by_hand_against_numpy(name: str) -> None:
+    model, wanted = tiny_model(), tiny_model()
+    optimizer = OPTIMIZERS[name][0]()
+    gradients = gradients_of(model)
+    for _ in range(3):
+        norm = reference.global_norm(dict(enumerate(gradients())))
+        found = [tf.constant(g, tf.float32) for g in gradients()]
+        optimizer.apply(found, model.trainable_variables)
+        assert float(optimizer.gradient_norm.numpy()) == pytest.approx(
+            norm, rel=1e-5
+        )
+    by_numpy(name, wanted, 3)
+    equal_weights(model, wanted, 2e-5)
+
+
+@optimizers
+def test_sparse_gradients_are_merged(name: str) -> None:
+    """Rows that stand twice in somebody else's gradient are summed."""
+    table = keras.Variable(np.ones((4, 2)), dtype="float32")
+    dense = keras.Variable(np.ones((4, 2)), dtype="float32")
+    slices = tf.IndexedSlices(
+        tf.constant([[1.0, 2.0], [3.0, 4.0], [-1.0, 0.5]]),
+        tf.constant([2, 2, 0]),
+        tf.constant([4, 2]),
+    )
+    merged = tf.constant([[-1.0, 0.5], [0, 0], [4.0, 6.0], [0, 0]])
+    for variable, gradient in ((table, slices), (dense, merged)):
+        optimizer = OPTIMIZERS[name][0]()
+        for _ in range(2):
+            optimizer.apply([gradient], [variable])
+        assert float(optimizer.gradient_norm.numpy()) == pytest.approx(
+            float(np.sqrt(1 + 0.25 + 16 + 36)), rel=1e-6
+        )
+    np.testing.assert_allclose(table.numpy(), dense.numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@optimizers
+def test_a_gradient_that_is_not_finite_changes_nothing(
+    name: str, bad: float
+) -> None:
+    weights = [keras.Variable(np.ones(3)), keras.Variable(np.ones((2, 2)))]
+    optimizer = OPTIMIZERS[name][0]()
+    good = [tf.fill([3], 0.5), tf.fill([2, 2], 0.25)]
+    step = tf.function(lambda *g: optimizer.apply(list(g), weights))
+    optimizer.build(weights)
+    step(*good)
+    counted = {"gradient_norm", "skipped_updates"}
+    kept = [v for v in optimizer.variables if v.name not in counted]
+    before = [v.numpy() for v in [*weights, *kept]]
+    step(good[0], tf.tensor_scatter_nd_update(good[1], [[0, 1]], [bad]))
+    for variable, value in zip([*weights, *kept], before, strict=True):
+        np.testing.assert_array_equal(variable.numpy(), value)
+    assert int(optimizer.skipped_updates.numpy()) == 1
+    assert int(optimizer.iterations.numpy()) == 1
+    step(*good)
+    assert int(optimizer.skipped_updates.numpy()) == 1
+    assert (weights[0].numpy() != before[0]).all()
+
+
+def test_fit_survives_an_overflow() -> None:
+    model = tiny_model()
+    model.compile(Adadelta(), TokenCrossentropy())
+    model.fit(*batch()[:2], sample_weight=WEIGHTS, verbose=0)
+    before = model.get_weights()
+    weights = np.where(WEIGHTS > 0, np.inf, 0).astype("float32")
+    model.fit(*batch()[:2], sample_weight=weights, verbose=0)
+    for one, other in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert int(model.optimizer.skipped_updates.numpy()) == 1
+
+
+def test_small_gradients_are_not_scaled_up() -> None:
+    weight = keras.Variable(np.zeros(2))
+    SGD(1.0, max_norm=5.0).apply([tf.constant([0.3, 0.4])], [weight])
+    np.testing.assert_allclose(weight.numpy(), [-0.3, -0.4], rtol=1e-6)
+    SGD(1.0, max_norm=0.25).apply([tf.constant([0.3, 0.4])], [weight])
+    np.testing.assert_allclose(weight.numpy(), [-0.45, -0.6], rtol=1e-6)
+    SGD(1.0).apply([tf.constant([300.0, 400.0])], [weight])
+    np.testing.assert_allclose(weight.numpy(), [-300.45, -400.6], rtol=1e-6)
+
+
+def test_weights_without_gradient_stay() -> None:
+    weights = [keras.Variable(np.ones(2)), keras.Variable(np.ones(2))]
+    with pytest.warns(UserWarning, match="Gradients do not exist"):
+        SGD(1.0).apply([None, tf.ones(2)], weights)
+    np.testing.assert_array_equal(weights[0].numpy(), [1, 1])
+    np.testing.assert_array_equal(weights[1].numpy(), [0, 0])
+
+
+def test_defaults_are_the_paper_s() -> None:
+    optimizer = Adadelta()
+    assert (optimizer.rho, optimizer.epsilon) == (0.95, 1e-6)
+    assert float(np.asarray(optimizer.learning_rate)) == 1.0
+    assert optimizer.max_norm == 1.0
+    again = Adadelta.from_config(Adadelta(max_norm=2.0).get_config())
+    assert again.max_norm == 2.0
+    with pytest.raises(ValueError, match="Adadelta: max_norm is 0"):
+        Adadelta(max_norm=0)
+
+
+# `compile` and `fit`
+
+
+def copying_data() -> tf.data.Dataset:
+    """A made-up language: the target is the source, word by word."""
+    random = np.random.default_rng(0)
+    ids = np.pad(random.integers(2, 6, (64, 3)), [[0, 0], [0, 1]])
+    ids[:, 3] = 1
+    ids = ids.astype("int32")
+    weights = np.ones(ids.shape, "float32")
+    data = ({"source": ids, "target": ids}, ids, weights)
+    return tf.data.Dataset.from_tensor_slices(data).shuffle(64).batch(16)
+
+
+def test_compile_and_fit_learn_with_callbacks(tmp_path: Path) -> None:
+    model = RNNSearch(
+        6,
+        6,
+        units=16,
+        embedding_dim=8,
+        attention_units=16,
+        maxout_units=8,
+        kernel_initializer="glorot_uniform",
+    )
+    model.compile(
+        Adam(0.02, max_norm=1.0),
+        TokenCrossentropy(),
+        weighted_metrics=[Perplexity()],
+    )
+    best = tmp_path / "best.keras"
+    history = model.fit(
+        copying_data(),
+        epochs=12,
+        shuffle=False,
+        verbose=0,
+        validation_data=copying_data(),
+        callbacks=[
+            keras.callbacks.ModelCheckpoint(best, save_best_only=True),
+            keras.callbacks.EarlyStopping(patience=5),
+            keras.callbacks.CSVLogger(tmp_path / "log.csv"),
+            keras.callbacks.TerminateOnNaN(),
+        ],
+    ).history
+    assert history["perplexity"][-1] < 0.5 * history["perplexity"][0]
+    loaded = keras.models.load_model(best)
+    found = loaded.evaluate(copying_data(), verbose=0, return_dict=True)
+    assert found["perplexity"] == pytest.approx(
+        min(history["val_perplexity"]), rel=1e-3
+    )
+    assert isinstance(loaded.optimizer, Adam)
+    assert loaded.optimizer.max_norm == 1.0
+
+
+# Schedules
+
+
+def test_halved_every_half_epoch() -> None:
+    rate = HalvedEveryHalfEpoch(0.7, steps_per_epoch=10)
+    for epoch, wanted in (
+        (0, 0.7),
+        (4.9, 0.7),
+        (5, 0.35),
+        (5.4, 0.35),
+        (5.5, 0.175),
+        (7.4, 0.7 / 32),
+    ):
+        step = round(epoch * 10)
+        assert float(rate(tf.constant(step))) == pytest.approx(wanted), epoch
+    odd = HalvedEveryHalfEpoch(1.0, steps_per_epoch=3, constant_epochs=1)
+    found = [float(odd(step)) for step in range(9)]
+    assert found == [1, 1, 1, 1 / 2, 1 / 2, 1 / 4, 1 / 8, 1 / 8, 1 / 16]
+    large = HalvedEveryHalfEpoch(1.0, 2**25, constant_epochs=1)
+    assert float(large(tf.constant(2**25 - 1, tf.int64))) == 1.0
+    assert float(large(tf.constant(2**25, tf.int64))) == 0.5
+    config = keras.saving.serialize_keras_object(rate)
+    again = keras.saving.deserialize_keras_object(config)
+    assert again.get_config() == rate.get_config()
+    with pytest.raises(ValueError, match="steps_per_epoch is 0"):
+        HalvedEveryHalfEpoch(0.7, 0)
+
+
+def test_sutskever_s_training_in_fit() -> None:
+    """SGD on the sum divided by 128, its norm at most 5, a halved rate."""
+    model, wanted = tiny_model(), tiny_model()
+    rate = HalvedEveryHalfEpoch(0.7, steps_per_epoch=1, constant_epochs=1)
+    model.compile(SGD(rate, max_norm=5.0), TokenCrossentropy(divisor=128))
+    data = tf.data.Dataset.from_tensors(batch()).repeat(3)
+    model.fit(data, verbose=0, shuffle=False)
+    gradients = gradients_of(wanted)
+    for step_rate in (0.7, 0.35, 0.35 / 4):
+        for weight, g in zip(
+            wanted.trainable_variables, gradients(), strict=True
+        ):
+            weight.assign(weight.numpy() - step_rate * g / 128)
+    equal_weights(model, wanted, 1e-5)
+
+
+def test_warmup_and_decay() -> None:
+    rate = WarmupLinearDecay(
+        2.0, 100, warmup_steps=10, constant_share=0.5, final_share=0.1
+    )
+    for step, wanted in (
+        (0, 0.2),
+        (4, 1.0),
+        (9, 2.0),
+        (50, 2.0),
+        (75, 2.0 * 0.55),
+        (100, 0.2),
+        (900, 0.2),
+    ):
+        assert float(rate(tf.constant(step))) == pytest.approx(wanted), step
+
+
+def test_embedding_gradient_in_fit_is_dense_and_true() -> None:
+    """One word twice in a batch: its row moves by both shares."""
+    embedding = WordEmbedding(3, 2, embeddings_initializer="ones")
+    model = keras.Sequential([keras.Input((2,), dtype="int32"), embedding])
+    model.compile(SGD(1.0), lambda _, vectors: tf.reduce_sum(vectors))
+    model.fit(np.array([[1, 1]]), np.zeros((1, 1)), verbose=0)
+    np.testing.assert_allclose(
+        embedding.embeddings.numpy(), [[1, 1], [-1, -1], [1, 1]]
+    )

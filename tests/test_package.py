@@ -1,0 +1,168 @@
+"""The package as somebody gets it: its wheel, its imports, its command."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import bahdanau_tf
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+# Slow to import, or not to be had everywhere; Keras may have them already.
+LAZY = ("tensorflow_text", "matplotlib", "sentencepiece", "sacrebleu")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.fixture(scope="module")
+def wheel() -> metadata.Distribution:
+    """The installed wheel; the sources alone have none of its files."""
+    try:
+        distribution = metadata.distribution("bahdanau_tf")
+    except metadata.PackageNotFoundError:
+        pytest.skip("needs the installed wheel: make test")
+    if distribution.read_text("WHEEL") is None or not any(
+        file.name == "py.typed" for file in distribution.files
+    ):
+        pytest.skip("needs the wheel, and not an editable install: make test")
+    return distribution
+
+
+def test_the_wheel_is_what_is_tested(wheel: metadata.Distribution) -> None:
+    installed = wheel.locate_file("bahdanau_tf/__init__.py")
+    assert Path(bahdanau_tf.__file__).samefile(installed)
+
+
+def test_every_source_file_is_in_the_wheel(
+    wheel: metadata.Distribution,
+) -> None:
+    sources = {
+        path.relative_to(REPOSITORY).as_posix()
+        for kind in ("*.py", "*.flags", "py.typed")
+        for path in (REPOSITORY / "bahdanau_tf").rglob(kind)
+    }
+    packed = {file.as_posix() for file in wheel.files}
+    assert "bahdanau_tf/py.typed" in sources
+    assert sources <= packed
+    assert {file.split("/")[0] for file in packed if ".py" in file} == {
+        "bahdanau_tf"
+    }
+
+
+def test_version_is_the_newest_of_the_changelog(
+    wheel: metadata.Distribution,
+) -> None:
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.search(r"^## (\S+)", changelog, flags=re.MULTILINE)
+    assert newest
+    assert newest[1] == wheel.version == bahdanau_tf.__version__
+
+
+def test_licence_travels_along(wheel: metadata.Distribution) -> None:
+    assert wheel.metadata["License"] == "Apache-2.0"
+    assert any(file.name == "LICENSE" for file in wheel.files)
+
+
+@pytest.mark.parametrize(
+    ("platform", "machine", "wanted"),
+    [
+        ("linux", "x86_64", True),
+        ("linux", "aarch64", True),
+        ("linux", "armv7l", False),
+        ("darwin", "arm64", True),
+        ("darwin", "x86_64", False),
+        ("win32", "AMD64", False),
+        ("win32", "ARM64", False),
+    ],
+)
+def test_tensorflow_text_is_asked_for_where_it_has_a_wheel(
+    wheel: metadata.Distribution, platform: str, machine: str, wanted: bool
+) -> None:
+    requirements = map(Requirement, wheel.requires)
+    text = next(r for r in requirements if r.name == "tensorflow-text")
+    environment = {"sys_platform": platform, "platform_machine": machine}
+    assert text.marker.evaluate(environment) == wanted
+
+
+def test_import_leaves_the_heavy_modules_alone() -> None:
+    code = (
+        "import sys, tensorflow, keras\n"
+        "before = set(sys.modules)\n"
+        "from bahdanau_tf import RNNSearch\n"
+        f"print(sorted({set(LAZY)} & (set(sys.modules) - before)))"
+    )
+    result = run("-c", code)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "[]\n"
+
+
+def test_models_work_without_tensorflow_text() -> None:
+    code = (
+        "import sys\n"
+        "sys.modules['tensorflow_text'] = None\n"
+        "import numpy as np\n"
+        "from bahdanau_tf import RNNSearch\n"
+        "model = RNNSearch(7, 9, units=4, embedding_dim=3,\n"
+        "                  attention_units=5, maxout_units=2)\n"
+        "ids = np.array([[2, 3, 1, 0]], 'int32')\n"
+        "print(model({'source': ids, 'target': ids}).shape)"
+    )
+    result = run("-c", code)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "(1, 4, 9)\n"
+
+
+def test_text_without_tensorflow_text_says_what_is_missing() -> None:
+    code = (
+        "import sys\n"
+        "sys.modules['tensorflow_text'] = None\n"
+        "from bahdanau_tf import Vocabulary, WordTokenizer\n"
+        "vocabulary = Vocabulary(['[PAD]', '[UNK]', '[END]', 'a'])\n"
+        "try:\n"
+        "    WordTokenizer(vocabulary).tokenize(['a'])\n"
+        "except ImportError as error:\n"
+        "    print(error)\n"
+    )
+    result = run("-c", code)
+    assert result.returncode == 0, result.stderr
+    assert "tensorflow-text" in result.stdout
+    assert result.stdout.count("\n") == 1
+
+
+def test_help_is_quiet_and_names_the_commands() -> None:
+    result = run("-m", "bahdanau_tf", "--help")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    for command in ("demo", "train", "translate", "evaluate", "export"):
+        assert re.search(rf"\b{command}\b", result.stdout)
+
+
+def test_the_command_is_the_module(wheel: metadata.Distribution) -> None:
+    command = Path(sys.executable).with_name("bahdanau-tf")
+    result = subprocess.run(
+        [command, "--help"], capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stderr
+    module = run("-m", "bahdanau_tf", "--help")
+    assert result.stdout == module.stdout
+    assert result.stderr == ""
+
+
+def test_an_unknown_command_is_refused_in_words() -> None:
+    result = run("-m", "bahdanau_tf", "dance")
+    assert result.returncode != 0
+    assert "dance" in result.stderr
+    assert "Traceback" not in result.stderr

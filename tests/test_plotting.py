@@ -1,0 +1,165 @@
+"""What the figures show, read from the pixels where that can be done."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from bahdanau_tf import plotting
+from bahdanau_tf.evaluation import LengthBin
+from bahdanau_tf.evaluation import Score
+
+pytest.importorskip("matplotlib")
+
+WEIGHTS = np.array([[1.0, 0.0, 0.5], [0.0, 0.25, 0.75]])
+
+
+def labels(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def pixel(figure, x, y):
+    """The colour drawn at a point given in data coordinates."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    image = np.asarray(canvas.buffer_rgba())
+    across, up = figure.axes[0].transData.transform((x, y))
+    return image[image.shape[0] - 1 - int(up), int(across), :3]
+
+
+def test_alignment_is_grey_from_black_to_white_source_on_top():
+    figure = plotting.plot_alignment(["the", "cat", "."], ["le", "."], WEIGHTS)
+    (axes,) = figure.axes
+    for row, column in np.ndindex(WEIGHTS.shape):
+        red, green, blue = pixel(figure, column, row)
+        assert red == green == blue
+        assert red == pytest.approx(255 * WEIGHTS[row, column], abs=1.5)
+    assert labels(axes.xaxis) == ["the", "cat", "."]
+    assert labels(axes.yaxis) == ["le", "."]
+    assert axes.xaxis.get_ticks_position() == "top"
+    left_to_right = axes.transData.transform([(0, 0), (1, 0)])[:, 0]
+    top_to_bottom = axes.transData.transform([(0, 0), (0, 1)])[:, 1]
+    assert left_to_right[0] < left_to_right[1]
+    assert top_to_bottom[0] > top_to_bottom[1]
+
+
+def test_weights_of_the_end_symbols_are_labelled():
+    figure = plotting.plot_alignment(["the", "cat"], ["le"], WEIGHTS)
+    (axes,) = figure.axes
+    assert labels(axes.xaxis) == ["the", "cat", "<end>"]
+    assert labels(axes.yaxis) == ["le", "<end>"]
+    plotting.plot_alignment([], [], [[1.0]])
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "weights"),
+    [
+        (["a"], ["b"], WEIGHTS),
+        (["a", "b", "c", "d"], ["e", "f"], WEIGHTS),
+        (["a"], ["b"], [1.0]),
+        ([], [], np.zeros([0, 0])),
+    ],
+)
+def test_weights_that_do_not_fit(source, target, weights):
+    with pytest.raises(ValueError, match="plot_alignment: weights have shape"):
+        plotting.plot_alignment(source, target, weights)
+
+
+@pytest.mark.parametrize(
+    ("ending", "magic"),
+    [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")],
+)
+def test_files(tmp_path, ending, magic):
+    path = tmp_path / f"alignment.{ending}"
+    plotting.plot_alignment(["the", "cat", "."], ["le", "."], WEIGHTS, path)
+    assert path.read_bytes().startswith(magic)
+
+
+def test_any_text_is_drawn(tmp_path):
+    source = ["고양이가", "$x_{$", "猫", "", "a\nb", "\N{CAT FACE}"]
+    path = tmp_path / "alignment.png"
+    with warnings.catch_warnings():  # there may be no font for all of it
+        warnings.filterwarnings("ignore", "Glyph")
+        figure = plotting.plot_alignment(
+            source, ["が"], np.full([1, 6], 0.5), str(path)
+        )
+    assert labels(figure.axes[0].xaxis) == source
+    assert path.stat().st_size > 0
+
+
+def test_a_long_sentence_stays_a_picture(tmp_path):
+    words = [f"w{i}" for i in range(300)]
+    path = tmp_path / "alignment.png"
+    plotting.plot_alignment(words, words[:2], np.ones([2, 300]) / 300, path)
+    width, height = np.frombuffer(path.read_bytes()[16:24], ">u4")
+    assert width < 2**14
+    assert height < 2**14
+
+
+def curve(*scores, margin=None):
+    return [
+        LengthBin(
+            10 * i + 1,
+            10 * i + 10,
+            5,
+            Score("BLEU", score, "tok:13a", margin and score, margin),
+        )
+        for i, score in enumerate(scores)
+    ]
+
+
+def test_bleu_by_length_draws_a_line_and_a_band_for_each_system(tmp_path):
+    path = tmp_path / "length.png"
+    curves = {
+        "RNNsearch": curve(30.0, 31.0, 29.0, margin=2.0),
+        "RNNencdec": curve(25.0, 10.0)[::-1],
+    }
+    figure = plotting.plot_bleu_by_length(curves, path)
+    (axes,) = figure.axes
+    first, second = axes.get_lines()
+    np.testing.assert_allclose(
+        first.get_xydata(), [[5.5, 30], [15.5, 31], [25.5, 29]]
+    )
+    np.testing.assert_allclose(second.get_xydata(), [[5.5, 25], [15.5, 10]])
+    shown = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert shown == ["RNNsearch", "RNNencdec"]
+    assert first.get_linestyle() != second.get_linestyle()
+    corners = axes.collections[0].get_paths()[0].vertices
+    for corner in ([5.5, 28], [5.5, 32], [25.5, 27], [25.5, 31]):
+        assert np.abs(corners - corner).sum(1).min() < 1e-6
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_systems_no_lines():
+    figure = plotting.plot_bleu_by_length({})
+    assert not figure.axes[0].get_lines()
+    figure = plotting.plot_bleu_by_length({"not run": []})
+    assert len(figure.axes[0].get_lines()) == 1
+
+
+def test_without_matplotlib_one_sentence_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match="plot_alignment needs matplotlib"):
+        plotting.plot_alignment(["a"], ["b"], [[1.0]])
+    with pytest.raises(ImportError, match="plot_bleu_by_length needs"):
+        plotting.plot_bleu_by_length({})
+
+
+def test_matplotlib_is_imported_when_called_and_pyplot_never(tmp_path):
+    script = (
+        "import sys\n"
+        "from bahdanau_tf import plotting\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "plotting.plot_alignment(['a'], ['b'], [[1.0]], sys.argv[1])\n"
+        "assert 'matplotlib.figure' in sys.modules\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    path = tmp_path / "alignment.png"
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True)
+    assert path.exists()

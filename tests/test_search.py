@@ -1,0 +1,764 @@
+"""Search against exhaustive enumeration and plain NumPy references.
+
+The "model" here is a table: for each row and each prefix of tokens its own
+random logits and attention weights, so that no structure helps the search.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import constraints
+from bahdanau_tf import search
+
+EOS = 1
+START = 0
+SOURCE_LENGTH = 3
+NO_DEADLINE = settings(deadline=None, max_examples=15)
+
+
+class Table:
+    """Logits and weights for every prefix over a vocabulary of V words."""
+
+    def __init__(self, seed, vocabulary=3, length=3, rows=2, scale=2.0):
+        rng = np.random.default_rng(seed)
+        nodes = sum(vocabulary**i for i in range(length + 1))
+        self.vocabulary = vocabulary
+        self.length = length
+        self.rows = rows
+        self.logits = scale * rng.normal(size=[rows, nodes, vocabulary])
+        weights = np.exp(rng.normal(size=[rows, nodes, SOURCE_LENGTH]))
+        self.weights = weights / weights.sum(-1, keepdims=True)
+
+    def state(self, rows=None):
+        rows = tf.range(self.rows) if rows is None else tf.constant(rows)
+        return {"row": rows, "node": tf.fill(tf.shape(rows), -1)}
+
+    def step(self, ids, state):
+        first = state["node"] < 0
+        node = tf.where(first, 0, state["node"] * self.vocabulary + ids + 1)
+        # A dead place may stand anywhere; keep it inside the table.
+        node = tf.minimum(node, self.logits.shape[1] - 1)
+        where = tf.stack([state["row"], node], axis=-1)
+        logits = tf.gather_nd(tf.constant(self.logits, tf.float32), where)
+        weights = tf.gather_nd(tf.constant(self.weights, tf.float32), where)
+        return logits, {"row": state["row"], "node": node}, weights
+
+    def path(self, tokens):
+        """Returns the node before each token."""
+        nodes = [0]
+        for token in tokens[:-1]:
+            nodes.append(nodes[-1] * self.vocabulary + token + 1)
+        return nodes
+
+    def log_prob(self, row, tokens):
+        logits = self.logits[row, self.path(tokens)]
+        with np.errstate(invalid="ignore"):  # NaN is one of the tests
+            norm = np.logaddexp.reduce(logits, axis=-1, keepdims=True)
+        log_probs = logits - norm
+        return log_probs[np.arange(len(tokens)), tokens].sum()
+
+    def coverage(self, row, tokens):
+        return self.weights[row, self.path(tokens)].sum(axis=0)
+
+
+def everything(vocabulary, length):
+    """All finished and all unfinished hypotheses of at most `length`."""
+    others = [word for word in range(vocabulary) if word != EOS]
+    finished = [
+        (*words, EOS)
+        for n in range(length)
+        for words in itertools.product(others, repeat=n)
+    ]
+    return finished, list(itertools.product(others, repeat=length))
+
+
+LENGTH_PENALTIES = {
+    "none": (search.no_length_penalty, lambda n: 1.0),
+    "divide": (search.divide_by_length, lambda n: n),
+    "gnmt": (search.gnmt_length_penalty(0.7), lambda n: ((5 + n) / 6) ** 0.7),
+    "gnmt1": (search.gnmt_length_penalty(), lambda n: (5 + n) / 6),
+}
+
+
+def reference_beam(table, row, beam, n_best, length, divisor, shrink=False):
+    """Plain beam search without any early stop, in float64."""
+    live, finished, ended = [()], [], 0
+    for _ in range(length):
+        places = beam - ended if shrink else beam
+        grown = [
+            (*tokens, word)
+            for tokens in live
+            for word in range(table.vocabulary)
+            if table.log_prob(row, (*tokens, word)) > -np.inf
+        ]
+        grown.sort(key=lambda tokens: -table.log_prob(row, tokens))
+        kept = grown[:places]
+        finished += [tokens for tokens in kept if tokens[-1] == EOS]
+        ended = len(finished)
+        live = [tokens for tokens in kept if tokens[-1] != EOS]
+
+    def score(tokens):
+        return table.log_prob(row, tokens) / divisor(len(tokens))
+
+    finished.sort(key=lambda tokens: -score(tokens))
+    live.sort(key=lambda tokens: -score(tokens))
+    return [
+        (tokens, score(tokens), tokens[-1] == EOS)
+        for tokens in (finished + live)[:n_best]
+    ]
+
+
+def hypotheses(result, row):
+    """Returns the (tokens, score, finished) of one row that exist."""
+    found = []
+    for n in range(result.tokens.shape[1]):
+        length = int(result.lengths[row, n])
+        if length:
+            tokens = tuple(result.tokens[row, n, :length].numpy().tolist())
+            score = float(result.scores[row, n])
+            found.append((tokens, score, bool(result.finished[row, n])))
+    return found
+
+
+def assert_same(found, wanted):
+    """Equal hypotheses in equal order, up to scores within 1e-4."""
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        assert one[1] == pytest.approx(other[1], abs=1e-4)
+        assert one[2] == other[2]
+    distinct = np.diff([score for _, score, _ in wanted])
+    if not len(distinct) or np.abs(distinct).min() > 1e-4:
+        assert [one[0] for one in found] == [other[0] for other in wanted]
+
+
+def run(table, beam_size, **options):
+    options.setdefault("max_length", table.length)
+    return search.beam_search(
+        table.step,
+        table.state(),
+        start_id=START,
+        eos_id=EOS,
+        beam_size=beam_size,
+        **options,
+    )
+
+
+seeds = st.integers(0, 2**32 - 1)
+penalties = st.sampled_from(sorted(LENGTH_PENALTIES))
+
+
+@NO_DEADLINE
+@given(seeds, st.integers(2, 4), st.integers(1, 4), penalties)
+def test_a_beam_as_wide_as_the_space_is_exhaustive(
+    seed, vocabulary, length, penalty
+):
+    table = Table(seed, vocabulary, length)
+    finished, unfinished = everything(vocabulary, length)
+    function, divisor = LENGTH_PENALTIES[penalty]
+    width = len(finished) + len(unfinished)
+    result = run(table, width, n_best=width, length_penalty=function)
+    for row in range(table.rows):
+
+        def ranked(candidates, ends, row=row):
+            scored = [
+                (tokens, table.log_prob(row, tokens) / divisor(len(tokens)))
+                for tokens in candidates
+            ]
+            scored.sort(key=lambda pair: -pair[1])
+            return [(tokens, score, ends) for tokens, score in scored]
+
+        wanted = ranked(finished, True) + ranked(unfinished, False)
+        assert_same(hypotheses(result, row), wanted)
+        best = run(table, width, length_penalty=function)
+        assert_same(hypotheses(best, row), wanted[:1])
+
+
+@NO_DEADLINE
+@given(seeds, penalties, st.floats(0.0, 2.0))
+def test_coverage_penalty_ranks_as_enumeration_does(seed, penalty, beta):
+    table = Table(seed, vocabulary=3, length=4)
+    function, divisor = LENGTH_PENALTIES[penalty]
+    finished, unfinished = everything(3, 4)
+    mask = np.array([[True, True, True], [True, True, False]])
+    result = run(
+        table,
+        len(finished) + len(unfinished),
+        n_best=len(finished),
+        length_penalty=function,
+        coverage_penalty=search.gnmt_coverage_penalty(beta, tf.constant(mask)),
+    )
+    for row in range(2):
+
+        def score(tokens, row=row):
+            covered = np.minimum(table.coverage(row, tokens), 1.0)
+            bonus = beta * np.log(covered[mask[row]]).sum()
+            return table.log_prob(row, tokens) / divisor(len(tokens)) + bonus
+
+        wanted = [(tokens, score(tokens), True) for tokens in finished]
+        wanted.sort(key=lambda item: -item[1])
+        assert_same(hypotheses(result, row), wanted)
+
+
+@NO_DEADLINE
+@given(
+    seeds,
+    st.integers(1, 6),
+    st.integers(1, 6),
+    st.integers(1, 5),
+    penalties,
+    st.booleans(),
+)
+def test_a_narrow_beam_is_the_plain_one_that_never_stops(
+    seed, beam_size, n_best, length, penalty, shrink
+):
+    """The stop rule loses nothing, and `shrink` is the original's search."""
+    n_best = min(n_best, beam_size)
+    table = Table(seed, vocabulary=4, length=length)
+    function, divisor = LENGTH_PENALTIES[penalty]
+    result = run(
+        table,
+        beam_size,
+        n_best=n_best,
+        length_penalty=function,
+        shrink=shrink,
+    )
+    for row in range(table.rows):
+        wanted = reference_beam(
+            table, row, beam_size, n_best, length, divisor, shrink
+        )
+        assert_same(hypotheses(result, row), wanted)
+
+
+@NO_DEADLINE
+@given(seeds, st.integers(2, 5), st.integers(1, 5), penalties)
+def test_a_beam_of_one_is_greedy(seed, vocabulary, length, penalty):
+    table = Table(seed, vocabulary, length, rows=3)
+    function, divisor = LENGTH_PENALTIES[penalty]
+    beam = run(table, 1, length_penalty=function)
+    greedy = search.greedy_search(
+        table.step,
+        table.state(),
+        start_id=START,
+        eos_id=EOS,
+        max_length=length,
+        length_penalty=function,
+    )
+    for one, other in zip(beam, greedy, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    for row in range(table.rows):
+        tokens = ()
+        while len(tokens) < length and EOS not in tokens:
+            node = table.path((*tokens, 0))[-1]
+            tokens += (int(table.logits[row, node].argmax()),)
+        score = table.log_prob(row, tokens) / divisor(len(tokens))
+        wanted = [(tokens, score, EOS in tokens)]
+        assert_same(hypotheses(greedy, row), wanted)
+
+
+@NO_DEADLINE
+@given(seeds, st.integers(1, 5))
+def test_log_probs_and_weights_are_those_of_the_returned_tokens(seed, beam):
+    table = Table(seed, vocabulary=5, length=4, rows=3)
+    result = run(table, beam, n_best=beam)
+    for row, n in itertools.product(range(3), range(beam)):
+        length = int(result.lengths[row, n])
+        tokens = result.tokens[row, n, :length].numpy()
+        assert not result.tokens[row, n, length:].numpy().any()
+        assert (EOS in tokens) == bool(result.finished[row, n])
+        if not length:
+            continue
+        np.testing.assert_allclose(
+            result.log_probs[row, n], table.log_prob(row, tokens), atol=1e-4
+        )
+        weights = result.weights[row, n].numpy()
+        np.testing.assert_allclose(
+            weights[:length], table.weights[row, table.path(tokens)], atol=1e-6
+        )
+        assert not weights[length:].any()
+
+
+@NO_DEADLINE
+@given(seeds, st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def test_rows_know_nothing_of_their_neighbours(seed, limits):
+    table = Table(seed, vocabulary=4, length=4, rows=len(limits))
+    options = {
+        "start_id": START,
+        "eos_id": EOS,
+        "beam_size": 4,
+        "n_best": 3,
+        "length_penalty": search.divide_by_length,
+    }
+    together = search.beam_search(
+        table.step, table.state(), max_length=tf.constant(limits), **options
+    )
+    assert together.tokens.shape[-1] == max(limits)
+    for row, limit in enumerate(limits):
+        alone = search.beam_search(
+            table.step, table.state([row]), max_length=limit, **options
+        )
+        for one, other in zip(together, alone, strict=True):
+            ours = one[row].numpy()
+            if ours.ndim > 1:  # T is the longest neighbour's
+                assert not ours[:, limit:].any()
+                ours = ours[:, :limit]
+            np.testing.assert_allclose(ours, other[0], atol=1e-5)
+
+
+def test_nothing_is_lost_when_nothing_finishes():
+    table = Table(seed=5, vocabulary=3, length=4)
+    table.logits[:, :, EOS] = -np.inf
+    result = run(table, 4, n_best=4)
+    assert not result.finished.numpy().any()
+    assert (result.lengths.numpy() == 4).all()
+    for row in range(2):
+        wanted = reference_beam(table, row, 4, 4, 4, lambda n: (5 + n) / 6)
+        assert_same(hypotheses(result, row), wanted)
+
+
+def test_the_finished_come_before_the_unfinished():
+    table = Table(seed=5, vocabulary=4, length=3)
+    table.logits[:, :, EOS] -= 6.0
+    result = run(table, 6, n_best=6)
+    finished = result.finished.numpy().astype(int)
+    assert 0 < finished.sum() < finished.size
+    assert (np.diff(finished, axis=1) <= 0).all()
+
+
+def test_more_places_than_hypotheses():
+    result = run(Table(seed=1, vocabulary=2, length=1), 7, n_best=7)
+    np.testing.assert_array_equal(result.lengths[0], [1, 1, 0, 0, 0, 0, 0])
+    assert np.isfinite(result.scores.numpy()).all()
+    assert result.scores.numpy()[:, 2:].max() <= -1e9
+
+
+@pytest.mark.parametrize("poison", [np.nan, np.inf, -np.inf])
+def test_scores_are_finite_whatever_the_logits(poison):
+    table = Table(seed=2, vocabulary=4, length=3, rows=3)
+    clean = run(table, 4, n_best=2)
+    table.logits[1] = poison
+    poisoned = run(table, 4, n_best=2)
+    assert np.isfinite(poisoned.scores.numpy()).all()
+    assert np.isfinite(poisoned.log_probs.numpy()).all()
+    assert (poisoned.lengths.numpy()[1] == 0).all()
+    for one, other in zip(clean, poisoned, strict=True):
+        np.testing.assert_array_equal(one[0], other[0])
+        np.testing.assert_array_equal(one[2], other[2])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("beam_size", [2, 3, 4])
+def test_one_poisoned_hypothesis_leaves_the_others_alone(seed, beam_size):
+    table = Table(seed, vocabulary=3, length=3, rows=1)
+    table.logits[0, 0] = [0.2, -5.0, 0.1]
+    table.logits[0, 1] = np.nan  # what follows word 0, the likeliest
+    result = run(table, beam_size, n_best=beam_size)
+    wanted = reference_beam(
+        table, 0, beam_size, beam_size, 3, lambda n: (5 + n) / 6
+    )
+    assert_same(hypotheses(result, 0), wanted)
+
+
+@pytest.mark.parametrize("weights", [True, False])
+def test_an_empty_batch(weights):
+    table = Table(seed=0)
+
+    def step(ids, state):
+        logits, state, attention = table.step(ids, state)
+        return logits, state, attention if weights else None
+
+    state = table.state(np.zeros([0], np.int32))
+    result = search.beam_search(
+        step, state, start_id=START, eos_id=EOS, max_length=5, n_best=2
+    )
+    assert result.tokens.shape == (0, 2, 5)
+    assert result.scores.shape == (0, 2)
+    if weights:
+        assert result.weights.shape == (0, 2, 5, SOURCE_LENGTH)
+    else:
+        assert result.weights is None
+    limits = tf.zeros([0], tf.int32)
+    result = search.greedy_search(
+        step, state, start_id=START, eos_id=EOS, max_length=limits
+    )
+    assert result.tokens.shape[0] == 0
+
+
+def test_a_row_stops_when_nothing_can_enter_its_n_best():
+    """The end is certain at once; without length penalty one step is enough."""
+    calls = []
+
+    def step(ids, state):
+        calls.append(ids.shape)
+        logits = tf.one_hot(tf.fill(tf.shape(ids), EOS), 5, 20.0, 0.0)
+        return logits, state, None
+
+    options = {"start_id": START, "eos_id": EOS, "max_length": 50}
+    search.beam_search(
+        step,
+        tf.zeros([2, 1]),
+        beam_size=3,
+        length_penalty=search.no_length_penalty,
+        **options,
+    )
+    assert calls == [(2, 1)]  # one step, and one hypothesis to continue
+    calls.clear()
+    search.beam_search(step, tf.zeros([2, 1]), beam_size=3, n_best=3, **options)
+    assert 1 < len(calls) < 10
+    assert set(calls[1:]) == {(2, 3)}
+    calls.clear()
+    search.greedy_search(step, tf.zeros([2, 1]), **options)
+    assert calls == [(2, 1)]
+
+
+def test_shrink_stops_when_all_places_have_finished():
+    """By length the exact rule waits long: something better could follow."""
+    calls = []
+
+    def step(ids, state):
+        calls.append(ids.shape)
+        logits = tf.one_hot(tf.fill(tf.shape(ids), EOS), 3, 0.1, 0.0)
+        return logits, state, None
+
+    for shrink, least, most in ((False, 20, 40), (True, 2, 6)):
+        calls.clear()
+        search.beam_search(
+            step,
+            tf.zeros([1, 1]),
+            start_id=START,
+            eos_id=EOS,
+            beam_size=4,
+            max_length=40,
+            length_penalty=search.divide_by_length,
+            shrink=shrink,
+        )
+        assert least <= len(calls) <= most
+
+
+def test_half_precision_logits_are_normalised_in_float32():
+    table = Table(seed=4, vocabulary=4, length=3)
+    table.logits = np.round(table.logits)  # exact in bfloat16
+
+    def step(ids, state):
+        logits, state, weights = table.step(ids, state)
+        return (
+            tf.cast(logits, tf.bfloat16),
+            state,
+            tf.cast(weights, tf.bfloat16),
+        )
+
+    half = search.beam_search(
+        step, table.state(), start_id=START, eos_id=EOS, max_length=3
+    )
+    full = run(table, 12)
+    assert half.scores.dtype == half.weights.dtype == tf.float32
+    np.testing.assert_array_equal(half.tokens, full.tokens)
+    np.testing.assert_allclose(half.scores, full.scores, atol=1e-6)
+
+
+def test_the_original_code_finds_the_same(shared):
+    """Its 8 sources at once, each with its own limits, by `shrink`."""
+    folder = shared("groundhog") / "rnnsearch"
+    model = RNNSearch.from_groundhog(folder / "params.npz")
+    sources = [np.load(folder / "forward.npz")[f"s{n:02}_x"] for n in range(8)]
+    lengths = np.array([len(source) for source in sources])
+    padded = [np.pad(x, [0, max(lengths) - len(x)]) for x in sources]
+    runs = dict(np.load(folder / "beam.npz"))
+
+    @tf.function
+    def found(minimum, beam_size, ignore_unknown):
+        memory, state = model.encode(tf.constant(np.array(padded), tf.int32))
+        forbidden = [constraints.forbid([1])] if ignore_unknown else []
+        return search.beam_search(
+            lambda ids, state: model.decode_step(ids, state, memory),
+            state,
+            start_id=model.start_id,
+            eos_id=model.target_vocabulary_size - 1,
+            max_length=tf.constant(3 * lengths),
+            beam_size=beam_size,
+            n_best=beam_size,
+            length_penalty=search.no_length_penalty,
+            constraints=[
+                constraints.minimum_length(minimum, 26),
+                *forbidden,
+            ],
+            shrink=True,
+        )
+
+    compared = 0
+    for beam_size, half, ignore in itertools.product((3, 10), (0, 1), (0, 1)):
+        minimum = lengths // 2 if half else np.ones_like(lengths)
+        result = found(tf.constant(minimum, tf.int32), beam_size, bool(ignore))
+        for run in np.flatnonzero(
+            (runs["run_n_samples"] == beam_size)
+            & (runs["run_minlen_is_half"] == half)
+            & (runs["run_ignore_unk"] == ignore)
+            & (runs["run_n_calls"] == 1)
+        ):
+            row, start, stop = (
+                runs["run_src"][run],
+                *runs["run_start"][run : run + 2],
+            )
+            wanted = [
+                (tuple(tokens[:length].tolist()), -cost, True)
+                for tokens, length, cost in zip(
+                    runs["hyp_tokens"][start:stop],
+                    runs["hyp_len"][start:stop],
+                    runs["hyp_cost"][start:stop],
+                    strict=True,
+                )
+            ]
+            ours = [one for one in hypotheses(result, row) if one[2]]
+            assert_same(ours, wanted)
+            compared += 1
+    assert compared > 30
+
+
+class Service(tf.Module):
+    """A tiny recurrent decoder, to be exported with its search."""
+
+    def __init__(self):
+        rng = np.random.default_rng(0)
+        self.embedding = tf.Variable(rng.normal(size=[6, 4]), dtype=tf.float32)
+        self.output = tf.Variable(rng.normal(size=[4, 6]), dtype=tf.float32)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None, 4]),
+            tf.TensorSpec([None], tf.int32),
+        ]
+    )
+    def translate(self, memory, limits):
+        def step(ids, state):
+            state = tf.tanh(state + tf.gather(self.embedding, ids))
+            energies = tf.einsum("bkn,btn->bkt", state, memory)
+            weights = tf.nn.softmax(energies)
+            state += tf.einsum("bkt,btn->bkn", weights, memory)
+            return tf.tensordot(state, self.output, 1), state, weights
+
+        options = {"start_id": START, "eos_id": EOS, "max_length": limits}
+        first = memory[:, 0]
+        mask = tf.reduce_any(memory != 0.0, axis=-1)
+        best = search.beam_search(
+            step,
+            first,
+            beam_size=8,
+            n_best=2,
+            coverage_penalty=search.gnmt_coverage_penalty(0.2, mask),
+            **options,
+        )
+        greedy = search.greedy_search(step, first, **options)
+        drawn = search.sample(step, first, seed=1, top_p=0.9, **options)
+        return {
+            f"{name}_{field}": value
+            for name, result in (
+                ("best", best),
+                ("greedy", greedy),
+                ("drawn", drawn),
+            )
+            for field, value in result._asdict().items()
+        }
+
+
+def test_unknown_batch_and_source_length_exported_and_reloaded(tmp_path):
+    service = Service()
+    tf.saved_model.save(service, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    rng = np.random.default_rng(1)
+    for batch, length in ((1, 2), (3, 5), (0, 4)):
+        memory = tf.constant(rng.normal(size=[batch, length, 4]), tf.float32)
+        limits = tf.range(2, 2 + batch)
+        eager = service.translate.python_function(memory, limits)
+        for name, value in loaded.translate(memory, limits).items():
+            np.testing.assert_allclose(value, eager[name], atol=1e-5)
+    graph = service.translate.get_concrete_function().graph.as_graph_def()
+    nodes = [*graph.node]
+    for function in graph.library.function:
+        nodes += function.node_def
+    ops = {node.op for node in nodes}
+    assert "While" in ops or "StatelessWhile" in ops
+    assert all(hasattr(tf.raw_ops, op) for op in ops)
+    assert not ops & {"PyFunc", "EagerPyFunc", "XlaLaunch"}
+    assert not any("GatherTree" in op for op in ops)
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        (search.beam_search, {"n_best": 3, "beam_size": 2}, "n_best is 3"),
+        (search.beam_search, {"n_best": 0}, "n_best is 0"),
+        (search.beam_search, {"max_length": 0}, "max_length is 0"),
+        (search.sample, {"seed": 1, "temperature": 0.0}, "temperature is 0"),
+        (search.sample, {"seed": 1, "top_k": 0}, "top_k is 0"),
+        (search.sample, {"seed": 1, "top_p": 1.5}, "top_p is 1.5"),
+        (search.sample, {"seed": 1, "n_samples": 0}, "n_samples is 0"),
+    ],
+)
+def test_options_out_of_range(function, options, message):
+    table = Table(seed=0)
+    options = {"max_length": 3, **options}
+    with pytest.raises(ValueError, match=message):
+        function(
+            table.step, table.state(), start_id=START, eos_id=EOS, **options
+        )
+
+
+def test_penalties_out_of_range():
+    with pytest.raises(ValueError, match="alpha is -1"):
+        search.gnmt_length_penalty(-1)
+    with pytest.raises(ValueError, match="beta is -1"):
+        search.gnmt_coverage_penalty(-1, tf.ones([1, 1], tf.bool))
+
+
+def test_coverage_penalty_needs_weights():
+    with pytest.raises(ValueError, match="coverage_penalty"):
+        search.beam_search(
+            lambda ids, state: (tf.zeros([1, 1, 3]), state, None),
+            tf.zeros([1, 1]),
+            start_id=START,
+            eos_id=EOS,
+            max_length=2,
+            coverage_penalty=search.gnmt_coverage_penalty(
+                1.0, tf.ones([1, 1], tf.bool)
+            ),
+        )
+
+
+# Sampling --------------------------------------------------------------------
+
+LOGITS = np.array([1.0, 0.0, 2.0, -1.0, 0.5])  # word 1 is the end symbol
+
+
+def draw(count, logits=LOGITS, rows=1, **options):
+    """Draws one word `count` times for each row, `[rows, count]`."""
+    table = tf.constant(logits, tf.float32)
+
+    def step(ids, state):
+        shape = tf.concat([tf.shape(ids), tf.shape(table)], axis=0)
+        return tf.broadcast_to(table, shape), state, None
+
+    options = {"seed": 1, "max_length": 1, **options}
+    return search.sample(
+        step,
+        tf.zeros([rows, 1]),
+        start_id=START,
+        eos_id=EOS,
+        n_samples=count,
+        **options,
+    )
+
+
+def assert_frequencies(tokens, probabilities):
+    """Within five standard deviations of a binomial, and 0 where 0."""
+    tokens = np.ravel(tokens)
+    for word, p in enumerate(probabilities):
+        deviation = np.sqrt(p * (1 - p) / tokens.size)
+        share = np.mean(tokens == word)
+        assert abs(share - p) <= 5 * deviation, (word, share, p)
+
+
+def softmax(logits):
+    exponentials = np.exp(logits - np.max(logits))
+    return exponentials / exponentials.sum()
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
+def test_samples_follow_the_distribution(temperature):
+    result = draw(20_000, temperature=temperature)
+    assert_frequencies(result.tokens, softmax(LOGITS / temperature))
+    log_probs = np.log(softmax(LOGITS))[result.tokens.numpy()[..., 0]]
+    np.testing.assert_allclose(result.log_probs, log_probs, atol=1e-5)
+
+
+def test_top_k_and_top_p_cut_the_tail():
+    probabilities = softmax(LOGITS)
+    order = np.argsort(-probabilities)
+    for top_k in (1, 2, 4, 9):
+        kept = np.zeros(5)
+        kept[order[:top_k]] = probabilities[order[:top_k]]
+        result = draw(10_000, top_k=top_k)
+        assert_frequencies(result.tokens, kept / kept.sum())
+    for top_p in (0.01, 0.5, 0.9, 0.999):
+        count = 1 + np.searchsorted(np.cumsum(probabilities[order]), top_p)
+        kept = np.zeros(5)
+        kept[order[:count]] = probabilities[order[:count]]
+        result = draw(10_000, top_p=top_p)
+        assert_frequencies(result.tokens, kept / kept.sum())
+    # Together: p is of what k left.
+    kept = np.zeros(5)
+    kept[order[:2]] = probabilities[order[:2]]
+    assert kept[order[0]] / kept.sum() > 0.7
+    assert set(np.ravel(draw(500, top_k=2, top_p=0.7).tokens)) == {order[0]}
+    assert len(set(np.ravel(draw(500, top_k=2, top_p=0.8).tokens))) == 2
+
+
+def test_whole_hypotheses_are_drawn_with_their_probability():
+    table = Table(seed=3, vocabulary=3, length=2, rows=1, scale=1.0)
+    result = search.sample(
+        table.step,
+        table.state(),
+        start_id=START,
+        eos_id=EOS,
+        max_length=2,
+        seed=7,
+        n_samples=20_000,
+    )
+    drawn = [tokens for tokens, _, _ in hypotheses_fast(result)]
+    finished, unfinished = everything(3, 2)
+    for tokens in finished + unfinished:
+        p = np.exp(table.log_prob(0, tokens))
+        share = np.mean([one == tokens for one in drawn])
+        assert abs(share - p) < 5 * np.sqrt(p * (1 - p) / 20_000)
+
+
+def hypotheses_fast(result):
+    rows = zip(
+        result.tokens.numpy()[0].tolist(),
+        result.lengths.numpy()[0].tolist(),
+        result.scores.numpy()[0].tolist(),
+        strict=True,
+    )
+    return [(tuple(t[:n]), score, t[n - 1] == EOS) for t, n, score in rows]
+
+
+def test_seeds_repeat_and_differ():
+    first = draw(50, seed=3, rows=2)
+    again = draw(50, seed=tf.constant(3), rows=2)
+    other = draw(50, seed=4, rows=2)
+    np.testing.assert_array_equal(first.tokens, again.tokens)
+    assert (first.tokens.numpy() != other.tokens.numpy()).any()
+    # The steps and the rows are drawn independently.
+    logits = [0.0, -np.inf, 0.0]
+    long = draw(1, logits, rows=200, max_length=20).tokens.numpy()[:, 0] / 2
+    correlation = np.corrcoef(long, rowvar=False) - np.eye(20)
+    assert np.abs(correlation).max() < 5 / np.sqrt(200)
+    assert len({tuple(row) for row in long}) == 200
+
+
+def test_a_draw_is_the_same_beside_other_neighbours():
+    table = Table(seed=3, vocabulary=4, length=4, rows=4)
+    options = {
+        "start_id": START,
+        "eos_id": EOS,
+        "max_length": 4,
+        "seed": 5,
+        "n_samples": 3,
+    }
+    one = search.sample(table.step, table.state([0, 1]), **options)
+    two = search.sample(table.step, table.state([0, 2, 3]), **options)
+    np.testing.assert_array_equal(one.tokens[0], two.tokens[0])
+    assert (one.tokens[1].numpy() != two.tokens[1].numpy()).any()
+
+
+def test_sampling_a_poisoned_row_is_finite():
+    result = draw(3, logits=np.full(5, np.nan), rows=2)
+    assert (result.lengths.numpy() == 0).all()
+    assert np.isfinite(result.scores.numpy()).all()

@@ -1,0 +1,348 @@
+"""SubwordTokenizer: SentencePiece in the graph, and back again."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import sentencepiece
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from bahdanau_tf.text import SubwordTokenizer
+from bahdanau_tf.text import load_text
+
+ODD = [
+    "",
+    " ",
+    "\0",
+    "a\0b",
+    "one\u2028two\u0085three\tfour\r\nfive",
+    "e\u0301te\u0301 \u0301x",
+    "\U0001f468\u200d\U0001f469 \U0001f1eb\U0001f1f7 ok\u2764\ufe0f",
+    "\u05e9\u05dc\u05d5\u05dd, \u0645\u0631\u062d\u0628\u0627!",
+    "\u200bzero\u200f \u200cwidth\xad s\ufeff",
+    "two  blanks\xa0 and\u202f!",
+    "[PAD] [UNK] [END] <unk> </s> <0x41>",
+    "\U0010ffff\ufffe",
+    "한국어와 日本語のテキスト。",
+]
+
+
+def collapsed(text: str) -> str:
+    """Does what the identity normaliser names: it is about U+0020 only."""
+    return re.sub(" +", " ", text).strip(" ")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("corpus")
+    colours = ["red", "green", "dark blue", "light grey"]
+    things = ["houses", "small boats", "a carpet", "the walker's umbrella"]
+    english = [
+        f"She {verb} {colour} {thing}, {colour.title()}!"
+        for verb in ("paints", "painted", "is painting", "sells")
+        for colour in colours
+        for thing in things
+    ]
+    french = [
+        f"Elle {verb} {thing} {colour} ?"
+        for verb in ("peint", "peignait", "vendra", "achète")
+        for colour in ("rouges", "verts", "bleu foncé", "gris clair")
+        for thing in ("des bateaux", "l'été", "la forêt", "un parapluie")
+    ]
+    paths = [folder / "a,b.en", folder / "c.fr"]
+    for path, lines in zip(paths, (english, french), strict=True):
+        path.write_text("".join(line + "\n" for line in lines), "utf-8")
+    return paths
+
+
+@pytest.fixture(scope="module", params=["bpe", "unigram"])
+def tokenizer(
+    request: pytest.FixtureRequest, corpus: list[Path]
+) -> SubwordTokenizer:
+    return SubwordTokenizer.train(corpus, 330, request.param)
+
+
+def test_special_symbols(tokenizer: SubwordTokenizer) -> None:
+    ids = tokenizer.pad_id, tokenizer.unk_id, tokenizer.eos_id
+    assert ids == (0, 1, 2)
+    assert tokenizer.vocabulary_size == 330
+    assert tokenizer.ids_to_tokens(tf.constant([0, 1, 2])).numpy().tolist() == [
+        b"[PAD]",
+        b"[UNK]",
+        b"[END]",
+    ]
+
+
+def test_ids_are_those_of_the_sentencepiece_library(
+    tokenizer: SubwordTokenizer, corpus: list[Path]
+) -> None:
+    judge = sentencepiece.SentencePieceProcessor(
+        model_proto=tokenizer.model_proto
+    )
+    texts = [*corpus[0].read_text("utf-8").split("\n"), *ODD]
+    ids = tokenizer.tokenize(texts)
+    assert ids.dtype == tf.int32
+    assert ids.to_list() == [[*judge.encode(text), 2] for text in texts]
+    assert tokenizer.ids_to_tokens(ids).to_list() == [
+        [judge.id_to_piece(i).encode() for i in row] for row in ids.to_list()
+    ]
+
+
+def test_the_vocabulary_is_joint(tokenizer: SubwordTokenizer) -> None:
+    tokens = tokenizer.ids_to_tokens(tf.range(330)).numpy().tolist()
+    assert b"w" in tokens  # in the English file only
+    assert "é".encode() in tokens  # in the French one only
+
+
+def test_inverse_of_odd_text(tokenizer: SubwordTokenizer) -> None:
+    ids = tokenizer.tokenize(ODD)
+    assert not tf.reduce_any(ids == tokenizer.unk_id)
+    back = tokenizer.detokenize(ids).numpy()
+    assert [text.decode() for text in back] == [collapsed(t) for t in ODD]
+    padded = tokenizer.detokenize(
+        tf.pad(ids.to_tensor(), [[0, 0], [0, 3]])
+    ).numpy()
+    assert padded.tolist() == back.tolist()
+
+
+@given(
+    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="▁"))),
+    st.booleans(),
+)
+@settings(max_examples=25)
+def test_inverse_of_any_text(
+    tokenizer: SubwordTokenizer, texts: list[str], reverse: bool
+) -> None:
+    if reverse:
+        tokenizer = SubwordTokenizer(tokenizer.model_proto, reverse=True)
+    strings = tf.constant(texts, tf.string)
+    back = tokenizer.detokenize(tokenizer.tokenize(strings)).numpy()
+    assert [text.decode() for text in back] == [collapsed(t) for t in texts]
+
+
+@given(st.lists(st.binary()), st.booleans())
+@settings(max_examples=25)
+def test_offsets_of_any_bytes(
+    tokenizer: SubwordTokenizer, strings: list[bytes], reverse: bool
+) -> None:
+    if reverse:
+        tokenizer = SubwordTokenizer(tokenizer.model_proto, reverse=True)
+    strings = [*strings, b"\xff", b"a\xc3", b"\xed\xa0\x80 x", "é a".encode()]
+    ids = tokenizer.tokenize(tf.constant(strings)).to_list()
+    columns = tokenizer.tokenize_with_offsets(tf.constant(strings))
+    lists = [column.to_list() for column in columns]
+    for string, row_ids, surfaces, starts, ends in zip(
+        strings, ids, *lists, strict=True
+    ):
+        assert len(surfaces) == len(row_ids) - 1
+        spans = list(zip(starts, ends, strict=True))
+        assert surfaces == [string[start:end] for start, end in spans]
+        spans = spans[:: -1 if reverse else 1]
+        edges = [0, *(edge for span in spans for edge in span), len(string)]
+        assert edges == sorted(edges)
+        gaps = [
+            string[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)
+        ]
+        assert not b"".join(gaps).strip(b" ")
+
+
+def test_offsets(tokenizer: SubwordTokenizer) -> None:
+    text = "She  sells l'été!"
+    surfaces, starts, _ = tokenizer.tokenize_with_offsets([text])
+    assert (
+        b"".join(surfaces[0].numpy()).replace(b" ", b"")
+        == text.replace(" ", "").encode()
+    )
+    reverse = SubwordTokenizer(tokenizer.model_proto, reverse=True)
+    turned = reverse.tokenize_with_offsets([text])
+    assert turned[0].to_list() == [surfaces[0].numpy().tolist()[::-1]]
+    assert turned[1].to_list() == [starts[0].numpy().tolist()[::-1]]
+    ids = tokenizer.tokenize([text]).to_list()[0]
+    assert reverse.tokenize([text]).to_list() == [[*ids[-2::-1], ids[-1]]]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "multi30k/train.fr",
+        "tatoeba-en-fr/train.fr",
+        "bible-en-ko/train.ko",
+        "tatoeba-en-ko/train.ko",
+        "korean-english-news/dev.ko",
+        "small_parallel_enja/train.ja",
+    ],
+)
+def test_inverse_on_a_corpus(
+    shared: Callable[[str], Path], tokenizer: SubwordTokenizer, name: str
+) -> None:
+    lines = shared("data/" + name).read_text("utf-8").split("\n")[:-1]
+    lines = lines[:: 1 + len(lines) // 2000]
+    back = tokenizer.detokenize(tokenizer.tokenize(lines)).numpy()
+    assert [t.decode() for t in back] == [collapsed(line) for line in lines]
+
+
+def test_an_empty_batch(tokenizer: SubwordTokenizer) -> None:
+    none = tf.constant([], tf.string)
+    assert tokenizer.tokenize(none).to_list() == []
+    assert tokenizer.detokenize(tokenizer.tokenize(none)).shape == 0
+    assert tokenizer.detokenize(tf.zeros([2, 0], tf.int32)).shape == 2
+    assert [c.to_list() for c in tokenizer.tokenize_with_offsets(none)] == [
+        [],
+        [],
+        [],
+    ]
+
+
+def test_a_scalar_is_refused_in_the_graph(tokenizer: SubwordTokenizer) -> None:
+    graph = tf.function(
+        lambda x: tokenizer.tokenize(x).values, [tf.TensorSpec(None, tf.string)]
+    )
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        graph(tf.constant("hello"))
+
+
+def test_numbers_that_are_no_ids(tokenizer: SubwordTokenizer) -> None:
+    ids = tf.constant([[-1, 330, 0, 2, 5], [2, 330, 330, 330, 330]])
+    assert tokenizer.ids_to_tokens(ids)[0, 1] == b"[UNK]"
+    assert tokenizer.detokenize(ids).numpy().tolist() == [b"[UNK][UNK]", b""]
+
+
+@pytest.mark.parametrize("unit", ["word ", "é", "a.b'c,d ", " "])
+def test_a_line_of_a_megabyte(tokenizer: SubwordTokenizer, unit: str) -> None:
+    text = unit * (1_000_000 // len(unit.encode()))
+    ids = tf.function(tokenizer.tokenize)(tf.constant([text]))
+    back = tokenizer.detokenize(ids).numpy()[0].decode()
+    assert back == collapsed(text)
+
+
+def test_seeding_leaves_the_model_alone(tokenizer: SubwordTokenizer) -> None:
+    texts = ["She sells l'été!"]
+    graph = tf.function(
+        tokenizer.tokenize, input_signature=[tf.TensorSpec([None], tf.string)]
+    )
+    before = graph(texts).to_list()
+    tf.random.set_seed(1)
+    assert graph(texts).to_list() == before
+    assert tokenizer.tokenize(texts).to_list() == before
+
+
+def test_sampling_is_for_training_only(tokenizer: SubwordTokenizer) -> None:
+    texts = ["She is painting the walker's umbrella, Dark Blue!"] * 50
+    usual = tokenizer.tokenize(texts).to_list()
+    drawn = tokenizer.tokenize(texts, sample=True, alpha=0.3)
+    assert len(set(map(tuple, usual))) == 1
+    assert len(set(map(tuple, drawn.to_list()))) > 1
+    assert tokenizer.detokenize(drawn).numpy().tolist() == [
+        text.encode() for text in texts
+    ]
+    assert tokenizer.tokenize(texts).to_list() == usual
+    # Nothing left out, or only the best way kept: the usual pieces.
+    certain = tokenizer.tokenize(texts, sample=True, nbest=1)
+    assert certain.to_list() == usual
+
+
+def test_normal_form(corpus: list[Path]) -> None:
+    tokenizer = SubwordTokenizer.train(corpus, 330, normalization="nfkc")
+    texts = ["ｆｕｌｌ①", "e\u0301ﬁ"]
+    ids = tokenizer.tokenize(texts)
+    assert [t.decode() for t in tokenizer.detokenize(ids).numpy()] == [
+        unicodedata.normalize("NFKC", text) for text in texts
+    ]
+    surfaces, _, ends = tokenizer.tokenize_with_offsets(texts)
+    assert ends[1, -1] == len(texts[1].encode())
+    assert b"".join(surfaces[0].numpy()) == texts[0].encode()
+
+
+def test_without_bytes_a_strange_character_is_unknown(
+    corpus: list[Path],
+) -> None:
+    tokenizer = SubwordTokenizer.train(corpus, 60, byte_fallback=False)
+    ids = tokenizer.tokenize(["한"])
+    assert tokenizer.unk_id in ids.to_list()[0]
+    assert tokenizer.detokenize(ids).numpy().tolist() == [b"[UNK]"]
+
+
+def test_the_trainer_refuses(corpus: list[Path]) -> None:
+    with pytest.raises(ValueError, match=r"^SubwordTokenizer\.train: "):
+        SubwordTokenizer.train(corpus, 100_000)
+
+
+def test_a_model_without_the_symbols_is_refused(corpus: list[Path]) -> None:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(corpus[0].read_text("utf-8").split("\n")),
+        model_writer=model,
+        vocab_size=45,
+        minloglevel=2,
+    )
+    with pytest.raises(ValueError, match=r"has no piece \[PAD\] or <pad>"):
+        SubwordTokenizer(model.getvalue())
+
+
+def test_saved_tokenizer_is_loaded(
+    tokenizer: SubwordTokenizer, tmp_path: Path
+) -> None:
+    SubwordTokenizer(tokenizer.model_proto, reverse=True).save(tmp_path)
+    again = load_text(tmp_path)
+    assert isinstance(again, SubwordTokenizer)
+    assert again.reverse is True
+    assert again.model_proto == tokenizer.model_proto
+    told = json.loads((tmp_path / "tokenizer.json").read_text())
+    data = (tmp_path / "sentencepiece.model").read_bytes()
+    assert told["checksum"] == hashlib.sha256(data).hexdigest()
+    (tmp_path / "sentencepiece.model").write_bytes(data + b"\0")
+    with pytest.raises(ValueError, match="has changed since"):
+        load_text(tmp_path)
+
+
+RELOAD = """
+import json, sys, tensorflow as tf, tensorflow_text
+model = tf.saved_model.load(sys.argv[1])
+ids = model.tokenize(tf.constant(json.loads(sys.argv[2])))
+back = model.detokenize(ids).numpy()
+print(json.dumps([ids.to_list(), [text.decode() for text in back]]))
+"""
+
+
+class Exported(tf.Module):
+    """A tokenizer and the two functions that a translator needs of it."""
+
+    def __init__(self, text: SubwordTokenizer) -> None:
+        super().__init__()
+        self.text = text
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        return self.text.tokenize(strings)
+
+    @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)])
+    def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        return self.text.detokenize(ids)
+
+
+def test_reloaded_in_a_new_process(corpus: list[Path], tmp_path: Path) -> None:
+    texts = ["She sells l'été!", "", "日本語"]
+    tokenizer = SubwordTokenizer.train(corpus, 330)
+    tf.saved_model.save(Exported(tokenizer), tmp_path / "old")
+    (tmp_path / "old").rename(tmp_path / "new")
+    done = subprocess.run(
+        [sys.executable, "-c", RELOAD, tmp_path / "new", json.dumps(texts)],
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    ids = tokenizer.tokenize(texts).to_list()
+    assert json.loads(done.stdout) == [ids, texts]

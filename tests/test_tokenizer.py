@@ -1,0 +1,588 @@
+"""WordTokenizer: as Moses splits, and back again."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Callable
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import sacremoses
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from bahdanau_tf.text import Vocabulary
+from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.text import load_text
+from bahdanau_tf.text.vocabulary import SPECIAL
+
+LANGUAGES = ["en", "fr", "it", "ja", "ko", "fi"]
+CORPORA = [
+    ("multi30k/train.en", "en", 0.999),
+    ("multi30k/train.fr", "fr", 0.999),
+    ("tatoeba-en-fr/train.en", "en", 0.997),
+    ("tatoeba-en-fr/train.fr", "fr", 0.997),
+]
+ODD = [
+    "",
+    " ",
+    "\0",
+    "a\0b \0\u0301",
+    "one\u2028two\u0085three\r\n\tfour",
+    "e\u0301te\u0301 \u0301x \u0301\u0301",
+    "\uffed \u2423 \uffed\u0301 \u2423a a\uffedb",
+    "\U0001f468\u200d\U0001f469 \U0001f1eb\U0001f1f7 ok\u2764\ufe0f",
+    "\u05e9\u05dc\u05d5\u05dd, \u0645\u0631\u062d\u0628\u0627!",
+    "\u200bzero\u200f \u200cwidth\xad s\ufeff",
+    "1=\u0338 2\u0338",
+    ". .. ... .a a. a.b. '' ' ''' `` -- - , ,, 1,2,,3 ,5",
+    "[PAD] [UNK] [END]",
+    "\U0010ffff\ufffe\ufdd0",
+    "½ Ⅳ ² ① ﬁ ｆｕｌｌ Å",
+    "2018년 IT기업 한국어의",
+    "\u1112\u1161\u11ab\u1100\u1173\u11af",
+    "私はTomです。ラーメン３杯",
+    "\U0001d518\U0001d52b",
+]
+BROKEN = [
+    b"\xff",
+    b"a\xc3",
+    b"\xed\xa0\x80 \xed\xb0\x80",
+    b"\xf0\x9f x",
+    b"\xc0",
+]
+
+
+def empty(language: str = "en", **options: object) -> WordTokenizer:
+    return WordTokenizer(Vocabulary(SPECIAL), language, **options)
+
+
+def words_of(tokenizer: WordTokenizer, *texts: str) -> list[list[str]]:
+    rows = tokenizer.split(tf.constant(texts)).to_list()
+    return [[word.decode() for word in row] for row in rows]
+
+
+def knowing(
+    texts: Iterable[str | bytes], language: str = "en", **options: object
+) -> WordTokenizer:
+    """Returns a tokenizer with a vocabulary of all words of the texts."""
+    splitter = empty(language, **options)
+    rows = splitter.split_signed(tf.constant(list(texts), tf.string)).to_list()
+    sentences = [[word.decode() for word in row] for row in rows]
+    vocabulary = Vocabulary.build(sentences, 10**6)
+    return WordTokenizer(vocabulary, language, **options)
+
+
+def collapsed(text: str, form: str | None = "NFC") -> str:
+    """Normalises, makes runs of blanks one blank and strips the ends."""
+    text = unicodedata.normalize(form, text) if form else text
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "words"),
+    [
+        ("en", "It's here, isn't it?", "It 's here , isn 't it ?"),
+        ("en", "In 1990's rock'n'roll.", "In 1990 's rock 'n'roll ."),
+        ("en", "the dogs' bowls", "the dogs ' bowls"),
+        ("en", "5,300 men, a,b 1,x", "5,300 men , a , b 1 , x"),
+        ("en", "Wait... what?!", "Wait ... what ? !"),
+        ("en", "Dr. No met e.g. J. Doe.", "Dr. No met e.g. J. Doe ."),
+        ("en", "No. 5 said no.", "No. 5 said no ."),
+        ("en", 'He said "yes." (Once.)', 'He said " yes . " ( Once . )'),
+        ("en", "a well-known $5 mix/match", "a well-known $ 5 mix / match"),
+        ("en", "It ended. then", "It ended. then"),
+        ("en", "the cat.'", "the cat . '"),
+        ("fr", "L'eau d'ici, c'est l'été.", "L' eau d' ici , c' est l' été ."),
+        ("fr", "« Ça va ? »", "« Ça va ? »"),
+        ("fr", "M. Untel et Mme. X", "M. Untel et Mme. X"),
+        ("fr", "aujourd’hui", "aujourd ’ hui"),
+        ("it", "L'acqua è un po' fredda.", "L' acqua è un po ' fredda ."),
+        ("fi", "kuin 'näin'", "kuin ' näin '"),
+        ("ja", "東京に行きました。", "東京 に 行 きました 。"),
+        ("ja", "ラーメン3杯", "ラーメン 3 杯"),
+        ("ko", "2018년에 IT기업이", "2018 년에 IT 기업이"),
+        ("en", "naïve cafe\u0301s", "naïve cafés"),
+    ],
+)
+def test_words(language: str, text: str, words: str) -> None:
+    assert words_of(empty(language), text) == [words.split(" ")]
+
+
+def test_kinds_of_characters_follow_the_normal_form() -> None:
+    text = "Ａ５，０００…½ ﬁn™"
+    assert words_of(empty(normalization=None), text) == [
+        ["Ａ５", "，", "０００", "…", "½", "ﬁn", "™"]
+    ]
+    assert words_of(empty(normalization="NFKC"), text) == [
+        ["A5,000", "...", "1\u20442", "finTM"]
+    ]
+
+
+def test_lower_case() -> None:
+    tokenizer = empty("fr", lowercase=True)
+    assert words_of(tokenizer, "L'ÉTÉ À Paris") == [["l'", "été", "à", "paris"]]
+
+
+# Words as sacremoses sees them: what Moses' rules are about, in any order.
+STEMS = st.one_of(
+    st.sampled_from(["dog", "Übel", "été", "I", "1,000", "3", "x-ray", "Σας"]),
+    st.sampled_from(["l'eau", "B2B", "e.g", "U.S", "o'", "we--no", "10:30"]),
+)
+ENDS = st.sampled_from(
+    ["", "", ",", ".", "...", "!", "?!", ")", '"', "'s", "%", ":", ".)", '."']
+)
+STARTS = st.sampled_from(["", "", "", "(", '"', "$", "«", "#", "¿", "\xa0"])
+
+
+@pytest.fixture(scope="module", params=["en", "fr"])
+def judge(request: pytest.FixtureRequest) -> sacremoses.MosesTokenizer:
+    return sacremoses.MosesTokenizer(request.param)
+
+
+@given(
+    st.lists(st.builds("{}{}{}".format, STARTS, STEMS, ENDS), max_size=8),
+)
+@settings(max_examples=50)
+def test_split_as_sacremoses(
+    judge: sacremoses.MosesTokenizer, words: list[str]
+) -> None:
+    text = " ".join(words)
+    assert words_of(empty(judge.lang), text) == [
+        judge.tokenize(text, escape=False)
+    ]
+
+
+def lines_of(path: Path, step: int) -> list[str]:
+    return path.read_text("utf-8").split("\n")[:-1:step]
+
+
+def check_split(path: Path, language: str, wanted: float, step: int) -> None:
+    judge = sacremoses.MosesTokenizer(language)
+    split = tf.function(
+        empty(language).split,
+        input_signature=[tf.TensorSpec([None], tf.string)],
+    )
+    lines = lines_of(path, step)
+    same = 0
+    for start in range(0, len(lines), 5000):
+        part = lines[start : start + 5000]
+        for line, row in zip(
+            part, split(tf.constant(part)).to_list(), strict=True
+        ):
+            words = [word.decode() for word in row]
+            same += words == judge.tokenize(line, escape=False)
+    assert same >= wanted * len(lines)
+
+
+def check_inverse(path: Path, language: str, wanted: float, step: int) -> None:
+    lines = lines_of(path, step)
+    signed = knowing(lines, language)
+    # The rule alone, as with a vocabulary that has no signs.
+    words = words_of(signed, *lines)
+    by_rule = WordTokenizer(Vocabulary.build(words, 10**6), language)
+    for tokenizer, share in ((signed, 1.0), (by_rule, wanted)):
+        texts = tokenizer.detokenize(tokenizer.tokenize(tf.constant(lines)))
+        same = sum(
+            text.decode() == collapsed(line)
+            for text, line in zip(texts.numpy(), lines, strict=True)
+        )
+        assert same >= share * len(lines)
+
+
+@pytest.mark.parametrize(("name", "language", "wanted"), CORPORA)
+def test_split_as_sacremoses_on_a_corpus(
+    shared: Callable[[str], Path], name: str, language: str, wanted: float
+) -> None:
+    step = 10 if "multi30k" in name else 50
+    check_split(shared("data/" + name), language, wanted, step)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "language", "wanted"), CORPORA)
+def test_split_as_sacremoses_on_a_whole_corpus(
+    shared: Callable[[str], Path], name: str, language: str, wanted: float
+) -> None:
+    check_split(shared("data/" + name), language, wanted, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "language", "wanted"),
+    [(name, language, 0.99) for name, language, _ in CORPORA]
+    + [
+        ("bible-en-ko/train.ko", "ko", 0.99),
+        ("tatoeba-en-ko/train.ko", "ko", 0.98),
+        ("korean-english-news/dev.ko", "ko", 0.7),
+        # These are words with blanks between them, not running text.
+        ("small_parallel_enja/train.ja", "ja", 0.0),
+    ],
+)
+def test_inverse_on_a_corpus(
+    shared: Callable[[str], Path], name: str, language: str, wanted: float
+) -> None:
+    path = shared("data/" + name)
+    step = 1 + path.stat().st_size // 300_000
+    check_inverse(path, language, wanted, step)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "language", "_"), CORPORA)
+def test_inverse_on_a_whole_corpus(
+    shared: Callable[[str], Path], name: str, language: str, _: float
+) -> None:
+    check_inverse(shared("data/" + name), language, 0.99, 1)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("form", [None, "NFC"])
+def test_inverse_of_odd_text(language: str, form: str | None) -> None:
+    tokenizer = knowing(ODD, language, normalization=form)
+    texts = tokenizer.detokenize(tokenizer.tokenize(tf.constant(ODD)))
+    assert [text.decode() for text in texts.numpy()] == [
+        collapsed(text, form) for text in ODD
+    ]
+
+
+@given(
+    st.lists(st.text(), min_size=1),
+    st.sampled_from(LANGUAGES),
+    st.sampled_from([None, "NFC", "NFKC"]),
+    st.booleans(),
+)
+@settings(max_examples=25)
+def test_inverse_of_any_text(
+    texts: list[str], language: str, form: str | None, reverse: bool
+) -> None:
+    tokenizer = knowing(texts, language, normalization=form, reverse=reverse)
+    ids = tokenizer.tokenize(tf.constant(texts))
+    if len(tokenizer.vocabulary) > len(SPECIAL):
+        assert not tf.reduce_any(ids == tokenizer.unk_id)
+    back = [text.decode() for text in tokenizer.detokenize(ids).numpy()]
+    # NFKC makes a blank and a mark of a spacing accent, one word of two.
+    assert [collapsed(text, None) for text in back] == [
+        collapsed(text, form) for text in texts
+    ]
+
+
+@given(
+    st.lists(st.binary(), min_size=1),
+    st.sampled_from(LANGUAGES),
+    st.booleans(),
+)
+@settings(max_examples=25)
+def test_offsets_of_any_bytes(
+    strings: list[bytes], language: str, reverse: bool
+) -> None:
+    strings = [*strings, *BROKEN]
+    tokenizer = empty(language, reverse=reverse)
+    ids = tokenizer.tokenize(tf.constant(strings)).to_list()
+    columns = tokenizer.tokenize_with_offsets(tf.constant(strings))
+    lists = [column.to_list() for column in columns]
+    for row in zip(strings, ids, *lists, strict=True):
+        string, row_ids, surfaces, starts, ends = row
+        assert len(surfaces) == len(row_ids) - 1
+        assert surfaces == [
+            string[a:b] for a, b in zip(starts, ends, strict=True)
+        ]
+        order = -1 if reverse else 1
+        spans = list(zip(starts, ends, strict=True))[::order]
+        edges = [0, *(edge for span in spans for edge in span), len(string)]
+        assert edges == sorted(edges)
+        assert all(start < end for start, end in spans)
+        gaps = [
+            string[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)
+        ]
+        assert not b" ".join(gaps).decode().strip()
+
+
+def test_offsets_are_those_of_the_text_as_it_came() -> None:
+    words = ["L'", "e\u0301te\u0301", "fini", "!"]
+    text = " L'e\u0301te\u0301\u00a0fini!".encode()
+    surfaces, starts, ends = empty("fr").tokenize_with_offsets([text])
+    assert [word.decode() for word in surfaces[0].numpy()] == words
+    first_bytes = [text.index(word.encode()) for word in words]
+    assert starts.to_list() == [first_bytes]
+    assert ends.to_list() == [
+        [
+            n + len(word.encode())
+            for n, word in zip(first_bytes, words, strict=True)
+        ]
+    ]
+
+
+@pytest.mark.parametrize("unit", ["word ", "é", "a.b'c,d ", "日本", "'", " "])
+def test_a_line_of_a_megabyte(unit: str) -> None:
+    text = unit * (1_000_000 // len(unit.encode()))
+    tokenizer = knowing([text])
+    assert tokenizer.detokenize(tokenizer.tokenize([text])).numpy()[
+        0
+    ].decode() == collapsed(text)
+    assert tokenizer.tokenize_with_offsets([text])[0].nrows() == 1
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_an_empty_batch(language: str) -> None:
+    tokenizer = empty(language)
+    for strings in ([], ["", " "]):
+        strings = tf.constant(strings, tf.string)
+        ids = tokenizer.tokenize(strings)
+        assert ids.to_list() == [[tokenizer.eos_id]] * len(strings)
+        assert tokenizer.detokenize(ids).numpy().tolist() == [b""] * len(
+            strings
+        )
+        for column in tokenizer.tokenize_with_offsets(strings):
+            assert column.to_list() == [[]] * len(strings)
+    assert tokenizer.detokenize(tf.zeros([2, 0], tf.int32)).shape == 2
+
+
+def test_a_scalar_is_refused_in_the_graph() -> None:
+    tokenizer = empty()
+    any_shape = [tf.TensorSpec(None, tf.string)]
+    for method in (tokenizer.tokenize, tokenizer.split):
+        graph = tf.function(
+            lambda x, method=method: method(x).values, any_shape
+        )
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            graph(tf.constant("hello"))
+
+
+def test_ids() -> None:
+    vocabulary = Vocabulary(
+        ["[PAD]", "[UNK]", "[END]", ".", "a", "￭b", "b", "￭-", "-"]
+    )
+    tokenizer = WordTokenizer(vocabulary)
+    # The sign is on "(b": joined by rule, no sign; "/b" lacks a blank.
+    assert tokenizer.tokenize(["a b.", "a/b", "[END] c", ""]).to_list() == [
+        [4, 6, 3, 2],
+        [4, 1, 5, 2],
+        [1, 1, 1, 1, 2],
+        [2],
+    ]
+    ids = tf.constant([[4, 5, 2, 4], [0, 4, 0, 6], [9, 4, 3, 0]])
+    assert tokenizer.detokenize(ids).numpy().tolist() == [
+        b"ab",
+        b"a b",
+        b"[UNK] a.",
+    ]
+    assert tokenizer.ids_to_tokens(ids[:1]).numpy().tolist() == [
+        [b"a", "￭b".encode(), b"[END]", b"a"]
+    ]
+    assert vocabulary.pad_id == tokenizer.pad_id == 0
+    assert tokenizer.vocabulary_size == 9
+
+
+def test_a_signed_word_falls_back_on_the_plain_one() -> None:
+    vocabulary = Vocabulary([*SPECIAL, "a", "b", "/"])
+    tokenizer = WordTokenizer(vocabulary)
+    ids = tokenizer.tokenize(["a/b"])
+    assert ids.to_list() == [[3, 5, 4, 2]]
+    assert tokenizer.detokenize(ids).numpy().tolist() == [b"a / b"]
+
+
+def test_reversed_source() -> None:
+    texts = ["one two, three.", "", "x"]
+    tokenizer = knowing(texts, reverse=True)
+    ids = tokenizer.tokenize(texts)
+    tokens = tokenizer.ids_to_tokens(ids).to_list()
+    assert tokens[0] == [b".", b"three", b",", b"two", b"one", b"[END]"]
+    surfaces, starts, _ = tokenizer.tokenize_with_offsets(texts)
+    assert surfaces[0].numpy().tolist() == tokens[0][:-1]
+    assert starts[0].numpy().tolist() == [14, 9, 7, 4, 0]
+    back = tokenizer.detokenize(ids).numpy()
+    assert [text.decode() for text in back] == texts
+
+
+@pytest.mark.parametrize(("no_break", "blank"), [(False, " "), (True, "\xa0")])
+def test_french_blanks_are_restored(no_break: bool, blank: str) -> None:
+    text = "«\u202fÇa va\xa0?\u2009» Oui : « Eh\u202f! »"
+    tokenizer = knowing([text], "fr", no_break=no_break)
+    back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()[0].decode()
+    assert back == "«_Ça va_?_» Oui_: «_Eh_!_»".replace("_", blank)
+
+
+def test_train_counts_files(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
+    first.write_text("The cat.\nthe cat/the dog.\n", "utf-8")
+    second.write_text("A cat\u2028sat.", "utf-8")
+    tokenizer = WordTokenizer.train([first, second], 8, lowercase=True)
+    assert tokenizer.vocabulary.tokens[3:] == [".", "cat", "the", "a", "dog"]
+    coverage = tokenizer.coverage([first, second])
+    # "/" and "sat" are left out; the second "the" of line two is known plain.
+    assert (coverage.running, coverage.known) == (13, 11)
+    assert tokenizer.lowercase is True
+    assert list(tokenizer.sentences([second])) == [["a", "cat", "sat", "."]]
+
+
+def test_saved_tokenizer_is_loaded(tmp_path: Path) -> None:
+    texts = ["L'Été, ça va ?"]
+    tokenizer = knowing(
+        texts,
+        "fr",
+        lowercase=True,
+        normalization="NFKC",
+        reverse=True,
+        no_break=True,
+    )
+    tokenizer.save(tmp_path / "text")
+    again = load_text(tmp_path / "text")
+    assert isinstance(again, WordTokenizer)
+    ids = tokenizer.tokenize(texts)
+    assert again.tokenize(texts).to_list() == ids.to_list()
+    assert again.detokenize(ids) == tokenizer.detokenize(ids)
+    settings = json.loads((tmp_path / "text/tokenizer.json").read_text())
+    assert settings["class"] == "WordTokenizer"
+    assert settings["checksum"] == tokenizer.vocabulary.checksum
+
+
+def test_a_changed_folder_is_refused(tmp_path: Path) -> None:
+    knowing(["a b"]).save(tmp_path)
+    with open(tmp_path / "vocabulary.txt", "a") as file:
+        file.write("c\n")
+    with pytest.raises(ValueError, match="has changed since"):
+        load_text(tmp_path)
+    settings = tmp_path / "tokenizer.json"
+    settings.write_text('{"class": "X", "checksum": "", "config": {}}')
+    with pytest.raises(ValueError, match=r"^load_text: .* holds a 'X'"):
+        load_text(tmp_path)
+    settings.write_text("{}")
+    with pytest.raises(ValueError, match=r"^load_text: .* lacks a class"):
+        load_text(tmp_path)
+
+
+def test_unknown_normal_form_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^WordTokenizer: normalization"):
+        empty(normalization="NFX")
+
+
+def test_missing_tensorflow_text_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def not_found(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", not_found)
+    monkeypatch.setitem(sys.modules, "tensorflow_text", None)
+    with pytest.raises(ImportError, match="which is not installed"):
+        empty()
+    assert words_of(empty(normalization=None), "a b") == [["a", "b"]]
+
+
+def test_mismatched_tensorflow_text_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metadata, "version", lambda name: "2.9.1")
+    minor = ".".join(tf.__version__.split(".")[:2])
+    with pytest.raises(
+        ImportError,
+        match=f"needs tensorflow-text {minor} .* 2.9.1 is installed",
+    ):
+        empty()
+
+
+RELOAD = """
+import json, sys, tensorflow as tf
+texts = tf.constant(json.loads(sys.argv[2]))
+for name in ("core", "text"):
+    model = tf.saved_model.load(sys.argv[1] + "/" + name)
+    ids = model.tokenize(texts)
+    print(json.dumps([ids.to_list(),
+        [t.decode() for t in model.detokenize(ids).numpy()]]))
+    import tensorflow_text
+"""
+
+
+class Exported(tf.Module):
+    """Two tokenizers in one model, as in a translator."""
+
+    def __init__(self, source: WordTokenizer, target: WordTokenizer) -> None:
+        super().__init__()
+        self.source = source
+        self.target = target
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        return self.source.tokenize(strings)
+
+    @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)])
+    def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        tokens = self.source.detokenize(ids)
+        return self.target.detokenize(self.target.tokenize(tokens))
+
+
+def test_reloaded_in_a_new_process(tmp_path: Path) -> None:
+    texts = ["It's a dog/cat.", "", "Un café, [END] ?"]
+    for name, form in (("core", None), ("text", "NFC")):
+        source = knowing(texts, "en", normalization=form)
+        target = knowing(texts[:1], "fr", normalization=form)
+        tf.saved_model.save(Exported(source, target), tmp_path / "old" / name)
+    ids = source.tokenize(texts).to_list()
+    back = source.detokenize(source.tokenize(texts))
+    texts_again = target.detokenize(target.tokenize(back)).numpy()
+    (tmp_path / "old").rename(tmp_path / "new")
+    # TensorFlow alone runs the first; the second needs tensorflow_text too.
+    done = subprocess.run(
+        [sys.executable, "-c", RELOAD, tmp_path / "new", json.dumps(texts)],
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    for line in done.stdout.splitlines():
+        assert json.loads(line) == [
+            ids,
+            [text.decode() for text in texts_again],
+        ]
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_only_ops_that_servers_have(tmp_path: Path) -> None:
+    text = importlib.import_module("tensorflow_text")
+    assert text is not None
+    ops = {}
+    for form in (None, "NFC"):
+        tokenizer = empty("ko", normalization=form, lowercase=True)
+        graph = tf.function(
+            lambda x, t=tokenizer: (
+                t.tokenize(x).values,
+                t.tokenize_with_offsets(x)[0].values,
+                t.detokenize(t.tokenize(x)),
+            ),
+            input_signature=[tf.TensorSpec([None], tf.string)],
+        )
+        definition = graph.get_concrete_function().graph.as_graph_def()
+        nodes = [*definition.node]
+        for function in definition.library.function:
+            nodes.extend(function.node_def)
+        ops[form] = {node.op for node in nodes}
+    # Without a normal form TensorFlow alone can run it, see the test above.
+    assert ops["NFC"] - ops[None] == {"NormalizeUTF8"}
+    assert not {op for op in ops["NFC"] if "PyFunc" in op}
+
+
+def test_seeding_leaves_the_table_alone() -> None:
+    tokenizer = knowing(["one two"])
+    graph = tf.function(tokenizer.tokenize)
+    assert graph(tf.constant(["two one"])).to_list() == [[4, 3, 2]]
+    tf.random.set_seed(1)
+    assert graph(tf.constant(["two one"])).to_list() == [[4, 3, 2]]
+    assert tokenizer.tokenize(["two one"]).to_list() == [[4, 3, 2]]
+
+
+def test_runs_in_a_dataset() -> None:
+    texts = ["one two", "three", "four five six"]
+    tokenizer = knowing(texts)
+    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(2)
+    rows = [
+        row
+        for batch in dataset.map(tokenizer.tokenize)
+        for row in batch.to_list()
+    ]
+    assert rows == tokenizer.tokenize(texts).to_list()

@@ -1,0 +1,228 @@
+"""Training: it learns, it stops, it goes on exactly where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import replace
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import Translator
+from bahdanau_tf import WordTokenizer
+from bahdanau_tf import make_dataset
+from bahdanau_tf import training
+from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.training import Recipe
+from bahdanau_tf.training import TrainingFiles
+from bahdanau_tf.training import remember
+from bahdanau_tf.training import train
+
+RECIPE = Recipe(
+    optimizer="adam",
+    learning_rate=0.02,
+    batch_size=8,
+    pool_batches=2,
+    shuffle="each_epoch",
+    shuffle_pool=True,
+    epochs=3,
+)
+LETTERS = "abcdefgh"
+
+
+@pytest.fixture
+def files(tmp_path) -> TrainingFiles:
+    """A language where every letter is written as its capital."""
+    random = np.random.default_rng(3)
+    lines = [
+        " ".join(random.choice(list(LETTERS), random.integers(1, 7)))
+        for _ in range(80)
+    ]
+    paths = {}
+    for name, part in (("train", lines), ("dev", lines[:10])):
+        for side, change in (("source", str), ("target", str.upper)):
+            path = tmp_path / f"{name}.{side}"
+            path.write_text("".join(f"{change(line)}\n" for line in part))
+            paths[f"{name}_{side}"] = str(path)
+    return TrainingFiles(**paths)
+
+
+def make_translator(files: TrainingFiles, dropout: float = 0.0) -> Translator:
+    keras.utils.set_random_seed(5)
+    source = WordTokenizer.train([files.train_source], 20, language="en")
+    target = WordTokenizer.train([files.train_target], 20, language="en")
+    model = RNNSearch(
+        source.vocabulary_size,
+        target.vocabulary_size,
+        units=12,
+        embedding_dim=10,
+        attention_units=8,
+        maxout_units=6,
+        kernel_initializer="glorot_uniform",
+        embeddings_initializer="normal",
+        embedding_dropout=dropout,
+        state_dropout=dropout,
+    )
+    return Translator(model, source, target)
+
+
+def weights(translator: Translator) -> list[np.ndarray]:
+    return [weight.numpy() for weight in translator.model.trainable_weights]
+
+
+def test_learns_and_keeps_the_best(files, tmp_path):
+    translator = make_translator(files)
+    recipe = replace(RECIPE, epochs=20, decay=True, warmup_steps=10)
+    result = train(translator, files, recipe, tmp_path / "model")
+    assert result.best_bleu > 80
+    assert result.stopped_by == "epochs"
+    assert result.steps == 200
+    best = Translator.load(tmp_path / "model" / "best")
+    found = best.translate(["a b", "c d h"])
+    assert [translation.text for translation in found] == ["A B", "C D H"]
+    log = (tmp_path / "model" / "log.jsonl").read_text().split("\n")[:-1]
+    scores = [json.loads(line)["dev_bleu"] for line in log]
+    assert max(scores) == pytest.approx(result.best_bleu)
+    assert len(scores) == 20
+
+
+def test_stops_when_bleu_stalls(files, tmp_path):
+    recipe = replace(RECIPE, learning_rate=1e-9, epochs=50, patience=2)
+    result = train(make_translator(files), files, recipe, tmp_path / "model")
+    assert result.stopped_by == "patience"
+    assert result.steps == 3 * 10
+
+
+@pytest.mark.parametrize("stop_after", [1, 7, 10, 24])
+def test_interrupted_training_ends_as_if_never_stopped(
+    files, tmp_path, monkeypatch, stop_after
+):
+    """Stopped by a signal after some updates, then run again: equal weights."""
+    whole = make_translator(files, dropout=0.2)
+    train(whole, files, RECIPE, tmp_path / "whole")
+
+    make_step = training.train_step
+
+    def interrupting(model, optimizer, loss):
+        step = make_step(model, optimizer, loss)
+        calls = []
+
+        def counted(*batch):
+            calls.append(None)
+            if len(calls) == stop_after:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return step(*batch)
+
+        return counted
+
+    monkeypatch.setattr(training, "train_step", interrupting)
+    first = make_translator(files, dropout=0.2)
+    result = train(first, files, RECIPE, tmp_path / "parts")
+    assert (result.stopped_by, result.steps) == ("signal", stop_after)
+    monkeypatch.setattr(training, "train_step", make_step)
+    second = make_translator(files, dropout=0.2)
+    result = train(second, files, RECIPE, tmp_path / "parts")
+    assert (result.stopped_by, result.steps) == ("epochs", 30)
+    for expected, found in zip(weights(whole), weights(second), strict=True):
+        np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
+def test_a_finished_training_does_nothing_when_run_again(files, tmp_path):
+    train(make_translator(files), files, RECIPE, tmp_path / "model")
+    again = make_translator(files)
+    result = train(again, files, RECIPE, tmp_path / "model")
+    assert (result.steps, result.words_per_second) == (30, 0.0)
+    best = Translator.load(tmp_path / "model" / "best")
+    assert not np.isnan(result.best_bleu)
+    assert best.translate(["a"])
+
+
+def test_another_model_in_the_folder_is_refused(files, tmp_path):
+    train(make_translator(files), files, RECIPE, tmp_path / "model")
+    other = replace(RECIPE, batch_size=9)
+    with pytest.raises(ValueError, match="batch_size is 8 there and 9 now"):
+        train(make_translator(files), files, other, tmp_path / "model")
+    longer = replace(RECIPE, epochs=4)
+    assert (
+        train(make_translator(files), files, longer, tmp_path / "model").steps
+        == 40
+    )
+
+
+def test_a_newer_format_is_refused(tmp_path):
+    path = tmp_path / "training.json"
+    remember(path, {"a": 1})
+    remember(path, {"a": 1})
+    path.write_text(path.read_text().replace(": 1,", ": 99,", 1))
+    with pytest.raises(ValueError, match="format version 99"):
+        remember(path, {"a": 1})
+
+
+def test_without_dev_the_last_model_is_kept(files, tmp_path):
+    alone = TrainingFiles(files.train_source, files.train_target)
+    translator = make_translator(files)
+    result = train(translator, alone, RECIPE, tmp_path / "model")
+    assert np.isnan(result.best_bleu)
+    best = Translator.load(tmp_path / "model" / "best")
+    for expected, found in zip(weights(translator), weights(best), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("optimizer", "lion"), ("batch_size", 0), ("epochs", 0), ("patience", 0)],
+)
+def test_recipe_names_a_bad_option(option, value):
+    with pytest.raises(ValueError, match=f"Recipe: {option} is {value!r}"):
+        Recipe(**{option: value})
+
+
+def test_recipe_defaults_are_the_papers():
+    recipe = Recipe()
+    optimizer = recipe.make_optimizer(100)
+    assert isinstance(optimizer, keras.optimizers.Adadelta)
+    assert (optimizer.rho, optimizer.epsilon) == (0.95, 1e-6)
+    assert float(optimizer.learning_rate) == 1.0
+    assert optimizer.max_norm == 1.0
+    batching = recipe.make_batching()
+    assert (batching.batch_size, batching.pool_batches) == (80, 20)
+    assert (batching.shuffle, batching.max_length) == ("once", 50)
+
+
+def test_fit_and_train_make_the_same_updates(files, tmp_path):
+    """A Keras user's `fit` on `make_dataset` equals our own loop."""
+    recipe = replace(
+        RECIPE, shuffle="once", shuffle_pool=False, epochs=1, seed=2
+    )
+    ours = make_translator(files)
+    train(ours, files, recipe, tmp_path / "model")
+    theirs = make_translator(files)
+    dataset = make_dataset(
+        (files.train_source, files.train_target),
+        theirs.source_text,
+        theirs.target_text,
+        batch_size=8,
+        pool_batches=2,
+        seed=2,
+    )
+    theirs.model.compile(
+        optimizer=recipe.make_optimizer(10), loss=TokenCrossentropy()
+    )
+    history = theirs.model.fit(dataset, epochs=1, verbose=0)
+    assert np.isfinite(history.history["loss"][0])
+    for expected, found in zip(weights(ours), weights(theirs), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_checkpoint_holds_every_weight(files, tmp_path):
+    train(make_translator(files), files, RECIPE, tmp_path / "model")
+    path = tf.train.latest_checkpoint(tmp_path / "model" / "checkpoints")
+    names = [name for name, _ in tf.train.list_variables(path)]
+    weights_of_model = [n for n in names if n.startswith("model/")]
+    trainable = make_translator(files).model.trainable_weights
+    assert len(weights_of_model) >= len(trainable)

@@ -1,0 +1,180 @@
+"""Vocabulary: a line number is an id."""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+import os
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bahdanau_tf.text import Vocabulary
+
+# Letters that Python takes for line ends or blanks, and others.
+WORDS = st.text(st.sampled_from("ab\u2028\u0085\x0c é한"), min_size=1)
+
+
+def test_special_symbols_are_found_by_name() -> None:
+    vocabulary = Vocabulary(["[PAD]", "[UNK]", "the", "cat", "[END]"])
+    ids = vocabulary.pad_id, vocabulary.unk_id, vocabulary.eos_id
+    assert ids == (0, 1, 4)
+    assert len(vocabulary) == vocabulary.size == 5
+    words = tf.constant([["cat", "dog"], ["[END]", "[PAD]"]])
+    assert vocabulary.ids(words).numpy().tolist() == [[3, 1], [1, 1]]
+
+
+def test_ids_are_words_again_in_any_shape() -> None:
+    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[END]", "a", "é"])
+    ids = tf.constant([[[4], [-1]], [[5], [2]]], tf.int64)
+    words = vocabulary.words(ids)
+    assert words.shape == ids.shape
+    assert words.numpy().reshape(-1).tolist() == [
+        "é".encode(),
+        b"[UNK]",
+        b"[UNK]",
+        b"[END]",
+    ]
+    ragged = tf.ragged.constant([[3, 4], [], [3]])
+    assert vocabulary.words(ragged).to_list() == [
+        [b"a", "é".encode()],
+        [],
+        [b"a"],
+    ]
+    assert vocabulary.ids(vocabulary.words(ragged)).to_list() == [
+        [3, 4],
+        [],
+        [3],
+    ]
+
+
+def test_vocabularies_do_not_share_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.txt"
+    Vocabulary(["[PAD]", "[UNK]", "[END]", "old"]).save(path)
+    first = Vocabulary.load(path)
+    Vocabulary(["[PAD]", "[UNK]", "[END]", "new"]).save(path)
+    second = Vocabulary.load(path)
+    words = tf.constant(["old", "new"])
+    assert tf.function(first.ids)(words).numpy().tolist() == [3, 1]
+    assert tf.function(second.ids)(words).numpy().tolist() == [1, 3]
+
+
+@given(st.lists(st.lists(WORDS)), st.integers(3, 9))
+def test_build_keeps_the_most_frequent_words(
+    sentences: list[list[str]], size: int
+) -> None:
+    tokens = Vocabulary.build(iter(sentences), size).tokens
+    assert tokens[:3] == ["[PAD]", "[UNK]", "[END]"]
+    counts = collections.Counter(w for words in sentences for w in words)
+    kept = tokens[3:]
+    assert len(kept) == min(size - 3, len(counts))
+    # Frequent words first; among equals, in the order of code points.
+    order = [(-counts[word], word) for word in kept]
+    assert order == sorted(order)
+    left_out = [(-n, word) for word, n in counts.items() if word not in kept]
+    assert not kept or all(order[-1] < other for other in left_out)
+
+
+def test_build_reads_lines_and_leaves_special_symbols_out() -> None:
+    lines = ["b a [UNK] b", "", " [END]  c [PAD] [UNK] [UNK]"]
+    tokens = Vocabulary.build(lines, 100).tokens
+    assert tokens == ["[PAD]", "[UNK]", "[END]", "b", "a", "c"]
+    with pytest.raises(ValueError, match=r"^Vocabulary\.build: size=2"):
+        Vocabulary.build(lines, 2)
+
+
+def test_build_does_not_hold_the_sentences() -> None:
+    def sentences() -> Iterator[list[str]]:
+        for number in range(20_000):
+            yield [f"{number % 50}"] * 50
+
+    tracemalloc.start()
+    Vocabulary.build(sentences(), 100)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000  # the sentences have a million words
+
+
+@given(st.lists(WORDS, unique=True))
+def test_saved_words_are_loaded(words: list[str]) -> None:
+    import tempfile
+
+    vocabulary = Vocabulary(["[PAD]", *words, "[END]", "[UNK]"])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "new", "vocabulary.txt")
+        vocabulary.save(path)
+        data = path.read_bytes()
+        assert data.decode().split("\n") == [*vocabulary.tokens, ""]
+        assert vocabulary.checksum == hashlib.sha256(data).hexdigest()
+        again = Vocabulary.load(path, vocabulary.checksum)
+    assert (
+        again.tokens
+        == vocabulary.tokens
+        == ["[PAD]", *words, *again.tokens[-2:]]
+    )
+    assert again.eos_id == len(words) + 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("[PAD] [UNK] [END] a b a", "the word 'a' is repeated"),
+        ("[PAD] [UNK] [END] [UNK]", r"the word '\[UNK\]' is repeated"),
+        ("[PAD] [UNK] [END] a  b", "id 4 is ''"),
+        ("[PAD] [UNK] a", r"no special symbol \[END\]"),
+        ("a [PAD] [UNK] [END]", r"id 0 is 'a', wanted \[PAD\]"),
+        ("", r"no special symbol \[PAD\]"),
+    ],
+)
+def test_bad_files_are_refused(
+    tmp_path: Path, lines: str, message: str
+) -> None:
+    path = tmp_path / "vocabulary.txt"
+    path.write_text(lines.replace(" ", "\n") + "\n", "utf-8")
+    with pytest.raises(ValueError, match="^Vocabulary: " + message):
+        Vocabulary.load(path)
+
+
+def test_a_line_break_in_a_word_is_refused() -> None:
+    with pytest.raises(ValueError, match="no line break"):
+        Vocabulary(["[PAD]", "[UNK]", "[END]", "a\nb"])
+
+
+def test_a_changed_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.txt"
+    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[END]", "a", "b"])
+    vocabulary.save(path)
+    path.write_bytes(path.read_bytes() + b"c\n")
+    with pytest.raises(ValueError, match="has changed since"):
+        Vocabulary.load(path, vocabulary.checksum)
+
+
+def test_a_failed_save_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "vocabulary.txt"
+    Vocabulary(["[PAD]", "[UNK]", "[END]", "old"]).save(path)
+    before = path.read_bytes()
+
+    def full_disk(source: object, target: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "replace", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        Vocabulary(["[PAD]", "[UNK]", "[END]", "new"]).save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["vocabulary.txt"]
+
+
+def test_coverage_counts_running_words() -> None:
+    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[END]", "a", "b"])
+    coverage = vocabulary.coverage(iter(["a b c a", ["[UNK]", "b"], []]))
+    assert (coverage.running, coverage.known) == (6, 4)
+    assert coverage.share == pytest.approx(2 / 3)
+    assert str(coverage) == "4 of 6 words known (66.67%)"
+    assert vocabulary.coverage([]).share == 1
