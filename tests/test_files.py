@@ -24,9 +24,14 @@ def test_an_error_leaves_the_old_folder(tmp_path):
     target = tmp_path / "model"
     with replaced_directory(target) as aside:
         (aside / "kept").write_text("kept")
-    with pytest.raises(RuntimeError), replaced_directory(target) as aside:
-        (aside / "half").write_text("half")
-        raise RuntimeError("in the middle")
+
+    def stop_halfway() -> None:
+        with replaced_directory(target) as aside:
+            (aside / "half").write_text("half")
+            raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError):
+        stop_halfway()
     assert [path.name for path in target.iterdir()] == ["kept"]
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 

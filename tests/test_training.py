@@ -16,10 +16,10 @@ from bahdanau_tf import RNNSearch
 from bahdanau_tf import Translator
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf import make_dataset
-from bahdanau_tf import training
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.training import Recipe
 from bahdanau_tf.training import TrainingFiles
+from bahdanau_tf.training import loop
 from bahdanau_tf.training import remember
 from bahdanau_tf.training import train
 
@@ -106,7 +106,7 @@ def test_interrupted_training_ends_as_if_never_stopped(
     whole = make_translator(files, dropout=0.2)
     train(whole, files, RECIPE, tmp_path / "whole")
 
-    make_step = training.train_step
+    make_step = loop.train_step
 
     def interrupting(model, optimizer, loss):
         step = make_step(model, optimizer, loss)
@@ -120,11 +120,11 @@ def test_interrupted_training_ends_as_if_never_stopped(
 
         return counted
 
-    monkeypatch.setattr(training, "train_step", interrupting)
+    monkeypatch.setattr(loop, "train_step", interrupting)
     first = make_translator(files, dropout=0.2)
     result = train(first, files, RECIPE, tmp_path / "parts")
     assert (result.stopped_by, result.steps) == ("signal", stop_after)
-    monkeypatch.setattr(training, "train_step", make_step)
+    monkeypatch.setattr(loop, "train_step", make_step)
     second = make_translator(files, dropout=0.2)
     result = train(second, files, RECIPE, tmp_path / "parts")
     assert (result.stopped_by, result.steps) == ("epochs", 30)

@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import re
 import typing
+from collections.abc import Callable
 from typing import Any
 from typing import TypeVar
 
@@ -13,7 +14,7 @@ from absl import flags as absl_flags
 
 T = TypeVar("T")
 
-_DEFINE = {
+_DEFINE: dict[type, Callable[..., Any]] = {
     bool: absl_flags.DEFINE_bool,
     int: absl_flags.DEFINE_integer,
     float: absl_flags.DEFINE_float,

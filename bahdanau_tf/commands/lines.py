@@ -14,7 +14,7 @@ from typing import cast
 def read_lines(path: str | None) -> Iterator[str]:
     """Gives the lines of a file, plain or .gz, or of standard input.
 
-    Lines end with "\\n" alone, so that line numbers are those of `wc -l`.
+    Lines end with a line feed alone, so that line numbers are those of `wc -l`.
 
     Args:
         path: The file; None for standard input.

@@ -123,16 +123,15 @@ def run(flags: absl_flags.FlagValues) -> int:
     for name in ("train_source", "train_target", "model_dir"):
         if flags[name].value is None:
             raise ValueError(f"--{name} is missing")
+    if (flags.dev_source is None) != (flags.dev_target is None):
+        raise ValueError("--dev_source and --dev_target go together")
     files = TrainingFiles(
-        *(
-            _located(flags[name].value, flags.data_dir)
-            for name in (
-                "train_source",
-                "train_target",
-                "dev_source",
-                "dev_target",
-            )
-        )
+        train_source=_located(flags.train_source, flags.data_dir),
+        train_target=_located(flags.train_target, flags.data_dir),
+        dev_source=flags.dev_source
+        and _located(flags.dev_source, flags.data_dir),
+        dev_target=flags.dev_target
+        and _located(flags.dev_target, flags.data_dir),
     )
     recipe = from_flags(flags, Recipe)
     translator = prepared(
@@ -177,11 +176,9 @@ def prepared(
     return Translator(_make_model(model, *sizes), source, target)
 
 
-def _located(path: str | None, data_dir: str | None) -> str | None:
-    data_dir = data_dir or os.environ.get(DATA_VARIABLE)
-    if path is None or data_dir is None:
-        return path
-    return str(Path(data_dir) / path)  # an absolute path stays as it is
+def _located(path: str, data_dir: str | None) -> str:
+    folder = data_dir or os.environ.get(DATA_VARIABLE, "")
+    return str(Path(folder) / path)  # an absolute path stays as it is
 
 
 def _make_texts(text: TextFlags, files: TrainingFiles) -> tuple[Any, Any]:
@@ -210,7 +207,9 @@ def _make_texts(text: TextFlags, files: TrainingFiles) -> tuple[Any, Any]:
         )
         return joint, joint
     source, target = (
-        SubwordTokenizer.train([side], size, text.tokenizer, normalization=normalization)
+        SubwordTokenizer.train(
+            [side], size, text.tokenizer, normalization=normalization
+        )
         for side, size in zip(sides, sizes, strict=True)
     )
     return source, target

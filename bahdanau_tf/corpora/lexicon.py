@@ -72,7 +72,7 @@ class Determiner(NamedTuple):
 
 def _rows(table: str) -> list[list[str]]:
     """Cells of a table in text: `-` is an empty cell, `_` a blank in one."""
-    cells = [line.split() for line in table.strip().splitlines()]
+    cells = [line.split() for line in table.strip().split("\n")]
     return [["" if c == "-" else c.replace("_", " ") for c in r] for r in cells]
 
 

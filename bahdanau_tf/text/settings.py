@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from bahdanau_tf.text.files import write_atomically
+from bahdanau_tf.files import write_atomically
 
 _FILE = "tokenizer.json"
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from bahdanau_tf.files import checksum
+from bahdanau_tf.files import write_atomically
 from bahdanau_tf.text._tensorflow_text import tensorflow_text
-from bahdanau_tf.text.files import checksum
-from bahdanau_tf.text.files import write_atomically
 from bahdanau_tf.text.rows import append_end
 from bahdanau_tf.text.rows import as_strings
 from bahdanau_tf.text.rows import surfaces

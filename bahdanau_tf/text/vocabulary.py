@@ -12,8 +12,8 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from bahdanau_tf.text.files import checksum
-from bahdanau_tf.text.files import write_atomically
+from bahdanau_tf.files import checksum
+from bahdanau_tf.files import write_atomically
 
 PAD = "[PAD]"
 UNK = "[UNK]"
