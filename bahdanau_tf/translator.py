@@ -16,6 +16,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+import bahdanau_tf.models  # noqa: F401  (tells Keras how to load them)
 from bahdanau_tf.constraints import forbid
 from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.saved_model import write_saved_model

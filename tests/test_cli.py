@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from importlib import resources
@@ -57,9 +58,18 @@ def model_dir(corpus, tmp_path_factory) -> Path:
     return folder
 
 
+# A user's environment, without what conftest.py sets for the tests.
+ENVIRONMENT = {
+    name: value
+    for name, value in os.environ.items()
+    if name not in ("CUDA_VISIBLE_DEVICES", "TF_CPP_MIN_LOG_LEVEL")
+}
+
+
 def shell(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "bahdanau_tf", *arguments],
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         check=False,
@@ -151,6 +161,26 @@ def test_compressed_and_awkward_training_text(corpus, tmp_path, capsys):
     err = capsys.readouterr().err
     assert "2 blank" in err
     assert "1 too long" in err
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--model=rnnencdec"],
+        ["--model=seq2seq-lstm", "--layers=2", "--reverse_source"],
+        ["--tokenizer=bpe", "--joint", "--source_vocabulary_size=340"],
+    ],
+    ids=lambda flags: flags[0],
+)
+def test_other_models_and_texts(corpus, tmp_path, capsys, flags):
+    model_dir = tmp_path / "model"
+    assert main([*train_flags(corpus, model_dir), *flags]) == 0
+    source = tmp_path / "source"
+    source.write_text("The cat sleeps.\n")
+    capsys.readouterr()
+    flags = [f"--model_dir={model_dir}", f"--input={source}"]
+    assert main(["translate", *flags]) == 0
+    assert capsys.readouterr().out.count("\n") == 1
 
 
 def test_the_same_command_goes_on(model_dir, corpus, capsys):
@@ -249,6 +279,7 @@ def test_a_reader_that_has_enough_is_no_error(model_dir):
         f"yes 'The cat sleeps.' | head -3000 | {sys.executable} -m bahdanau_tf "
         f"translate --model_dir={model_dir} --beam_size=1 | head -1",
         shell=True,
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         check=False,
@@ -264,13 +295,18 @@ def test_help(command, capsys):
     assert "--" in capsys.readouterr().out
 
 
-def test_recipes_are_flag_files_that_parse(capfd):
+def test_recipes_are_flag_files_that_parse(tmp_path, capfd):
     """Each recipe names flags that exist; only the data is missing."""
     folder = resources.files("bahdanau_tf").joinpath("recipes")
     names = [entry.name.removesuffix(".flags") for entry in folder.iterdir()]
     assert "multi30k-en-fr" in names
     for name in names:
-        flags = ["--data_dir=/nowhere", "--model_dir=/nowhere/model"]
+        flags = [
+            "--data_dir=/nowhere",
+            "--train_source=a",
+            "--train_target=b",
+            f"--model_dir={tmp_path / name}",
+        ]
         assert main(["train", f"--recipe={name}", *flags]) == 2
         assert "/nowhere" in one_sentence(capfd)
 

@@ -35,9 +35,10 @@ RECIPE = Recipe(
 LETTERS = "abcdefgh"
 
 
-@pytest.fixture
-def files(tmp_path) -> TrainingFiles:
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> TrainingFiles:
     """A language where every letter is written as its capital."""
+    folder = tmp_path_factory.mktemp("text")
     random = np.random.default_rng(3)
     lines = [
         " ".join(random.choice(list(LETTERS), random.integers(1, 7)))
@@ -46,7 +47,7 @@ def files(tmp_path) -> TrainingFiles:
     paths = {}
     for name, part in (("train", lines), ("dev", lines[:10])):
         for side, change in (("source", str), ("target", str.upper)):
-            path = tmp_path / f"{name}.{side}"
+            path = folder / f"{name}.{side}"
             path.write_text("".join(f"{change(line)}\n" for line in part))
             paths[f"{name}_{side}"] = str(path)
     return TrainingFiles(**paths)
@@ -77,7 +78,7 @@ def weights(translator: Translator) -> list[np.ndarray]:
 
 def test_learns_and_keeps_the_best(files, tmp_path):
     translator = make_translator(files)
-    recipe = replace(RECIPE, epochs=20, decay=True, warmup_steps=10)
+    recipe = replace(RECIPE, epochs=20, schedule="linear", warmup_steps=10)
     result = train(translator, files, recipe, tmp_path / "model")
     assert result.best_bleu > 80
     assert result.stopped_by == "epochs"
@@ -98,14 +99,22 @@ def test_stops_when_bleu_stalls(files, tmp_path):
     assert result.steps == 3 * 10
 
 
-@pytest.mark.parametrize("stop_after", [1, 7, 10, 24])
+@pytest.fixture(scope="module")
+def never_stopped(files, tmp_path_factory) -> list[np.ndarray]:
+    """The weights after a training with dropout that nothing interrupted."""
+    whole = make_translator(files, dropout=0.2)
+    train(whole, files, RECIPE, tmp_path_factory.mktemp("whole"))
+    return weights(whole)
+
+
+@pytest.mark.parametrize(
+    "stop_after",
+    [1, 10, *(pytest.param(n, marks=pytest.mark.slow) for n in (7, 24))],
+)
 def test_interrupted_training_ends_as_if_never_stopped(
-    files, tmp_path, monkeypatch, stop_after
+    files, tmp_path, monkeypatch, never_stopped, stop_after
 ):
     """Stopped by a signal after some updates, then run again: equal weights."""
-    whole = make_translator(files, dropout=0.2)
-    train(whole, files, RECIPE, tmp_path / "whole")
-
     make_step = loop.train_step
 
     def interrupting(model, optimizer, loss):
@@ -128,7 +137,7 @@ def test_interrupted_training_ends_as_if_never_stopped(
     second = make_translator(files, dropout=0.2)
     result = train(second, files, RECIPE, tmp_path / "parts")
     assert (result.stopped_by, result.steps) == ("epochs", 30)
-    for expected, found in zip(weights(whole), weights(second), strict=True):
+    for expected, found in zip(never_stopped, weights(second), strict=True):
         np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
@@ -175,7 +184,13 @@ def test_without_dev_the_last_model_is_kept(files, tmp_path):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("optimizer", "lion"), ("batch_size", 0), ("epochs", 0), ("patience", 0)],
+    [
+        ("optimizer", "lion"),
+        ("schedule", "lunar"),
+        ("batch_size", 0),
+        ("epochs", 0),
+        ("patience", 0),
+    ],
 )
 def test_recipe_names_a_bad_option(option, value):
     with pytest.raises(ValueError, match=f"Recipe: {option} is {value!r}"):
@@ -226,3 +241,25 @@ def test_checkpoint_holds_every_weight(files, tmp_path):
     weights_of_model = [n for n in names if n.startswith("model/")]
     trainable = make_translator(files).model.trainable_weights
     assert len(weights_of_model) >= len(trainable)
+
+
+def test_sutskevers_recipe():
+    """SGD 0.7, halved every half epoch after the fifth; norm 5; loss / 128."""
+    recipe = Recipe.from_preset("sutskever-2014")
+    optimizer = recipe.make_optimizer(steps_per_epoch=100)
+    assert isinstance(optimizer, keras.optimizers.SGD)
+    assert (optimizer.momentum, optimizer.max_norm) == (0.0, 5.0)
+    assert (recipe.batch_size, recipe.divisor) == (128, 128.0)
+    rates = {}
+    for step in (0, 499, 500, 549, 550, 749):
+        optimizer.iterations.assign(step)
+        rates[step] = float(optimizer.learning_rate)
+    expected = {0: 0.7, 499: 0.7, 500: 0.35, 549: 0.35, 550: 0.175}
+    for step, rate in expected.items():
+        assert rates[step] == pytest.approx(rate)
+    assert rates[749] == pytest.approx(0.7 / 32)
+
+
+def test_no_such_recipe():
+    with pytest.raises(ValueError, match="name is 'soup', wanted one of"):
+        Recipe.from_preset("soup")

@@ -107,7 +107,7 @@ def _train(folder: Path, epochs: float) -> Translator:
     recipe = Recipe(
         optimizer="adam",
         learning_rate=3e-3,
-        decay=True,
+        schedule="linear",
         warmup_steps=100,
         shuffle="each_epoch",
         shuffle_pool=True,

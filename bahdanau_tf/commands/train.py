@@ -7,6 +7,7 @@ from the last checkpoint.
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import asdict
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from absl import flags as absl_flags
 from bahdanau_tf import models
 from bahdanau_tf.commands.fields import define_fields
 from bahdanau_tf.commands.fields import from_flags
+from bahdanau_tf.corpora.parallel import ParallelCorpus
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import load_text
@@ -28,7 +30,24 @@ from bahdanau_tf.training import remember
 from bahdanau_tf.training import train
 from bahdanau_tf.translator import Translator
 
-MODELS = {"rnnsearch": models.RNNSearch, "rnnencdec": models.RNNEncDec}
+MODELS = {
+    "rnnsearch": models.RNNSearch,
+    "rnnencdec": models.RNNEncDec,
+    "seq2seq-lstm": models.Seq2SeqLSTM,
+}
+# What each model does not have.
+WITHOUT = {
+    "rnnsearch": ("layers",),
+    "rnnencdec": ("layers", "attention_units"),
+    "seq2seq-lstm": (
+        "attention_units",
+        "maxout_units",
+        "step_order",
+        "factored_output",
+        "tie_embeddings",
+        "annotation_dropout",
+    ),
+}
 DATA_VARIABLE = "BAHDANAU_TF_DATA"
 
 
@@ -46,6 +65,8 @@ class TextFlags:
         source_language: Code of the source language, such as en.
         target_language: Code of the target language, such as fr.
         lowercase: Whether words lose their capitals.
+        reverse_source: Whether the source is read from its last word to its
+            first, as by Sutskever et al.
     """
 
     tokenizer: str = "word"
@@ -55,6 +76,7 @@ class TextFlags:
     source_language: str = "en"
     target_language: str = "fr"
     lowercase: bool = False
+    reverse_source: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,11 +84,12 @@ class ModelFlags:
     """What model to train.
 
     Attributes:
-        model: "rnnsearch" or "rnnencdec".
+        model: "rnnsearch", "rnnencdec" or "seq2seq-lstm".
         units: n, hidden units.
         embedding_dim: m, width of the embeddings.
         attention_units: n', size of the alignment model (rnnsearch).
         maxout_units: l, width of the readout.
+        layers: LSTM layers of each side (seq2seq-lstm).
         step_order: "original", "appendix" or "main-text".
         factored_output: Whether the output matrix is factored, as coded.
         tie_embeddings: Whether it shares the target embeddings.
@@ -75,7 +98,7 @@ class ModelFlags:
         state_dropout: Share of the recurrent states dropped.
         readout_dropout: Share of the readout dropped.
         initialization: "paper", or "glorot" for kernels that start larger and
-            learn faster.
+            learn faster (not for seq2seq-lstm).
     """
 
     model: str = "rnnsearch"
@@ -83,6 +106,7 @@ class ModelFlags:
     embedding_dim: int = 620
     attention_units: int = 1000
     maxout_units: int = 500
+    layers: int = 4
     step_order: str = "original"
     factored_output: bool = True
     tie_embeddings: bool = False
@@ -169,6 +193,8 @@ def prepared(
     remember(model_dir / "text.json", asdict(text))
     folders = (model_dir / "source", model_dir / "target")
     if not all(folder.is_dir() for folder in folders):
+        # What is wrong with the files is said before a vocabulary is learned.
+        ParallelCorpus(files.train_source, files.train_target)
         for side, folder in zip(_make_texts(text, files), folders, strict=True):
             side.save(folder)
     source, target = (load_text(folder) for folder in folders)
@@ -184,34 +210,39 @@ def _located(path: str, data_dir: str | None) -> str:
 def _make_texts(text: TextFlags, files: TrainingFiles) -> tuple[Any, Any]:
     """Learns the tokenizers of both sides from the training files."""
     sides = (files.train_source, files.train_target)
-    sizes = (text.source_vocabulary_size, text.target_vocabulary_size)
     if text.tokenizer == "word":
-        languages = (text.source_language, text.target_language)
-        source, target = (
-            WordTokenizer.train(
-                [side], size, language=language, lowercase=text.lowercase
-            )
-            for side, size, language in zip(
-                sides, sizes, languages, strict=True
-            )
+        source = WordTokenizer.train(
+            [sides[0]],
+            text.source_vocabulary_size,
+            language=text.source_language,
+            lowercase=text.lowercase,
+            reverse=text.reverse_source,
+        )
+        target = WordTokenizer.train(
+            [sides[1]],
+            text.target_vocabulary_size,
+            language=text.target_language,
+            lowercase=text.lowercase,
         )
         return source, target
     if text.tokenizer not in ("bpe", "unigram"):
         raise ValueError(
             f"--tokenizer is {text.tokenizer!r}, wanted word, bpe or unigram"
         )
-    normalization = "nfkc_cf" if text.lowercase else "identity"
-    if text.joint:
-        joint = SubwordTokenizer.train(
-            sides, sizes[0], text.tokenizer, normalization=normalization
-        )
-        return joint, joint
-    source, target = (
-        SubwordTokenizer.train(
-            [side], size, text.tokenizer, normalization=normalization
-        )
-        for side, size in zip(sides, sizes, strict=True)
+    learn = functools.partial(
+        SubwordTokenizer.train,
+        model_type=text.tokenizer,
+        normalization="nfkc_cf" if text.lowercase else "identity",
     )
+    if text.joint:
+        target = learn(sides, text.source_vocabulary_size)
+    else:
+        target = learn([sides[1]], text.target_vocabulary_size)
+    source = (
+        target if text.joint else learn([sides[0]], text.source_vocabulary_size)
+    )
+    if text.reverse_source:
+        source = SubwordTokenizer(source.model_proto, reverse=True)
     return source, target
 
 
@@ -220,14 +251,14 @@ def _make_model(options: ModelFlags, source_size: int, target_size: int) -> Any:
     name = arguments.pop("model")
     if name not in MODELS:
         raise ValueError(f"--model is {name!r}, wanted one of {list(MODELS)}")
-    if name == "rnnencdec":
-        del arguments["attention_units"]
+    for argument in WITHOUT[name]:
+        del arguments[argument]
     initialization = arguments.pop("initialization")
     if initialization not in ("paper", "glorot"):
         raise ValueError(
             f"--initialization is {initialization!r}, wanted paper or glorot"
         )
-    if initialization == "glorot":
+    if initialization == "glorot" and name != "seq2seq-lstm":
         deviation = options.embedding_dim**-0.5
         arguments["kernel_initializer"] = "glorot_uniform"
         arguments["embeddings_initializer"] = keras.initializers.RandomNormal(

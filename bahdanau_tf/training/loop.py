@@ -134,18 +134,18 @@ class _Training:
             {
                 "model": json.loads(model.to_json()),
                 "recipe": asdict(recipe),
-                "training_text_sha256": self.corpus.checksum,
+                "training_text_checksum": self.corpus.checksum,
             },
             free=("epochs", "patience", "evaluate_every", "name"),
         )
         self.steps_per_epoch = math.ceil(len(self.corpus) / recipe.batch_size)
         self.total_steps = math.ceil(recipe.epochs * self.steps_per_epoch)
         self.evaluate_every = recipe.evaluate_every or self.steps_per_epoch
-        self.optimizer = recipe.make_optimizer(self.total_steps)
+        self.optimizer = recipe.make_optimizer(self.steps_per_epoch)
         self.step = train_step(
             model,
             self.optimizer,
-            TokenCrossentropy(recipe.label_smoothing),
+            TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor),
         )
         self.state = _State()
         self.checkpoints = tf.train.CheckpointManager(
@@ -199,7 +199,8 @@ class _Training:
             self.words += words
             now = time.monotonic()
             self.training_seconds += now - lap
-            line.update(step, self._status(float(cost) / words))
+            per_word = float(cost) * self.recipe.divisor / words
+            line.update(step, self._status(per_word))
             is_due = step % self.evaluate_every == 0
             if is_due or step >= self.total_steps:
                 self._evaluate(step, line)

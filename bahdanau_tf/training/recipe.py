@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +12,11 @@ from bahdanau_tf.dataset import Batching
 from bahdanau_tf.optimizers import SGD
 from bahdanau_tf.optimizers import Adadelta
 from bahdanau_tf.optimizers import Adam
+from bahdanau_tf.optimizers import HalvedEveryHalfEpoch
 from bahdanau_tf.optimizers import WarmupLinearDecay
 
 OPTIMIZERS = ("adadelta", "adam", "sgd")
+SCHEDULES = ("constant", "linear", "halved")
 
 
 @dataclass(frozen=True)
@@ -23,12 +26,14 @@ class Recipe:
     Attributes:
         optimizer: "adadelta", "adam" or "sgd".
         learning_rate: The rate, or its peak where it decays.
-        decay: Whether the rate warms up, then falls from `constant_share` of
-            the training to 2 % at its end.
-        warmup_steps: Updates until the peak.
-        constant_share: Share of the training before the rate falls.
+        schedule: "constant"; "linear", which warms up and falls from
+            `constant_share` of the training to 2 % at its end; or "halved",
+            every half epoch after the fifth (Sutskever et al.).
+        warmup_steps: Updates until the peak of "linear".
+        constant_share: Share of the training before "linear" falls.
         max_norm: Largest global norm of a batch's gradient.
         label_smoothing: ε of the loss.
+        divisor: What a batch's summed loss is divided by.
         batch_size: Sentence pairs an update.
         max_length: Longest sentence in tokens on either side, the end symbol
             not counted; longer pairs are left out.
@@ -46,11 +51,12 @@ class Recipe:
 
     optimizer: str = "adadelta"
     learning_rate: float = 1.0
-    decay: bool = False
+    schedule: str = "constant"
     warmup_steps: int = 200
     constant_share: float = 0.5
     max_norm: float = 1.0
     label_smoothing: float = 0.0
+    divisor: float = 1.0
     batch_size: int = 80
     max_length: int = 50
     pool_batches: int = 20
@@ -67,6 +73,11 @@ class Recipe:
             raise ValueError(
                 f"Recipe: optimizer is {self.optimizer!r}, wanted one of "
                 f"{list(OPTIMIZERS)}"
+            )
+        if self.schedule not in SCHEDULES:
+            raise ValueError(
+                f"Recipe: schedule is {self.schedule!r}, wanted one of "
+                f"{list(SCHEDULES)}"
             )
         for name in ("batch_size", "max_length", "pool_batches", "patience"):
             if getattr(self, name) < 1:
@@ -86,7 +97,7 @@ class Recipe:
             name: "rnnsearch-30", "rnnsearch-50", "rnnencdec-30" or
                 "rnnencdec-50": appendix B.2, with sentences of up to 30 or 50
                 words. RNNencdec-30 sorts 10 batches at once, not 20, as its
-                code does.
+                code does. "sutskever-2014": SGD, section 3.4 there.
 
         Raises:
             ValueError: There is no such preset.
@@ -110,16 +121,20 @@ class Recipe:
             sample_subwords=self.sample_subwords,
         )
 
-    def make_optimizer(self, total_steps: int) -> keras.optimizers.Optimizer:
-        """The optimizer, its rate falling over `total_steps` if it decays."""
+    def make_optimizer(
+        self, steps_per_epoch: int
+    ) -> keras.optimizers.Optimizer:
+        """The optimizer, its rate changing as `schedule` says."""
         rate: Any = self.learning_rate
-        if self.decay:
+        if self.schedule == "linear":
             rate = WarmupLinearDecay(
-                self.learning_rate,
-                total_steps,
+                rate,
+                math.ceil(self.epochs * steps_per_epoch),
                 self.warmup_steps,
                 self.constant_share,
             )
+        elif self.schedule == "halved":
+            rate = HalvedEveryHalfEpoch(rate, steps_per_epoch)
         makers = {"adadelta": Adadelta, "adam": Adam, "sgd": SGD}
         return makers[self.optimizer](rate, max_norm=self.max_norm)
 
@@ -129,4 +144,14 @@ _PRESETS: dict[str, dict[str, Any]] = {
     "rnnsearch-50": {"max_length": 50},
     "rnnencdec-30": {"max_length": 30, "pool_batches": 10},
     "rnnencdec-50": {"max_length": 50},
+    "sutskever-2014": {
+        "optimizer": "sgd",
+        "learning_rate": 0.7,
+        "schedule": "halved",
+        "max_norm": 5.0,
+        "batch_size": 128,
+        "divisor": 128.0,
+        "shuffle_pool": True,
+        "epochs": 7.5,
+    },
 }
