@@ -16,6 +16,7 @@ from bahdanau_tf import RNNSearch
 from bahdanau_tf import Translator
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf import make_dataset
+from bahdanau_tf.dataset import measure
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.training import Recipe
 from bahdanau_tf.training import TrainingFiles
@@ -225,22 +226,16 @@ def test_fit_and_train_make_the_same_updates(files, tmp_path):
         pool_batches=2,
         seed=2,
     )
+    # Keras warns where it does not know how many batches there are.
+    batches = measure(dataset).batches
+    dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
     theirs.model.compile(
         optimizer=recipe.make_optimizer(10), loss=TokenCrossentropy()
     )
-    history = theirs.model.fit(dataset, epochs=1, verbose=0)
+    history = theirs.model.fit(dataset, epochs=1, shuffle=False, verbose=0)
     assert np.isfinite(history.history["loss"][0])
     for expected, found in zip(weights(ours), weights(theirs), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_checkpoint_holds_every_weight(files, tmp_path):
-    train(make_translator(files), files, RECIPE, tmp_path / "model")
-    path = tf.train.latest_checkpoint(tmp_path / "model" / "checkpoints")
-    names = [name for name, _ in tf.train.list_variables(path)]
-    weights_of_model = [n for n in names if n.startswith("model/")]
-    trainable = make_translator(files).model.trainable_weights
-    assert len(weights_of_model) >= len(trainable)
 
 
 def test_sutskevers_recipe():
