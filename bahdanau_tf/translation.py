@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
+from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+
+from bahdanau_tf.evaluation import alignment_error_rate
+from bahdanau_tf.evaluation import format_pharaoh
+from bahdanau_tf.evaluation.alignments import Links
 
 
 @dataclass(frozen=True)
@@ -17,17 +24,19 @@ class Translation:
     Attributes:
         source: The sentence that was given.
         text: Its translation, detokenised.
-        tokens: Target tokens, without the end symbol.
+        tokens: Target tokens as they stand in `text`, without the end symbol.
         score: What search ranked by: log p(y | x) with its penalties.
         log_prob: log p(y | x), in nats, the end symbol included.
         finished: Whether the end symbol was reached within the length limit.
-        source_tokens: Source tokens in the order of the columns of `weights`,
+        source_tokens: Source tokens as they stand in `source`, in its order,
             without the end symbol.
         source_offsets: For each source token (start, end), bytes into
             `source` encoded as UTF-8.
-        weights: Soft alignment α, float32 [T_y, T_x]; the last row and the
-            last column belong to the end symbols. None for a model without
-            attention.
+        target_offsets: For each target token (start, end), bytes into `text`
+            encoded as UTF-8.
+        weights: Soft alignment α, float32 [T_y, T_x]; the last column, and
+            the last row of a finished translation, belong to the end symbols.
+            None for a model without attention.
         alternatives: The other translations of an n-best list, best first.
     """
 
@@ -39,8 +48,107 @@ class Translation:
     finished: bool = True
     source_tokens: list[str] = field(default_factory=list)
     source_offsets: list[tuple[int, int]] = field(default_factory=list)
+    target_offsets: list[tuple[int, int]] = field(default_factory=list)
     weights: np.ndarray | None = None
     alternatives: list[Translation] = field(default_factory=list)
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def hard_alignment(self) -> Links:
+        """The link (source token, target token) of each target token.
+
+        It is the source token with the largest weight; end symbols have no
+        links.
+
+        Raises:
+            ValueError: The model has no attention.
+        """
+        if not self.tokens:
+            return frozenset()
+        if self.weights is None:
+            raise ValueError(
+                "Translation: no alignment, wanted one of a model with "
+                "attention"
+            )
+        words = self.weights[: len(self.tokens), : len(self.source_tokens)]
+        return frozenset(
+            (int(source), target)
+            for target, source in enumerate(words.argmax(axis=1))
+        )
+
+    @property
+    def pharaoh(self) -> str:
+        """The hard alignment as in "0-0 1-2": source-target, from 0."""
+        return format_pharaoh(self.hard_alignment)
+
+    def alignment_error_rate(
+        self, sure: Links, possible: Links = frozenset()
+    ) -> float:
+        """Judges the hard alignment by gold links.
+
+        Args:
+            sure: Links that must be found, between the tokens as they are
+                here.
+            possible: Further links that may be found.
+
+        Returns:
+            AER, from 0, the best, to 1; see
+            `bahdanau_tf.evaluation.alignment_error_rate`.
+        """
+        return alignment_error_rate([self.hard_alignment], [sure], [possible])
+
+
+class Scored(NamedTuple):
+    """What a model thinks of a given translation.
+
+    Attributes:
+        log_prob: log p(y | x), in nats, the end symbol included.
+        tokens: Target tokens as the model knows them, without the end symbol.
+        token_log_probs: float32 [T_y], log p(y_i | y_1 .. y_{i-1}, x) of each
+            token and of the end symbol.
+    """
+
+    log_prob: float
+    tokens: list[str]
+    token_log_probs: np.ndarray
+
+
+def pairs(starts: list[int], ends: list[int]) -> list[tuple[int, int]]:
+    """Puts starts and ends together."""
+    return list(zip(starts, ends, strict=True))
+
+
+def decoded(strings: Sequence[bytes]) -> list[str]:
+    """Decodes UTF-8 as far as it is UTF-8."""
+    return [string.decode("utf-8", "replace") for string in strings]
+
+
+def translation_of(
+    source: str,
+    pieces: list[bytes],
+    offsets: list[tuple[int, int]],
+    target_offsets: list[tuple[int, int]],
+    turned: bool,
+    found: dict[str, Any],
+) -> Translation:
+    """One row of a search's result as a `Translation`."""
+    length, words, text = int(found["lengths"]), len(pieces), found["texts"]
+    # Columns of the weights in the order of the text, and the end symbol.
+    columns = [*range(words)][:: -1 if turned else 1]
+    weights = found["weights"]
+    if weights is not None:
+        weights = weights[:length][:, [*columns, words]]
+    return Translation(
+        source=source,
+        text=text.decode("utf-8", "replace"),
+        tokens=decoded([text[start:end] for start, end in target_offsets]),
+        score=float(found["scores"]),
+        log_prob=float(found["log_probs"]),
+        finished=bool(found["finished"]),
+        source_tokens=decoded([pieces[column] for column in columns]),
+        source_offsets=[offsets[column] for column in columns],
+        target_offsets=target_offsets,
+        weights=weights,
+    )

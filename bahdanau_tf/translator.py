@@ -1,95 +1,39 @@
-"""From strings to strings: text, model and search in one graph."""
+"""The translator: strings in, translations out; saved, loaded, exported."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from typing import NamedTuple
+from typing import TypeVar
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-import bahdanau_tf.models  # noqa: F401  (tells Keras how to load them)
-from bahdanau_tf.constraints import forbid
+from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.files import replaced_directory
+from bahdanau_tf.models import Ensemble
 from bahdanau_tf.saved_model import write_saved_model
-from bahdanau_tf.search import SearchResult
-from bahdanau_tf.search import beam_search
-from bahdanau_tf.search import gnmt_length_penalty
-from bahdanau_tf.search import greedy_search
+from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text import load_text
+from bahdanau_tf.translation import Scored
 from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation import decoded
+from bahdanau_tf.translation import pairs
+from bahdanau_tf.translation import translation_of
+from bahdanau_tf.translation_graph import TranslationGraph
 
 FORMAT_VERSION = 1
+T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Decoding:
-    """How to search; the defaults suit most models.
-
-    Attributes:
-        beam_size: K hypotheses kept alive; 1 is greedy search.
-        n_best: Translations returned for each sentence, best first.
-        alpha: α of the length penalty ((5 + |y|) / 6)^α; 0 ranks by
-            log p(y | x) alone, as the paper does.
-        max_length_ratio: Longest translation, in tokens for each source
-            token (end symbols counted on both sides); 3 as in the original
-            code.
-        max_length: Longest translation in tokens, whatever the source.
-        forbid_unknown: Whether the unknown word may not be produced.
-    """
-
-    beam_size: int = 5
-    n_best: int = 1
-    alpha: float = 1.0
-    max_length_ratio: float = 3.0
-    max_length: int = 200
-    forbid_unknown: bool = False
-
-    def __post_init__(self) -> None:
-        for name, value, good, wanted in (
-            ("beam_size", self.beam_size, self.beam_size >= 1, "1 or more"),
-            (
-                "n_best",
-                self.n_best,
-                1 <= self.n_best <= self.beam_size,
-                f"1 to beam_size ({self.beam_size})",
-            ),
-            ("alpha", self.alpha, self.alpha >= 0, "0 or more"),
-            (
-                "max_length_ratio",
-                self.max_length_ratio,
-                self.max_length_ratio > 0,
-                "more than 0",
-            ),
-            ("max_length", self.max_length, self.max_length >= 1, "1 or more"),
-        ):
-            if not good:
-                raise ValueError(
-                    f"Decoding: {name} is {value}, wanted {wanted}"
-                )
-
-
-class Translated(NamedTuple):
-    """What the graph gives for a batch of strings.
-
-    Attributes:
-        texts: string [B, N], the n best translations of each sentence.
-        result: The `SearchResult` they come from.
-    """
-
-    texts: tf.Tensor
-    result: SearchResult
-
-
-class Translator(tf.Module):
+class Translator(TranslationGraph):
     """A model with the text of its two sides: strings to strings.
 
     Tokenisation, search and detokenisation run in one graph, the same here
@@ -97,10 +41,13 @@ class Translator(tf.Module):
 
     Args:
         model: A translation model of this package, or anything with
-            `encode`, `decode_step` and `start_id`.
-        source_text: Tokenizer of the source language.
+            `encode`, `decode_step`, `start_id` and the vocabularies' sizes.
+        source_text: Tokenizer of the source language; for an `Ensemble` that
+            reads several sources a sequence of them, one for each source.
         target_text: Tokenizer of the target language.
         decoding: How to search unless a call says otherwise.
+        dictionary: What `Decoding.unknown` "replace" writes for a source word;
+            the word itself where it has nothing.
 
     Raises:
         ValueError: A vocabulary and the model's embedding differ in size.
@@ -120,81 +67,50 @@ class Translator(tf.Module):
         source_text: Any,
         target_text: Any,
         decoding: Decoding = Decoding(),
+        dictionary: Dictionary | None = None,
     ) -> None:
-        super().__init__()
-        for side, text, size in (
-            ("source", source_text, model.source_vocabulary_size),
-            ("target", target_text, model.target_vocabulary_size),
-        ):
-            if text.vocabulary_size != size:
+        super().__init__(model, source_text, target_text, decoding, dictionary)
+        self._functions: dict[Any, Any] = {}
+
+    @classmethod
+    def ensemble(
+        cls, translators: Sequence[Translator], average: str = "probability"
+    ) -> Translator:
+        """Joins translators whose models predict the next word together.
+
+        Args:
+            translators: One or more, with the same target vocabulary; how to
+                search and the dictionary are those of the first.
+            average: As for `Ensemble`.
+
+        Raises:
+            ValueError: Target vocabularies differ.
+        """
+        first = translators[0]
+        texts: list[Any] = []
+        sources = []
+        for translator in translators:
+            if (
+                translator.target_text.settings()
+                != first.target_text.settings()
+            ):
                 raise ValueError(
-                    f"Translator: {side}_text has {text.vocabulary_size} ids, "
-                    f"the model's {side} vocabulary {size}; wanted equal"
+                    "Translator.ensemble: the target vocabularies or "
+                    "tokenizers differ, wanted one for all"
                 )
-        self.model = model
-        self.source_text = source_text
-        self.target_text = target_text
-        self.decoding = decoding
-        self._graphs: dict[Decoding, Any] = {}
-
-    def search(self, source: tf.Tensor, decoding: Decoding) -> SearchResult:
-        """Searches the n best translations, in graph.
-
-        Args:
-            source: int32 [B, T_x], source ids padded with 0.
-            decoding: How to search.
-
-        Returns:
-            `SearchResult` of [B, N] hypotheses.
-        """
-        memory, state = self.model.encode(source)
-        lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.float32)
-        limits = tf.cast(decoding.max_length_ratio * lengths, tf.int32)
-        options = {
-            "start_id": self.model.start_id,
-            "eos_id": self.target_text.eos_id,
-            "max_length": tf.clip_by_value(limits, 1, decoding.max_length),
-            "length_penalty": gnmt_length_penalty(decoding.alpha),
-            "constraints": self._constraints(decoding),
-        }
-
-        def step(ids: tf.Tensor, state: Any) -> Any:
-            return self.model.decode_step(ids, state, memory)
-
-        if decoding.beam_size == 1:
-            return greedy_search(step, state, **options)
-        return beam_search(
-            step,
-            state,
-            beam_size=decoding.beam_size,
-            n_best=decoding.n_best,
-            **options,
+            text = translator.source_text
+            known = [one.settings() for one in texts]
+            if text.settings() not in known:
+                texts.append(text)
+                known.append(text.settings())
+            sources.append(known.index(text.settings()))
+        return cls(
+            Ensemble([one.model for one in translators], average, sources),
+            texts,
+            first.target_text,
+            first.decoding,
+            first.dictionary,
         )
-
-    def _constraints(self, decoding: Decoding) -> list[Any]:
-        # Padding is never a word; a hypothesis with it could not be told from
-        # a shorter one.
-        forbidden = [self.target_text.pad_id]
-        if decoding.forbid_unknown:
-            forbidden.append(self.target_text.unk_id)
-        return [forbid(forbidden)]
-
-    def translate_graph(
-        self, sentences: tf.Tensor, decoding: Decoding
-    ) -> Translated:
-        """Strings to strings, in graph; no words in, no words out.
-
-        Args:
-            sentences: string [B].
-            decoding: How to search.
-        """
-        ids = self.source_text.tokenize(tf.ensure_shape(sentences, [None]))
-        result = self.search(_padded(ids), decoding)
-        shape = tf.shape(result.tokens)
-        flat = tf.reshape(result.tokens, [shape[0] * shape[1], shape[2]])
-        texts = tf.reshape(self.target_text.detokenize(flat), shape[:2])
-        blank = ids.row_lengths() == 1  # the end symbol alone
-        return Translated(tf.where(blank[:, None], "", texts), result)
 
     def translate(
         self,
@@ -221,59 +137,112 @@ class Translator(tf.Module):
                 "Translator.translate: sentences is one string, wanted a "
                 "sequence of strings"
             )
-        order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
-        translations: dict[int, Translation] = {}
-        for start in range(0, len(order), batch_size):
-            places = order[start : start + batch_size]
-            batch = [sentences[place] for place in places]
-            found = self._translate_batch(batch, decoding or self.decoding)
-            translations.update(zip(places, found, strict=True))
-        return [translations[place] for place in range(len(sentences))]
+        return _in_batches(
+            lambda places: self._translate_batch(
+                [sentences[place] for place in places],
+                decoding or self.decoding,
+            ),
+            [len(sentence) for sentence in sentences],
+            batch_size,
+        )
 
-    def _graph(self, decoding: Decoding) -> Any:
-        if decoding not in self._graphs:
-            self._graphs[decoding] = tf.function(
-                lambda sentences: self.translate_graph(sentences, decoding),
-                input_signature=[tf.TensorSpec([None], tf.string)],
+    def score(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        batch_size: int = 64,
+    ) -> list[Scored]:
+        """Scores given translations.
+
+        Args:
+            sources: The sentences.
+            targets: A translation of each.
+            batch_size: Pairs scored at once, like lengths together.
+
+        Returns:
+            For each pair log p(y | x), in all and token by token.
+
+        Raises:
+            ValueError: Sources and targets differ in number.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(
+                f"Translator.score: {len(sources)} sources and {len(targets)} "
+                "targets, wanted as many"
+            )
+        return _in_batches(
+            lambda places: self._score_batch(
+                [sources[place] for place in places],
+                [targets[place] for place in places],
+            ),
+            [len(target) for target in targets],
+            batch_size,
+        )
+
+    def _function(self, key: Any, function: Callable[..., Any], n: int) -> Any:
+        """The graph of a function of n vectors of strings, made once."""
+        if key not in self._functions:
+            self._functions[key] = tf.function(
+                function,
+                input_signature=[tf.TensorSpec([None], tf.string)] * n,
                 autograph=False,
             )
-        return self._graphs[decoding]
+        return self._functions[key]
+
+    def _score_batch(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> Iterator[Scored]:
+        graph = self._function("score", self.score_graph, 2)
+        ids, log_probs = graph(tf.constant(sources), tf.constant(targets))
+        tokens = self.target_text.ids_to_tokens(ids).numpy()
+        ids, log_probs = ids.numpy(), log_probs.numpy()
+        for row, length in enumerate(np.count_nonzero(ids, axis=1)):
+            yield Scored(
+                log_prob=float(log_probs[row].sum()),
+                tokens=decoded(tokens[row, : length - 1]),
+                token_log_probs=log_probs[row, :length],
+            )
 
     def _translate_batch(
         self, batch: Sequence[str], decoding: Decoding
     ) -> Iterator[Translation]:
         sentences = tf.constant(list(batch), tf.string)
-        found = self._graph(decoding)(sentences)
+        found = self._function(
+            decoding, lambda text: self.translate_graph(text, decoding), 1
+        )(sentences)
         pieces, starts, ends = (
             ragged.to_list()
             for ragged in self.source_text.tokenize_with_offsets(sentences)
         )
-        tokens = self.target_text.ids_to_tokens(found.result.tokens).numpy()
-        texts = found.texts.numpy()
-        arrays = tf.nest.map_structure(
-            lambda tensor: None if tensor is None else tensor.numpy(),
-            found.result._asdict(),
-        )
+        result: dict[str, Any] = {
+            name: None if tensor is None else tensor.numpy()
+            for name, tensor in found.result._asdict().items()
+        }
+        result["texts"] = found.texts.numpy()
+        n_best = result["texts"].shape[1]
+        places = [found.starts.to_list(), found.ends.to_list()]
         for row, sentence in enumerate(batch):
             if not pieces[row]:
                 yield Translation(sentence)
                 continue
-            n_best = [
-                _translation(
+            translations = [
+                translation_of(
                     source=sentence,
-                    text=texts[row, n].decode("utf-8", "replace"),
-                    tokens=tokens[row, n],
+                    pieces=pieces[row],
+                    offsets=pairs(starts[row], ends[row]),
+                    target_offsets=pairs(
+                        *(place[row * n_best + n] for place in places)
+                    ),
+                    turned=self.source_text.reverse,
                     found={
                         key: None if array is None else array[row, n]
-                        for key, array in arrays.items()
+                        for key, array in result.items()
                     },
-                    pieces=pieces[row],
-                    offsets=list(zip(starts[row], ends[row], strict=True)),
                 )
-                for n in range(texts.shape[1])
-                if arrays["lengths"][row, n] > 0
+                for n in range(n_best)
+                if result["lengths"][row, n] > 0
             ]
-            yield replace(n_best[0], alternatives=n_best[1:])
+            yield replace(translations[0], alternatives=translations[1:])
 
     def export(self, path: str | os.PathLike[str]) -> Path:
         """Writes a SavedModel that translates strings.
@@ -299,7 +268,12 @@ class Translator(tf.Module):
         text = tf.TensorSpec([None], tf.string, name="text")
         return write_saved_model(
             path,
-            parts=[self.model, self.source_text, self.target_text],
+            parts=[
+                self.model,
+                *self.source_texts,
+                self.target_text,
+                self.dictionary,
+            ],
             signatures={"serving_default": (serving_default, [text])},
         )
 
@@ -312,10 +286,13 @@ class Translator(tf.Module):
         """
         with replaced_directory(directory) as aside:
             self.model.save(aside / "model.keras")
-            self.source_text.save(aside / "source")
+            for number, text in enumerate(self.source_texts):
+                text.save(aside / _source_folder(number))
             self.target_text.save(aside / "target")
+            self.dictionary.save(aside / "dictionary.tsv")
             description = {
                 "format_version": FORMAT_VERSION,
+                "sources": len(self.source_texts),
                 "decoding": vars(self.decoding),
             }
             (aside / "translator.json").write_text(
@@ -348,41 +325,29 @@ class Translator(tf.Module):
         )
         return cls(
             model,
-            load_text(path.with_name("source")),
+            [
+                load_text(path.with_name(_source_folder(number)))
+                for number in range(description["sources"])
+            ],
             load_text(path.with_name("target")),
             Decoding(**description["decoding"]),
+            Dictionary.load(path.with_name("dictionary.tsv")),
         )
 
 
-def _padded(ids: tf.RaggedTensor) -> tf.Tensor:
-    """Rows padded with 0; at least one column, even for an empty batch."""
-    padded = ids.to_tensor()
-    missing = tf.maximum(1 - tf.shape(padded)[1], 0)
-    return tf.pad(padded, [[0, 0], [0, missing]])
+def _source_folder(number: int) -> str:
+    return f"source-{number + 1}" if number else "source"
 
 
-def _translation(
-    source: str,
-    text: str,
-    tokens: np.ndarray,
-    found: dict[str, Any],
-    pieces: list[bytes],
-    offsets: list[tuple[int, int]],
-) -> Translation:
-    """One row of a search's result as a `Translation`."""
-    length = int(found["lengths"])
-    words = length - int(found["finished"])
-    weights = found["weights"]
-    return Translation(
-        source=source,
-        text=text,
-        tokens=[t.decode("utf-8", "replace") for t in tokens[:words]],
-        score=float(found["scores"]),
-        log_prob=float(found["log_probs"]),
-        finished=bool(found["finished"]),
-        source_tokens=[p.decode("utf-8", "replace") for p in pieces],
-        source_offsets=offsets,
-        weights=None
-        if weights is None
-        else weights[:length, : len(pieces) + 1],
-    )
+def _in_batches(
+    work: Callable[[list[int]], Iterator[T]],
+    lengths: Sequence[int],
+    batch_size: int,
+) -> list[T]:
+    """Works on places of like length together; results in their order."""
+    order = sorted(range(len(lengths)), key=lambda place: lengths[place])
+    done: dict[int, T] = {}
+    for start in range(0, len(order), batch_size):
+        places = order[start : start + batch_size]
+        done.update(zip(places, work(places), strict=True))
+    return [done[place] for place in range(len(lengths))]

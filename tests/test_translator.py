@@ -126,7 +126,7 @@ def test_weights_and_offsets_belong_to_the_sentence(translator):
 def test_unknown_words_can_be_forbidden(translator):
     sentences = ["the cat sees.", "zyx zyx", "a red red dog."]
     for translation in translator.translate(
-        sentences, Decoding(forbid_unknown=True, max_length=20)
+        sentences, Decoding(unknown="forbid", max_length=20)
     ):
         assert "[UNK]" not in translation.tokens
 

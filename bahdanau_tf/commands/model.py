@@ -8,7 +8,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.commands.fields import define_fields
 from bahdanau_tf.commands.fields import from_flags
-from bahdanau_tf.translator import Decoding
+from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.translator import Translator
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from bahdanau_tf.models import presets
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
+from bahdanau_tf.models.ensemble import Ensemble
 from bahdanau_tf.models.rnnencdec import RNNEncDec
 from bahdanau_tf.models.rnnsearch import RNNSearch
 from bahdanau_tf.models.scoring import token_log_probs
@@ -13,6 +14,7 @@ from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM
 
 __all__ = [
     "EncoderDecoder",
+    "Ensemble",
     "RNNEncDec",
     "RNNSearch",
     "Seq2SeqLSTM",

@@ -32,6 +32,7 @@ from bahdanau_tf.search.beam import beam_search
 from bahdanau_tf.search.beam import greedy_search
 from bahdanau_tf.search.loop import History
 from bahdanau_tf.search.loop import SearchResult
+from bahdanau_tf.search.loop import Step
 from bahdanau_tf.search.penalties import divide_by_length
 from bahdanau_tf.search.penalties import gnmt_coverage_penalty
 from bahdanau_tf.search.penalties import gnmt_length_penalty
@@ -42,6 +43,7 @@ from bahdanau_tf.search.sampling import sample
 __all__ = [
     "History",
     "SearchResult",
+    "Step",
     "beam_search",
     "divide_by_length",
     "gnmt_coverage_penalty",

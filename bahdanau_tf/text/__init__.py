@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from bahdanau_tf.text.dictionary import Dictionary
 from bahdanau_tf.text.settings import read_settings
 from bahdanau_tf.text.subword import SubwordTokenizer
 from bahdanau_tf.text.tokenizer import WordTokenizer
@@ -12,6 +13,7 @@ from bahdanau_tf.text.vocabulary import Vocabulary
 
 __all__ = [
     "Coverage",
+    "Dictionary",
     "SubwordTokenizer",
     "Vocabulary",
     "WordTokenizer",

@@ -57,24 +57,19 @@ def unsign(words: tf.Tensor) -> tf.Tensor:
     )
 
 
-def join(
-    words: tf.Tensor,
-    rows: tf.Tensor,
-    count: tf.Tensor,
-    language: Language,
-    no_break: bool,
+def between(
+    words: tf.Tensor, rows: tf.Tensor, language: Language, no_break: bool
 ) -> tf.Tensor:
-    """Writes words as text.
+    """Says what is written before each word.
 
     Args:
         words: string [N], words of all rows, with or without signs.
         rows: int32 [N], the row of each, ascending.
-        count: int32, the number of rows.
         language: The rules.
         no_break: Whether blanks may be no-break blanks.
 
     Returns:
-        string [count].
+        string [N], a blank or nothing; nothing at the first word of a row.
     """
     plain = unsign(words)
     joined = tf.strings.regex_full_match(words, f"{JOINED}.+")
@@ -84,8 +79,7 @@ def join(
     if no_break:
         held = tf.strings.regex_full_match(_pairs(plain), language.no_break)
         space = tf.where(held, NO_BREAK_SPACE, space)
-    pieces = tf.where(blank & ~is_first(rows), space + plain, plain)
-    return tf.strings.unsorted_segment_join(pieces, rows, count)
+    return tf.where(blank & ~is_first(rows), space, "")
 
 
 def is_first(rows: tf.Tensor) -> tf.Tensor:

@@ -46,7 +46,7 @@ def turned(rows: tf.RaggedTensor) -> tf.RaggedTensor:
 def until_end(
     ids: tf.Tensor | tf.RaggedTensor, eos_id: int, pad_id: int
 ) -> tf.RaggedTensor:
-    """Keeps what comes before a row's first end symbol, without padding.
+    """Says which ids come before a row's first end symbol and are not padding.
 
     Args:
         ids: integer [B, T] or ragged [B, (T)].
@@ -54,20 +54,41 @@ def until_end(
         pad_id: The padding.
 
     Returns:
-        Ragged int32 [B, (T)].
+        Ragged bool [B, (T)].
     """
-    if not isinstance(ids, tf.RaggedTensor):
-        ids = tf.RaggedTensor.from_tensor(tf.ensure_shape(ids, [None, None]))
-    values = tf.cast(ids.values, tf.int32)
-    rows = ids.value_rowids()
-    ends = tf.cumsum(tf.cast(values == eos_id, tf.int32))
+    ids = as_rows(ids)
+    ends = tf.cumsum(tf.cast(ids.values == eos_id, tf.int32))
     ends_before = tf.gather(tf.concat([[0], ends], 0), ids.row_starts())
-    keep = (ends == tf.gather(ends_before, rows)) & (values != pad_id)
-    return tf.RaggedTensor.from_value_rowids(
-        tf.boolean_mask(values, keep),
-        tf.boolean_mask(rows, keep),
-        ids.nrows(),
-        validate=False,
+    before_end = ends == tf.gather(ends_before, ids.value_rowids())
+    return ids.with_values(before_end & (ids.values != pad_id))
+
+
+def as_rows(x: tf.Tensor | tf.RaggedTensor) -> tf.RaggedTensor:
+    """Gives [B, T] as ragged [B, (T)]; ragged it stays as it is."""
+    if isinstance(x, tf.RaggedTensor):
+        return x
+    return tf.RaggedTensor.from_tensor(tf.ensure_shape(x, [None, None]))
+
+
+def spans(
+    lengths: tf.RaggedTensor, gaps: tf.RaggedTensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    """Finds the places of tokens that are written one after another.
+
+    Args:
+        lengths: Ragged int32 [B, (T)], bytes of each token.
+        gaps: Ragged int32 [B, (T)], bytes written before it.
+
+    Returns:
+        Ragged int32 [B, (T)]: the first byte of each, and the byte after its
+        last.
+    """
+    ends = tf.cumsum(lengths.values + gaps.values)
+    ends_before = tf.gather(tf.concat([[0], ends], 0), lengths.row_starts())
+    ends -= tf.gather(ends_before, lengths.value_rowids())
+    return (
+        lengths.with_values(ends - lengths.values),
+        lengths.with_values(ends),
     )
 
 

@@ -12,18 +12,21 @@ from bahdanau_tf.files import write_atomically
 _FILE = "tokenizer.json"
 
 
-def write_settings(
-    directory: str | os.PathLike[str],
-    tokenizer: object,
-    checksum: str,
-    config: dict[str, Any],
-) -> None:
-    """Writes a tokenizer's class, its options and its file's SHA-256."""
-    settings = {
+def settings_of(
+    tokenizer: object, checksum: str, config: dict[str, Any]
+) -> dict[str, Any]:
+    """Puts together a tokenizer's class, its options and its file's SHA-256."""
+    return {
         "class": type(tokenizer).__name__,
         "config": config,
         "checksum": checksum,
     }
+
+
+def write_settings(
+    directory: str | os.PathLike[str], settings: dict[str, Any]
+) -> None:
+    """Writes what `settings_of` gave."""
     data = json.dumps(settings, indent=2) + "\n"
     write_atomically(Path(directory, _FILE), data.encode())
 

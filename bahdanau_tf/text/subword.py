@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,15 +16,20 @@ from bahdanau_tf.files import checksum
 from bahdanau_tf.files import write_atomically
 from bahdanau_tf.text._tensorflow_text import tensorflow_text
 from bahdanau_tf.text.rows import append_end
+from bahdanau_tf.text.rows import as_rows
 from bahdanau_tf.text.rows import as_strings
+from bahdanau_tf.text.rows import spans
 from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.text.rows import turned
 from bahdanau_tf.text.rows import until_end
+from bahdanau_tf.text.settings import settings_of
 from bahdanau_tf.text.settings import write_settings
 from bahdanau_tf.text.vocabulary import END
 from bahdanau_tf.text.vocabulary import PAD
 from bahdanau_tf.text.vocabulary import UNK
 from bahdanau_tf.text.vocabulary import read_checked
+
+BLANK = "\N{LOWER ONE EIGHTH BLOCK}".encode()  # as SentencePiece writes it
 
 
 class SubwordTokenizer(tf.Module):
@@ -57,6 +63,7 @@ class SubwordTokenizer(tf.Module):
         model = self._model()
         self.vocabulary_size = int(model.vocab_size())
         self._tokens = model.id_to_string(tf.range(self.vocabulary_size))
+        self._surfaces = tf.constant(_surfaces(self._tokens.numpy().tolist()))
         self.pad_id = self._id_of(PAD, "<pad>")
         self.unk_id = self._id_of(UNK, "<unk>")
         self.eos_id = self._id_of(END, "</s>")
@@ -184,11 +191,40 @@ class SubwordTokenizer(tf.Module):
         Returns:
             string [B].
         """
-        rows = until_end(ids, self.eos_id, self.pad_id)
+        return self.detokenize_with_offsets(ids)[0]
+
+    def detokenize_with_offsets(
+        self,
+        ids: tf.Tensor | tf.RaggedTensor,
+        replacements: tf.Tensor | tf.RaggedTensor | None = None,
+    ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Turns ids back into strings and tells where each piece is in them.
+
+        Args:
+            ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
+                end symbol; padding is passed over.
+            replacements: string, shape of `ids`: what to write for an unknown
+                piece; [UNK] where it is empty, and everywhere if None.
+
+        Returns:
+            string [B]; ragged int32 [B, (T)], the first byte of each piece, in
+            the order of the ids, the blank before it left out; ragged int32
+            [B, (T)], the byte after its last.
+        """
+        kept = until_end(ids, self.eos_id, self.pad_id)
+        rows = tf.ragged.boolean_mask(as_rows(ids), kept)
+        pieces = tf.gather(self._surfaces, self._known(rows.values))
+        if replacements is not None:
+            other = tf.ragged.boolean_mask(as_rows(replacements), kept).values
+            unknown = self._known(rows.values) == self.unk_id
+            pieces = tf.where(unknown & (other != ""), other, pieces)
+        written = rows.with_values(pieces)
         if self.reverse:
-            rows = turned(rows)
-        ids = rows.with_values(self._known(rows.values))
-        return self._model().detokenize(ids)
+            written = turned(written)
+        texts, starts, ends = _written(written)
+        if self.reverse:
+            starts, ends = turned(starts), turned(ends)
+        return texts, starts, ends
 
     def ids_to_tokens(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
         """Returns the pieces of ids of any shape, as strings."""
@@ -200,12 +236,7 @@ class SubwordTokenizer(tf.Module):
         """Writes tokenizer.json and sentencepiece.model into a folder."""
         path = Path(directory, "sentencepiece.model")
         write_atomically(path, self.model_proto)
-        write_settings(
-            directory,
-            self,
-            checksum(self.model_proto),
-            {"reverse": self.reverse},
-        )
+        write_settings(directory, self.settings())
 
     @classmethod
     def load(
@@ -217,6 +248,11 @@ class SubwordTokenizer(tf.Module):
         """Reads what `save` wrote; `load_text` calls this."""
         path = Path(directory, "sentencepiece.model")
         return cls(read_checked(path, checksum), **config)
+
+    def settings(self) -> dict[str, Any]:
+        """Class, options and SHA-256; two tokenizers are the same by them."""
+        config = {"reverse": self.reverse}
+        return settings_of(self, checksum(self.model_proto), config)
 
     def _model(self, **options: Any) -> Any:
         """Puts the model into the graph at hand, anew.
@@ -242,6 +278,39 @@ class SubwordTokenizer(tf.Module):
         raise ValueError(
             f"SubwordTokenizer: the model has no piece {' or '.join(names)}."
         )
+
+
+def _surfaces(tokens: list[bytes]) -> list[bytes]:
+    """What each piece is in a text: bytes are themselves, U+2581 a blank."""
+    surfaces = []
+    for token in tokens:
+        byte = re.fullmatch(rb"<0x([0-9A-F]{2})>", token)
+        if byte:
+            surfaces.append(bytes([int(byte[1], 16)]))
+        else:
+            surfaces.append(token.replace(BLANK, b" "))
+    return surfaces
+
+
+def _written(
+    pieces: tf.RaggedTensor,
+) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
+    """Writes pieces one after another, without blanks at the begin."""
+    plain = tf.strings.regex_replace(
+        pieces.values, "^ ", "", replace_global=False
+    )
+    lengths = pieces.with_values(tf.strings.length(plain))
+    blank = tf.strings.length(pieces.values) - lengths.values  # 1 or 0
+    starts, _ = spans(lengths, tf.zeros_like(lengths))
+    blank = tf.where(starts.values == 0, 0, blank)
+    texts = tf.strings.unsorted_segment_join(
+        tf.where(blank == 1, " ", "") + plain,
+        pieces.value_rowids(),
+        pieces.nrows(),
+    )
+    # Bytes that make no character would not be a string in a JSON reply.
+    texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", "replace")
+    return (texts, *spans(lengths, pieces.with_values(blank)))
 
 
 def _lines(files: Iterable[str | os.PathLike[str]]) -> Iterator[bytes]:

@@ -17,10 +17,13 @@ from bahdanau_tf.text.characters import Characters
 from bahdanau_tf.text.characters import NormalForm
 from bahdanau_tf.text.languages import language as rules_of
 from bahdanau_tf.text.rows import append_end
+from bahdanau_tf.text.rows import as_rows
 from bahdanau_tf.text.rows import as_strings
+from bahdanau_tf.text.rows import spans
 from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.text.rows import turned
 from bahdanau_tf.text.rows import until_end
+from bahdanau_tf.text.settings import settings_of
 from bahdanau_tf.text.settings import write_settings
 from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.text.vocabulary import Coverage
@@ -225,16 +228,54 @@ class WordTokenizer(tf.Module):
         Returns:
             string [B].
         """
-        rows = until_end(ids, self.eos_id, self.pad_id)
+        return self.detokenize_with_offsets(ids)[0]
+
+    def detokenize_with_offsets(
+        self,
+        ids: tf.Tensor | tf.RaggedTensor,
+        replacements: tf.Tensor | tf.RaggedTensor | None = None,
+    ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Turns ids back into strings and tells where each word is in them.
+
+        Args:
+            ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
+                end symbol; padding is passed over.
+            replacements: string, shape of `ids`: what to write for an unknown
+                word; [UNK] where it is empty, and everywhere if None.
+
+        Returns:
+            string [B]; ragged int32 [B, (T)], the first byte of each word, in
+            the order of the ids; ragged int32 [B, (T)], the byte after its
+            last.
+        """
+        kept = until_end(ids, self.eos_id, self.pad_id)
+        rows = tf.ragged.boolean_mask(as_rows(ids), kept)
+        words = rows.with_values(self.vocabulary.words(rows.values))
+        if replacements is not None:
+            other = tf.ragged.boolean_mask(as_rows(replacements), kept).values
+            replaced = (rows.values == self.unk_id) & (other != "")
+            words = rows.with_values(tf.where(replaced, other, words.values))
         if self.reverse:
-            rows = turned(rows)
-        return blanks.join(
-            self.vocabulary.words(rows.values),
-            tf.cast(rows.value_rowids(), tf.int32),
-            tf.cast(rows.nrows(), tf.int32),
-            self._rules,
-            self.no_break,
+            words = turned(words)
+        texts, starts, ends = self._written(words)
+        if self.reverse:
+            starts, ends = turned(starts), turned(ends)
+        return texts, starts, ends
+
+    def _written(
+        self, words: tf.RaggedTensor
+    ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
+        rows = tf.cast(words.value_rowids(), tf.int32)
+        gaps = blanks.between(words.values, rows, self._rules, self.no_break)
+        plain = blanks.unsign(words.values)
+        texts = tf.strings.unsorted_segment_join(
+            gaps + plain, rows, tf.cast(words.nrows(), tf.int32)
         )
+        starts, ends = spans(
+            words.with_values(tf.strings.length(plain)),
+            words.with_values(tf.strings.length(gaps)),
+        )
+        return texts, starts, ends
 
     def ids_to_tokens(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
         """Returns the vocabulary entries of ids of any shape, as strings."""
@@ -243,9 +284,7 @@ class WordTokenizer(tf.Module):
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Writes tokenizer.json and vocabulary.txt into a folder."""
         self.vocabulary.save(Path(directory, "vocabulary.txt"))
-        write_settings(
-            directory, self, self.vocabulary.checksum, self._config()
-        )
+        write_settings(directory, self.settings())
 
     @classmethod
     def load(
@@ -258,14 +297,16 @@ class WordTokenizer(tf.Module):
         path = Path(directory, "vocabulary.txt")
         return cls(Vocabulary.load(path, checksum), **config)
 
-    def _config(self) -> dict[str, Any]:
-        return {
+    def settings(self) -> dict[str, Any]:
+        """Class, options and SHA-256; two tokenizers are the same by them."""
+        config = {
             "language": self.language,
             "lowercase": self.lowercase,
             "normalization": self.normalization,
             "reverse": self.reverse,
             "no_break": self.no_break,
         }
+        return settings_of(self, self.vocabulary.checksum, config)
 
     def _words(self, strings: tf.Tensor) -> splitting.Words:
         return splitting.split(strings, self._characters, self._rules)

@@ -19,13 +19,13 @@ import tensorflow as tf
 from bahdanau_tf.corpora.parallel import ParallelCorpus
 from bahdanau_tf.dataset import Position
 from bahdanau_tf.dataset import stream_batches
+from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.evaluation import bleu
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.training.recipe import Recipe
 from bahdanau_tf.training.settings import remember
 from bahdanau_tf.training.step import train_step
-from bahdanau_tf.translator import Decoding
 from bahdanau_tf.translator import Translator
 
 CHECKPOINT_SECONDS = 300

@@ -1,0 +1,148 @@
+"""How to search: the options of decoding, and the search they ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from bahdanau_tf.constraints import Constraint
+from bahdanau_tf.constraints import forbid
+from bahdanau_tf.constraints import minimum_length
+from bahdanau_tf.constraints import no_repeated_ngrams
+from bahdanau_tf.search import SearchResult
+from bahdanau_tf.search import Step
+from bahdanau_tf.search import beam_search
+from bahdanau_tf.search import gnmt_coverage_penalty
+from bahdanau_tf.search import gnmt_length_penalty
+from bahdanau_tf.search import greedy_search
+
+UNKNOWN = ("keep", "forbid", "replace")
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How to search; the defaults suit most models.
+
+    Lengths count tokens, end symbols included.
+
+    Attributes:
+        beam_size: K hypotheses kept alive; 1 is greedy search.
+        n_best: Translations returned for each sentence, best first.
+        alpha: α of the length penalty ((5 + |y|) / 6)^α; 0 ranks by
+            log p(y | x) alone, as the paper does.
+        beta: β of the coverage penalty, which is for models with attention;
+            0 for none.
+        min_length_ratio: Shortest translation for each source token.
+        max_length_ratio: Longest translation for each source token; 3 as in
+            the original code.
+        max_length: Longest translation, whatever the source.
+        no_repeated_ngrams: No n-gram of so many words comes twice; 0 for no
+            such limit.
+        unknown: What becomes of unknown words: "keep" writes [UNK], "forbid"
+            never produces one, "replace" writes what the dictionary has for
+            the source word with the largest weight, or that word itself.
+    """
+
+    beam_size: int = 5
+    n_best: int = 1
+    alpha: float = 1.0
+    beta: float = 0.0
+    min_length_ratio: float = 0.0
+    max_length_ratio: float = 3.0
+    max_length: int = 200
+    no_repeated_ngrams: int = 0
+    unknown: str = "keep"
+
+    def __post_init__(self) -> None:
+        ratios = f"0 to max_length_ratio ({self.max_length_ratio})"
+        for name, good, wanted in (
+            ("beam_size", self.beam_size >= 1, "1 or more"),
+            (
+                "n_best",
+                1 <= self.n_best <= self.beam_size,
+                f"1 to beam_size ({self.beam_size})",
+            ),
+            ("alpha", self.alpha >= 0, "0 or more"),
+            ("beta", self.beta >= 0, "0 or more"),
+            ("max_length_ratio", self.max_length_ratio > 0, "more than 0"),
+            (
+                "min_length_ratio",
+                0 <= self.min_length_ratio <= self.max_length_ratio,
+                ratios,
+            ),
+            ("max_length", self.max_length >= 1, "1 or more"),
+            ("no_repeated_ngrams", self.no_repeated_ngrams >= 0, "0 or more"),
+            ("unknown", self.unknown in UNKNOWN, f"one of {list(UNKNOWN)}"),
+        ):
+            if not good:
+                raise ValueError(
+                    f"Decoding: {name} is {getattr(self, name)!r}, wanted "
+                    f"{wanted}"
+                )
+
+    def search(
+        self,
+        step: Step,
+        state: Any,
+        source: tf.Tensor,
+        start_id: int,
+        text: Any,
+    ) -> SearchResult:
+        """Searches as these options say, in graph.
+
+        Args:
+            step: The step function, see `bahdanau_tf.search`.
+            state: Nest of [B, ...], the state before the first word.
+            source: int32 [B, T_x], source ids padded with 0.
+            start_id: The id given to `step` at the first word.
+            text: Tokenizer of the target language, for its special ids.
+
+        Returns:
+            `SearchResult` of [B, N] hypotheses.
+
+        Raises:
+            ValueError: A coverage penalty for a model without attention.
+        """
+        lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.float32)
+        longest = tf.cast(self.max_length_ratio * lengths, tf.int32)
+        longest = tf.clip_by_value(longest, 1, self.max_length)
+        options: dict[str, Any] = {
+            "start_id": start_id,
+            "eos_id": text.eos_id,
+            "max_length": longest,
+            "length_penalty": gnmt_length_penalty(self.alpha),
+            "constraints": self._constraints(lengths, longest, text),
+        }
+        if self.beam_size == 1 and not self.beta:
+            return greedy_search(step, state, **options)
+        if self.beta:
+            options["coverage_penalty"] = gnmt_coverage_penalty(
+                self.beta, source != 0
+            )
+        return beam_search(
+            step,
+            state,
+            beam_size=self.beam_size,
+            n_best=self.n_best,
+            **options,
+        )
+
+    def _constraints(
+        self, lengths: tf.Tensor, longest: tf.Tensor, text: Any
+    ) -> list[Constraint]:
+        # Padding is never a word; a hypothesis with it could not be told from
+        # a shorter one.
+        forbidden = [text.pad_id]
+        if self.unknown == "forbid":
+            forbidden.append(text.unk_id)
+        constraints = [forbid(forbidden)]
+        if self.min_length_ratio:
+            shortest = tf.math.ceil(self.min_length_ratio * lengths)
+            shortest = tf.minimum(tf.cast(shortest, tf.int32), longest)
+            words = shortest - 1  # the end symbol is not counted there
+            constraints.append(minimum_length(words, text.eos_id))
+        if self.no_repeated_ngrams:
+            constraints.append(no_repeated_ngrams(self.no_repeated_ngrams))
+        return constraints

@@ -1,0 +1,206 @@
+"""Several models that predict the next word together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+AVERAGES = ("probability", "log_probability")
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class Ensemble(keras.Model):
+    """The mean of the next-word distributions of M models.
+
+        p(y_i | y_<i, x) = 1/M Σₘ pₘ(y_i | y_<i, x)       ("probability")
+        p(y_i | y_<i, x) ∝ Πₘ pₘ(y_i | y_<i, x)^(1/M)     ("log_probability")
+
+    The members may be of any kind, each with a source side of its own (words
+    or sub-words, reversed or not); the target vocabulary is one. It has the
+    protocol of a single model, so that it is searched, scored and exported
+    like one. It is not for training.
+
+    Args:
+        members: M models.
+        average: "probability" or "log_probability".
+        sources: For each member the number of the source that it reads; all
+            read source 0 if None. With more than one source, `source` is a
+            tuple wherever one is taken.
+
+    Call arguments:
+        inputs: {"source": int32 [B, T_x] or a tuple of them,
+            "target": int32 [B, T_y]}, as of a single model.
+
+    Returns:
+        Logits, float32 [B, T_y, K_y].
+
+    Raises:
+        ValueError: There are no members, target vocabularies or start ids
+            differ, or `average` or `sources` cannot be.
+
+    Reference:
+        Sutskever et al. 2014, arXiv 1409.3215, section 3.7.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Any],
+        average: str = "probability",
+        sources: Sequence[int] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        sources = [0] * len(members) if sources is None else list(sources)
+        _check(members, average, sources)
+        self.average = average
+        self.sources = tuple(sources)
+        # Attributes, not a list: TensorFlow does not look into lists of Keras
+        # layers when it exports.
+        for number, member in enumerate(members):
+            setattr(self, f"member_{number}", member)
+        self.start_id = members[0].start_id
+        self.target_vocabulary_size = members[0].target_vocabulary_size
+        self.built = True
+
+    @property
+    def members(self) -> list[Any]:
+        """The models, in order."""
+        return [
+            getattr(self, f"member_{number}")
+            for number in range(len(self.sources))
+        ]
+
+    @property
+    def source_vocabulary_size(self) -> Any:
+        """K_x; a tuple of them if there is more than one source."""
+        sizes = {
+            source: member.source_vocabulary_size
+            for source, member in zip(self.sources, self.members, strict=True)
+        }
+        ordered = tuple(size for _, size in sorted(sizes.items()))
+        return ordered if len(ordered) > 1 else ordered[0]
+
+    @property
+    def has_alignment(self) -> bool:
+        """Whether a member that reads source 0 gives attention weights."""
+        return any(
+            source == 0 and member.has_alignment
+            for source, member in zip(self.sources, self.members, strict=True)
+        )
+
+    def call(self, inputs: dict[str, Any], training: bool = False) -> tf.Tensor:
+        sources = tf.nest.flatten(inputs["source"])
+        return self._mean(
+            [
+                member(
+                    {"source": sources[source], "target": inputs["target"]},
+                    training=training,
+                )
+                for source, member in zip(
+                    self.sources, self.members, strict=True
+                )
+            ]
+        )
+
+    def encode(self, source: Any) -> tuple[Any, Any]:
+        """Reads source sentences with every member.
+
+        Args:
+            source: int32 [B, T_x], padded with 0, or a tuple of them.
+
+        Returns:
+            The members' memories and their states, a tuple each.
+        """
+        sources = tf.nest.flatten(source)
+        encoded = [
+            member.encode(sources[number])
+            for number, member in zip(self.sources, self.members, strict=True)
+        ]
+        memories, states = zip(*encoded, strict=True)
+        return memories, states
+
+    def decode_step(
+        self, ids: tf.Tensor, state: Any, memory: Any
+    ) -> tuple[tf.Tensor, Any, tf.Tensor | None]:
+        """Scores the next word of K hypotheses a sentence.
+
+        Args:
+            ids: int32 [B, K], the previous words; `start_id` at the start.
+            state: Of each member, nest of [B, K, ...].
+            memory: Of each member, nest of [B, ...].
+
+        Returns:
+            Logits, float32 [B, K, K_y]; the new states; the alignment to
+            source 0, the mean over the members that have one, float32
+            [B, K, T_x], or None.
+        """
+        steps = [
+            member.decode_step(ids, one_state, one_memory)
+            for member, one_state, one_memory in zip(
+                self.members, state, memory, strict=True
+            )
+        ]
+        logits, states, weights = zip(*steps, strict=True)
+        aligned = [
+            tf.cast(one, tf.float32)
+            for source, one in zip(self.sources, weights, strict=True)
+            if source == 0 and one is not None
+        ]
+        mean = tf.add_n(aligned) / len(aligned) if aligned else None
+        return self._mean(logits), states, mean
+
+    def _mean(self, logits: Sequence[tf.Tensor]) -> tf.Tensor:
+        log_probs = tf.stack(
+            [tf.nn.log_softmax(tf.cast(one, tf.float32)) for one in logits]
+        )
+        if self.average == "probability":
+            return tf.reduce_logsumexp(log_probs, axis=0)  # up to log M
+        return tf.reduce_mean(log_probs, axis=0)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "members": [
+                keras.saving.serialize_keras_object(member)
+                for member in self.members
+            ],
+            "average": self.average,
+            "sources": list(self.sources),
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> Ensemble:
+        members = [
+            keras.saving.deserialize_keras_object(member, custom_objects)
+            for member in config["members"]
+        ]
+        return cls(**{**config, "members": members})
+
+
+def _check(
+    members: Sequence[Any], average: str, sources: Sequence[int]
+) -> None:
+    if not members:
+        raise ValueError("Ensemble: no members, wanted one or more")
+    if average not in AVERAGES:
+        raise ValueError(
+            f"Ensemble: average is {average!r}, wanted one of {list(AVERAGES)}"
+        )
+    if len(sources) != len(members) or set(sources) != set(
+        range(max(sources) + 1)
+    ):
+        raise ValueError(
+            f"Ensemble: sources is {list(sources)} for {len(members)} members, "
+            "wanted for each the number of its source, counted from 0"
+        )
+    for name in ("target_vocabulary_size", "start_id"):
+        found = [getattr(member, name) for member in members]
+        if len(set(found)) > 1:
+            raise ValueError(
+                f"Ensemble: {name} of the members is {found}, wanted all equal"
+            )

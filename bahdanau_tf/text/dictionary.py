@@ -1,0 +1,75 @@
+"""A word list for what the model does not know."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import tensorflow as tf
+
+from bahdanau_tf.files import write_atomically
+
+
+class Dictionary(tf.Module):
+    """Translations of single words, in the graph.
+
+    Args:
+        entries: For each source word what is written for it.
+
+    Raises:
+        ValueError: A word is empty or has a tab or line break in it.
+
+    Reference:
+        Luong et al. 2015, arXiv 1410.8206, section 3: an unknown word becomes
+        the dictionary's word for the source word it is aligned to, or that
+        word itself.
+    """
+
+    def __init__(self, entries: Mapping[str, str] | None = None) -> None:
+        super().__init__()
+        self.entries = tuple((entries or {}).items())
+        for pair in self.entries:
+            if any(not w or "\t" in w or "\n" in w for w in pair):
+                raise ValueError(
+                    f"Dictionary: the entry {pair} has an empty word, a tab or "
+                    "a line break, wanted two words"
+                )
+        # A table may not be empty; "" is no word.
+        keys, values = zip(("", ""), *self.entries, strict=True)
+        self._table = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(
+                tf.constant(keys), tf.constant(values)
+            ),
+            default_value="",
+        )
+
+    def lookup(self, words: tf.Tensor) -> tf.Tensor:
+        """Looks words up: string, any shape; a word not listed is itself."""
+        found = self._table.lookup(words)
+        return tf.where(found == "", words, found)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Dictionary:
+        """Reads a file of lines "source word, tab, target word".
+
+        Raises:
+            ValueError: A line is something else; says which.
+        """
+        entries = {}
+        lines = Path(path).read_bytes().decode("utf-8").split("\n")
+        for number, line in enumerate(lines, 1):
+            words = line.removesuffix("\r").split("\t")
+            if len(words) == 2 and all(words):
+                entries[words[0]] = words[1]
+            elif line:
+                raise ValueError(
+                    f"Dictionary: {path}, line {number} is {line!r}, wanted "
+                    "two words with a tab between"
+                )
+        return cls(entries)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes what `load` reads; an old file is replaced as a whole."""
+        lines = "".join(f"{s}\t{t}\n" for s, t in self.entries)
+        write_atomically(path, lines.encode())

@@ -1,0 +1,179 @@
+"""From strings to strings in one graph: text, model and search."""
+
+from __future__ import annotations
+
+from typing import Any
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.models.scoring import target_log_probs
+from bahdanau_tf.search import SearchResult
+from bahdanau_tf.text import Dictionary
+
+
+class Translated(NamedTuple):
+    """What the graph gives for a batch of strings.
+
+    Attributes:
+        texts: string [B, N], the n best translations of each sentence.
+        starts: Ragged int32 [B N, (T)], the first byte of each target token in
+            its text.
+        ends: Ragged int32 [B N, (T)], the byte after its last.
+        result: The `SearchResult` they come from.
+    """
+
+    texts: tf.Tensor
+    starts: tf.RaggedTensor
+    ends: tf.RaggedTensor
+    result: SearchResult
+
+
+class TranslationGraph(tf.Module):
+    """What of a `Translator` runs in the graph, here and when served.
+
+    Args and Raises are those of `Translator`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        source_text: Any,
+        target_text: Any,
+        decoding: Decoding = Decoding(),
+        dictionary: Dictionary | None = None,
+    ) -> None:
+        super().__init__()
+        texts = source_text
+        if not isinstance(source_text, (list, tuple)):
+            texts = [source_text]
+        sizes = tf.nest.flatten(model.source_vocabulary_size)
+        if len(texts) != len(sizes):
+            raise ValueError(
+                f"Translator: {len(texts)} tokenizers for the source, wanted "
+                f"{len(sizes)}, one for each source of the model"
+            )
+        for side, text, size in (
+            *(("source", *pair) for pair in zip(texts, sizes, strict=True)),
+            ("target", target_text, model.target_vocabulary_size),
+        ):
+            if text.vocabulary_size != size:
+                raise ValueError(
+                    f"Translator: {side}_text has {text.vocabulary_size} ids, "
+                    f"the model's {side} vocabulary {size}; wanted equal"
+                )
+        self.model = model
+        self.source_texts = tuple(texts)
+        self.target_text = target_text
+        self.decoding = decoding
+        self.dictionary = dictionary or Dictionary()
+
+    @property
+    def source_text(self) -> Any:
+        """The tokenizer of the source whose tokens alignments show."""
+        return self.source_texts[0]
+
+    def _source_ids(self, sentences: tf.Tensor) -> Any:
+        """int32 [B, T_x], or a tuple of them for a model of many sources."""
+        ids = [_padded(text.tokenize(sentences)) for text in self.source_texts]
+        return tuple(ids) if len(ids) > 1 else ids[0]
+
+    def search(self, source: Any, decoding: Decoding) -> SearchResult:
+        """Searches the n best translations, in graph.
+
+        Args:
+            source: int32 [B, T_x], source ids padded with 0; a tuple of them
+                for a model of many sources.
+            decoding: How to search.
+
+        Returns:
+            `SearchResult` of [B, N] hypotheses.
+        """
+        memory, state = self.model.encode(source)
+
+        def step(ids: tf.Tensor, state: Any) -> Any:
+            return self.model.decode_step(ids, state, memory)
+
+        return decoding.search(
+            step,
+            state,
+            source=tf.nest.flatten(source)[0],
+            start_id=self.model.start_id,
+            text=self.target_text,
+        )
+
+    def translate_graph(
+        self, sentences: tf.Tensor, decoding: Decoding
+    ) -> Translated:
+        """Strings to strings, in graph; no words in, no words out.
+
+        Args:
+            sentences: string [B].
+            decoding: How to search.
+
+        Raises:
+            ValueError: Unknown words are to be replaced, but the model gives
+                no alignment.
+        """
+        sentences = tf.ensure_shape(sentences, [None])
+        source = self._source_ids(sentences)
+        result = self.search(source, decoding)
+        lengths = tf.math.count_nonzero(tf.nest.flatten(source)[0], axis=1)
+        blank = lengths == 1  # the end symbol alone
+        tokens = tf.where(blank[:, None, None], 0, result.tokens)
+        shape = tf.shape(tokens)
+        flat = [shape[0] * shape[1], shape[2]]
+        replacements = None
+        if decoding.unknown == "replace":
+            replacements = self._replacements(sentences, result)
+            replacements = tf.reshape(replacements, flat)
+        texts, starts, ends = self.target_text.detokenize_with_offsets(
+            tf.reshape(tokens, flat), replacements
+        )
+        return Translated(
+            tf.reshape(texts, shape[:2]),
+            starts,
+            ends,
+            result._replace(tokens=tokens),
+        )
+
+    def _replacements(
+        self, sentences: tf.Tensor, result: SearchResult
+    ) -> tf.Tensor:
+        """What stands for each target word if it is unknown: [B, N, T]."""
+        if result.weights is None:
+            raise ValueError(
+                f"Translator: {type(self.model).__name__} has no attention, so "
+                "unknown words cannot be replaced; wanted unknown='keep' or "
+                "'forbid'"
+            )
+        words = _padded(self.source_text.tokenize_with_offsets(sentences)[0])
+        weights = result.weights[..., : tf.shape(words)[1]]
+        place = tf.argmax(weights, axis=-1, output_type=tf.int32)
+        return self.dictionary.lookup(tf.gather(words, place, batch_dims=1))
+
+    def score_graph(
+        self, sentences: tf.Tensor, translations: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Scores given translations, in graph.
+
+        Args:
+            sentences: string [B].
+            translations: string [B].
+
+        Returns:
+            int32 [B, T_y], the ids of the translations, end symbol included;
+            float32 [B, T_y], log p(y_i | y_1 .. y_{i-1}, x), 0 on padding.
+        """
+        source = self._source_ids(tf.ensure_shape(sentences, [None]))
+        target = _padded(self.target_text.tokenize(translations))
+        return target, target_log_probs(self.model, source, target)
+
+
+def _padded(rows: tf.RaggedTensor) -> tf.Tensor:
+    """Rows padded with 0 or ""; at least one column, even without rows."""
+    padded = rows.to_tensor()
+    missing = tf.maximum(1 - tf.shape(padded)[1], 0)
+    fill = tf.zeros([tf.shape(padded)[0], missing], padded.dtype)
+    return tf.concat([padded, fill], axis=1)

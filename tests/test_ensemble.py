@@ -1,0 +1,163 @@
+"""Ensembles: the mean of the members, in every place a model is used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bahdanau_tf import Decoding
+from bahdanau_tf import Ensemble
+from bahdanau_tf import RNNEncDec
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import Translator
+from bahdanau_tf import Vocabulary
+from bahdanau_tf import WordTokenizer
+
+SPECIAL = ["[PAD]", "[UNK]", "[END]"]
+ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
+FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
+SENTENCES = ["the cat sleeps.", "", "a red dog sees the cat.", "unheard of"]
+INPUTS = {
+    "source": tf.constant([[3, 4, 2, 0], [5, 1, 7, 2]]),
+    "target": tf.constant([[3, 4, 5, 2], [6, 7, 5, 2]]),
+}
+
+
+def make_model(seed: int, model_class: type = RNNSearch, size: int = 11) -> Any:
+    model = model_class(
+        size,
+        12,
+        units=8,
+        embedding_dim=6,
+        maxout_units=4,
+        step_order="appendix",
+    )
+    random = np.random.default_rng(seed)
+    for weight in model.weights:
+        weight.assign(random.normal(0.0, 0.7, weight.shape))
+    return model
+
+
+def make_translator(seed: int, **source_options: Any) -> Translator:
+    source = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), **source_options)
+    target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
+    return Translator(make_model(seed), source, target, Decoding(max_length=9))
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    powers = np.exp(logits.astype(np.float64))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("average", ["probability", "log_probability"])
+def test_the_mean_is_taken_where_it_is_asked_for(average: str) -> None:
+    members = [make_model(1), make_model(2, RNNEncDec), make_model(3)]
+    probabilities = [softmax(model(INPUTS).numpy()) for model in members]
+    if average == "probability":
+        wanted = np.mean(probabilities, axis=0)
+    else:
+        product = np.prod(probabilities, axis=0) ** (1 / 3)
+        wanted = product / product.sum(-1, keepdims=True)
+    logits = Ensemble(members, average)(INPUTS).numpy()
+    np.testing.assert_allclose(softmax(logits), wanted, atol=1e-6)
+
+
+def test_a_step_at_a_time_is_all_at_once() -> None:
+    ensemble = Ensemble([make_model(1), make_model(2, RNNEncDec)])
+    memory, state = ensemble.encode(INPUTS["source"])
+    ids = tf.fill([2, 1], ensemble.start_id)
+    wanted = ensemble(INPUTS).numpy()
+    for position in range(4):
+        logits, state, weights = ensemble.decode_step(ids, state, memory)
+        np.testing.assert_allclose(
+            softmax(logits[:, 0].numpy()),
+            softmax(wanted[:, position]),
+            atol=1e-6,
+        )
+        np.testing.assert_allclose(weights.numpy().sum(-1), 1.0, atol=1e-5)
+        ids = INPUTS["target"][:, position, None]
+
+
+def test_alignment_is_the_mean_of_those_who_read_source_0() -> None:
+    members = [make_model(1), make_model(2), make_model(3, size=7)]
+    ensemble = Ensemble(members, sources=[0, 0, 1])
+    other = tf.constant([[3, 2], [4, 2]])
+    assert ensemble.source_vocabulary_size == (11, 7)
+    memory, state = ensemble.encode((INPUTS["source"], other))
+    ids = tf.fill([2, 1], 0)
+    _, _, weights = ensemble.decode_step(ids, state, memory)
+    wanted = []
+    for model in members[:2]:
+        memory, state = model.encode(INPUTS["source"])
+        wanted.append(model.decode_step(ids, state, memory)[2].numpy())
+    np.testing.assert_allclose(weights, np.mean(wanted, axis=0), atol=1e-6)
+    assert ensemble.has_alignment
+    assert not Ensemble([make_model(1, RNNEncDec)]).has_alignment
+
+
+def test_one_member_many_times_is_that_member() -> None:
+    single = make_translator(5)
+    ensemble = Translator.ensemble([single, single, single])
+    assert len(ensemble.source_texts) == 1
+    for one, other in zip(
+        single.translate(SENTENCES), ensemble.translate(SENTENCES), strict=True
+    ):
+        assert one.text == other.text
+        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
+        assert one.hard_alignment == other.hard_alignment
+
+
+def test_members_read_the_source_each_in_its_way(tmp_path: Path) -> None:
+    """Saved, loaded and exported; scores are those of the mean."""
+    forward, reverse = make_translator(1), make_translator(2, reverse=True)
+    ensemble = Translator.ensemble([forward, reverse, forward])
+    assert ensemble.model.sources == (0, 1, 0)
+    wanted = ensemble.translate(SENTENCES)
+    ensemble.save(tmp_path / "saved")
+    loaded = Translator.load(tmp_path / "saved")
+    for one, other in zip(wanted, loaded.translate(SENTENCES), strict=True):
+        assert one.text == other.text
+        assert one.score == pytest.approx(other.score, abs=1e-4)
+    version = ensemble.export(tmp_path / "export")
+    served = tf.saved_model.load(version).signatures["serving_default"]
+    texts = served(text=tf.constant(SENTENCES))["translation"].numpy()
+    assert [text.decode() for text in texts] == [one.text for one in wanted]
+
+    sources, targets = SENTENCES[:1], ["le chat dort."]
+    found = ensemble.score(sources, targets)[0].token_log_probs
+    each = [
+        np.exp(one.score(sources, targets)[0].token_log_probs)
+        for one in (forward, reverse, forward)
+    ]
+    np.testing.assert_allclose(np.exp(found), np.mean(each, axis=0), atol=1e-5)
+
+
+def test_members_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="no members"):
+        Ensemble([])
+    with pytest.raises(ValueError, match="average is 'median'"):
+        Ensemble([make_model(1)], average="median")
+    for sources in ([0], [0, 2], [1, 1]):
+        with pytest.raises(ValueError, match="sources is"):
+            Ensemble([make_model(1), make_model(2)], sources=sources)
+    smaller = RNNSearch(11, 9, units=8, embedding_dim=6, maxout_units=4)
+    with pytest.raises(ValueError, match=r"target_vocabulary_size.*\[12, 9\]"):
+        Ensemble([make_model(1), smaller])
+    other = make_translator(1)
+    other.target_text = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), "en")
+    with pytest.raises(ValueError, match="Translator.ensemble"):
+        Translator.ensemble([make_translator(1), other])
+
+
+def test_keras_saves_and_loads_it(tmp_path: Path) -> None:
+    ensemble = Ensemble([make_model(1), make_model(2)], "log_probability")
+    wanted = ensemble(INPUTS).numpy()
+    ensemble.save(tmp_path / "ensemble.keras")
+    loaded = keras.models.load_model(tmp_path / "ensemble.keras")
+    np.testing.assert_allclose(loaded(INPUTS), wanted, atol=1e-6)
+    assert loaded.average == "log_probability"
