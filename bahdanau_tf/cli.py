@@ -1,7 +1,8 @@
 """The command `bahdanau-tf`: finds the subcommand, parses flags, says errors.
 
 Each subcommand is a module of `bahdanau_tf.commands` with a docstring, a
-function `define_flags(flags)` and a function `run(flags)`.
+function `define_flags(flags)` and a function `run(flags)`; one that sets
+TAKES_ARGUMENTS has `run(flags, arguments)`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ COMMANDS = {
     "translate": "translate lines",
     "evaluate": "score translations: BLEU and chrF",
     "export": "write a SavedModel that takes and returns strings",
+    "data": "list public corpora, or get one",
+    "select": "choose training pairs like an in-domain text",
 }
 
 
@@ -56,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(name: str, command: ModuleType, arguments: list[str]) -> int:
     flags = absl_flags.FlagValues()
+    flags.set_gnu_getopt()  # flags may follow arguments
     absl_flags.DEFINE_bool("help", False, "show this", flag_values=flags)
     absl_flags.DEFINE_bool(
         "traceback", False, "show where an error arose", flag_values=flags
@@ -65,6 +69,8 @@ def _run(name: str, command: ModuleType, arguments: list[str]) -> int:
         left = flags([f"bahdanau-tf {name}", *map(_as_flagfile, arguments)])
         if flags.help:
             return _say(_help(name, command, flags), sys.stdout, 0)
+        if getattr(command, "TAKES_ARGUMENTS", False):
+            return int(command.run(flags, left[1:]) or 0)
         if left[1:]:
             return _fail(f"{name}: {left[1]!r} is not a flag; see --help")
         return int(command.run(flags) or 0)

@@ -70,6 +70,7 @@ def test_the_mean_is_taken_where_it_is_asked_for(average: str) -> None:
 def test_a_step_at_a_time_is_all_at_once() -> None:
     ensemble = Ensemble([make_model(1), make_model(2, RNNEncDec)])
     memory, state = ensemble.encode(INPUTS["source"])
+    state = tf.nest.map_structure(lambda x: x[:, None], state)  # K = 1
     ids = tf.fill([2, 1], ensemble.start_id)
     wanted = ensemble(INPUTS).numpy()
     for position in range(4):
@@ -150,7 +151,7 @@ def test_members_that_do_not_fit_are_refused() -> None:
         Ensemble([make_model(1), smaller])
     other = make_translator(1)
     other.target_text = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), "en")
-    with pytest.raises(ValueError, match="Translator.ensemble"):
+    with pytest.raises(ValueError, match=r"Translator\.ensemble"):
         Translator.ensemble([make_translator(1), other])
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bahdanau_tf import Decoding
+from bahdanau_tf import Dictionary
 from bahdanau_tf import RNNEncDec
 from bahdanau_tf import RNNSearch
+from bahdanau_tf import Translation
 from bahdanau_tf import Translator
 from bahdanau_tf import Vocabulary
 from bahdanau_tf import WordTokenizer
@@ -191,11 +195,15 @@ def test_text_and_model_must_fit(translator):
         ("alpha", -1.0),
         ("max_length_ratio", 0.0),
         ("max_length", 0),
+        ("min_length_ratio", 3.5),
+        ("beta", -0.1),
+        ("no_repeated_ngrams", -1),
+        ("unknown", "'drop'"),
     ],
 )
 def test_decoding_names_a_bad_option(option, value):
     with pytest.raises(ValueError, match=f"Decoding: {option} is {value}"):
-        Decoding(**{option: value})
+        Decoding(**{option: value.strip("'") if option == "unknown" else value})
 
 
 RELOAD = """
@@ -244,3 +252,156 @@ def test_saved_model_translates_the_same_without_this_package(
     ]
     np.testing.assert_allclose(given, known, atol=1e-4)
     assert Path(moved, "saved_model.pb").is_file()
+
+
+class Copyist:
+    """A model without weights: an unknown word for each source word.
+
+    Word i is aligned to source word i; after the last it ends.
+    """
+
+    start_id = 0
+    source_vocabulary_size = 11
+    target_vocabulary_size = 12
+
+    def encode(self, source: tf.Tensor) -> Any:
+        lengths = tf.math.count_nonzero(source, 1, dtype=tf.int32)
+        places = tf.zeros_like(lengths)
+        return source, {"place": places, "length": lengths}
+
+    def decode_step(self, ids: tf.Tensor, state: Any, memory: Any) -> Any:
+        del ids
+        place, length = state["place"], state["length"]
+        word = tf.where(place < length - 1, 1, 2)  # [UNK] or [END]
+        weights = tf.one_hot(place, tf.shape(memory)[1])
+        logits = 9.0 * tf.one_hot(word, self.target_vocabulary_size)
+        return logits, {"place": place + 1, "length": length}, weights
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_unknown_words_are_replaced_by_the_aligned_ones(reverse):
+    source = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), reverse=reverse)
+    target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
+    translator = Translator(
+        Copyist(),
+        source,
+        target,
+        Decoding(unknown="replace"),
+        Dictionary({"Ana": "Anne", ".": "!"}),
+    )
+    sentences = ["Ana sees Ravel.", "", "Oslo"]
+    wanted = [["Anne", "sees", "Ravel", "!"], [], ["Oslo"]]
+    for translation, words in zip(
+        translator.translate(sentences), wanted, strict=True
+    ):
+        assert translation.tokens == words[:: -1 if reverse else 1]
+        in_bytes = translation.text.encode()
+        assert [
+            in_bytes[start:end].decode()
+            for start, end in translation.target_offsets
+        ] == translation.tokens
+    kept = translator.translate(sentences, Decoding())[2]
+    assert kept.text == "[UNK]"
+    links = translator.translate(sentences)[0].hard_alignment
+    assert links == {
+        (3 - i if reverse else i, i) for i in range(4)
+    }  # the places of the source are those of its text
+
+
+def test_replacement_wants_attention():
+    translator = make_translator(RNNEncDec)
+    with pytest.raises(ValueError, match="RNNEncDec has no attention"):
+        translator.translate(["the cat."], Decoding(unknown="replace"))
+
+
+def test_a_dictionary_is_saved_with_the_translator(tmp_path, translator):
+    entries = {"chat": "cat", "\u2028": "\U0001f600"}
+    own = Translator(
+        translator.model,
+        translator.source_text,
+        translator.target_text,
+        dictionary=Dictionary(entries),
+    )
+    own.save(tmp_path / "saved")
+    assert dict(Translator.load(tmp_path / "saved").dictionary.entries) == (
+        entries
+    )
+
+
+@pytest.mark.parametrize("line", ["one", "a\tb\tc", "\tb", "a\t"])
+def test_a_dictionary_file_says_which_line_is_wrong(tmp_path, line):
+    path = tmp_path / "dictionary.tsv"
+    path.write_text(f"good\tbon\r\n\n{line}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="line 3 is"):
+        Dictionary.load(path)
+
+
+def test_score_is_what_the_softmax_says(translator):
+    sources = ["the cat sleeps.", "a dog", "the red dog sees a cat."]
+    targets = ["le chat dort.", "un un un un un chien", ""]
+    for source, target, scored in zip(
+        sources, targets, translator.score(sources, targets), strict=True
+    ):
+        ids = translator.target_text.tokenize(tf.constant([target])).to_tensor()
+        inputs = {
+            "source": translator.source_text.tokenize(
+                tf.constant([source])
+            ).to_tensor(),
+            "target": ids,
+        }
+        logits = translator.model(inputs)[0].numpy().astype(np.float64)
+        log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        wanted = log_probs[np.arange(ids.shape[1]), ids[0]]
+        np.testing.assert_allclose(scored.token_log_probs, wanted, atol=1e-5)
+        assert scored.log_prob == pytest.approx(wanted.sum(), abs=1e-4)
+        assert len(scored.tokens) == ids.shape[1] - 1
+
+
+def test_score_wants_a_translation_for_each_source(translator):
+    assert translator.score([], []) == []
+    (nothing,) = translator.score(["the cat"], [""])
+    assert nothing.tokens == []
+    with pytest.raises(ValueError, match="2 sources and 1 targets"):
+        translator.score(["a", "b"], ["c"])
+
+
+def test_lengths_follow_the_source(translator):
+    sentences = ["the cat sleeps.", "the red cat sees a red red dog."]
+    for ratio in (1.0, 2.0):
+        decoding = Decoding(min_length_ratio=ratio, max_length_ratio=ratio)
+        for translation in translator.translate(sentences, decoding):
+            length = len(translation.tokens) + translation.finished
+            assert length == ratio * (len(translation.source_tokens) + 1)
+
+
+def test_no_ngram_twice(translator):
+    decoding = Decoding(no_repeated_ngrams=2, max_length=30)
+    for translation in translator.translate(ODD, decoding):
+        pairs = list(itertools.pairwise(translation.tokens))
+        assert len(pairs) == len(set(pairs))
+
+
+def test_coverage_reaches_the_score(translator):
+    (best,) = translator.translate(["the cat sleeps."], Decoding(beta=0.5))
+    length = len(best.tokens) + best.finished
+    covered = np.clip(best.weights.sum(0), 1e-6, 1.0)
+    wanted = best.log_prob / ((5 + length) / 6) + 0.5 * np.log(covered).sum()
+    assert best.score == pytest.approx(wanted, abs=1e-4)
+
+
+def test_alignment_error_rate_of_a_translation():
+    weights = np.array([[0.9, 0.1, 0.0], [0.2, 0.1, 0.7], [0.1, 0.6, 0.3]])
+    translation = Translation(
+        "a b", "x y", tokens=["x", "y"], source_tokens=["a", "b"],
+        weights=weights,
+    )  # fmt: skip
+    assert translation.pharaoh == "0-0 0-1"  # the end symbols have no links
+    assert translation.alignment_error_rate(frozenset({(0, 0), (1, 1)})) == 0.5
+    assert (
+        translation.alignment_error_rate(
+            frozenset({(0, 0)}), frozenset({(0, 1)})
+        )
+        == 0.0
+    )
+    with pytest.raises(ValueError, match="no alignment"):
+        _ = Translation("a", "x", tokens=["x"]).hard_alignment

@@ -1,0 +1,102 @@
+"""Lists the public corpora that can be had, or gets one of them.
+
+bahdanau-tf data list
+bahdanau-tf data get NAME
+
+After `get` the folder NAME in --data_dir has a file SPLIT.LANGUAGE for each
+side of each split, such as train.en; `bahdanau-tf train --data_dir=.../NAME`
+finds them. A download that broke off goes on when the command is run again. A
+file fetched by hand is used if it lies in --data_dir.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.commands.train import DATA_VARIABLE
+from bahdanau_tf.corpora.assembly import get_corpus
+from bahdanau_tf.corpora.assembly import missing_files
+from bahdanau_tf.corpora.registry import CORPORA
+from bahdanau_tf.corpora.registry import find_corpus
+from bahdanau_tf.corpora.sources import Corpus
+
+TAKES_ARGUMENTS = True
+
+
+def define_flags(flags: absl_flags.FlagValues) -> None:
+    """Defines the flags of the command."""
+    absl_flags.DEFINE_string(
+        "data_dir",
+        None,
+        "folder in which those of the corpora are made; the environment "
+        f"variable {DATA_VARIABLE} says the same; else the current folder",
+        flag_values=flags,
+    )
+
+
+def run(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> int:
+    """Lists or gets."""
+    data_dir = Path(flags.data_dir or os.environ.get(DATA_VARIABLE, "."))
+    match list(arguments):
+        case ["list"]:
+            for corpus in CORPORA.values():
+                print(_description(corpus, data_dir), end="\n\n")
+        case ["get", name]:
+            corpus = find_corpus(name)
+            print(_warning(corpus), file=sys.stderr)
+            print(get_corpus(corpus, data_dir))
+        case _:
+            raise ValueError(
+                f"{' '.join(arguments) or 'nothing'} given, wanted list, or "
+                "get and a name"
+            )
+    return 0
+
+
+def _description(corpus: Corpus, data_dir: Path) -> str:
+    folder = data_dir / corpus.name
+    there = folder.is_dir() and not missing_files(corpus, folder)
+    sizes = [download.size for download in corpus.downloads]
+    over = "" if all(sizes) else "over "
+    paragraphs = [
+        corpus.summary,
+        f"splits: {', '.join(corpus.splits)}",
+        f"licence: {corpus.licence}",
+        f"citation: {corpus.citation}",
+        f"homepage: {corpus.homepage}",
+    ]
+    lines = [
+        f"{corpus.name} ({'-'.join(corpus.languages)}"
+        + (f", {over}{sum(sizes) / 1e6:,.1f} MB to fetch" if any(sizes) else "")
+        + (f", is in {folder})" if there else ")")
+    ]
+    for paragraph in paragraphs:
+        lines += textwrap.wrap(
+            paragraph,
+            width=79,
+            initial_indent="  ",
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    for download in corpus.downloads:
+        algorithm = download.checksum.partition(":")[0] or "no checksum known"
+        lines.append(f"  {_tried(corpus)}, {algorithm}: {download.address}")
+    return "\n".join(lines)
+
+
+def _warning(corpus: Corpus) -> str:
+    return (
+        f"{corpus.name}: licence: {corpus.licence}. Please cite: "
+        f"{corpus.citation}. Addresses: {_tried(corpus)}."
+    )
+
+
+def _tried(corpus: Corpus) -> str:
+    return f"worked on {corpus.tried}" if corpus.tried else "untried"

@@ -1,0 +1,155 @@
+"""Lines of text out of archives that come from elsewhere.
+
+Nothing is unpacked under a name that an archive gives: the one file wanted is
+read as a stream, so no name can lead out of a folder and no link is followed.
+How much comes out is bounded by the archive's own size.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import re
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+from typing import cast
+
+LONGEST_LINE = 1 << 24  # bytes
+MOST_EXPANSION = 100  # text becomes three to ten times smaller
+ALLOWANCE = 1 << 20  # bytes that may come out of the smallest archive
+SEGMENT = re.compile(r"<seg\b[^>]*>(.*)</seg>")
+DAMAGE = (
+    EOFError,
+    RuntimeError,  # a compression or a cipher that zipfile does not know
+    gzip.BadGzipFile,
+    lzma.LZMAError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+class ArchiveError(ValueError):
+    """A file that is not what it should be.
+
+    Attributes:
+        path: The file.
+    """
+
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(f"{path} {message}")
+        self.path = path
+
+
+def read_lines(
+    path: Path, member: str = "", column: int | None = None
+) -> Iterator[bytes]:
+    r"""Gives the lines of a text, each with its \n.
+
+    Of an .sgm file these are the segments, white space made single blanks, as
+    sacreBLEU reads them; what ends in .gz is decompressed.
+
+    Args:
+        path: A plain file, or a .zip or .tar archive, compressed or not.
+        member: The name in the archive; "" if there is no archive.
+        column: The column to give of a tab-separated file, counted from 0;
+            None for whole lines.
+
+    Raises:
+        ArchiveError: The archive is damaged, does not have the member, or has
+            something else in its place; or a line has no such column.
+    """
+    try:
+        with _opened(path, member) as stream:
+            lines = _bounded_lines(stream, path)
+            if (member or path.name).endswith(".sgm"):
+                yield from _segments(lines, path)
+            elif column is None:
+                yield from lines
+            else:
+                yield from _cells(lines, column, path)
+    except DAMAGE as error:
+        what = f"an archive with {member}" if member else "a compressed file"
+        raise ArchiveError(path, f"is not {what}, whole: {error}") from error
+
+
+@contextmanager
+def _opened(path: Path, member: str) -> Iterator[BinaryIO]:
+    with _opened_raw(path, member) as stream:
+        if (member or path.name).endswith(".gz"):
+            with gzip.GzipFile(fileobj=stream) as plain:
+                yield cast(BinaryIO, plain)
+        else:
+            yield stream
+
+
+@contextmanager
+def _opened_raw(path: Path, member: str) -> Iterator[BinaryIO]:
+    if not member:
+        with open(path, "rb") as file:
+            yield file
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(path) as zipped:
+            if member not in zipped.namelist():
+                raise ArchiveError(path, f"has no {member}")
+            entry = zipped.getinfo(member)
+            if entry.is_dir() or stat.S_ISLNK(entry.external_attr >> 16):
+                raise ArchiveError(path, f"has no plain file {member}")
+            with zipped.open(entry) as inner:
+                yield cast(BinaryIO, inner)
+    else:
+        with tarfile.open(path) as tarred:
+            # Read only as far as the member; a list would read all of it.
+            named = (i for i in tarred if i.name.removeprefix("./") == member)
+            info = next(named, None)
+            if info is None:
+                raise ArchiveError(path, f"has no {member}")
+            if not info.isreg():
+                raise ArchiveError(path, f"has no plain file {member}")
+            yield cast(BinaryIO, tarred.extractfile(info))
+
+
+def _bounded_lines(stream: BinaryIO, path: Path) -> Iterator[bytes]:
+    left = MOST_EXPANSION * path.stat().st_size + ALLOWANCE
+    while line := stream.readline(LONGEST_LINE):
+        left -= len(line)
+        if left < 0:
+            raise ArchiveError(
+                path, f"holds over {MOST_EXPANSION} times its own size"
+            )
+        if not line.endswith(b"\n"):
+            if len(line) == LONGEST_LINE:
+                raise ArchiveError(
+                    path, f"has a line of over {LONGEST_LINE} bytes"
+                )
+            line += b"\n"
+        yield line
+
+
+def _segments(lines: Iterator[bytes], path: Path) -> Iterator[bytes]:
+    for number, line in enumerate(lines, 1):
+        try:
+            segment = SEGMENT.search(line.decode())
+        except UnicodeDecodeError as error:
+            message = f"has a line {number} that is not UTF-8"
+            raise ArchiveError(path, message) from error
+        if segment:
+            yield " ".join(segment[1].split()).encode() + b"\n"
+
+
+def _cells(lines: Iterator[bytes], column: int, path: Path) -> Iterator[bytes]:
+    for number, line in enumerate(lines, 1):
+        cells = line.rstrip(b"\r\n").split(b"\t")
+        if len(cells) <= column:
+            raise ArchiveError(
+                path,
+                f"has {len(cells)} columns in line {number}, "
+                f"wanted {column + 1} at least",
+            )
+        yield cells[column] + b"\n"

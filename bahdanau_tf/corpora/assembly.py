@@ -1,0 +1,191 @@
+"""A corpus folder made from downloads, as the registry says.
+
+The folder is named after the corpus and has a file SPLIT.LANGUAGE for each side
+of each split, one sentence a line. It appears when it is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import unicodedata
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from bahdanau_tf.corpora.archives import ArchiveError
+from bahdanau_tf.corpora.archives import read_lines
+from bahdanau_tf.corpora.download import fetch
+from bahdanau_tf.corpora.download import has_checksum
+from bahdanau_tf.corpora.download import room_in
+from bahdanau_tf.corpora.sources import Corpus
+from bahdanau_tf.corpora.sources import Download
+from bahdanau_tf.corpora.sources import Text
+from bahdanau_tf.files import replaced_directory
+from bahdanau_tf.progress import ProgressLine
+
+Paths = Mapping[Download, Path]
+Pair = tuple[bytes, bytes]
+
+
+def get_corpus(corpus: Corpus, data_dir: Path) -> Path:
+    """Makes the folder of a corpus, fetching what is not there.
+
+    A folder that is there is only checked. A download that lies in `data_dir`
+    under its own name, fetched by hand, is used.
+
+    Args:
+        corpus: The corpus.
+        data_dir: The folder in which to make that of the corpus.
+
+    Returns:
+        The folder of the corpus.
+
+    Raises:
+        DownloadError: A file did not come, or the disk is full.
+        ValueError: A file is not what it should be.
+    """
+    folder = data_dir / corpus.name
+    if folder.exists():
+        if fault := _fault(corpus, folder):
+            raise ValueError(
+                f"{folder} {fault}; move it away to have the corpus made again"
+            )
+        return folder
+    fetched = data_dir / f"{corpus.name}.download"
+    paths = {
+        download: _by_hand(download, data_dir) or fetch(download, fetched)
+        for download in corpus.downloads
+    }
+    try:
+        with room_in(data_dir), replaced_directory(folder) as aside:
+            _write(corpus, paths, aside)
+            if fault := _fault(corpus, aside):
+                raise ValueError(f"{corpus.name} as fetched {fault}")
+    except ArchiveError as error:
+        if error.path.parent == fetched:  # or the next run would use it again
+            error.path.unlink()
+        raise
+    shutil.rmtree(fetched, ignore_errors=True)
+    return folder
+
+
+def missing_files(corpus: Corpus, folder: Path) -> list[str]:
+    """Files of a corpus that its folder does not have."""
+    return [name for name in corpus.files if not (folder / name).is_file()]
+
+
+def held_out_pairs(
+    pairs: Iterable[Pair], count: int
+) -> Iterator[tuple[str, Pair]]:
+    """Divides pairs into train, dev and test by a hash of the source sentence.
+
+    Test has the `count` sources whose hashes are smallest, dev the next; of
+    several translations of these the first is kept. What dev and train share
+    with the later sets on either side is left out of them, case, width,
+    punctuation and blanks ignored; so are pairs with an empty side and second
+    copies.
+
+    Args:
+        pairs: Source and target lines.
+        count: Sources of each of dev and test.
+
+    Yields:
+        The split and the pair, in the order of `pairs`.
+    """
+    folded: dict[Pair, tuple[str, str]] = {}
+    for pair in pairs:
+        if pair[0].strip() and pair[1].strip():
+            folded.setdefault(pair, (_folded(pair[0]), _folded(pair[1])))
+    ranked = sorted({source for source, _ in folded.values()}, key=_rank)
+    split = dict.fromkeys(ranked[:count], "test")
+    split |= dict.fromkeys(ranked[count : 2 * count], "dev")
+    targets: dict[str, set[str]] = {"test": set(), "dev": set()}
+    for source, target in folded.values():
+        if source in split:
+            targets[split[source]].add(target)
+    later = {"train": targets["test"] | targets["dev"], "dev": targets["test"]}
+    given = set()
+    for pair, (source, target) in folded.items():
+        name = split.get(source, "train")
+        if target in later.get(name, ()) or source in given:
+            continue
+        if name != "train":
+            given.add(source)
+        yield name, pair
+
+
+def _by_hand(download: Download, data_dir: Path) -> Path | None:
+    path = data_dir / download.name
+    usable = path.is_file() and has_checksum(path, download.checksum)
+    return path if usable else None
+
+
+def _write(corpus: Corpus, paths: Paths, folder: Path) -> None:
+    for part in corpus.parts:
+        sides = (part.source, part.target)
+        names = [f"{part.split}.{language}" for language in corpus.languages]
+        counts = [
+            _append(folder / name, side, paths)
+            for name, side in zip(names, sides, strict=True)
+        ]
+        if counts[0] != counts[1]:
+            raise ArchiveError(
+                paths[part.source.download],
+                f"is not parallel: {counts[0]} lines for {names[0]} and "
+                f"{counts[1]} for {names[1]}",
+            )
+    if corpus.held_out:
+        _divide(corpus, folder)
+
+
+def _append(file: Path, text: Text, paths: Paths) -> int:
+    path = paths[text.download]
+    ProgressLine(0).note(f"{file.name}: from {path} {text.member}".rstrip())
+    count = 0
+    with open(file, "ab") as out:
+        for line in read_lines(path, text.member, text.column):
+            out.write(line)
+            count += 1
+    return count
+
+
+def _divide(corpus: Corpus, folder: Path) -> None:
+    """Takes dev and test out of train."""
+    train = [folder / f"train.{language}" for language in corpus.languages]
+    sides = [path.read_bytes().split(b"\n")[:-1] for path in train]
+    for path in train:
+        path.unlink()
+    with ExitStack() as stack:
+        files = {
+            name: stack.enter_context(open(folder / name, "wb"))
+            for name in corpus.files
+        }
+        pairs = zip(*sides, strict=True)
+        for split, pair in held_out_pairs(pairs, corpus.held_out):
+            for language, line in zip(corpus.languages, pair, strict=True):
+                files[f"{split}.{language}"].write(line + b"\n")
+
+
+def _fault(corpus: Corpus, folder: Path) -> str:
+    """What a folder lacks to be that of the corpus; "" if it is."""
+    missing = missing_files(corpus, folder)
+    if missing:
+        return f"has no {', '.join(missing)}"
+    for name, sha256 in corpus.checksums.items():
+        if not has_checksum(folder / name, f"sha256:{sha256}"):
+            return f"has another {name}, whose SHA-256 is not {sha256}"
+    return ""
+
+
+def _folded(line: bytes) -> str:
+    text = unicodedata.normalize("NFKC", line.decode("utf-8", "replace"))
+    text = text.casefold()
+    return re.sub(r"\W+", "", text) or text
+
+
+def _rank(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()

@@ -1,0 +1,247 @@
+"""Downloads that go on where they broke off, and are checked.
+
+`keras.utils.get_file` would start a broken file of gigabytes anew, does not say
+what went wrong in a sentence, and unpacks whole archives; hence the standard
+library. Certificates are checked, as is Python's default.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import http.client
+import os
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.message import Message
+from pathlib import Path
+from typing import IO
+
+from bahdanau_tf.corpora.sources import Download
+from bahdanau_tf.progress import ProgressLine
+
+BLOCK = 1 << 16  # bytes
+TRIES = 3
+PAUSE = 2.0  # seconds between two tries
+TIMEOUT = 60.0  # seconds without a byte
+
+
+class DownloadError(OSError):
+    """What went wrong with a download, in one sentence."""
+
+
+class _BrokenOff(DownloadError):
+    """The reply ended early; the next try may go on."""
+
+
+class _SecureRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirection from an encrypted address to a plain one."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        if req.type == "https" and not newurl.startswith("https:"):
+            raise DownloadError(
+                f"{req.full_url} leads to {newurl}, which is not encrypted"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def fetch(download: Download, folder: Path) -> Path:
+    """Fetches a file, going on from what an earlier run left.
+
+    What has come of NAME lies in NAME.part until it is whole and checked.
+
+    Args:
+        download: What to fetch.
+        folder: Where to; made if it is not there.
+
+    Returns:
+        The file.
+
+    Raises:
+        DownloadError: It did not come, not whole, or with another checksum. A
+            file with another checksum is removed; one that is not whole stays
+            and the next run goes on from there.
+    """
+    whole = folder / download.name
+    if whole.is_file() and has_checksum(whole, download.checksum):
+        return whole
+    part = folder / f"{download.name}.part"
+    for tries_left in reversed(range(TRIES)):
+        try:
+            _receive(download, part)
+            break
+        except _BrokenOff as error:
+            if not tries_left:
+                raise
+            ProgressLine(0).note(f"{error}; trying again")
+            time.sleep(PAUSE)
+    if not has_checksum(part, download.checksum):
+        _forget(part)
+        raise DownloadError(
+            f"{download.address} has not the checksum {download.checksum}; "
+            "what came was removed"
+        )
+    os.replace(part, whole)
+    _forget(part)
+    return whole
+
+
+def has_checksum(path: Path, checksum: str) -> bool:
+    """Whether a file has a checksum "sha256:..."; "" stands for any."""
+    if not checksum:
+        return True
+    algorithm, _, wanted = checksum.partition(":")
+    digest = hashlib.new(algorithm, usedforsecurity=False)
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest() == wanted
+
+
+@contextmanager
+def room_in(folder: Path) -> Iterator[None]:
+    """Turns a full disk into a sentence that names the folder."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise DownloadError(
+            f"the disk of {folder} is full; make room and run the command "
+            "again: what is downloaded is kept"
+        ) from error
+
+
+def _receive(download: Download, part: Path) -> None:
+    """Appends to `part` what is missing, or writes it anew."""
+    done = part.stat().st_size if part.exists() else 0
+    with _open(_request(download, part, done), part) as reply:
+        part.parent.mkdir(parents=True, exist_ok=True)
+        if not _continues(reply, done):
+            _forget(part)
+            done = 0
+            if reply.status != 200:
+                raise _BrokenOff(f"{download.address} has changed")
+            _remember(part, reply.headers)
+        if reply.status == 416:
+            return
+        length = reply.headers.get("Content-Length", "")
+        total = done + int(length) if length.isdecimal() else None
+        line = ProgressLine((total or 0) // 1000, done // 1000)
+        start, before = time.monotonic(), done
+        with room_in(part.parent), open(part, "ab" if done else "wb") as file:
+            for block in _blocks(reply, download.address):
+                file.write(block)
+                done += len(block)
+                if total:
+                    seconds = max(time.monotonic() - start, 1e-3)
+                    rate = (done - before) / seconds / 1e6
+                    text = f"kB of {download.name}, {rate:.1f} MB/s"
+                    line.update(done // 1000, text)
+    if total is not None and done < total:
+        raise _BrokenOff(
+            f"{download.address} broke off after {done} of {total} bytes; the "
+            "same command goes on from there"
+        )
+    line.note(f"{download.name}: {done} bytes")
+
+
+def _request(
+    download: Download, part: Path, done: int
+) -> urllib.request.Request:
+    headers = {
+        "User-Agent": "bahdanau-tf",
+        "Accept-Encoding": "identity",  # or a range would mean other bytes
+    }
+    validator = _validator(part)
+    if done and validator.exists():
+        headers["If-Range"] = validator.read_text()
+    if done and (download.checksum or validator.exists()):
+        headers["Range"] = f"bytes={done}-"
+    return urllib.request.Request(download.address, headers=headers)
+
+
+def _open(
+    request: urllib.request.Request, part: Path
+) -> http.client.HTTPResponse | urllib.error.HTTPError:
+    opener = urllib.request.build_opener(_SecureRedirects)
+    address = request.full_url
+    try:
+        return opener.open(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and request.has_header("Range"):
+            return error
+        error.close()
+        said = f"{address} answers {error.code} {error.reason}"
+        if error.code >= 500:
+            raise _BrokenOff(said) from error
+        name = part.name.removesuffix(".part")
+        raise DownloadError(
+            f"{said}; if the file is elsewhere now, fetch {name} yourself, put "
+            "it into --data_dir and run the command again"
+        ) from error
+    except urllib.error.URLError as error:
+        if isinstance(error.reason, ssl.SSLError):
+            raise DownloadError(
+                f"{address} has no certificate to trust: {error.reason}"
+            ) from error
+        raise DownloadError(
+            f"{address} cannot be reached: {error.reason}"
+        ) from error
+    except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, DownloadError):
+            raise
+        raise _BrokenOff(f"{address} broke off: {error!r}") from error
+
+
+def _blocks(
+    reply: http.client.HTTPResponse | urllib.error.HTTPError, address: str
+) -> Iterator[bytes]:
+    try:
+        while block := reply.read(BLOCK):
+            yield block
+    except (OSError, http.client.HTTPException) as error:
+        raise _BrokenOff(
+            f"{address} broke off ({error!r}); the same command goes on from "
+            "there"
+        ) from error
+
+
+def _continues(
+    reply: http.client.HTTPResponse | urllib.error.HTTPError, done: int
+) -> bool:
+    """Whether the reply begins after the first `done` bytes of the file."""
+    place = reply.headers.get("Content-Range", "")
+    if reply.status == 416:  # that was all of it, unless the file has changed
+        return place == f"bytes */{done}"
+    return reply.status == 206 and place.startswith(f"bytes {done}-")
+
+
+def _validator(part: Path) -> Path:
+    return part.with_name(f"{part.name}.version")
+
+
+def _remember(part: Path, headers: Message) -> None:
+    """Keeps what tells this version of the file from another (RFC 9110)."""
+    tag = headers.get("ETag", "")
+    if not tag or tag.startswith("W/"):  # a weak tag is no name for bytes
+        tag = headers.get("Last-Modified", "")
+    if tag:
+        _validator(part).write_text(tag)
+
+
+def _forget(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _validator(part).unlink(missing_ok=True)
