@@ -28,6 +28,8 @@ COMMANDS = {
     "train": "train a model on parallel text files",
     "translate": "translate lines",
     "evaluate": "score translations: BLEU and chrF",
+    "ensembles": "score single models and ensembles",
+    "rescore": "re-rank n-best lists with a model",
     "export": "write a SavedModel that takes and returns strings",
     "data": "list public corpora, or get one",
     "select": "choose training pairs like an in-domain text",

@@ -9,13 +9,30 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands.fields import define_fields
 from bahdanau_tf.commands.fields import from_flags
 from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.text import Dictionary
 from bahdanau_tf.translator import Translator
 
 
 def define_model_flags(flags: absl_flags.FlagValues) -> None:
     """Defines --model_dir and how to search."""
+    absl_flags.DEFINE_list(
+        "model_dir",
+        None,
+        "folder of a trained model; several, with commas between, are an "
+        "ensemble",
+        flag_values=flags,
+    )
     absl_flags.DEFINE_string(
-        "model_dir", None, "folder of a trained model", flag_values=flags
+        "average",
+        "probability",
+        "what an ensemble averages: probability or log_probability",
+        flag_values=flags,
+    )
+    absl_flags.DEFINE_string(
+        "dictionary",
+        None,
+        "file of lines 'source word, tab, target word' for --unknown=replace",
+        flag_values=flags,
     )
     define_fields(flags, Decoding)
 
@@ -24,13 +41,22 @@ def load_translator(flags: absl_flags.FlagValues) -> Translator:
     """Loads the best model of --model_dir, to search as the flags say.
 
     Raises:
-        ValueError: The folder holds no trained model.
+        ValueError: A folder holds no trained model, or they do not fit
+            together.
     """
-    if flags.model_dir is None:
+    if not flags.model_dir:
         raise ValueError("--model_dir is missing")
-    folder = Path(flags.model_dir)
-    if (folder / "best").is_dir():
-        folder = folder / "best"
-    translator = Translator.load(folder)
+    translators = [load_best(folder) for folder in flags.model_dir]
+    translator = translators[0]
+    if len(translators) > 1:
+        translator = Translator.ensemble(translators, flags.average)
     translator.decoding = from_flags(flags, Decoding)
+    if flags.dictionary:
+        translator.dictionary = Dictionary.load(flags.dictionary)
     return translator
+
+
+def load_best(folder: str) -> Translator:
+    """Loads the best model that training has left in a folder."""
+    best = Path(folder, "best")
+    return Translator.load(best if best.is_dir() else folder)

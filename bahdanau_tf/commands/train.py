@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from dataclasses import asdict
 from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,11 @@ def define_flags(flags: absl_flags.FlagValues) -> None:
             f"variable {DATA_VARIABLE} says the same",
         ),
         (
+            "corpus",
+            "folder of the text files where --data_dir holds several corpora; "
+            "passed over if it is not there",
+        ),
+        (
             "recipe",
             "name of a file of flags in the package, such as "
             "multi30k-en-fr; flags after it change it",
@@ -150,12 +157,10 @@ def run(flags: absl_flags.FlagValues) -> int:
     if (flags.dev_source is None) != (flags.dev_target is None):
         raise ValueError("--dev_source and --dev_target go together")
     files = TrainingFiles(
-        train_source=_located(flags.train_source, flags.data_dir),
-        train_target=_located(flags.train_target, flags.data_dir),
-        dev_source=flags.dev_source
-        and _located(flags.dev_source, flags.data_dir),
-        dev_target=flags.dev_target
-        and _located(flags.dev_target, flags.data_dir),
+        **{
+            field.name: _located(getattr(flags, field.name), flags)
+            for field in fields(TrainingFiles)
+        }
     )
     recipe = from_flags(flags, Recipe)
     translator = prepared(
@@ -195,16 +200,23 @@ def prepared(
     if not all(folder.is_dir() for folder in folders):
         # What is wrong with the files is said before a vocabulary is learned.
         ParallelCorpus(files.train_source, files.train_target)
-        for side, folder in zip(_make_texts(text, files), folders, strict=True):
+        texts = _make_texts(text, files)
+        for side, folder in zip(texts, folders, strict=True):
             side.save(folder)
+        if text.tokenizer == "word":
+            _report_coverage(texts, files)
     source, target = (load_text(folder) for folder in folders)
     sizes = (source.vocabulary_size, target.vocabulary_size)
     return Translator(_make_model(model, *sizes), source, target)
 
 
-def _located(path: str, data_dir: str | None) -> str:
-    folder = data_dir or os.environ.get(DATA_VARIABLE, "")
-    return str(Path(folder) / path)  # an absolute path stays as it is
+def _located(path: str | None, flags: absl_flags.FlagValues) -> Any:
+    if path is None:
+        return None
+    folder = Path(flags.data_dir or os.environ.get(DATA_VARIABLE, ""))
+    if flags.corpus and (folder / flags.corpus).is_dir():
+        folder /= flags.corpus
+    return str(folder / path)  # an absolute path stays as it is
 
 
 def _make_texts(text: TextFlags, files: TrainingFiles) -> tuple[Any, Any]:
@@ -244,6 +256,20 @@ def _make_texts(text: TextFlags, files: TrainingFiles) -> tuple[Any, Any]:
     if text.reverse_source:
         source = SubwordTokenizer(source.model_proto, reverse=True)
     return source, target
+
+
+def _report_coverage(texts: tuple[Any, Any], files: TrainingFiles) -> None:
+    """Says how much of the training text has ids of its own."""
+    for side, text, path in zip(
+        ("source", "target"),
+        texts,
+        (files.train_source, files.train_target),
+        strict=True,
+    ):
+        print(
+            f"{side}: {text.vocabulary_size} ids, {text.coverage([path])}",
+            file=sys.stderr,
+        )
 
 
 def _make_model(options: ModelFlags, source_size: int, target_size: int) -> Any:

@@ -1,0 +1,101 @@
+"""`bahdanau-tf ensembles`, and --model_dir with several folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bahdanau_tf.cli import main
+from bahdanau_tf.corpora import grammar
+
+SMALL = [
+    "--source_vocabulary_size=200",
+    "--target_vocabulary_size=200",
+    "--units=8",
+    "--embedding_dim=8",
+    "--layers=1",
+    "--model=seq2seq-lstm",
+    "--optimizer=adam",
+    "--batch_size=16",
+    "--epochs=1",
+]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    grammar.write_corpus(folder, train=80, dev=4, test=4, max_words=6)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def models(corpus, tmp_path_factory) -> dict[str, str]:
+    """A forward model, and two that read the source reversed."""
+    folder = tmp_path_factory.mktemp("models")
+    for name, flags in (
+        ("forward", []),
+        ("reversed-1", ["--reverse_source", "--seed=1"]),
+        ("reversed-2", ["--reverse_source", "--seed=2"]),
+    ):
+        command = [
+            "train",
+            f"--data_dir={corpus.parent}",
+            f"--corpus={corpus.name}",
+            "--train_source=train.en",
+            "--train_target=train.fr",
+            f"--model_dir={folder / name}",
+        ]
+        assert main([*command, *SMALL, *flags]) == 0
+    return {path.name: str(path) for path in folder.iterdir()}
+
+
+def test_rows_that_can_be_are_scored(models, corpus, capsys):
+    status = main(
+        [
+            "ensembles",
+            f"--forward={models['forward']}",
+            f"--reversed={models['reversed-1']},{models['reversed-2']}",
+            f"--source={corpus / 'test.en'}",
+            f"--reference={corpus / 'test.fr'}",
+            "--max_length=8",
+        ]
+    )
+    assert status == 0
+    *rows, signature = capsys.readouterr().out.rstrip("\n").split("\n")
+    assert signature.startswith("BLEU|nrefs:1|case:mixed")
+    results = {row[:45].strip(): row[45:].strip() for row in rows}
+    assert [*results] == [
+        "Single forward, beam size 12",
+        "Single reversed, beam size 12",
+        "Ensemble of 5 reversed, beam size 1",
+        "Ensemble of 2 reversed, beam size 12",
+        "Ensemble of 5 reversed, beam size 2",
+        "Ensemble of 5 reversed, beam size 12",
+    ]
+    for row, score in results.items():
+        if "of 5" in row:
+            assert score == "not run"
+        else:
+            assert 0 <= float(score) <= 100
+
+
+def test_several_folders_translate_together(models, corpus, tmp_path):
+    folders = f"--model_dir={models['forward']},{models['reversed-1']}"
+    output = tmp_path / "output"
+    common = [f"--input={corpus / 'test.en'}", f"--output={output}"]
+    assert main(["translate", folders, *common, "--max_length=8"]) == 0
+    assert output.read_text().count("\n") == 4
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ([], "--source is missing"),
+        (["--source=a", "--reference=b"], "--forward or --reversed"),
+        (["--source=a"], "--reference is missing"),
+    ],
+)
+def test_what_is_missing_is_said(capfd, flags, sentence):
+    assert main(["ensembles", *flags]) == 2
+    assert sentence in capfd.readouterr().err
