@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
+
+CHUNK_LOGITS = 2**24  # logits held at once where words come in chunks
+
+Parts = list[Any]
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -67,12 +72,164 @@ class TokenCrossentropy(keras.losses.Loss):
             nll += self.label_smoothing * (uniform - nll)
         return nll / self.divisor
 
+    def of_words(
+        self,
+        features: tf.Tensor,
+        kernel: tf.Tensor,
+        bias: tf.Tensor,
+        labels: tf.Tensor,
+        weights: tf.Tensor,
+    ) -> tf.Tensor:
+        """The loss of a batch's words, whose logits are never all there.
+
+        The same number as that of the logits `features @ kernel + bias`, and
+        the same gradient.
+
+        Args:
+            features: float [N, l], one row for each word.
+            kernel: float [l, K].
+            bias: float [K].
+            labels: int32 [N].
+            weights: float [N], w_i.
+
+        Returns:
+            float32 scalar.
+
+        Raises:
+            ValueError: The reduction is neither "sum" nor
+                "mean_with_sample_weight".
+        """
+        if self.reduction not in ("sum", "mean_with_sample_weight"):
+            raise ValueError(
+                f"TokenCrossentropy: reduction is {self.reduction!r}, wanted "
+                "'sum' or 'mean_with_sample_weight'"
+            )
+        weights = tf.cast(weights, tf.float32)
+        if self.reduction != "sum":
+            weights /= tf.reduce_sum(weights)
+        weights /= self.divisor
+        on_label = 1.0 - self.label_smoothing
+        bias = tf.cast(bias, features.dtype)
+        total = _words_nll(features, kernel, bias, labels, weights, on_label)
+        if self.label_smoothing:
+            # As in `call`; the mean of the logits is linear in the features.
+            kernel_mean = tf.reduce_mean(kernel, -1, keepdims=True)
+            mean = tf.matmul(features, kernel_mean)[:, 0] + tf.reduce_mean(bias)
+            mean = tf.cast(mean, tf.float32)
+            total -= self.label_smoothing * tf.tensordot(weights, mean, 1)
+        return total
+
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "label_smoothing": self.label_smoothing,
             "divisor": self.divisor,
         }
+
+
+def _words_nll(
+    features: tf.Tensor,
+    kernel: tf.Tensor,
+    bias: tf.Tensor,
+    labels: tf.Tensor,
+    weights: tf.Tensor,
+    on_label: float,
+) -> tf.Tensor:
+    """Σ_i w_i (log Σ_k exp l_ik - on_label l_{i,y_i}), l = x W + b.
+
+    Words go through in chunks, and the gradient is taken on the way, while a
+    chunk's probabilities are there: only its sums are kept. No gradient of
+    this gradient is to be had.
+    """
+    words = tf.shape(features)[0]
+    cells = tf.cast(words, tf.int64) * kernel.shape[1]
+    chunks = tf.cast(tf.maximum(-(-cells // CHUNK_LOGITS), 1), tf.int32)
+    size = -(-words // chunks)
+
+    @tf.custom_gradient
+    def run(
+        features: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor
+    ) -> tuple[tf.Tensor, Callable[..., Any]]:
+        def chunk(i: tf.Tensor, rows: Any) -> tuple[Any, Parts]:
+            here = slice(i * size, (i + 1) * size)
+            x, y, w = features[here], labels[here], weights[here]
+            sums, gradient = _chunk_nll(x, kernel, bias, y, w, on_label)
+            return rows.write(i, gradient), sums
+
+        def body(i: tf.Tensor, rows: Any, sums: Parts) -> Any:
+            rows, more = chunk(i, rows)
+            return i + 1, rows, [a + b for a, b in zip(sums, more, strict=True)]
+
+        rows = tf.TensorArray(
+            features.dtype,
+            size=chunks,
+            infer_shape=False,
+            element_shape=[None, features.shape[1]],
+        )
+        # The first apart, so that one chunk alone is added to nothing.
+        rows, sums = chunk(tf.constant(0), rows)
+        _, rows, sums = tf.while_loop(
+            lambda i, *_: i < chunks,
+            body,
+            (tf.constant(1), rows, sums),
+            parallel_iterations=1,
+        )
+        total, for_kernel, for_bias = sums
+        gradients = rows.concat(), for_kernel, for_bias
+
+        def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
+            return [g * tf.cast(upstream, g.dtype) for g in gradients]
+
+        return total, gradient
+
+    return run(features, kernel, bias)
+
+
+def _chunk_nll(
+    x: tf.Tensor,
+    kernel: tf.Tensor,
+    bias: tf.Tensor,
+    labels: tf.Tensor,
+    weights: tf.Tensor,
+    on_label: float,
+) -> tuple[Parts, tf.Tensor]:
+    """The sum in `_words_nll` over some words, and its gradients.
+
+    Returns:
+        The sum, its gradients by kernel and bias; that by x.
+    """
+    logits = tf.cast(tf.matmul(x, kernel) + bias, tf.float32)
+    probabilities = tf.nn.softmax(logits)
+    size = tf.shape(logits)
+    places = tf.range(size[0]) * size[1] + labels
+    flat = tf.reshape(probabilities, [-1])
+    label_logit = tf.gather(tf.reshape(logits, [-1]), places)
+    nll = _negative_log(tf.gather(flat, places), label_logit, logits)
+    nll += (1.0 - on_label) * label_logit
+    with tf.control_dependencies([nll]):
+        # In place, where a scatter would copy all that is there.
+        flat = tf.raw_ops.InplaceSub(
+            x=flat, i=places, v=tf.fill(size[:1], on_label)
+        )
+    by_logits = tf.cast(tf.reshape(flat, size), x.dtype)
+    column = tf.cast(weights[:, None], x.dtype)
+    sums = [
+        tf.tensordot(weights, nll, 1),
+        tf.matmul(x * column, by_logits, transpose_a=True),
+        tf.matmul(column, by_logits, transpose_a=True)[0],
+    ]
+    return sums, tf.matmul(by_logits, kernel, transpose_b=True) * column
+
+
+def _negative_log(
+    probability: tf.Tensor, logit: tf.Tensor, logits: tf.Tensor
+) -> tf.Tensor:
+    """-log of a probability, from all logits where it is as good as zero."""
+    return tf.cond(
+        tf.reduce_any(probability < 1e-30),
+        lambda: tf.reduce_logsumexp(logits, -1) - logit,
+        lambda: -tf.math.log(probability),
+    )
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

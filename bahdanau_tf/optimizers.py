@@ -77,8 +77,20 @@ class _Guarded(keras.optimizers.Optimizer):
         self.gradient_norm.assign(norm)
         self.skipped_updates.assign(self.skipped_updates + skipped)
 
+    def _slot(self, name: str, variable: Any) -> tf.Tensor:
+        """Handle of what Keras' optimizer keeps by that name for a weight."""
+        slots = [v for v in self.variables if v.name.endswith(name)]
+        return _handle(slots[self._get_variable_index(variable)])
+
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "max_norm": self.max_norm}
+
+
+def _handle(variable: Any) -> tf.Tensor:
+    """What TensorFlow's own update kernels know a variable by."""
+    if isinstance(variable, keras.Variable):
+        variable = variable.value
+    return variable.handle
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -119,6 +131,21 @@ class Adadelta(_Guarded, keras.optimizers.Adadelta):
             **kwargs,
         )
 
+    def update_step(
+        self, grad: tf.Tensor, variable: Any, learning_rate: Any
+    ) -> None:
+        """Keras' update of a weight in one pass over memory, not in ten."""
+        dtype = variable.dtype
+        tf.raw_ops.ResourceApplyAdadelta(
+            var=_handle(variable),
+            accum=self._slot("accumulated_grad", variable),
+            accum_update=self._slot("accumulated_delta_var", variable),
+            lr=tf.cast(learning_rate, dtype),
+            rho=tf.cast(self.rho, dtype),
+            epsilon=tf.cast(self.epsilon, dtype),
+            grad=tf.cast(grad, dtype),
+        )
+
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class Adam(_Guarded, keras.optimizers.Adam):
@@ -128,6 +155,29 @@ class Adam(_Guarded, keras.optimizers.Adam):
         max_norm: Largest global gradient norm; None for no clipping.
         **kwargs: Of `keras.optimizers.Adam`.
     """
+
+    def update_step(
+        self, gradient: tf.Tensor, variable: Any, learning_rate: Any
+    ) -> None:
+        """Keras' update of a weight in one pass over memory, not in ten."""
+        if self.amsgrad:
+            super().update_step(gradient, variable, learning_rate)
+            return
+        dtype = variable.dtype
+        step = tf.cast(self.iterations + 1, dtype)
+        beta_1, beta_2 = (tf.cast(b, dtype) for b in (self.beta_1, self.beta_2))
+        tf.raw_ops.ResourceApplyAdam(
+            var=_handle(variable),
+            m=self._slot("momentum", variable),
+            v=self._slot("velocity", variable),
+            beta1_power=beta_1**step,
+            beta2_power=beta_2**step,
+            lr=tf.cast(learning_rate, dtype),
+            beta1=beta_1,
+            beta2=beta_2,
+            epsilon=tf.cast(self.epsilon, dtype),
+            grad=tf.cast(gradient, dtype),
+        )
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

@@ -199,6 +199,16 @@ CASES: dict[str, Case] = {
         lambda size: (ids(size),),
     ),
     "ZeroBridge": bridge(lambda: layers.ZeroBridge(N, M)),
+    "Ensemble": model(
+        lambda: models.Ensemble(
+            [
+                models.RNNSearch(
+                    K, K, **MODEL, attention_units=5, maxout_units=5
+                ),
+                models.RNNEncDec(K, K, **MODEL, maxout_units=5),
+            ]
+        )
+    ),
     "RNNEncDec": model(lambda: models.RNNEncDec(K, K, **MODEL, maxout_units=5)),
     "RNNSearch": model(
         lambda: models.RNNSearch(

@@ -8,9 +8,16 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers.attention import BahdanauAttention
+from bahdanau_tf.layers.attention import Memory
+from bahdanau_tf.layers.attention_recurrence import Weights
+from bahdanau_tf.layers.attention_recurrence import attention_recurrence
 from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.encoder import Encoded
+from bahdanau_tf.layers.recurrent import batch_major
+from bahdanau_tf.layers.recurrent import has_own_gradient
 from bahdanau_tf.layers.recurrent import state_dropout_masks
+from bahdanau_tf.layers.recurrent import time_major
 from bahdanau_tf.layers.recurrent import unroll
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import deserialized
@@ -170,10 +177,54 @@ class AttentionDecoder(keras.layers.Layer):
     ) -> Glimpse:
         if not self._updates_first:
             embedded = shifted(embedded, first_input)
-        projected = self.cell.project(embedded)
         dropped = state_dropout_masks(
             states, self.state_dropout, training, self.seed_generator
         )
+        if self._has_own_gradient(embedded.dtype):
+            return self._recurrence(embedded, states, memory, dropped)
+        return self._plain_loop(embedded, states, memory, dropped)
+
+    def _has_own_gradient(self, dtype: tf.DType) -> bool:
+        return type(self.attention) is BahdanauAttention and has_own_gradient(
+            self.cell, dtype
+        )
+
+    def _recurrence(
+        self,
+        embedded: tf.Tensor,
+        states: States,
+        memory: Memory,
+        dropped: States | None,
+    ) -> Glimpse:
+        """The fast way: `attention_recurrence`."""
+        memory = Memory(*memory)  # a list in a reloaded functional model
+        kernels = (
+            self.attention.query_projection.kernel,
+            self.attention.energy.kernel,
+            self.context_kernel,
+            self.cell.recurrent_kernel,
+        )
+        unrolled = attention_recurrence(
+            self.cell.project(time_major(embedded)),
+            states[0],
+            memory.annotations,
+            memory.keys,
+            memory.mask,
+            Weights(*map(tf.convert_to_tensor, kernels)),
+            None if dropped is None else dropped[0],
+            states_before=self.step_order != "main-text",
+        )
+        return Glimpse(*map(batch_major, unrolled))
+
+    def _plain_loop(
+        self,
+        embedded: tf.Tensor,
+        states: States,
+        memory: Any,
+        dropped: States | None,
+    ) -> Glimpse:
+        """Any parts; for the paper's what the fast way is tested against."""
+        projected = self.cell.project(embedded)
 
         def step(now: tuple[tf.Tensor, ...], states: States) -> Any:
             context, weights = self._attend(states[0], memory)

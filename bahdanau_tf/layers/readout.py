@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
@@ -155,13 +156,28 @@ class Readout(keras.layers.Layer):
             hidden: float [..., l], from `hidden`.
             embeddings: float [K, m], the target embeddings; only if tied.
         """
+        return tf.cast(linear(*self.factors(hidden, embeddings)), tf.float32)
+
+    def factors(
+        self, hidden: tf.Tensor, embeddings: Any | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """The last product's factors and bias, for who forms it in parts.
+
+        Args:
+            hidden: float [..., l], from `hidden`.
+            embeddings: As for `logits`.
+
+        Returns:
+            float [..., f], float [f, K], float [K].
+        """
         if self.factor_kernel is not None:
             hidden = linear(hidden, self.factor_kernel)
         if self.tied:
             kernel = tf.transpose(tf.convert_to_tensor(embeddings))
         else:
-            kernel = self.output_kernel
-        return tf.cast(linear(hidden, kernel, self.output_bias), tf.float32)
+            kernel = tf.convert_to_tensor(self.output_kernel)
+        kernel = tf.cast(kernel, hidden.dtype)
+        return hidden, kernel, tf.convert_to_tensor(self.output_bias)
 
     def call(
         self,
@@ -189,6 +205,25 @@ class Readout(keras.layers.Layer):
         }
 
 
+@tf.custom_gradient
+def pair_maximum(
+    pairs: tf.Tensor,
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    """max(x_1, x_2), max(x_3, x_4), ..; of equals the first gets the gradient.
+
+    TensorFlow's own gradient of a slice with strides, or of a maximum over an
+    axis of two, takes a multiple of the time.
+    """
+    first, second = pairs[..., ::2], pairs[..., 1::2]
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        to_first = tf.where(first >= second, upstream, 0)
+        both = tf.stack([to_first, upstream - to_first], -1)
+        return tf.reshape(both, tf.shape(pairs))
+
+    return tf.maximum(first, second), gradient
+
+
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class MaxoutReadout(Readout):
     """The paper's readout: t_ij = max(t~_{i,2j-1}, t~_{i,2j})      (A.2.2).
@@ -208,8 +243,7 @@ class MaxoutReadout(Readout):
         return 2 * self.units
 
     def _activation(self, preactivation: tf.Tensor) -> tf.Tensor:
-        # Strided slices: the gradient of reduce_max over a pair is slow.
-        return tf.maximum(preactivation[..., ::2], preactivation[..., 1::2])
+        return pair_maximum(preactivation)
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

@@ -9,7 +9,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers.cells import GRUCell
 from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.gru_recurrence import gru_recurrence
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import deserialized
 
@@ -41,7 +43,7 @@ def unroll(
         The outputs, [B, T, ...] each, and the last states.
     """
     time = tf.shape(inputs[0])[1]
-    reads = [_time_major(x) for x in inputs]
+    reads = [_steps(x) for x in inputs]
     writes = [
         tf.TensorArray(
             states[0].dtype,
@@ -67,22 +69,35 @@ def unroll(
         (tf.constant(0), writes, tuple(states)),
         maximum_iterations=time,
     )
-    return tuple(_batch_major(array.stack()) for array in writes), states
+    return tuple(batch_major(array.stack()) for array in writes), states
 
 
-def _time_major(sequence: tf.Tensor) -> tf.TensorArray:
+def _steps(sequence: tf.Tensor) -> tf.TensorArray:
     # Reading a TensorArray, not slicing `x[t]`: the gradient of a slice in a
     # loop adds a whole sequence at every step.
-    rank = sequence.shape.rank
-    steps = tf.transpose(sequence, [1, 0, *range(2, rank)])
+    steps = time_major(sequence)
     array = tf.TensorArray(
         steps.dtype, size=tf.shape(steps)[0], element_shape=steps.shape[1:]
     )
     return array.unstack(steps)
 
 
-def _batch_major(steps: tf.Tensor) -> tf.Tensor:
-    return tf.transpose(steps, [1, 0, *range(2, steps.shape.rank)])
+def time_major(sequence: tf.Tensor) -> tf.Tensor:
+    """[B, T, ...] -> [T, B, ...]."""
+    return tf.transpose(sequence, [1, 0, *range(2, sequence.shape.rank)])
+
+
+def batch_major(steps: tf.Tensor) -> tf.Tensor:
+    """[T, B, ...] -> [B, T, ...]."""
+    return time_major(steps)
+
+
+def has_own_gradient(cell: Any, dtype: tf.DType) -> bool:
+    """Whether the cell's recurrence has a gradient written by hand.
+
+    In half precision the plain loop decides what is rounded where.
+    """
+    return type(cell) is GRUCell and dtype in (tf.float32, tf.float64)
 
 
 def state_dropout_masks(
@@ -152,16 +167,46 @@ class Recurrent(keras.layers.Layer):
         mask: tf.Tensor | None = None,
         training: bool = False,
     ) -> tuple[tf.Tensor, States]:
-        projected = self.cell.project(inputs)
         if mask is None:
             mask = tf.ones(tf.shape(inputs)[:2], tf.bool)
         states = tuple(
-            tf.cast(state, projected.dtype)
+            tf.cast(state, inputs.dtype)
             for state in self.cell.get_initial_state(tf.shape(inputs)[0])
         )
         dropped = state_dropout_masks(
             states, self.state_dropout, training, self.seed_generator
         )
+        if has_own_gradient(self.cell, inputs.dtype):
+            return self._recurrence(inputs, mask, states, dropped)
+        return self._plain_loop(inputs, mask, states, dropped)
+
+    def _recurrence(
+        self,
+        inputs: tf.Tensor,
+        mask: tf.Tensor,
+        states: States,
+        dropped: States | None,
+    ) -> tuple[tf.Tensor, States]:
+        """The fast way: `gru_recurrence`."""
+        steps, last = gru_recurrence(
+            self.cell.project(time_major(inputs)),
+            time_major(tf.cast(mask, inputs.dtype)[..., None]),
+            states[0],
+            tf.convert_to_tensor(self.cell.recurrent_kernel),
+            None if dropped is None else dropped[0],
+            self.reverse,
+        )
+        return batch_major(steps), (last,)
+
+    def _plain_loop(
+        self,
+        inputs: tf.Tensor,
+        mask: tf.Tensor,
+        states: States,
+        dropped: States | None,
+    ) -> tuple[tf.Tensor, States]:
+        """Any cell; for `GRUCell` what the fast way is tested against."""
+        projected = self.cell.project(inputs)
 
         def step(now: tuple[tf.Tensor, ...], states: States) -> Any:
             projected_t, mask_t = now

@@ -76,3 +76,17 @@ def linear(
     if bias is None:
         return outputs
     return outputs + tf.cast(bias, inputs.dtype)
+
+
+def rows_at(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+    """Some positions of a batch of sequences, one row each.
+
+    Args:
+        sequence: float [B, T, p].
+        positions: int [N], places in B x T.
+
+    Returns:
+        float [N, p].
+    """
+    width = sequence.shape[-1]
+    return tf.gather(tf.reshape(sequence, [-1, width]), positions)

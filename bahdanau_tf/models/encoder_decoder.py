@@ -16,6 +16,8 @@ from bahdanau_tf.layers.decoder import Glimpse
 from bahdanau_tf.layers.decoder import shifted
 from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.readout import MaxoutReadout
+from bahdanau_tf.layers.weights import linear
+from bahdanau_tf.layers.weights import rows_at
 from bahdanau_tf.models import presets
 
 PAD_ID = 0
@@ -293,13 +295,16 @@ class EncoderDecoder(keras.Model):
         return self._logits(hidden)
 
     def hidden(
-        self, inputs: dict[str, tf.Tensor], training: bool = False
+        self,
+        inputs: dict[str, tf.Tensor],
+        training: bool = False,
+        words: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, Glimpse]:
         """All of `call` but the product with the vocabulary.
 
         Returns:
-            The readout's t_i, float [B, T_y, l], and the decoder's `Glimpse`
-            of every step.
+            The readout's t_i, float [B, T_y, l], or [N, l] for `words`, int
+            [N], which name positions of B x T_y; the decoder's `Glimpse`.
         """
         memory, states = self._encode(inputs["source"], training)
         embedded = self._embedded_target(inputs["target"], training)
@@ -307,9 +312,10 @@ class EncoderDecoder(keras.Model):
         glimpse = self.decoder(
             embedded, first, states, memory.attended, training=training
         )
-        hidden = self.readout.hidden(
-            glimpse.state, shifted(embedded, first), glimpse.context
-        )
+        read = [glimpse.state, shifted(embedded, first), glimpse.context]
+        if words is not None:
+            read = [None if x is None else rows_at(x, words) for x in read]
+        hidden = self.readout.hidden(*read)
         return self.readout_dropout(hidden, training=training), glimpse
 
     def _embedded_target(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
@@ -343,10 +349,13 @@ class EncoderDecoder(keras.Model):
             ),
         )
 
+    def factors(self, hidden: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """`Readout.factors`, whose product are the logits."""
+        tied = self.target_embedding.embeddings if self.readout.tied else None
+        return self.readout.factors(hidden, tied)
+
     def _logits(self, hidden: tf.Tensor) -> tf.Tensor:
-        if self.readout.tied:
-            return self.readout.logits(hidden, self.target_embedding.embeddings)
-        return self.readout.logits(hidden)
+        return tf.cast(linear(*self.factors(hidden)), tf.float32)
 
     def encode(self, source: tf.Tensor) -> tuple[SourceMemory, DecoderState]:
         """Reads source sentences.

@@ -57,6 +57,7 @@ def token_log_probs(
     score = tf.function(
         lambda source, target: target_log_probs(model, source, target),
         input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2,
+        autograph=False,
     )
     log_probs: list[np.ndarray] = []
     for start in range(0, len(sources), batch_size):

@@ -7,16 +7,46 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.losses import TokenCrossentropy
+
+
+def words_loss(
+    model: keras.Model,
+    loss: TokenCrossentropy,
+    inputs: dict[str, tf.Tensor],
+    target: tf.Tensor,
+    token_weights: tf.Tensor,
+) -> tf.Tensor:
+    """`loss` in training, read out and scored for real words alone.
+
+    Args:
+        model: The model.
+        loss: The loss.
+        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}.
+        target: int32 [B, T_y], what is to be predicted.
+        token_weights: float [B, T_y], 0 on padding.
+
+    Returns:
+        float32 scalar.
+    """
+    weights = tf.reshape(token_weights, [-1])
+    words = tf.where(weights != 0)[:, 0]
+    hidden, _ = model.hidden(inputs, training=True, words=words)
+    labels = tf.gather(tf.reshape(target, [-1]), words)
+    features, kernel, bias = model.factors(hidden)
+    weights = tf.gather(weights, words)
+    return loss.of_words(features, kernel, bias, labels, weights)
+
 
 def train_step(
-    model: keras.Model, optimizer: Any, loss: keras.losses.Loss
+    model: keras.Model, optimizer: Any, loss: TokenCrossentropy
 ) -> Any:
     """The update as one tf.function, for batches of any shape.
 
     Args:
         model: The model; its weights change.
         optimizer: The optimizer, built here.
-        loss: Takes targets, logits and token weights.
+        loss: The loss.
 
     Returns:
         A function of a batch (inputs, target, token weights) that updates the
@@ -36,8 +66,7 @@ def train_step(
         token_weights: tf.Tensor,
     ) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            logits = model(inputs, training=True)
-            cost = loss(target, logits, sample_weight=token_weights)
+            cost = words_loss(model, loss, inputs, target, token_weights)
         variables = model.trainable_variables
         optimizer.apply(tape.gradient(cost, variables), variables)
         return cost

@@ -1,0 +1,275 @@
+"""The attention decoder over a sentence, its gradient written by hand.
+
+As in `gru_recurrence`, the backward loop finds the gradients that have to wait
+for one another, and those of the weights are products for all steps behind it.
+The tanh of every pair of positions, [T_y, B, T_x, n'], is never kept: keys and
+query give it again in the backward loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bahdanau_tf.layers.gru_recurrence import GRUTrace
+from bahdanau_tf.layers.gru_recurrence import gru_kernel_gradient
+from bahdanau_tf.layers.gru_recurrence import gru_step
+from bahdanau_tf.layers.gru_recurrence import gru_step_gradient
+from bahdanau_tf.layers.gru_recurrence import kernel_parts
+from bahdanau_tf.layers.gru_recurrence import masked_by
+from bahdanau_tf.layers.gru_recurrence import over_time
+from bahdanau_tf.layers.gru_recurrence import previous_states
+from bahdanau_tf.layers.gru_recurrence import product_over_time
+from bahdanau_tf.layers.gru_recurrence import stacked
+from bahdanau_tf.layers.gru_recurrence import transposed_parts
+from bahdanau_tf.layers.gru_recurrence import write
+
+
+class Weights(NamedTuple):
+    """The decoder's weights in the loop.
+
+    Attributes:
+        query: W_a, float [n, n'].
+        energy: v_a, float [n', 1].
+        context: C, float [c, 3n].
+        recurrent: [U_z | U_r | U], float [n, 3n].
+    """
+
+    query: tf.Tensor
+    energy: tf.Tensor
+    context: tf.Tensor
+    recurrent: tf.Tensor
+
+
+class Unrolled(NamedTuple):
+    """What the decoder did at every step.
+
+    Attributes:
+        states: s_0 .. s_{T-1} or s_1 .. s_T, float [T, B, n].
+        contexts: c_i, float [T, B, c].
+        alignment: α_i, float [T, B, T_x].
+    """
+
+    states: tf.Tensor
+    contexts: tf.Tensor
+    alignment: tf.Tensor
+
+
+def attention_recurrence(
+    projected: tf.Tensor,
+    first: tf.Tensor,
+    annotations: tf.Tensor,
+    keys: tf.Tensor,
+    mask: tf.Tensor,
+    weights: Weights,
+    dropped: tf.Tensor | None = None,
+    states_before: bool = True,
+) -> Unrolled:
+    """`GRUCell` that attends by `BahdanauAttention` before every step.
+
+    Args:
+        projected: float [T, B, 3n], the target words' share, T at least 1.
+        first: float [B, n], s_0.
+        annotations: float [B, T_x, c].
+        keys: float [B, T_x, n'].
+        mask: bool [B, T_x].
+        weights: `Weights`.
+        dropped: float [B, n], a mask on what the recurrent products see.
+        states_before: Whether to return the states that attend, s_{i-1}, not
+            those after the update.
+    """
+    visible_of = masked_by(dropped)
+
+    @tf.custom_gradient
+    def run(
+        projected: tf.Tensor,
+        first: tf.Tensor,
+        annotations: tf.Tensor,
+        keys: tf.Tensor,
+        *weights: tf.Tensor,
+    ) -> tuple[tuple[tf.Tensor, ...], Callable[..., Any]]:
+        inputs = _Inputs(
+            projected, first, annotations, keys, mask, Weights(*weights)
+        )
+        after, trace = _forward(inputs, visible_of)
+
+        def gradient(*upstream: tf.Tensor) -> Any:
+            return _backward(
+                inputs, trace, Unrolled(*upstream), visible_of, states_before
+            )
+
+        read = trace.before if states_before else after
+        return (read, trace.contexts, trace.alignment), gradient
+
+    return Unrolled(*run(projected, first, annotations, keys, *weights))
+
+
+class _Inputs(NamedTuple):
+    """Those of `attention_recurrence`."""
+
+    projected: tf.Tensor
+    first: tf.Tensor
+    annotations: tf.Tensor
+    keys: tf.Tensor
+    mask: tf.Tensor
+    weights: Weights
+
+
+class _Trace(NamedTuple):
+    """What the steps leave for their gradient, [T, B, .] each.
+
+    Attributes:
+        before: s_{i-1}.
+        contexts: c_i.
+        alignment: α_i.
+        queries: W_a s_{i-1}.
+        gru: What the gated unit leaves.
+    """
+
+    before: tf.Tensor
+    contexts: tf.Tensor
+    alignment: tf.Tensor
+    queries: tf.Tensor
+    gru: GRUTrace
+
+
+def _forward(
+    inputs: _Inputs, visible_of: Callable[[tf.Tensor], tf.Tensor]
+) -> tuple[tf.Tensor, _Trace]:
+    """The states after every step, and the trace."""
+    w = inputs.weights
+    kernels = kernel_parts(w.recurrent)
+    n = w.recurrent.shape[0]
+
+    def body(t: tf.Tensor, state: tf.Tensor, kept: Any) -> Any:
+        query = tf.matmul(state, w.query)
+        energies = _energies(_hidden(query, inputs.keys), w.energy)
+        alignment = _softmax(energies, inputs.mask)
+        context = tf.matmul(alignment[:, None], inputs.annotations)[:, 0]
+        new, trace = gru_step(
+            inputs.projected[t] + tf.matmul(context, w.context),
+            state,
+            visible_of(state),
+            kernels,
+        )
+        values = (new, context, alignment, query, *trace)
+        return new, write(kept, t, values)
+
+    sizes = [[n], [w.context.shape[0]], [None], [w.query.shape[1]]]
+    sizes += 3 * [[n]]
+    first, time = inputs.first, tf.shape(inputs.projected)[0]
+    _, kept = over_time(time, body, first, first.dtype, sizes, False)
+    after, contexts, alignment, queries, *gates = stacked(kept)
+    before = previous_states(after, first)
+    return after, _Trace(before, contexts, alignment, queries, GRUTrace(*gates))
+
+
+def _backward(
+    inputs: _Inputs,
+    trace: _Trace,
+    upstream: Unrolled,
+    visible_of: Callable[[tf.Tensor], tf.Tensor],
+    states_before: bool,
+) -> tuple[tf.Tensor, ...]:
+    """The gradients of all that `attention_recurrence` differentiates."""
+    w, dtype = inputs.weights, inputs.first.dtype
+    transposed = transposed_parts(w.recurrent)
+    context_transposed = tf.transpose(w.context)
+    query_transposed = tf.transpose(w.query)
+
+    def body(t: tf.Tensor, carried: Any, kept: Any) -> Any:
+        to_state, squares, total, to_energy = carried
+        before = trace.before[t]
+        if not states_before:
+            to_state += upstream.states[t]
+        found, to_state, to_visible = gru_step_gradient(
+            to_state,
+            before,
+            visible_of(before),
+            GRUTrace(*(x[t] for x in trace.gru)),
+            transposed,
+        )
+        to_context = tf.matmul(found, context_transposed)
+        to_context += upstream.contexts[t]
+        by_weight = _rows_product(inputs.annotations, to_context)
+        energies = _softmax_gradient(
+            by_weight + upstream.alignment[t], trace.alignment[t], inputs.mask
+        )
+        # Of tanh': the sum over e minus the sum over e tanh².
+        hidden = _hidden(trace.queries[t], inputs.keys)
+        weighted = tf.square(hidden) * energies[..., None]
+        to_query = w.energy[:, 0] * (
+            tf.reduce_sum(energies, 1, keepdims=True)
+            - tf.reduce_sum(weighted, 1)
+        )
+        to_state += visible_of(to_visible)
+        to_state += tf.matmul(to_query, query_transposed)
+        if states_before:
+            to_state += upstream.states[t]
+        to_energy += _weighted_sum(energies, hidden)
+        carried = to_state, squares + weighted, total + energies, to_energy
+        return carried, write(kept, t, (found, to_context, to_query))
+
+    keys = inputs.keys
+    zeros_of = (inputs.first, keys, keys[..., 0], w.energy)
+    sizes = [[w.recurrent.shape[1]], [w.context.shape[0]], [w.query.shape[1]]]
+    time = tf.shape(inputs.projected)[0]
+    start = tuple(map(tf.zeros_like, zeros_of))
+    carried, kept = over_time(time, body, start, dtype, sizes, True)
+    to_first, squares, total, to_energy = carried
+    found, to_contexts, to_queries = stacked(kept)
+    visible = visible_of(trace.before)
+    return (
+        found,
+        to_first,
+        _outer_over_time(trace.alignment, to_contexts),
+        w.energy[:, 0] * (total[..., None] - squares),
+        product_over_time(trace.before, to_queries),
+        to_energy,
+        product_over_time(trace.contexts, found),
+        gru_kernel_gradient(found, visible, trace.gru.reset),
+    )
+
+
+def _hidden(query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
+    """tanh(W_a s + U_a h_j), [B, T_x, n']."""
+    return tf.tanh(query[:, None] + keys)
+
+
+def _energies(hidden: tf.Tensor, energy: tf.Tensor) -> tf.Tensor:
+    """e_j = v_a · hidden_j, [B, T_x]."""
+    flat = tf.matmul(tf.reshape(hidden, [-1, hidden.shape[-1]]), energy)
+    return tf.reshape(flat, tf.shape(hidden)[:2])
+
+
+def _softmax(energies: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    return tf.nn.softmax(tf.where(mask, energies, energies.dtype.min))
+
+
+def _softmax_gradient(
+    upstream: tf.Tensor, weights: tf.Tensor, mask: tf.Tensor
+) -> tf.Tensor:
+    """∂/∂e of `_softmax`, [B, T_x]; a sentence of padding alone has none."""
+    mean = tf.reduce_sum(upstream * weights, -1, keepdims=True)
+    return tf.where(mask, weights * (upstream - mean), 0.0)
+
+
+def _rows_product(matrix: tf.Tensor, vector: tf.Tensor) -> tf.Tensor:
+    """h_j · g for all j: ([B, T_x, c], [B, c]) -> [B, T_x]."""
+    return tf.matmul(matrix, vector[..., None])[..., 0]
+
+
+def _weighted_sum(weights: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+    """Σ_bj w_bj x_bj: ([B, T_x], [B, T_x, n']) -> [n', 1]."""
+    flat = tf.reshape(rows, [-1, rows.shape[-1]])
+    return tf.matmul(flat, tf.reshape(weights, [-1, 1]), transpose_a=True)
+
+
+def _outer_over_time(weights: tf.Tensor, vectors: tf.Tensor) -> tf.Tensor:
+    """Σ_t α_tj g_t: ([T, B, T_x], [T, B, c]) -> [B, T_x, c]."""
+    return tf.matmul(
+        tf.transpose(weights, [1, 2, 0]), tf.transpose(vectors, [1, 0, 2])
+    )

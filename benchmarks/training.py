@@ -1,0 +1,204 @@
+"""Training speed: words a second, and the share of the core's arithmetic.
+
+    taskset -c 0 python benchmarks/training.py --size=small
+    taskset -c 0 python benchmarks/training.py --size=paper --repeats=3
+    python benchmarks/training.py --size=tiny --repeats=1       # a smoke run
+
+One update is the very step of `bahdanau_tf.training.train`, optimizer
+included, on one thread. Times are of this process on the processor, not by
+the clock. Before every update the machine's matrix-product rate is measured,
+since other tenants of a machine slow both alike. Floating-point operations
+are those of the matrix products as the paper writes them, for real words
+only, times three for training.
+"""
+
+from __future__ import annotations
+
+import platform
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import app
+from absl import flags
+
+from bahdanau_tf import RNNSearch
+from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.training import Recipe
+from bahdanau_tf.training.step import train_step
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_enum("size", "small", ["tiny", "small", "paper"], "Which model.")
+flags.DEFINE_enum(
+    "optimizer", None, ["adadelta", "adam", "sgd"], "In place of the size's."
+)
+flags.DEFINE_bool(
+    "factored_output", False, "The output as coded: two matrices, not one."
+)
+flags.DEFINE_float(
+    "dropout", 0.0, "Share dropped of embeddings, annotations and readout."
+)
+flags.DEFINE_float(
+    "shortest",
+    1.0,
+    "The shortest sentences as a share of the longest; lengths are uniform, "
+    "and a batch is one of 20 that were sorted by length together.",
+)
+flags.DEFINE_integer("repeats", 5, "Updates to time, after a first one.")
+
+BATCH = 80
+POOL = 20  # batches sorted together
+
+
+class Size(NamedTuple):
+    """A model and its longest sentences, end symbols included."""
+
+    embedding_dim: int
+    units: int
+    attention_units: int
+    maxout_units: int
+    vocabulary_size: int
+    source_length: int
+    target_length: int
+    optimizer: str
+
+
+SIZES = {
+    "tiny": Size(16, 16, 16, 16, 200, 13, 15, "adam"),
+    "small": Size(256, 256, 256, 256, 10_000, 13, 15, "adam"),
+    "paper": Size(620, 1000, 1000, 500, 30_000, 50, 50, "adadelta"),
+}
+
+
+def step_flops(size: Size, source: np.ndarray, target: np.ndarray) -> float:
+    """Operations of one training step: 2 a multiply-add, times 3.
+
+    Args:
+        size: The model.
+        source: Words of each source sentence.
+        target: Words of each target sentence.
+    """
+    m, n, a, maxout, vocabulary = size[:5]
+    gates, annotation = 3 * n, 2 * n
+    output = maxout * vocabulary
+    if FLAGS.factored_output:
+        output = maxout * m + m * vocabulary
+    encoder = 2 * (m + n) * gates + annotation * a
+    decoder = (m + n + annotation) * gates + n * a
+    readout = (m + n + annotation) * 2 * maxout + output
+    total = source.sum() * encoder
+    total += target.sum() * (decoder + readout)
+    total += (source * target).sum() * (a + annotation)  # e_ij and c_i
+    total += len(source) * n * n  # s_0
+    return 3 * 2 * float(total)
+
+
+def make_batch(size: Size) -> tuple[Any, np.ndarray, np.ndarray]:
+    """A batch of random words from the middle of a pool, and its lengths."""
+    random = np.random.default_rng(0)
+    longest = (size.source_length, size.target_length)
+    shares = random.uniform(FLAGS.shortest, 1.0, BATCH * POOL)
+    shares = np.sort(shares)[BATCH * POOL // 2 :][:BATCH]
+    sides, lengths = [], []
+    for length in longest:
+        words = np.maximum(np.rint(shares * length), 1).astype(int)
+        words = words if FLAGS.shortest < 1 else np.full(BATCH, length)
+        ids = random.integers(2, size.vocabulary_size, (BATCH, words.max()))
+        ids[np.arange(words.max()) >= words[:, None]] = 0
+        sides.append(tf.constant(ids, tf.int32))
+        lengths.append(words)
+    source, target = sides
+    inputs = {"source": source, "target": target}
+    weights = tf.cast(target != 0, tf.float32)
+    return (inputs, target, weights), *lengths
+
+
+def make_step(size: Size) -> Callable[..., tf.Tensor]:
+    """The update of a new model."""
+    keras.utils.set_random_seed(1)
+    model = RNNSearch(
+        size.vocabulary_size,
+        size.vocabulary_size,
+        units=size.units,
+        embedding_dim=size.embedding_dim,
+        attention_units=size.attention_units,
+        maxout_units=size.maxout_units,
+        factored_output=FLAGS.factored_output,
+        embedding_dropout=FLAGS.dropout,
+        annotation_dropout=FLAGS.dropout,
+        readout_dropout=FLAGS.dropout,
+    )
+    name = FLAGS.optimizer or size.optimizer
+    rate = 1.0 if name == "adadelta" else 0.001
+    recipe = Recipe(optimizer=name, learning_rate=rate)
+    step = train_step(model, recipe.make_optimizer(1000), TokenCrossentropy())
+    weights = sum(int(np.prod(w.shape)) for w in model.weights)
+    print(f"{weights / 1e6:.1f} million weights, {name}")
+    return step
+
+
+def cpu_seconds(function: Callable[..., Any], *arguments: Any) -> float:
+    """Processor time of a call, until its result is there."""
+    started = time.process_time()
+    tf.nest.map_structure(np.asarray, function(*arguments))
+    return time.process_time() - started
+
+
+def matrix_rate(sides: Sequence[int] = (1024, 2048)) -> float:
+    """Operations a second in the better of two square matrix products."""
+    rates = []
+    for side in sides:
+        a, b = tf.random.normal([side, side]), tf.random.normal([side, side])
+        product = tf.function(lambda a, b: tf.reduce_sum(tf.matmul(a, b)))
+        product(a, b)
+        rates += [2 * side**3 / cpu_seconds(product, a, b) for _ in range(3)]
+    return max(rates)
+
+
+def main(_: Sequence[str]) -> None:
+    """Measures and prints."""
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    print(
+        f"Python {platform.python_version()}, TensorFlow {tf.__version__}, "
+        f"Keras {keras.__version__}"
+    )
+    size = SIZES[FLAGS.size]
+    batch, source, target = make_batch(size)
+    flops = step_flops(size, source, target)
+    cells = sum(int(tf.size(ids)) for ids in batch[0].values())
+    padding = 1 - (source.sum() + target.sum()) / cells
+    print(
+        f"{FLAGS.size}: {target.sum()} target words an update, padding "
+        f"{padding:.1%}, {flops / 1e9:.1f} GFLOP"
+    )
+    step = make_step(size)
+    print(f"first update: {cpu_seconds(step, *batch):.1f} s, with tracing")
+    seconds, rates = [], []
+    for number in range(FLAGS.repeats):
+        rates.append(matrix_rate())
+        seconds.append(cpu_seconds(step, *batch))
+        print(
+            f"update {number + 1}: {seconds[-1]:.3f} s, matrix product "
+            f"{rates[-1] / 1e9:.1f} GFLOP/s"
+        )
+    taken, rate = statistics.median(seconds), statistics.median(rates)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"median: {taken:.3f} s an update, {target.sum() / taken:.0f} target "
+        f"words/s, {flops / taken / 1e9:.1f} GFLOP/s = "
+        f"{flops / taken / rate:.1%} of the matrix product's "
+        f"{rate / 1e9:.1f}; peak memory {peak:.2f} GiB"
+    )
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,353 @@
+"""The gradients written by hand against the plain loops and full logits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from oracle import randomized
+
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import layers
+from bahdanau_tf import losses
+from bahdanau_tf.layers import decoder as decoder_module
+from bahdanau_tf.layers import recurrent as recurrent_module
+from bahdanau_tf.layers.decoder import STEP_ORDERS
+from bahdanau_tf.layers.readout import pair_maximum
+from bahdanau_tf.layers.recurrent import has_own_gradient
+from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.optimizers import Adadelta
+from bahdanau_tf.optimizers import Adam
+from bahdanau_tf.training.step import train_step
+from bahdanau_tf.training.step import words_loss
+
+B, TX, TY, M, N, A, K = 4, 5, 6, 3, 7, 8, 11
+SOURCE_MASK = np.arange(TX) < np.array([5, 3, 1, 0])[:, None]
+dropouts = pytest.mark.parametrize("dropout", [False, True])
+
+
+def normal(*shape: int, seed: int = 0) -> tf.Tensor:
+    return tf.constant(np.random.default_rng(seed).normal(size=shape))
+
+
+def dropout_masks(dropout: bool) -> tuple[tf.Tensor, ...] | None:
+    if not dropout:
+        return None
+    kept = np.random.default_rng(5).choice([0.0, 2.0], (B, N))
+    return (tf.constant(kept),)
+
+
+def values_and_gradients(
+    function: Callable[..., Any], inputs: list[tf.Tensor], weights: list[Any]
+) -> list[np.ndarray]:
+    """Outputs, their gradients, and gradients of a function of those."""
+    watched = [*inputs, *(w.value for w in weights)]
+    with tf.GradientTape() as second, tf.GradientTape() as first:
+        for tape in (first, second):
+            tape.watch(watched)
+        outputs = tf.nest.flatten(function(*inputs))
+        total = tf.add_n(
+            [
+                tf.reduce_sum(tf.sin(y) * normal(*y.shape, seed=i))
+                for i, y in enumerate(outputs)
+            ]
+        )
+        gradients = first.gradient(total, watched)
+        lengths = tf.add_n([tf.reduce_sum(g**2) for g in gradients])
+    curvatures = second.gradient(lengths, watched)
+    return [t.numpy() for t in (*outputs, *gradients, *curvatures)]
+
+
+def equal(actual: list[Any], wanted: list[Any], rtol: float) -> None:
+    for one, other in zip(actual, wanted, strict=True):
+        atol = rtol * np.abs(other).max(initial=1e-30)
+        np.testing.assert_allclose(one, other, rtol=0, atol=atol)
+
+
+@dropouts
+@pytest.mark.parametrize("reverse", [False, True])
+def test_encoder_recurrence(reverse: bool, dropout: bool) -> None:
+    layer = layers.Recurrent(
+        layers.GRUCell(N, use_gate_bias=True, dtype="float64"),
+        reverse=reverse,
+        dtype="float64",
+    )
+    layer.build((None, None, M))
+    weights = randomized(layer).trainable_weights
+    inputs = [normal(B, TX, M), normal(B, N, seed=1)]
+    found, wanted = (
+        values_and_gradients(
+            lambda x, state, way=way: way(
+                x, tf.constant(SOURCE_MASK), (state,), dropout_masks(dropout)
+            ),
+            inputs,
+            weights,
+        )
+        for way in (layer._recurrence, layer._plain_loop)
+    )
+    equal(found, wanted, 1e-12)
+
+
+def make_decoder(step_order: str) -> Any:
+    decoder = layers.AttentionDecoder(
+        layers.GRUCell(N, dtype="float64"),
+        layers.BahdanauAttention(A, use_bias=True, dtype="float64"),
+        step_order=step_order,
+        dtype="float64",
+    )
+    decoder.build((None, None, M), memory_shape=((None, None, 4), None, None))
+    return randomized(decoder)
+
+
+@dropouts
+@pytest.mark.parametrize("step_order", STEP_ORDERS)
+def test_decoder_recurrence(step_order: str, dropout: bool) -> None:
+    decoder = make_decoder(step_order)
+
+    def run(way: Any, *inputs: tf.Tensor) -> Any:
+        embedded, state, annotations = inputs
+        memory = layers.Memory(
+            annotations,
+            decoder.attention.project(annotations),
+            tf.constant(SOURCE_MASK),
+        )
+        return way(embedded, (state,), memory, dropout_masks(dropout))
+
+    inputs = [normal(B, TY, M), normal(B, N, seed=1), normal(B, TX, 4, seed=2)]
+    found, wanted = (
+        values_and_gradients(
+            lambda *inputs, way=way: run(way, *inputs),
+            inputs,
+            decoder.trainable_weights,
+        )
+        for way in (decoder._recurrence, decoder._plain_loop)
+    )
+    equal(found, wanted, 3e-6)  # the plain energies are float32
+
+
+def test_which_parts_are_fast() -> None:
+    class OwnCell(layers.GRUCell):
+        pass
+
+    assert has_own_gradient(layers.GRUCell(N), tf.float32)
+    assert not has_own_gradient(layers.GRUCell(N), tf.float16)
+    assert not has_own_gradient(layers.LSTMCell(N), tf.float32)
+    assert not has_own_gradient(OwnCell(N), tf.float32)
+
+
+def test_pair_maximum_gives_equals_to_the_first() -> None:
+    x = tf.constant([[1.0, 2.0, 5.0, 5.0], [4.0, 3.0, 0.0, -1.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = pair_maximum(x)
+    np.testing.assert_array_equal(y, [[2, 5], [4, 0]])
+    gradient = tape.gradient(y, x, tf.constant([[1.0, 2.0], [3.0, 4.0]]))
+    np.testing.assert_array_equal(gradient, [[0, 1, 2, 0], [3, 0, 4, 0]])
+
+
+# The loss
+
+
+def loss_of_all(
+    loss: TokenCrossentropy, factors: list[tf.Tensor], labels: Any, weights: Any
+) -> tf.Tensor:
+    features, kernel, bias = factors
+    return loss(labels, tf.matmul(features, kernel) + bias, weights)
+
+
+@pytest.mark.parametrize(
+    ("chunk_logits", "words"),
+    [(2**24, 0), (2**24, 7), (3 * K, 7), (1, 1), (1, 7)],
+)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"label_smoothing": 0.1, "divisor": 3.0},
+        {"reduction": "mean_with_sample_weight", "label_smoothing": 0.2},
+    ],
+)
+def test_loss_in_chunks(
+    monkeypatch: Any, options: dict[str, Any], chunk_logits: int, words: int
+) -> None:
+    monkeypatch.setattr(losses, "CHUNK_LOGITS", chunk_logits)
+    loss = TokenCrossentropy(**options)
+    shapes = ((words, N), (N, K), (K,))
+    factors = [tf.cast(normal(*s, seed=9), tf.float32) for s in shapes]
+    labels = tf.constant(np.arange(words) % K, tf.int32)
+    weights = tf.constant(np.linspace(0.5, 2, words), tf.float32)
+    if options.get("reduction") and not words:
+        return  # the mean of nothing
+    found = {}
+    for name, function in (
+        ("chunks", lambda: loss.of_words(*factors, labels, weights)),
+        ("all", lambda: loss_of_all(loss, factors, labels, weights)),
+    ):
+        with tf.GradientTape() as tape:
+            tape.watch(factors)
+            cost = 2.0 * tf.function(function)()
+        found[name] = [cost, *tape.gradient(cost, factors)]
+    equal(found["chunks"], found["all"], 3e-6)
+
+
+def test_loss_of_hopeless_words() -> None:
+    """Their probability is 0 in float32, their cost finite."""
+    logits = tf.constant([[0.0, 300.0, 1.0]])
+    for label, wanted in ((0, 300.0), (1, 0.0), (2, 299.0)):
+        cost = TokenCrossentropy().of_words(
+            tf.ones([1, 1]), logits, tf.zeros(3), [label], tf.ones(1)
+        )
+        assert float(cost) == pytest.approx(wanted)
+
+
+def test_loss_refuses_what_it_cannot_do() -> None:
+    loss = TokenCrossentropy(reduction="none")
+    one = tf.ones([1, 1])
+    with pytest.raises(ValueError, match="reduction is 'none'"):
+        loss.of_words(one, one, tf.ones(1), [0], tf.ones(1))
+    features = tf.Variable(one)
+    with tf.GradientTape() as second:
+        with tf.GradientTape() as first:
+            cost = TokenCrossentropy().of_words(
+                features, one, tf.ones(1), [0], tf.ones(1)
+            )
+        gradient = first.gradient(cost, features)
+    with pytest.raises(LookupError, match="InplaceSub"):
+        second.gradient(gradient, features)
+
+
+# The step
+
+MODELS: dict[str, dict[str, Any]] = {
+    "original": {},
+    "appendix": {"step_order": "appendix", "factored_output": False},
+    "main-text": {"step_order": "main-text"},
+    "tied": {"tie_embeddings": True},
+    "no-attention": {"attention": layers.FixedContext()},
+    "readout": {"readout": layers.LinearReadout(K, terms=("state",))},
+    "lstm": {
+        "cell": layers.LSTMCell(N),
+        "bridge": layers.ZeroBridge([N, N], M),
+    },
+}
+
+
+def make_model(**options: Any) -> Any:
+    return randomized(RNNSearch(K, K, N, M, A, 4, **options), 3)
+
+
+def make_batch() -> tuple[Any, tf.Tensor, tf.Tensor]:
+    random = np.random.default_rng(1)
+    sides = []
+    for lengths in ((5, 3, 1), (4, 6, 1)):
+        ids = random.integers(1, K, (3, max(lengths)))
+        ids *= np.arange(max(lengths)) < np.array(lengths)[:, None]
+        sides.append(tf.constant(ids, tf.int32))
+    source, target = sides
+    weights = tf.cast(target != 0, tf.float32)
+    return {"source": source, "target": target}, target, weights
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "original",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in [*MODELS][1:]),
+    ],
+)
+def test_loss_and_gradients_of_a_model(monkeypatch: Any, name: str) -> None:
+    model = make_model(**MODELS[name])
+    inputs, target, weights = make_batch()
+    loss = TokenCrossentropy(label_smoothing=0.1)
+    variables = [v.value for v in model.trainable_variables]
+
+    def gradients(cost_of: Callable[[], tf.Tensor]) -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            cost = cost_of()
+        return [cost, *tape.gradient(cost, variables)]
+
+    signature = tf.nest.map_structure(
+        lambda t: tf.TensorSpec([None, None], t.dtype),
+        (inputs, target, weights),
+    )
+    fast = tf.function(
+        lambda *batch: gradients(lambda: words_loss(model, loss, *batch)),
+        input_signature=signature,
+        autograph=False,
+    )(inputs, target, weights)
+    for module in (decoder_module, recurrent_module):
+        monkeypatch.setattr(module, "has_own_gradient", lambda *_: False)
+    plain = gradients(
+        lambda: loss(target, model(inputs, training=True), weights)
+    )
+    equal(fast, plain, 1e-5)
+
+
+def test_only_words_are_read_out(monkeypatch: Any) -> None:
+    model, (inputs, target, weights) = make_model(), make_batch()
+    rows = []
+    of_words = TokenCrossentropy.of_words
+
+    def spy(loss: Any, features: tf.Tensor, *others: Any) -> tf.Tensor:
+        rows.append(features.shape[0])
+        return of_words(loss, features, *others)
+
+    monkeypatch.setattr(TokenCrossentropy, "of_words", spy)
+    words_loss(model, TokenCrossentropy(), inputs, target, weights)
+    assert rows == [4 + 6 + 1]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    ["mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.slow)],
+)
+def test_a_step_in_half_precision(policy: str) -> None:
+    """The loss is that of float32, rounded, and all weights move."""
+    exact = make_model()
+    model = make_model(dtype=policy)
+    batch, loss = make_batch(), TokenCrossentropy()
+    wanted = float(words_loss(exact, loss, *batch))
+    before = model.get_weights()
+    step = train_step(model, Adam(0.01), loss)
+    assert float(step(*batch)) == pytest.approx(wanted, rel=0.03)
+    after = model.get_weights()
+    for one, other in zip(before, after, strict=True):
+        assert one.dtype == np.float32
+        assert np.isfinite(other).all()
+        assert (one != other).any()
+
+
+# Optimizers
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (Adam(0.01), keras.optimizers.Adam(0.01)),
+        (Adam(0.01, amsgrad=True), keras.optimizers.Adam(0.01, amsgrad=True)),
+        (Adadelta(0.5, max_norm=None), keras.optimizers.Adadelta(0.5, 0.95)),
+    ],
+)
+def test_updates_and_state_are_those_of_keras(ours: Any, theirs: Any) -> None:
+    ours.epsilon = theirs.epsilon
+    pairs = []
+    for optimizer in (ours, theirs):
+        weights = [keras.Variable(normal(*s)) for s in ((5, 3), (2,))]
+        for step in range(4):
+            optimizer.apply(
+                [
+                    tf.cast(normal(*w.shape, seed=step), w.dtype)
+                    for w in weights
+                ],
+                weights,
+            )
+        counted = ("gradient_norm", "skipped_updates", "learning_rate")
+        state = [v for v in optimizer.variables if v.name not in counted]
+        pairs.append([*weights, *state])
+    for one, other in zip(*pairs, strict=True):
+        assert one.shape == other.shape
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=2e-5)
