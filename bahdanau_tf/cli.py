@@ -72,22 +72,33 @@ def _run(name: str, command: ModuleType, arguments: list[str]) -> int:
         if flags.help:
             return _say(_help(name, command, flags), sys.stdout, 0)
         if getattr(command, "TAKES_ARGUMENTS", False):
-            return int(command.run(flags, left[1:]) or 0)
-        if left[1:]:
+            status = command.run(flags, left[1:])
+        elif left[1:]:
             return _fail(f"{name}: {left[1]!r} is not a flag; see --help")
-        return int(command.run(flags) or 0)
+        else:
+            status = command.run(flags)
+        sys.stdout.flush()
+        return int(status or 0)
     except absl_flags.Error as error:
         return _fail(f"{name}: {error}")
     except (ValueError, OSError, ImportError) as error:
+        if isinstance(error, OSError):
+            _forget_unwritten()
         if isinstance(error, BrokenPipeError):
-            # Whoever read our output has enough, as in `... | head`.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
+            return 0  # whoever read our output has enough, as in `... | head`
         if flags.is_parsed() and flags.traceback:
             traceback.print_exc()
         return _fail(f"{name}: {error}")
     except KeyboardInterrupt:
         return _fail(f"{name}: interrupted", status=130)
+
+
+def _forget_unwritten() -> None:
+    """Keeps Python from failing at exit over an output full or closed."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _as_flagfile(argument: str) -> str:

@@ -24,6 +24,7 @@ from bahdanau_tf.corpora.batching import Batching
 from bahdanau_tf.corpora.batching import Position
 from bahdanau_tf.corpora.batching import cut
 from bahdanau_tf.corpora.parallel import ParallelCorpus
+from bahdanau_tf.generators import until_exit
 
 CHUNK = 1000  # lines tokenised together
 PAIRS = tf.TensorSpec([None], tf.int64)
@@ -104,7 +105,8 @@ def make_dataset(
     stream = _Stream(corpus, source_text, target_text, batching)
     epochs = itertools.count()
     epoch = tf.data.Dataset.from_generator(
-        lambda: [next(epochs)], output_signature=tf.TensorSpec([], tf.int64)
+        until_exit(lambda: iter([next(epochs)])),
+        output_signature=tf.TensorSpec([], tf.int64),
     )
     batches = epoch.flat_map(stream.epoch)
     return batches.map(lambda batch, _: batch).prefetch(tf.data.AUTOTUNE)
@@ -153,15 +155,17 @@ class _Stream:
         self.batching = batching
         self.order = lru_cache(maxsize=1)(self._order)
         self.fitting = tf.function(
-            self._fitting, input_signature=CHUNK_SIGNATURE
+            self._fitting, input_signature=CHUNK_SIGNATURE, autograph=False
         )
         self._check_that_a_pair_fits()
 
     def epochs(self, start: Position) -> tf.data.Dataset:
         """(batch, position behind it) of all epochs from a position on."""
-        return tf.data.Dataset.counter(start.epoch).flat_map(
-            lambda epoch: self.epoch(epoch, start)
+        numbers = tf.data.Dataset.from_generator(
+            until_exit(lambda: itertools.count(int(start.epoch))),
+            output_signature=tf.TensorSpec([], tf.int64),
         )
+        return numbers.flat_map(lambda epoch: self.epoch(epoch, start))
 
     def epoch(
         self, epoch: tf.Tensor, start: Position = Position()
@@ -170,7 +174,9 @@ class _Stream:
         go_on = tf.cast(epoch == start.epoch, tf.int64)
         line, batch, pairs = (go_on * part for part in start[1:])
         chunks = tf.data.Dataset.from_generator(
-            self.chunks, args=(epoch, line), output_signature=CHUNK_SIGNATURE
+            self.chunks,
+            args=(epoch, line),
+            output_signature=CHUNK_SIGNATURE,
         )
         return (
             chunks.map(self.fitting, tf.data.AUTOTUNE)
@@ -184,6 +190,7 @@ class _Stream:
             .scan(pairs, _count_pairs)
         )
 
+    @until_exit
     def chunks(
         self, epoch: int, line: int
     ) -> Iterator[tuple[np.ndarray, list[bytes], list[bytes]]]:
@@ -231,7 +238,9 @@ class _Stream:
             pool.source.row_lengths(), pool.target.row_lengths()
         )
         numbered_rows = tf.data.Dataset.from_generator(
-            self.cut, args=(lengths, epoch, line), output_signature=PAIRS
+            self.cut,
+            args=(lengths, epoch, line),
+            output_signature=PAIRS,
         ).enumerate(1)
         return numbered_rows.skip(first).map(
             lambda number, rows: (
@@ -240,15 +249,16 @@ class _Stream:
             )
         )
 
+    @until_exit
     def cut(
         self, lengths: np.ndarray, epoch: int, line: int
-    ) -> list[np.ndarray]:
+    ) -> Iterator[np.ndarray]:
         """The pairs of each batch of the pool that begins at a line."""
         seed = [self.batching.seed, epoch, line]
-        return cut(lengths, self.batching, np.random.RandomState(seed))
+        return iter(cut(lengths, self.batching, np.random.RandomState(seed)))
 
     def _check_that_a_pair_fits(self) -> None:
-        for chunk in self.chunks(epoch=0, line=0):
+        for chunk in self.chunks(0, 0):
             if len(self.fitting(*map(tf.constant, chunk)).lines):
                 return
         raise ValueError(

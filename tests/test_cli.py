@@ -62,7 +62,8 @@ def model_dir(corpus, tmp_path_factory) -> Path:
 ENVIRONMENT = {
     name: value
     for name, value in os.environ.items()
-    if name not in ("CUDA_VISIBLE_DEVICES", "TF_CPP_MIN_LOG_LEVEL")
+    if name
+    not in ("CUDA_VISIBLE_DEVICES", "PYTHONUNBUFFERED", "TF_CPP_MIN_LOG_LEVEL")
 }
 
 

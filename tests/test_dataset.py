@@ -6,6 +6,8 @@ import gc
 import gzip
 import itertools
 import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -132,7 +134,9 @@ def test_its_specification_leaves_batch_and_lengths_open(lines: Lines) -> None:
 
 def test_fit_takes_it(lines: Lines) -> None:
     source, target = (keras.Input([None], name=n) for n in SIDES)
+    read = keras.layers.Embedding(400, 4)(source)
     vectors = keras.layers.Embedding(400, 4)(target)
+    vectors += keras.ops.mean(read, axis=1, keepdims=True)
     model = keras.Model(
         {"source": source, "target": target}, keras.layers.Dense(400)(vectors)
     )
@@ -624,3 +628,44 @@ def test_sub_words_are_drawn_anew(tmp_path: Path) -> None:
     for _, target, _ in dataset:
         for string in text.detokenize(target).numpy():
             assert string.decode() in lines
+
+
+HALF_READ = """
+import sys, time
+from bahdanau_tf.corpora import ParallelCorpus
+from bahdanau_tf.dataset import stream_batches
+from bahdanau_tf.text import Vocabulary, WordTokenizer
+
+read = ParallelCorpus.read
+
+def slowly(self, rows):
+    time.sleep(0.02)  # so that tf.data is reading whenever the script ends
+    return read(self, rows)
+
+ParallelCorpus.read = slowly
+text = WordTokenizer(Vocabulary(["[PAD]", "[UNK]", "[END]", "a"]))
+batches = iter(stream_batches(ParallelCorpus(*sys.argv[1:]), text, text))
+next(batches)
+print("read", flush=True)
+"""
+
+
+def test_a_script_that_ends_in_the_midst_of_an_epoch_ends(tmp_path):
+    for side in ("source", "target"):
+        (tmp_path / side).write_text("a b c\n" * 30_000)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            HALF_READ,
+            tmp_path / "source",
+            tmp_path / "target",
+        ],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stdout == "read\n"

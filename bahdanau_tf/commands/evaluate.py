@@ -1,31 +1,57 @@
-"""Scores a model, or another system's output, against references.
+"""Scores a model, and other systems' output, against references.
 
-With --model_dir the lines of --source are translated; with --hypotheses they
-are read from a file. BLEU and chrF are sacreBLEU's, printed with signatures.
+With --model_dir the lines of --source are translated. Each
+--hypotheses=NAME=FILE, of which there may be several, is another system's
+output. BLEU and chrF are sacreBLEU's, printed with signatures.
+
+Several systems make a table: BLEU with the margin of its 95 % bootstrap
+interval, chrF2, and p, how likely a distance to the first row as large as
+this is by chance (paired bootstrap). With --source there is BLEU by source
+length, in tokens of the model or, without one, words between blanks; with
+a model also BLEU of the sentences that have no word unknown to it, in source
+or reference. The paper forbids unknown words there: --unknown=forbid.
 """
 
 from __future__ import annotations
 
+import operator
+import os
 import sys
 import time
+from collections.abc import Sequence
+from functools import partial
 
+import tensorflow as tf
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
+from bahdanau_tf.commands.comparison import TestSet
+from bahdanau_tf.commands.comparison import by_subset
+from bahdanau_tf.commands.comparison import compared
+from bahdanau_tf.commands.comparison import print_table
 from bahdanau_tf.commands.lines import read_lines
 from bahdanau_tf.commands.model import define_model_flags
+from bahdanau_tf.commands.model import define_search_flags
 from bahdanau_tf.commands.model import load_translator
+from bahdanau_tf.translation import Translation
+from bahdanau_tf.translator import Translator
 
 
 def define_flags(flags: absl_flags.FlagValues) -> None:
     """Defines the flags of the command."""
     define_model_flags(flags)
+    define_search_flags(flags)
     for name, text in (
         ("source", "text to translate"),
         ("reference", "its translation by hand"),
-        ("hypotheses", "translations to score in place of the model's"),
     ):
         absl_flags.DEFINE_string(name, None, text, flag_values=flags)
+    absl_flags.DEFINE_multi_string(
+        "hypotheses",
+        None,
+        "another system's translations, as FILE or NAME=FILE; may be repeated",
+        flag_values=flags,
+    )
     absl_flags.DEFINE_string(
         "tokenize",
         "13a",
@@ -41,37 +67,83 @@ def run(flags: absl_flags.FlagValues) -> int:
     """Scores."""
     if flags.reference is None:
         raise ValueError("--reference is missing")
-    references = list(read_lines(flags.reference))
-    if flags.hypotheses is not None:
-        hypotheses = list(read_lines(flags.hypotheses))
-    elif flags.source is not None:
-        hypotheses = _translated(flags, references)
-    else:
+    if flags.source is None and not flags.hypotheses:
         raise ValueError(
             "--source (with --model_dir) or --hypotheses is missing"
         )
-    print(
-        evaluation.bleu(
-            hypotheses,
-            references,
-            tokenize=flags.tokenize,
-            lowercase=flags.ignore_case,
+    test = _test(flags)
+    how = {"tokenize": flags.tokenize, "lowercase": flags.ignore_case}
+    if len(test.systems) == 1:
+        (hypotheses,) = test.systems.values()
+        print(evaluation.bleu(hypotheses, test.references, **how))
+        print(
+            evaluation.chrf(
+                hypotheses, test.references, lowercase=flags.ignore_case
+            )
         )
-    )
-    print(evaluation.chrf(hypotheses, references, lowercase=flags.ignore_case))
+        columns = by_subset(test, how)
+    else:
+        columns = compared(test, how) + by_subset(test, how)
+    if test.lengths:
+        print(f"BLEU by source length in {test.unit}")
+    if columns:
+        print()
+        print_table([*test.systems], columns)
     return 0
 
 
-def _translated(
-    flags: absl_flags.FlagValues, references: list[str]
-) -> list[str]:
-    sources = list(read_lines(flags.source))
-    if len(sources) != len(references):
+def _test(flags: absl_flags.FlagValues) -> TestSet:
+    """Reads the files, and translates where there is a model."""
+    references = list(read_lines(flags.reference))
+    systems: dict[str, list[str]] = {}
+    lengths, unit = [], "words"
+    known: list[bool] = []
+    if flags.source is not None:
+        sources = list(read_lines(flags.source))
+        _check_count("--source", sources, references)
+        lengths = [len(source.split()) for source in sources]
+    if flags.source is not None and (flags.model_dir or not flags.hypotheses):
+        translator = load_translator(flags)
+        translations = _translated(translator, sources)
+        systems["model"] = [translation.text for translation in translations]
+        lengths = [len(found.source_tokens) for found in translations]
+        unit = "tokens"
+        known = _all_known(translator, sources, references)
+    elif flags.model_dir:
+        raise ValueError("--source is missing, which --model_dir translates")
+    for given in flags.hypotheses or []:
+        name, path = _name_and_path(given)
+        if name in systems:
+            raise ValueError(
+                f"--hypotheses: {name!r} is there already, wanted another "
+                "name, as in NAME=FILE"
+            )
+        systems[name] = list(read_lines(path))
+        _check_count(f"--hypotheses={given}", systems[name], references)
+    return TestSet(systems, references, lengths, unit, known)
+
+
+def _name_and_path(given: str) -> tuple[str, str]:
+    """Reads NAME=FILE; a file whose own name has a = is a FILE."""
+    name, equals, path = given.partition("=")
+    if equals and name and not os.path.exists(given):
+        return name, path
+    return os.path.basename(given), given
+
+
+def _check_count(
+    flag: str, lines: Sequence[str], references: Sequence[str]
+) -> None:
+    if len(lines) != len(references):
         raise ValueError(
-            f"--source has {len(sources)} lines and --reference "
+            f"{flag} has {len(lines)} lines and --reference "
             f"{len(references)}, wanted as many"
         )
-    translator = load_translator(flags)
+
+
+def _translated(
+    translator: Translator, sources: Sequence[str]
+) -> list[Translation]:
     start = time.monotonic()
     translations = translator.translate(sources)
     seconds = time.monotonic() - start
@@ -81,4 +153,21 @@ def _translated(
         "at the length limit",
         file=sys.stderr,
     )
-    return [translation.text for translation in translations]
+    return translations
+
+
+def _all_known(
+    translator: Translator, sources: Sequence[str], references: Sequence[str]
+) -> list[bool]:
+    """Says which sentences have no unknown words on either side."""
+    sides = [(text, sources) for text in translator.source_texts]
+    sides.append((translator.target_text, references))
+    return evaluation.without_unknown_words(
+        *(
+            (
+                text.tokenize(tf.constant(lines, tf.string)).to_list(),
+                partial(operator.ne, text.unk_id),
+            )
+            for text, lines in sides
+        )
+    )

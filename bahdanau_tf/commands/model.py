@@ -14,7 +14,7 @@ from bahdanau_tf.translator import Translator
 
 
 def define_model_flags(flags: absl_flags.FlagValues) -> None:
-    """Defines --model_dir and how to search."""
+    """Defines --model_dir and what an ensemble averages."""
     absl_flags.DEFINE_list(
         "model_dir",
         None,
@@ -28,6 +28,10 @@ def define_model_flags(flags: absl_flags.FlagValues) -> None:
         "what an ensemble averages: probability or log_probability",
         flag_values=flags,
     )
+
+
+def define_search_flags(flags: absl_flags.FlagValues) -> None:
+    """Defines how to search."""
     absl_flags.DEFINE_string(
         "dictionary",
         None,
@@ -38,7 +42,7 @@ def define_model_flags(flags: absl_flags.FlagValues) -> None:
 
 
 def load_translator(flags: absl_flags.FlagValues) -> Translator:
-    """Loads the best model of --model_dir, to search as the flags say.
+    """Loads the best model of --model_dir, to search as flags say, if any do.
 
     Raises:
         ValueError: A folder holds no trained model, or they do not fit
@@ -50,9 +54,10 @@ def load_translator(flags: absl_flags.FlagValues) -> Translator:
     translator = translators[0]
     if len(translators) > 1:
         translator = Translator.ensemble(translators, flags.average)
-    translator.decoding = from_flags(flags, Decoding)
-    if flags.dictionary:
-        translator.dictionary = Dictionary.load(flags.dictionary)
+    if "dictionary" in flags:  # there are search flags
+        translator.decoding = from_flags(flags, Decoding)
+        if flags.dictionary:
+            translator.dictionary = Dictionary.load(flags.dictionary)
     return translator
 
 

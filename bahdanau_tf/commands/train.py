@@ -197,17 +197,18 @@ def prepared(
     model_dir.mkdir(parents=True, exist_ok=True)
     remember(model_dir / "text.json", asdict(text))
     folders = (model_dir / "source", model_dir / "target")
-    if not all(folder.is_dir() for folder in folders):
+    is_new = not all(folder.is_dir() for folder in folders)
+    if is_new:
         # What is wrong with the files is said before a vocabulary is learned.
         ParallelCorpus(files.train_source, files.train_target)
-        texts = _make_texts(text, files)
-        for side, folder in zip(texts, folders, strict=True):
+        for side, folder in zip(_make_texts(text, files), folders, strict=True):
             side.save(folder)
-        if text.tokenizer == "word":
-            _report_coverage(texts, files)
     source, target = (load_text(folder) for folder in folders)
     sizes = (source.vocabulary_size, target.vocabulary_size)
-    return Translator(_make_model(model, *sizes), source, target)
+    translator = Translator(_make_model(model, *sizes), source, target)
+    if is_new and text.tokenizer == "word":
+        _report_coverage((source, target), files)
+    return translator
 
 
 def _located(path: str | None, flags: absl_flags.FlagValues) -> Any:

@@ -1,53 +1,198 @@
 """Translates lines, in order: blank lines stay blank.
 
-Reads --input or standard input, writes --output or standard output.
+Reads --input or standard input, writes --output or standard output, in memory
+that does not grow with the number of lines. Lines that the model could not
+translate to their end are named on standard error.
+
+--format=text writes a line for each line. With --n_best, or by --format=moses,
+each hypothesis has a line, as Moses writes them: sentence number from 0 |||
+translation ||| log-probability ||| score. --format=json writes for each line
+an object with source, text, score, log_prob, finished and, with --n_best,
+alternatives.
+
+--alignments adds to the text ||| and the hard alignment, source-target token
+numbers from 0 as in 0-0 1-2; in JSON also the tokens, their bytes in the
+source, and the soft alignment: a row for each target token, a column for each
+source token, both with the end symbol.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
+import json
 import sys
 from collections.abc import Iterator
-from typing import TextIO
+from typing import Any
+from typing import NamedTuple
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.commands.lines import LineCounter
 from bahdanau_tf.commands.lines import read_lines
+from bahdanau_tf.commands.lines import written
+from bahdanau_tf.commands.long_lines import Found
+from bahdanau_tf.commands.long_lines import translate_lines
 from bahdanau_tf.commands.model import define_model_flags
+from bahdanau_tf.commands.model import define_search_flags
 from bahdanau_tf.commands.model import load_translator
-
-WINDOW = 1000  # lines held at once, so that like lengths go together
+from bahdanau_tf.rescoring import Hypothesis
+from bahdanau_tf.translation import Translation
+from bahdanau_tf.translator import Translator
 
 
 def define_flags(flags: absl_flags.FlagValues) -> None:
     """Defines the flags of the command."""
     define_model_flags(flags)
+    define_search_flags(flags)
     absl_flags.DEFINE_string(
         "input", None, "text to translate; a .gz too", flag_values=flags
     )
     absl_flags.DEFINE_string(
-        "output", None, "where the translations go", flag_values=flags
+        "output",
+        None,
+        "where the translations go; a .gz too. Until the end it is called "
+        ".part",
+        flag_values=flags,
+    )
+    absl_flags.DEFINE_enum(
+        "format",
+        "text",
+        ["text", "moses", "json"],
+        "text, Moses' n-best list, or a JSON object a line",
+        flag_values=flags,
+    )
+    absl_flags.DEFINE_bool(
+        "alignments",
+        False,
+        "whether to write which source token each target token stands for",
+        flag_values=flags,
+    )
+    absl_flags.DEFINE_integer(
+        "window",
+        1000,
+        "lines held at once, so that like lengths go together; 1 answers "
+        "each line before the next is read, as on a terminal",
+        lower_bound=1,
+        flag_values=flags,
+    )
+    absl_flags.DEFINE_integer(
+        "max_source_length",
+        None,
+        "name longer lines on standard error; in tokens of the model",
+        lower_bound=1,
+        flag_values=flags,
+    )
+    absl_flags.DEFINE_bool(
+        "split_long",
+        False,
+        "whether lines longer than --max_source_length are translated "
+        "sentence by sentence",
+        flag_values=flags,
     )
 
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Translates."""
+    if flags.split_long and flags.max_source_length is None:
+        raise ValueError("--split_long needs --max_source_length")
     translator = load_translator(flags)
+    to_lines = _Format.of(flags, translator)
     lines = read_lines(flags.input)
-    with _writer(flags.output) as output:
-        while window := list(itertools.islice(lines, WINDOW)):
-            for translation in translator.translate(window):
-                output.write(translation.text + "\n")
+    typed = flags.input is None and sys.stdin.isatty()
+    size = 1 if typed else flags.window
+    counter = LineCounter(quiet=flags.output is None and sys.stdout.isatty())
+    with written(flags.output) as output:
+        while window := list(itertools.islice(lines, size)):
+            found = translate_lines(
+                translator, window, flags.max_source_length, flags.split_long
+            )
+            numbered = enumerate(found.translations, counter.done)
+            for number, translation in numbered:
+                output.writelines(to_lines(number, translation))
             output.flush()
+            _report(counter, found, flags.max_source_length)
+            counter.advance(len(window))
+    counter.close()
     return 0
 
 
-@contextlib.contextmanager
-def _writer(path: str | None) -> Iterator[TextIO]:
-    if path is None:
-        sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-        yield sys.stdout
-        return
-    with open(path, "w", encoding="utf-8", newline="\n") as stream:
-        yield stream
+def _report(counter: LineCounter, found: Found, limit: int | None) -> None:
+    """Tells of lines that were not translated whole, or may not be well."""
+    cut = [i for i, t in enumerate(found.translations) if not t.finished]
+    counter.report("translated sentence by sentence", found.split)
+    counter.report(f"longer than --max_source_length={limit}", found.long)
+    counter.report("translation cut off at the length limit", cut)
+
+
+class _Format(NamedTuple):
+    """Makes lines of a translation.
+
+    Attributes:
+        name: "text", "moses" or "json".
+        alignments: Whether alignments are written.
+        feature: What Moses' format calls the log-probability.
+    """
+
+    name: str
+    alignments: bool
+    feature: str
+
+    @classmethod
+    def of(
+        cls, flags: absl_flags.FlagValues, translator: Translator
+    ) -> _Format:
+        """Reads the flags; n best need more than text."""
+        n_best = flags.format == "text" and flags.n_best > 1
+        return cls(
+            "moses" if n_best else flags.format,
+            flags.alignments,
+            f"{type(translator.model).__name__}0=",
+        )
+
+    def __call__(self, number: int, translation: Translation) -> Iterator[str]:
+        """Yields the lines of sentence `number`, from 0."""
+        if self.name == "json":
+            yield json.dumps(self._object(translation), ensure_ascii=False)
+            yield "\n"
+            return
+        for one in (translation, *translation.alternatives):
+            links = (one.pharaoh,) if self.alignments else ()
+            text = " ".join(one.text.split("\n"))  # a line is a line
+            if self.name == "text":
+                yield " ||| ".join((text, *links)) + "\n"
+                return
+            feature = f"{self.feature} {one.log_prob:.4f}"
+            line = Hypothesis(number, text, feature, one.score, links)
+            yield f"{line}\n"
+
+    def _object(self, translation: Translation) -> dict[str, Any]:
+        known: dict[str, Any] = {
+            "source": translation.source,
+            **self._hypothesis(translation),
+        }
+        if self.alignments:
+            known["source_tokens"] = translation.source_tokens
+            known["source_offsets"] = translation.source_offsets
+        if translation.alternatives:
+            known["alternatives"] = [
+                self._hypothesis(other) for other in translation.alternatives
+            ]
+        return known
+
+    def _hypothesis(self, translation: Translation) -> dict[str, Any]:
+        known = {
+            name: getattr(translation, name)
+            for name in ("text", "score", "log_prob", "finished")
+        }
+        if not self.alignments:
+            return known
+        weights = translation.weights
+        return {
+            **known,
+            "tokens": translation.tokens,
+            "target_offsets": translation.target_offsets,
+            "alignment": sorted(translation.hard_alignment),
+            "weights": []
+            if weights is None
+            else weights.astype(float).round(4).tolist(),
+        }

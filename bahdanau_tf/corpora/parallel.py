@@ -10,6 +10,7 @@ import tempfile
 import weakref
 import zlib
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -138,7 +139,8 @@ class ParallelCorpus:
     def __init__(
         self, source: str | os.PathLike[str], target: str | os.PathLike[str]
     ) -> None:
-        self._source, self._target = TextFile(source), TextFile(target)
+        with ThreadPoolExecutor(max_workers=2) as threads:
+            self._source, self._target = threads.map(TextFile, (source, target))
         self.lines = len(self._source)
         if self.lines != len(self._target):
             raise ValueError(

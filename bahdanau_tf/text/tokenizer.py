@@ -143,6 +143,7 @@ class WordTokenizer(tf.Module):
         signed = tf.function(
             self.split_signed,
             input_signature=[tf.TensorSpec([None], tf.string)],
+            autograph=False,
         )
         for strings in _batches(files):
             for sentence in signed(strings).to_list():
@@ -153,6 +154,7 @@ class WordTokenizer(tf.Module):
         tokenize = tf.function(
             lambda strings: self.tokenize(strings).values,
             input_signature=[tf.TensorSpec([None], tf.string)],
+            autograph=False,
         )
         running = known = 0
         for strings in _batches(files):

@@ -1,0 +1,142 @@
+"""Lines too long for a model: found, and split at the ends of sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bahdanau_tf.text.sentences import split_sentences
+from bahdanau_tf.translation import Translation
+from bahdanau_tf.translator import Translator
+
+
+class Found(NamedTuple):
+    """Translations of some lines, and which of the lines were too long.
+
+    Attributes:
+        translations: One for each line.
+        split: Places of the lines that were translated in parts.
+        long: Places of the lines with a part that is too long still.
+    """
+
+    translations: list[Translation]
+    split: list[int]
+    long: list[int]
+
+
+def translate_lines(
+    translator: Translator,
+    lines: Sequence[str],
+    max_length: int | None,
+    split: bool,
+) -> Found:
+    """Translates lines, minding the length of the longest that is wanted.
+
+    Args:
+        translator: The translator.
+        lines: The lines.
+        max_length: Longest source in tokens, end symbol not counted; None for
+            any.
+        split: Whether longer lines are translated sentence by sentence.
+    """
+    if max_length is None:
+        return Found(translator.translate(lines), [], [])
+    parts = [
+        split_sentences(line) if split and length > max_length else [line]
+        for line, length in zip(lines, _lengths(translator, lines), strict=True)
+    ]
+    flat = [part for some in parts for part in some]
+    lengths = iter(_lengths(translator, flat))
+    translations = iter(translator.translate(flat))
+    found = Found([], [], [])
+    for place, (line, some) in enumerate(zip(lines, parts, strict=True)):
+        if len(some) > 1:
+            found.split.append(place)
+        if max(islice(lengths, len(some))) > max_length:
+            found.long.append(place)
+        found.translations.append(
+            _joined(line, some, list(islice(translations, len(some))))
+        )
+    return found
+
+
+def _lengths(translator: Translator, lines: Sequence[str]) -> list[int]:
+    """Source tokens of each line, without the end symbol."""
+    ids = translator.source_text.tokenize(tf.constant(lines, tf.string))
+    return [int(length) - 1 for length in ids.row_lengths()]
+
+
+def _joined(
+    line: str, parts: Sequence[str], translations: Sequence[Translation]
+) -> Translation:
+    """The translation of a line, with its n best, from those of its parts.
+
+    The n best of the line are the best sums of scores.
+    """
+    if len(parts) == 1:
+        return translations[0]
+    n_best = [Translation(line)]
+    start = 0
+    for part, best in zip(parts, translations, strict=True):
+        own = [best, *best.alternatives]
+        pairs = sorted(
+            product(n_best, own), key=lambda pair: -sum(t.score for t in pair)
+        )
+        n_best = [
+            _appended(first, second, start)
+            for first, second in pairs[: max(len(n_best), len(own))]
+        ]
+        start += len(part.encode())
+    return replace(n_best[0], alternatives=n_best[1:])
+
+
+def _appended(
+    first: Translation, second: Translation, start: int
+) -> Translation:
+    """`first` followed by `second`, the source of which is at byte `start`."""
+    between = len(f"{first.text} ".encode()) if first.text else 0
+    return replace(
+        first,
+        text=" ".join(filter(None, [first.text, second.text])),
+        tokens=first.tokens + second.tokens,
+        score=first.score + second.score,
+        log_prob=first.log_prob + second.log_prob,
+        finished=first.finished and second.finished,
+        source_tokens=first.source_tokens + second.source_tokens,
+        source_offsets=first.source_offsets
+        + _shifted(second.source_offsets, start),
+        target_offsets=first.target_offsets
+        + _shifted(second.target_offsets, between),
+        weights=_stacked(first, second),
+    )
+
+
+def _shifted(
+    offsets: Sequence[tuple[int, int]], by: int
+) -> list[tuple[int, int]]:
+    return [(start + by, end + by) for start, end in offsets]
+
+
+def _stacked(first: Translation, second: Translation) -> np.ndarray | None:
+    """Soft alignments along a diagonal.
+
+    What looked at the end of the first part looks at the end of the line.
+    """
+    if first.weights is None or second.weights is None:
+        return second.weights if first.weights is None else first.weights
+    upper = first.weights[: len(first.tokens)]
+    rows, columns = len(upper), len(first.source_tokens)
+    lower = second.weights
+    weights = np.zeros(
+        (rows + lower.shape[0], columns + lower.shape[1]), np.float32
+    )
+    weights[:rows, :columns] = upper[:, :-1]
+    weights[:rows, -1] = upper[:, -1]
+    weights[rows:, columns:] = lower
+    return weights

@@ -1,0 +1,295 @@
+"""n-best lists of any system, ranked again with a translation model.
+
+The lists are in Moses' format, a hypothesis a line:
+
+    sentence number ||| hypothesis ||| features ||| score ||| anything more
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from typing import NamedTuple
+from typing import Protocol
+
+from bahdanau_tf.evaluation import Score
+from bahdanau_tf.evaluation import bleu
+
+GRID = tuple(step / 100 for step in range(101))
+_BAR = "|||"
+
+
+class Scored(Protocol):
+    """What is needed of a scored translation."""
+
+    @property
+    def log_prob(self) -> float:
+        """log p(y | x), in nats."""
+
+
+class Scorer(Protocol):
+    """What is needed of a `Translator`."""
+
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> Sequence[Scored]:
+        """Computes log p(y | x) of given translations."""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A line of an n-best list.
+
+    Attributes:
+        sentence: Number of the source sentence, from 0.
+        text: The translation.
+        features: Scores of the system's parts, as they stand in the list.
+        score: The system's total score, more is better.
+        rest: Further fields, such as an alignment.
+    """
+
+    sentence: int
+    text: str
+    features: str
+    score: float
+    rest: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        # As Moses does: the text may not look like a new field.
+        text = self.text.replace(_BAR, "&#124;&#124;&#124;")
+        fields = (str(self.sentence), text, self.features, f"{self.score:.8g}")
+        return f" {_BAR} ".join([*fields, *self.rest])
+
+    @classmethod
+    def parse(cls, line: str) -> Hypothesis:
+        """Reads a line.
+
+        Raises:
+            ValueError: It is no line of an n-best list.
+        """
+        try:
+            number, text, features, score, *rest = (
+                field.strip(" ") for field in line.split(_BAR)
+            )
+            if math.isnan(float(score)):
+                raise ValueError("not a number cannot be ranked")
+            return cls(int(number), text, features, float(score), tuple(rest))
+        except ValueError:
+            raise ValueError(
+                f"Hypothesis.parse: {line!r}, wanted a number {_BAR} a "
+                f"hypothesis {_BAR} features {_BAR} a score"
+            ) from None
+
+
+class NBest(NamedTuple):
+    """The n-best list of one sentence.
+
+    Attributes:
+        source: The sentence.
+        hypotheses: Its translations; may be none.
+    """
+
+    source: str
+    hypotheses: list[Hypothesis]
+
+
+def read_nbest(lines: Iterable[str], sources: Iterable[str]) -> Iterator[NBest]:
+    """Reads n-best lists beside the sentences they translate.
+
+    One list at a time is held.
+
+    Args:
+        lines: The lists, ordered by sentence numbers.
+        sources: The sentences; the number counts them from 0.
+
+    Yields:
+        As many as there are sentences.
+
+    Raises:
+        ValueError: A line is malformed, the lists are out of order or have
+            more sentences than `sources`; it says which line.
+    """
+    groups = itertools.groupby(_parsed(lines), lambda found: found[1].sentence)
+    group = next(groups, None)
+    for number, source in enumerate(sources):
+        if group is None or group[0] != number:
+            yield NBest(source, [])
+            continue
+        yield NBest(source, [hypothesis for _, hypothesis in group[1]])
+        group = next(groups, None)
+    if group is not None:
+        line, hypothesis = next(group[1])
+        raise ValueError(
+            f"read_nbest: line {line} is of sentence {hypothesis.sentence}, "
+            "wanted ascending numbers from 0, less than the number of sources"
+        )
+
+
+def _parsed(lines: Iterable[str]) -> Iterator[tuple[int, Hypothesis]]:
+    for number, line in enumerate(lines, 1):
+        try:
+            yield number, Hypothesis.parse(line)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+
+
+def score_nbest(
+    scorer: Scorer, lists: Iterable[NBest], window: int = 1000
+) -> Iterator[tuple[NBest, list[float]]]:
+    """Scores the hypotheses of n-best lists with a model.
+
+    Args:
+        scorer: A `Translator`, or what scores as it does.
+        lists: The lists.
+        window: Hypotheses, at least, that are scored at once, so that like
+            lengths go together; so many and one list more are held.
+
+    Yields:
+        Each list, in order, with log p(y | x) of its hypotheses.
+    """
+    held: list[NBest] = []
+    count = 0
+    for nbest in lists:
+        held.append(nbest)
+        count += len(nbest.hypotheses)
+        if count >= window:
+            yield from _score_window(scorer, held)
+            held, count = [], 0
+    yield from _score_window(scorer, held)
+
+
+def _score_window(
+    scorer: Scorer, held: list[NBest]
+) -> Iterator[tuple[NBest, list[float]]]:
+    pairs = [
+        (nbest.source, hypothesis.text)
+        for nbest in held
+        for hypothesis in nbest.hypotheses
+    ]
+    scored = iter(
+        scorer.score(
+            [source for source, _ in pairs], [text for _, text in pairs]
+        )
+        if pairs
+        else []
+    )
+    for nbest in held:
+        some = itertools.islice(scored, len(nbest.hypotheses))
+        yield nbest, [float(found.log_prob) for found in some]
+
+
+def combine(
+    hypotheses: Sequence[Hypothesis],
+    log_probs: Sequence[float],
+    weight: float = 0.5,
+    feature: str = "LogProb",
+) -> list[Hypothesis]:
+    """Ranks an n-best list by (1 - λ) s + λ log p(y | x).
+
+    λ = 0.5 is the plain average of Sutskever et al. 2014, section 3.6.
+
+    Args:
+        hypotheses: The list, whose total scores are s.
+        log_probs: log p(y | x) of each.
+        weight: λ, from 0 to 1.
+        feature: Name under which log p(y | x) is added to the features; a
+            number is appended that the features do not have yet.
+
+    Returns:
+        The list with its new scores, best first; equals keep their order.
+
+    Raises:
+        ValueError: `weight` is out of range or the lengths differ.
+    """
+    _check_weight(weight)
+    ranked = [
+        replace(
+            hypothesis,
+            features=_added(hypothesis.features, feature, log_prob),
+            score=_mixed(hypothesis.score, log_prob, weight),
+        )
+        for hypothesis, log_prob in zip(hypotheses, log_probs, strict=True)
+    ]
+    return sorted(ranked, key=lambda hypothesis: -hypothesis.score)
+
+
+def _check_weight(weight: float) -> None:
+    if not 0 <= weight <= 1:
+        raise ValueError(f"combine: weight is {weight}, wanted 0 to 1")
+
+
+def _mixed(score: float, log_prob: float, weight: float) -> float:
+    return (1 - weight) * score + weight * log_prob
+
+
+def _added(features: str, name: str, value: float) -> str:
+    known = features.split()
+    number = next(n for n in itertools.count() if f"{name}{n}=" not in known)
+    return f"{features} {name}{number}= {value:.4f}".lstrip()
+
+
+class Choice(NamedTuple):
+    """A weight and what it gives on the sentences it was chosen on.
+
+    Attributes:
+        weight: λ of `combine`.
+        score: BLEU of the hypotheses that it ranks first.
+    """
+
+    weight: float
+    score: Score
+
+
+def choose_weight(
+    scored: Iterable[tuple[NBest, list[float]]],
+    references: Sequence[str],
+    *,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+) -> Choice:
+    """Chooses λ of `combine` by BLEU, from 0, 0.01, ..., 1.
+
+    Args:
+        scored: What `score_nbest` gives for a development set.
+        references: As many references.
+        tokenize, lowercase: As in `bleu`.
+
+    Returns:
+        The best weight; among equals the one nearest to 0.5.
+
+    Raises:
+        ValueError: There are no sentences, or different numbers of them.
+    """
+    lists = [
+        [
+            (hypothesis.text, hypothesis.score, log_prob)
+            for hypothesis, log_prob in zip(
+                nbest.hypotheses, log_probs, strict=True
+            )
+        ]
+        for nbest, log_probs in scored
+    ]
+    known: dict[tuple[str, ...], Score] = {}
+    choices = []
+    for weight in sorted(GRID, key=lambda weight: abs(weight - 0.5)):
+        best = tuple(_best(hypotheses, weight) for hypotheses in lists)
+        if best not in known:
+            known[best] = bleu(
+                best, references, tokenize=tokenize, lowercase=lowercase
+            )
+        choices.append(Choice(weight, known[best]))
+    return max(choices, key=lambda choice: choice.score.score)
+
+
+def _best(hypotheses: Sequence[tuple[str, float, float]], weight: float) -> str:
+    """The text that ranks first; none where there is no hypothesis."""
+    return max(
+        hypotheses,
+        key=lambda found: _mixed(found[1], found[2], weight),
+        default=("",),
+    )[0]

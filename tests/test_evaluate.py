@@ -1,0 +1,239 @@
+"""`evaluate`: one system, or a table of several; judged by sacreBLEU."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import sacrebleu
+import tensorflow as tf
+
+from bahdanau_tf.cli import main
+from bahdanau_tf.commands import evaluate
+from bahdanau_tf.translation import Translation
+
+WORDS = [*"abcdefghij", "cat", "sat", "mat", "house"]
+
+
+class Text:
+    """Words are ids; those with a q are unknown."""
+
+    unk_id = 1
+
+    def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
+        rows = [
+            [1 if b"q" in word else 2 for word in line.split()] + [3]
+            for line in lines.numpy()
+        ]
+        return tf.ragged.constant(rows, tf.int32, ragged_rank=1)
+
+
+class Copier:
+    """Translates nothing."""
+
+    source_texts = (Text(), Text())
+    target_text = Text()
+
+    def translate(self, lines: list[str]) -> list[Translation]:
+        return [
+            Translation(line, line, source_tokens=[*line.replace(" ", "")])
+            for line in lines
+        ]
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch) -> dict[str, list[str]]:
+    """Files of 60 sentences of 4 to 80 words; outputs worse and worse."""
+    monkeypatch.setattr(evaluate, "load_translator", lambda _: Copier())
+    drawn = random.Random(1409)
+    reference = [
+        " ".join(drawn.choices(WORDS, k=drawn.randint(4, 80)))
+        for _ in range(60)
+    ]
+    reference[5] += " qu"
+
+    def noisy(share: float) -> list[str]:
+        return [
+            " ".join(
+                word if drawn.random() > share else drawn.choice(WORDS)
+                for word in line.split()
+            )
+            for line in reference
+        ]
+
+    files = {
+        "reference": reference,
+        "source": noisy(0.1),
+        "moses": noisy(0.2),
+        "google": noisy(0.6),
+    }
+    files["source"][7] += " qu"
+    for name, rows in files.items():
+        (tmp_path / name).write_text("".join(f"{row}\n" for row in rows))
+    return files
+
+
+def run(tmp_path: Path, capsys, *flags: str) -> list[str]:
+    reference = f"--reference={tmp_path / 'reference'}"
+    status = main(["evaluate", reference, *flags])
+    assert status == 0
+    return capsys.readouterr().out.split("\n")[:-1]
+
+
+def table(rows: list[str]) -> dict[str, dict[str, str]]:
+    """The cells by system and title; "57.41 ± 1.20" is "57.41"."""
+    start = next(n for n, row in enumerate(rows) if "sentences" in row)
+    titles = rows[start - 1].replace("no unknown", "no_unknown").split()
+    found = {}
+    for row in rows[start:]:
+        words = row.split()
+        cells = [
+            word
+            for n, word in enumerate(words[1:], 1)
+            if word != "±" and words[n - 1] != "±"
+        ]
+        if len(cells) < len(titles) and "p" in titles:
+            cells.insert(1, "")  # the first system has no p
+        found[words[0]] = dict(zip(titles, cells, strict=True))
+    return found
+
+
+def judged(hypotheses: list[str], references: list[str], keep=None) -> str:
+    keep = range(len(references)) if keep is None else keep
+    ours = [hypotheses[n] for n in keep]
+    theirs = [references[n] for n in keep]
+    return f"{sacrebleu.corpus_bleu(ours, [theirs]).score:.2f}"
+
+
+def test_one_outside_system_has_two_lines(corpus, tmp_path, capsys):
+    rows = run(tmp_path, capsys, f"--hypotheses={tmp_path / 'moses'}")
+    assert len(rows) == 2
+    wanted = judged(corpus["moses"], corpus["reference"])
+    assert rows[0].startswith("BLEU|nrefs:1|")
+    assert f"|version:{sacrebleu.__version__} = {wanted} " in rows[0]
+    assert rows[1].startswith("chrF2|nrefs:1|")
+
+
+def test_systems_are_rows(corpus, tmp_path, capsys):
+    rows = run(
+        tmp_path,
+        capsys,
+        "--model_dir=m",
+        f"--source={tmp_path / 'source'}",
+        f"--hypotheses=Moses={tmp_path / 'moses'}",
+        f"--hypotheses={tmp_path / 'google'}",
+    )
+    signatures = [row for row in rows if row.startswith("BLEU|")]
+    assert len(signatures) == 1
+    assert "|tok:13a|" in signatures[0]
+    assert "|bs:1000|" in signatures[0]
+    assert "against model" in "\n".join(rows)
+    cells = table(rows)
+    assert [*cells] == ["sentences", "model", "Moses", "google"]
+    references = corpus["reference"]
+    texts = [corpus["source"], corpus["moses"], corpus["google"]]
+    for name, hypotheses in zip([*cells][1:], texts, strict=True):
+        row = cells[name]
+        assert row["BLEU"] == judged(hypotheses, references)
+        chrf = sacrebleu.corpus_chrf(hypotheses, [references]).score
+        assert row["chrF2"] == f"{chrf:.2f}"
+        known = [n for n in range(60) if n not in (5, 7)]
+        assert row["no_unknown"] == judged(hypotheses, references, known)
+        # The model's tokens are letters, so all but the shortest are long.
+        long = [
+            n
+            for n, line in enumerate(corpus["source"])
+            if len(line.replace(" ", "")) > 60
+        ]
+        assert row[">60"] == judged(hypotheses, references, long)
+        assert cells["sentences"][">60"] == str(len(long))
+    assert cells["sentences"]["BLEU"] == "60"
+    assert cells["sentences"]["no_unknown"] == "58"
+    assert cells["model"]["p"] == ""
+    assert float(cells["google"]["p"]) < 0.05
+
+
+def test_lengths_are_words_without_a_model(corpus, tmp_path, capsys):
+    flags = [
+        f"--source={tmp_path / 'source'}",
+        f"--hypotheses={tmp_path / 'moses'}",
+    ]
+    rows = run(tmp_path, capsys, *flags)
+    cells = table(rows)
+    counts = cells["sentences"]
+    assert sum(map(int, counts.values())) == 60
+    lengths = [len(line.split()) for line in corpus["source"]]
+    wanted = {}
+    for n, length in enumerate(lengths):
+        low = (length - 1) // 10 * 10
+        title = ">60" if length > 60 else f"{low + 1}-{low + 10}"
+        wanted.setdefault(title, []).append(n)
+    assert {title: len(x) for title, x in wanted.items()} == {
+        title: int(count) for title, count in counts.items()
+    }
+    for title, keep in wanted.items():
+        assert cells["moses"][title] == judged(
+            corpus["moses"], corpus["reference"], keep
+        )
+
+
+def test_the_same_output_twice_is_no_difference(corpus, tmp_path, capsys):
+    moses = tmp_path / "moses"
+    rows = run(
+        tmp_path, capsys, f"--hypotheses=a={moses}", f"--hypotheses=b={moses}"
+    )
+    cells = table(rows)
+    assert cells["a"]["BLEU"] == cells["b"]["BLEU"]
+    assert cells["b"]["p"] == "1.0000"
+
+
+def test_a_file_with_an_equals_sign(corpus, tmp_path, capsys):
+    path = tmp_path / "beam=5"
+    path.write_text((tmp_path / "moses").read_text())
+    google = f"--hypotheses=google={tmp_path / 'google'}"
+    rows = run(tmp_path, capsys, f"--hypotheses={path}", google)
+    assert [*table(rows)] == ["sentences", "beam=5", "google"]
+
+
+def test_tokenizer_and_case_hold_for_the_table(corpus, tmp_path, capsys):
+    capitals = tmp_path / "capitals"
+    capitals.write_text((tmp_path / "reference").read_text().upper())
+    flags = [
+        f"--hypotheses=capitals={capitals}",
+        f"--hypotheses=moses={tmp_path / 'moses'}",
+        f"--source={tmp_path / 'source'}",
+        "--ignore_case",
+        "--tokenize=none",
+    ]
+    rows = run(tmp_path, capsys, *flags)
+    assert "case:lc" in rows[0]
+    assert "tok:none" in rows[0]
+    assert "case:lc" in rows[1]
+    row = table(rows)["capitals"]
+    assert {float(cell) for title, cell in row.items() if title != "p"} == {
+        100.0
+    }
+
+
+def test_mistakes_get_one_sentence(corpus, tmp_path, capsys):
+    reference = f"--reference={tmp_path / 'reference'}"
+    short = tmp_path / "short"
+    short.write_text("one\n")
+    for flags, said in (
+        ([f"--hypotheses=x={short}"], f"--hypotheses=x={short} has 1 lines"),
+        ([f"--hypotheses=x={tmp_path / 'absent'}"], "absent"),
+        (["--hypotheses=x", "--model_dir=m"], "--source is missing"),
+        (
+            [
+                f"--hypotheses={tmp_path / 'moses'}",
+                f"--hypotheses={tmp_path / 'moses'}",
+            ],
+            "'moses' is there already",
+        ),
+    ):
+        assert main(["evaluate", reference, *flags]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert said in err
+        assert err.count("\n") == 1

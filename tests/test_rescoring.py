@@ -1,0 +1,322 @@
+"""n-best lists: their format, their new order, the weight, the command."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import pytest
+import sacrebleu
+from absl import flags as absl_flags
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bahdanau_tf.commands import rescore
+from bahdanau_tf.rescoring import Hypothesis
+from bahdanau_tf.rescoring import NBest
+from bahdanau_tf.rescoring import choose_weight
+from bahdanau_tf.rescoring import combine
+from bahdanau_tf.rescoring import read_nbest
+from bahdanau_tf.rescoring import score_nbest
+
+# As the Moses decoder writes lists: two blanks after a hypothesis, several
+# values under one name, further fields behind the score.
+MOSES = """\
+0 ||| a b  ||| LM0= -5.5 TM0= -1 -2 -0.5 3 ||| -4.25 ||| 0-0 1-1
+0 ||| b a  ||| LM0= -6 TM0= -1 -2 -0.5 3 ||| -4.5 ||| 0-1 1-0
+2 |||  ||| d: 0 lm: -1 ||| -1e-05
+"""
+
+
+class Scored(NamedTuple):
+    log_prob: float
+
+
+class Wordy:
+    """log p is -1 for each target letter, and -10 for each z."""
+
+    def __init__(self) -> None:
+        self.model = SimpleNamespace()
+        self.calls: list[list[tuple[str, str]]] = []
+
+    def score(self, sources, targets):
+        self.calls.append(list(zip(sources, targets, strict=True)))
+        return [Scored(-len(t) - 9.0 * t.count("z")) for t in targets]
+
+
+def lines(text: str) -> list[str]:
+    return text.split("\n")[:-1]
+
+
+def test_reads_what_moses_writes():
+    first, second, third, fourth = read_nbest(lines(MOSES), "pqrs")
+    assert [len(x.hypotheses) for x in (first, second, third, fourth)] == [
+        2,
+        0,
+        1,
+        0,
+    ]
+    assert [x.source for x in (first, second, third, fourth)] == [*"pqrs"]
+    assert first.hypotheses[1] == Hypothesis(
+        0, "b a", "LM0= -6 TM0= -1 -2 -0.5 3", -4.5, ("0-1 1-0",)
+    )
+    assert third.hypotheses[0] == Hypothesis(2, "", "d: 0 lm: -1", -1e-5)
+
+
+def test_writes_what_it_read():
+    (first, *_) = read_nbest(lines(MOSES), "pqr")
+    written = [str(hypothesis) for hypothesis in first.hypotheses]
+    assert written == [line.replace("  ", " ") for line in lines(MOSES)[:2]]
+
+
+texts = st.text(st.sampled_from("a|b é\u2028"), max_size=8)
+
+
+@given(st.integers(0, 10**6), texts, st.floats(-1e6, 1e6))
+def test_a_line_survives_writing_and_reading(number, text, score):
+    given_one = Hypothesis(number, text.strip(" "), "F0= 1", score, ("x",))
+    line = str(given_one)
+    assert "\n" not in line
+    assert line.count("|||") == 4
+    found = Hypothesis.parse(line)
+    assert (found.sentence, found.features) == (number, "F0= 1")
+    assert found.rest == ("x",)
+    assert math.isclose(found.score, score, rel_tol=1e-6)
+    unescaped = found.text.replace("&#124;", "|")
+    assert unescaped == given_one.text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x ||| a ||| f ||| 1\n", "line 1: .*'x"),
+        ("0 ||| a ||| f ||| 1\n0 ||| a ||| f\n", "line 2: "),
+        ("0 ||| a ||| f ||| best\n", "line 1: "),
+        ("0 ||| a ||| f ||| nan\n", "line 1: "),
+        ("\n", "line 1: "),
+        ("1 ||| a ||| f ||| 1\n0 ||| a ||| f ||| 1\n", "line 2 is of"),
+        ("2 ||| a ||| f ||| 1\n", "line 1 is of sentence 2"),
+        ("-1 ||| a ||| f ||| 1\n", "line 1 is of sentence -1"),
+    ],
+)
+def test_malformed_lists_are_refused(text, said):
+    with pytest.raises(ValueError, match=said):
+        list(read_nbest(lines(text), "pq"))
+
+
+def test_plain_average_by_hand():
+    """(s + log p) / 2 of Sutskever et al., with the order it gives."""
+    ranked = combine(
+        [
+            Hypothesis(7, "x", "LM0= -1", -1.0),
+            Hypothesis(7, "y", "LM0= -2", -2.0, ("0-0",)),
+            Hypothesis(7, "z", "LM0= -3", -9.0),
+        ],
+        [-8.0, -3.0, -0.0],
+    )
+    assert [str(hypothesis) for hypothesis in ranked] == [
+        "7 ||| y ||| LM0= -2 LogProb0= -3.0000 ||| -2.5 ||| 0-0",
+        "7 ||| x ||| LM0= -1 LogProb0= -8.0000 ||| -4.5",
+        "7 ||| z ||| LM0= -3 LogProb0= -0.0000 ||| -4.5",
+    ]
+
+
+def test_weights_at_the_ends():
+    pair = [Hypothesis(0, "x", "", -1.0), Hypothesis(0, "y", "", -2.0)]
+    assert [h.text for h in combine(pair, [-5.0, -4.0], 0.0)] == ["x", "y"]
+    ranked = combine(pair, [-5.0, -4.0], 1.0, "Name")
+    assert [h.text for h in ranked] == ["y", "x"]
+    assert [h.score for h in ranked] == [-4.0, -5.0]
+    assert ranked[0].features == "Name0= -4.0000"
+    # A second model's feature has a name of its own.
+    (again, _) = combine(ranked, [-1.0, -2.0], 0.5, "Name")
+    assert again.features == "Name0= -4.0000 Name1= -1.0000"
+    with pytest.raises(ValueError, match=r"weight is 1\.5"):
+        combine(pair, [0.0, 0.0], 1.5)
+    assert combine([], []) == []
+
+
+def test_scores_in_windows_and_in_order():
+    lists = [
+        NBest(f"s{n}", [Hypothesis(n, "w" * (n + k), "", 0) for k in range(n)])
+        for n in (3, 0, 2, 4, 0)
+    ]
+    model = Wordy()
+    found = list(score_nbest(model, lists, window=4))
+    assert [nbest for nbest, _ in found] == lists
+    assert [log_probs for _, log_probs in found] == [
+        [-3, -4, -5],
+        [],
+        [-2, -3],
+        [-4, -5, -6, -7],
+        [],
+    ]
+    assert [len(call) for call in model.calls] == [5, 4]
+    assert model.calls[0][0] == ("s3", "www")
+
+
+def test_scoring_holds_a_window_only():
+    """An endless list can be read as it comes."""
+    taken = []
+
+    def endless():
+        for n in range(10**9):
+            taken.append(n)
+            yield NBest("s", [Hypothesis(n, "t", "", 0.0)] * 10)
+
+    stream = score_nbest(Wordy(), endless(), window=50)
+    for _ in range(7):
+        next(stream)
+    assert len(taken) == 10
+
+
+def corpus() -> tuple[list[tuple[NBest, list[float]]], list[str]]:
+    """Lists where neither score alone finds all that both find together."""
+    right, wrong, worse = (
+        "the small cat sat on the mat today",
+        "a small cat stood by a mat",
+        "dogs run",
+    )
+    scored = []
+    for n, (old, new) in enumerate(
+        [
+            ([-1.0, -3.0, -9.0], [-5.0, -4.0, -9.0]),
+            ([-2.0, -1.0, -9.0], [-2.0, -9.0, -9.0]),
+            ([-4.0, -9.0, -1.0], [-3.0, -5.0, -8.0]),
+        ]
+    ):
+        hypotheses = [
+            Hypothesis(n, text, "", score)
+            for text, score in zip((right, wrong, worse), old, strict=True)
+        ]
+        scored.append((NBest("s", hypotheses), new))
+    return scored, [right] * 3
+
+
+def test_the_weight_is_that_of_an_exhaustive_search():
+    scored, references = corpus()
+    choice = choose_weight(scored, references)
+
+    def judged(weight: float) -> float:
+        best = [
+            max(
+                zip(nbest.hypotheses, ours, strict=True),
+                key=lambda pair: (
+                    (1 - weight) * pair[0].score + weight * pair[1]
+                ),
+            )[0].text
+            for nbest, ours in scored
+        ]
+        return sacrebleu.corpus_bleu(best, [references]).score
+
+    scores = {n / 100: judged(n / 100) for n in range(101)}
+    assert choice.score.score == max(scores.values())
+    assert scores[choice.weight] == choice.score.score
+    assert min(scores[0.0], scores[1.0]) < choice.score.score
+    nearer = [
+        weight
+        for weight, score in scores.items()
+        if score == choice.score.score
+        and abs(weight - 0.5) < abs(choice.weight - 0.5)
+    ]
+    assert not nearer
+
+
+def test_no_sentences_have_no_weight():
+    with pytest.raises(ValueError, match="no sentences"):
+        choose_weight([], [])
+    with pytest.raises(ValueError, match="as many"):
+        choose_weight([(NBest("s", []), [])], ["a", "b"])
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    """Runs the command over files; gives its output."""
+
+    def call(*flags: str) -> str:
+        monkeypatch.setattr(rescore, "load_translator", lambda _: Wordy())
+        values = absl_flags.FlagValues()
+        rescore.define_flags(values)
+        output = tmp_path / "output"
+        values(["rescore", f"--output={output}", *flags])
+        assert rescore.run(values) == 0
+        return output.read_text("utf-8")
+
+    return call
+
+
+def write(path, *rows: str) -> str:
+    path.write_text("".join(f"{row}\n" for row in rows), "utf-8")
+    return str(path)
+
+
+def test_the_command_ranks_again(run, tmp_path, capsys):
+    source = write(tmp_path / "source", "s", "t", "u")
+    nbest = tmp_path / "nbest.gz"
+    nbest.write_bytes(
+        gzip.compress(
+            b"0 ||| bz ||| LM0= -1 ||| -1\n0 ||| abc ||| LM0= -2 ||| -2\n"
+            b"2 ||| d ||| LM0= -3 ||| -3\n"
+        )
+    )
+    flags = [f"--source={source}", f"--input={nbest}"]
+    assert run(*flags) == (
+        "0 ||| abc ||| LM0= -2 SimpleNamespace0= -3.0000 ||| -2.5\n"
+        "0 ||| bz ||| LM0= -1 SimpleNamespace0= -11.0000 ||| -6\n"
+        "2 ||| d ||| LM0= -3 SimpleNamespace0= -1.0000 ||| -2\n"
+    )
+    assert capsys.readouterr().err == (
+        "line 2: no hypotheses\n1 of 3 lines: no hypotheses\n"
+    )
+    assert run(*flags, "--weight=0", "--format=text") == "bz\n\nd\n"
+
+
+def test_the_command_chooses_a_weight(run, tmp_path, capsys):
+    source = write(tmp_path / "source", "s")
+    nbest = write(
+        tmp_path / "nbest",
+        "0 ||| the cat z sat on the mat ||| F0= 0 ||| -1",
+        "0 ||| the cat sat on the mat ||| F0= 0 ||| -2",
+    )
+    reference = write(tmp_path / "reference", "the cat sat on the mat")
+    found = run(
+        f"--source={source}",
+        f"--input={nbest}",
+        f"--dev_source={source}",
+        f"--dev_input={nbest}",
+        f"--dev_reference={reference}",
+        "--format=text",
+    )
+    assert found == "the cat sat on the mat\n"
+    err = capsys.readouterr().err
+    assert err.startswith("weight 0.50, dev BLEU|")
+    assert "= 100.00" in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ([], "--source is missing"),
+        (["--source=s", "--dev_source=d"], "--dev_input, --dev_reference"),
+        (
+            [
+                "--source=s",
+                "--weight=0.1",
+                "--dev_source=d",
+                "--dev_input=d",
+                "--dev_reference=d",
+            ],
+            "--weight and --dev_source",
+        ),
+    ],
+)
+def test_mistakes_at_the_command_line(run, flags, said):
+    with pytest.raises(ValueError, match=said):
+        run(*flags)
+
+
+def test_a_weight_is_a_share(run):
+    with pytest.raises(absl_flags.IllegalFlagValueError, match="weight"):
+        run("--weight=1.5")

@@ -1,0 +1,391 @@
+"""`translate` as a stream, with a stand-in that translates at once."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bahdanau_tf.cli import main
+from bahdanau_tf.commands import translate
+from bahdanau_tf.commands.long_lines import translate_lines
+from bahdanau_tf.text.sentences import split_sentences
+from bahdanau_tf.translation import Translation
+
+
+class Shouter:
+    """Translates words by capitals, in the other order; score -length.
+
+    A word "cut" is where translations are cut off. The second best has one
+    "!" more and a score less by 1.
+    """
+
+    def __init__(self, n_best: int = 1, attention: bool = True) -> None:
+        self.model = SimpleNamespace()
+        self.source_text = self
+        self.n_best = n_best
+        self.attention = attention
+        self.windows: list[int] = []
+
+    def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
+        rows = [[*line.split(), b"end"] for line in lines.numpy()]
+        return tf.ragged.constant(rows, ragged_rank=1)
+
+    def translate(self, lines: list[str]) -> list[Translation]:
+        self.windows.append(len(lines))
+        return [self._translate(line) for line in lines]
+
+    def _translate(self, line: str) -> Translation:
+        best, *others = (self._one(line, n) for n in range(self.n_best))
+        if not line.split():
+            return Translation(line)
+        return Translation(**{**vars(best), "alternatives": others})
+
+    def _one(self, line: str, rank: int) -> Translation:
+        words = line.split()
+        tokens = [word.upper() for word in reversed(words)] + ["!"] * rank
+        finished = "cut" not in words
+        n = len(words)
+        weights = np.zeros((len(tokens) + finished, n + 1), np.float32)
+        for row in range(n):
+            weights[row, n - 1 - row] = 1
+        weights[n:, n] = 1
+        return Translation(
+            source=line,
+            text=" ".join(tokens),
+            tokens=tokens,
+            score=-float(n + rank),
+            log_prob=-2.0 * (n + rank),
+            finished=finished,
+            source_tokens=words,
+            source_offsets=places(line, words),
+            target_offsets=places(" ".join(tokens), tokens),
+            weights=weights if self.attention else None,
+        )
+
+
+def places(text: str, words: list[str]) -> list[tuple[int, int]]:
+    """Where words stand in a text, in bytes."""
+    found, end = [], 0
+    for word in words:
+        start = text.encode().index(word.encode(), end)
+        end = start + len(word.encode())
+        found.append((start, end))
+    return found
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    """Runs the command on text; gives what was written."""
+
+    def call(text: str, *flags: str, **options) -> str:
+        model = Shouter(**options)
+        call.model = model
+        monkeypatch.setattr(translate, "load_translator", lambda _: model)
+        source, output = tmp_path / "source", tmp_path / "output"
+        source.write_text(text, "utf-8", newline="\n")
+        files = [f"--input={source}", f"--output={output}"]
+        assert main(["translate", *files, *flags]) == 0
+        assert not list(tmp_path.glob("*.part"))
+        return output.read_bytes().decode("utf-8")
+
+    return call
+
+
+def test_lines_stay_in_order_over_windows(run):
+    lines = [f"line {n}" if n % 7 else "" for n in range(50)]
+    found = run("".join(f"{line}\n" for line in lines), "--window=8")
+    wanted = [f"{n} LINE" if n % 7 else "" for n in range(50)]
+    assert found == "".join(f"{line}\n" for line in wanted)
+    assert run.model.windows == [8] * 6 + [2]
+
+
+def test_odd_input(run):
+    assert run("") == ""
+    assert run("no end") == "END NO\n"
+    assert run("\n\n") == "\n\n"
+    # Only a line feed ends a line.
+    assert run("a\u2028b\x85c\rd\n").count("\n") == 1
+
+
+def test_moses_nbest(run):
+    found = run("a b\n\nc\n", "--n_best=2", n_best=2)
+    assert found == (
+        "0 ||| B A ||| SimpleNamespace0= -4.0000 ||| -2\n"
+        "0 ||| B A ! ||| SimpleNamespace0= -6.0000 ||| -3\n"
+        "1 |||  ||| SimpleNamespace0= 0.0000 ||| 0\n"
+        "2 ||| C ||| SimpleNamespace0= -2.0000 ||| -1\n"
+        "2 ||| C ! ||| SimpleNamespace0= -4.0000 ||| -2\n"
+    )
+    single = run("a b\n", "--format=moses", "--alignments")
+    assert single.endswith("||| -2 ||| 0-1 1-0\n")
+
+
+def test_alignments_in_text(run):
+    found = run("a b c\n\n", "--alignments")
+    assert found == "C B A ||| 0-2 1-1 2-0\n ||| \n"
+
+
+def test_json_lines(run):
+    found = run("é b\n\n", "--format=json", "--n_best=2", n_best=2)
+    first, second = map(json.loads, found.split("\n")[:-1])
+    assert first == {
+        "source": "é b",
+        "text": "B É",
+        "score": -2.0,
+        "log_prob": -4.0,
+        "finished": True,
+        "alternatives": [
+            {"text": "B É !", "score": -3, "log_prob": -6, "finished": True}
+        ],
+    }
+    assert second["text"] == ""
+    found = run("é b\n", "--format=json", "--alignments")
+    known = json.loads(found)
+    assert known["alignment"] == [[0, 1], [1, 0]]
+    assert known["source_tokens"] == ["é", "b"]
+    assert known["source_offsets"] == [[0, 2], [3, 4]]
+    assert known["tokens"] == ["B", "É"]
+    assert known["weights"] == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
+
+
+def test_compressed_output(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
+    source, output = tmp_path / "s.gz", tmp_path / "o.gz"
+    source.write_bytes(gzip.compress(b"a b\n"))
+    flags = [f"--input={source}", f"--output={output}"]
+    assert main(["translate", *flags]) == 0
+    assert gzip.decompress(output.read_bytes()) == b"B A\n"
+
+
+def test_a_file_may_be_translated_in_place(tmp_path, monkeypatch):
+    monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
+    path = tmp_path / "text"
+    path.write_text("a b\n" * 3000)
+    assert main(["translate", f"--input={path}", f"--output={path}"]) == 0
+    assert path.read_text() == "B A\n" * 3000
+
+
+def test_an_error_keeps_the_old_output_and_what_was_done(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
+    source, output = tmp_path / "source", tmp_path / "output"
+    source.write_bytes(b"a b\n\xff\n")
+    output.write_text("old\n")
+    flags = [f"--input={source}", f"--output={output}", "--window=1"]
+    assert main(["translate", *flags]) == 2
+    assert "line 2 is not UTF-8" in capsys.readouterr().err
+    assert output.read_text() == "old\n"
+    assert (tmp_path / "output.part").read_text() == "B A\n"
+
+
+def test_what_is_cut_off_is_named(run, capsys):
+    run("a\na cut\nb\nc cut\ncut\n", "--window=3")
+    assert capsys.readouterr().err == (
+        "line 2: translation cut off at the length limit\n"
+        "lines 4, 5: translation cut off at the length limit\n"
+        "3 of 5 lines: translation cut off at the length limit\n"
+    )
+
+
+def test_long_lines_are_named_and_translated_whole(run, capsys):
+    text = "a b\na b c d\na b. C d e.\n"
+    assert run(text, "--max_source_length=3") == ("B A\nD C B A\nE. D C B. A\n")
+    err = capsys.readouterr().err
+    assert err.startswith("lines 2, 3: longer than --max_source_length=3\n")
+    run(text, "--max_source_length=5")
+    assert capsys.readouterr().err == ""
+
+
+def test_long_lines_are_split_on_request(run, capsys):
+    found = run(
+        "a b\na b c d\na b. C d e. F g h i.\nA. Z b.\n",
+        "--max_source_length=3",
+        "--split_long",
+    )
+    # The last is not too long and stays whole.
+    assert found == "B A\nD C B A\nB. A E. D C I. H G F\nB. Z A.\n"
+    err = capsys.readouterr().err
+    assert "line 3: translated sentence by sentence\n" in err
+    assert "lines 2, 3: longer than --max_source_length=3\n" in err
+
+
+def test_parts_of_a_line_add_up():
+    """Offsets, alignments, scores and n best of a line split in three."""
+    line = "Où est là. Été. Cut cut d."
+    model = Shouter(n_best=2)
+    (found,), (split,), long = translate_lines(model, [line], 1, split=True)
+    assert split == 0
+    assert long == [0]
+    source, target = line.encode(), found.text.encode()
+    assert [source[a:b].decode() for a, b in found.source_offsets] == (
+        found.source_tokens
+    )
+    assert [target[a:b].decode() for a, b in found.target_offsets] == (
+        found.tokens
+    )
+    assert found.source == line
+    assert found.text == "LÀ. EST OÙ ÉTÉ. D. CUT CUT"
+    assert found.tokens == found.text.split()
+    assert found.pharaoh == "0-2 1-1 2-0 3-3 4-6 5-5 6-4"
+    assert found.score == -7
+    assert found.log_prob == -14
+    assert not found.finished
+    assert found.weights.shape == (7, 8)
+    np.testing.assert_array_equal(found.weights.sum(1), 1)
+    (second,) = found.alternatives
+    assert second.score == -8
+    assert sorted(second.tokens) == sorted([*found.tokens, "!"])
+    # "!" looked at the end of its part, and looks at that of the line.
+    assert second.weights[second.tokens.index("!"), -1] == 1
+
+
+def test_n_best_of_parts_are_the_best_sums():
+    line = "A a. B b. C c."
+    model = Shouter(n_best=3)
+    (found,), _, _ = translate_lines(model, [line], 2, split=True)
+    scores = [found.score, *(one.score for one in found.alternatives)]
+    assert scores == [-6, -7, -7]
+    texts = {found.text, *(one.text for one in found.alternatives)}
+    assert len(texts) == 3
+
+
+def test_parts_without_attention_or_words():
+    model = Shouter(attention=False)
+    (found,), _, _ = translate_lines(model, ["A b. C d. "], 2, split=True)
+    assert found.weights is None
+    assert found.text == "B. A D. C"
+
+
+def test_mistakes_get_one_sentence(run, tmp_path, monkeypatch, capsys):
+    assert main(["translate", "--split_long", "--model_dir=x"]) == 2
+    assert "--max_source_length" in capsys.readouterr().err
+    assert main(["translate", "--max_source_length=0"]) == 2
+    assert "--max_source_length" in capsys.readouterr().err
+    assert main(["translate", "--format=xml"]) == 2
+    assert "--format" in capsys.readouterr().err
+    model = Shouter(attention=False)
+    monkeypatch.setattr(translate, "load_translator", lambda _: model)
+    source = tmp_path / "source"
+    source.write_text("a\n")
+    flags = ["--alignments", f"--input={source}"]
+    assert main(["translate", *flags]) == 2
+    assert "attention" in capsys.readouterr().err
+
+
+def test_the_window_on_a_terminal_is_a_line(monkeypatch, capsys):
+    model = Shouter()
+    monkeypatch.setattr(translate, "load_translator", lambda _: model)
+    typed = io.TextIOWrapper(io.BytesIO(b"a b\nc\n"))
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", typed)
+    assert main(["translate"]) == 0
+    assert model.windows == [1, 1]
+    assert capsys.readouterr().out == "B A\nC\n"
+
+
+STREAM = """
+import resource
+import sys
+sys.path.insert(0, sys.argv.pop())
+from test_translate import Shouter
+from bahdanau_tf.commands import translate
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bahdanau_tf.cli import main
+class Fast(Shouter):
+    def _translate(self, line):
+        from bahdanau_tf.translation import Translation
+        return Translation(line, line.upper(), finished="7" not in line)
+translate.load_translator = lambda _: Fast()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+status = main(sys.argv[1:])
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(after - before, "KiB", file=sys.stderr)
+sys.exit(status)
+"""
+
+
+def stream(*flags: str, **options) -> subprocess.CompletedProcess[str]:
+    here = str(Path(__file__).parent)
+    environment = {**os.environ, "PYTHONPATH": str(Path(here).parent)}
+    environment.pop("PYTHONUNBUFFERED", None)  # as a user's shell
+    return subprocess.run(
+        [sys.executable, "-c", STREAM, "translate", *flags, here],
+        check=False,
+        text=True,
+        env=environment,
+        **options,
+    )
+
+
+def test_a_closed_pipe_is_no_error():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = stream(input="a\n" * 3000, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert done.returncode == 0
+    assert done.stderr.endswith(" KiB\n")  # it ran to the end
+    for word in ("Traceback", "Exception", "BrokenPipe"):
+        assert word not in done.stderr
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_lines(tmp_path):
+    """A million lines, every fourth of them named on standard error."""
+    source = tmp_path / "source"
+    with source.open("w") as lines:
+        lines.writelines(f"line {n} of many\n" for n in range(1_000_000))
+    with (tmp_path / "said").open("w") as said:
+        done = stream(
+            f"--input={source}", f"--output={tmp_path / 'out'}", stderr=said
+        )
+    assert done.returncode == 0
+    with (tmp_path / "out").open() as lines:
+        for number, line in enumerate(lines):
+            assert line == f"LINE {number} OF MANY\n"
+    assert number == 999_999
+    last = (tmp_path / "said").read_text().split("\n")[-2]
+    assert int(last.split()[0]) < 20_000
+
+
+def test_split_sentences_by_hand():
+    for text in (
+        "Mr. Smith left. | Why? | He knew!",
+        "J. R. R. Tolkien wrote it. | It sold.",
+        "It costs 3.50 dollars. | Really?! | Yes...",
+        'He said "Go." | Then he left (quickly). | "Fine," she said.',
+        "« Bonjour ! » | Il entre. | M. Dupont dort, cf. la page.",
+        "« Bonjour ! » dit-il.",
+        "See No. 5. | The U.S. Army came at 5 p.m. today.",
+        "これは本です。|「はい。」と言った。|本当！？|ええ。",
+        "한국어입니다. | 네.",
+        "Hello . | How are you ? | Fine !",
+        "Non ! ! | Si",
+        "1. Introduction",
+        "...",
+        "no end at all",
+    ):
+        wanted = [part.strip() for part in text.split("|")]
+        found = split_sentences(text.replace("|", "").replace("  ", " "))
+        assert [part.strip() for part in found] == wanted
+
+
+@given(st.text(st.sampled_from('aA1 .!?…。！"»)「」\u00a0\nMr'), max_size=60))
+def test_split_sentences_loses_nothing(text):
+    parts = split_sentences(text)
+    assert "".join(parts) == text
+    assert all(parts)
