@@ -7,6 +7,8 @@ PYTHON ?= python3
 # .venv-test holds the built wheel, which is what the tests test.
 VENV := .venv
 TEST_VENV := .venv-test
+# .venv-serving holds the TensorFlow that TensorFlow Serving 2.20.0 is made of.
+SERVING_VENV := .venv-serving
 # Another PYTHON has another stamp, and so makes the environment anew.
 STAMP := made-with-$(subst /,-,$(PYTHON))
 
@@ -16,13 +18,15 @@ PACKAGING := setup.py pyproject.toml README.md LICENSE
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all check format clean
+.PHONY: help demo test test-all check check-serving bench format clean
 
 help:
 	@echo "make demo      trains, translates, exports: the whole job on built-in text"
 	@echo "make test      the quick tests, against the built wheel"
 	@echo "make test-all  the slow ones too"
 	@echo "make check     format, lint and types"
+	@echo "make check-serving   an export in the C++ runtime of TensorFlow 2.20.0"
+	@echo "make bench     training and data speed on this machine"
 	@echo "make format    formats the code"
 	@echo "make clean     removes the virtual environments and what was built"
 
@@ -44,14 +48,25 @@ format: $(TEST_VENV)/installed
 	$(TEST_VENV)/bin/ruff check --fix .
 	$(TEST_VENV)/bin/ruff format .
 
+# One file at a time: it prints memory and load times.
+check-serving: $(TEST_VENV)/installed $(SERVING_VENV)/installed
+	@mkdir -p $(TEST_VENV)/run
+	cd $(TEST_VENV)/run && \
+	SERVING_PYTHON="$(CURDIR)/$(SERVING_VENV)/bin/python" ../bin/pytest \
+	-c "$(CURDIR)/pyproject.toml" -m "" "$(CURDIR)/tests/test_c_runtime.py"
+
+bench: $(VENV)/installed
+	$(VENV)/bin/python benchmarks/training.py --size=small
+	$(VENV)/bin/python benchmarks/training.py --size=paper --repeats=2
+
 clean:
-	rm -rf $(VENV) $(TEST_VENV) build dist *.egg-info
+	rm -rf $(VENV) $(TEST_VENV) $(SERVING_VENV) build dist *.egg-info
 
 # From an empty folder, where only the installed package can be imported.
 define pytest
 @mkdir -p $(TEST_VENV)/run
 cd $(TEST_VENV)/run && ../bin/pytest -c "$(CURDIR)/pyproject.toml" \
-	"$(CURDIR)/tests"
+	--numprocesses=auto --dist=loadfile "$(CURDIR)/tests"
 endef
 
 define make_venv
@@ -74,8 +89,16 @@ $(VENV)/$(STAMP):
 $(TEST_VENV)/$(STAMP): setup.py
 	$(make_venv)
 
+$(SERVING_VENV)/$(STAMP):
+	$(make_venv)
+
 $(VENV)/installed: $(VENV)/$(STAMP) $(PACKAGING)
 	$(VENV)/bin/pip install --quiet --editable ".[plot]"
+	@touch $@
+
+$(SERVING_VENV)/installed: $(SERVING_VENV)/$(STAMP)
+	$(SERVING_VENV)/bin/pip install --quiet \
+		"tensorflow==2.20.0" "tensorflow-text==2.20.*"
 	@touch $@
 
 # A folder left from an earlier build would bring deleted modules back.

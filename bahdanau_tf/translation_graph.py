@@ -148,8 +148,13 @@ class TranslationGraph(tf.Module):
                 "unknown words cannot be replaced; wanted unknown='keep' or "
                 "'forbid'"
             )
-        words = _padded(self.source_text.tokenize_with_offsets(sentences)[0])
-        weights = result.weights[..., : tf.shape(words)[1]]
+        rows = self.source_text.tokenize_with_offsets(sentences)[0]
+        words = _padded(rows)
+        width = tf.shape(words)[1]
+        # Words only: where the end symbol is, a longer neighbour has a word.
+        is_word = tf.sequence_mask(rows.row_lengths(), width)
+        weights = result.weights[..., :width]
+        weights = tf.where(is_word[:, None, None, :], weights, -1.0)
         place = tf.argmax(weights, axis=-1, output_type=tf.int32)
         return self.dictionary.lookup(tf.gather(words, place, batch_dims=1))
 

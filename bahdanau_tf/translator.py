@@ -19,7 +19,8 @@ import tensorflow as tf
 from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.models import Ensemble
-from bahdanau_tf.saved_model import write_saved_model
+from bahdanau_tf.serving import Limits
+from bahdanau_tf.serving import export
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text import load_text
 from bahdanau_tf.translation import Scored
@@ -244,37 +245,36 @@ class Translator(TranslationGraph):
             ]
             yield replace(translations[0], alternatives=translations[1:])
 
-    def export(self, path: str | os.PathLike[str]) -> Path:
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        max_source_length: int = Limits.max_source_length,
+        max_target_length: int = Limits.max_target_length,
+        n_best: int = Limits.n_best,
+    ) -> Path:
         """Writes a SavedModel that translates strings.
 
-        Its signature `serving_default` takes `text`, string [B], and gives
-        `translation`, string [B], and `score`, float32 [B].
+        Its signatures are in `bahdanau_tf.serving.signatures`; they search as
+        `decoding` says.
 
         Args:
             path: Base folder; the model goes to `path/<version>`, one more
                 than the largest version there.
+            max_source_length: As in `bahdanau_tf.serving.Limits`, and so are
+                the others.
+            max_target_length: T.
+            n_best: N.
 
         Returns:
             The version's folder.
+
+        Raises:
+            ValueError: A limit is out of range, or the graph holds what a
+                stock TensorFlow Serving does not know.
         """
-
-        def serving_default(text: tf.Tensor) -> dict[str, tf.Tensor]:
-            found = self.translate_graph(text, self.decoding)
-            return {
-                "translation": found.texts[:, 0],
-                "score": found.result.scores[:, 0],
-            }
-
-        text = tf.TensorSpec([None], tf.string, name="text")
-        return write_saved_model(
-            path,
-            parts=[
-                self.model,
-                *self.source_texts,
-                self.target_text,
-                self.dictionary,
-            ],
-            signatures={"serving_default": (serving_default, [text])},
+        return export(
+            self, path, Limits(max_source_length, max_target_length, n_best)
         )
 
     def save(self, directory: str | os.PathLike[str]) -> None:
@@ -320,17 +320,22 @@ class Translator(TranslationGraph):
                 f"{description['format_version']}, newer than the "
                 f"{FORMAT_VERSION} that this bahdanau_tf reads"
             )
+        try:
+            sources = range(description["sources"])
+            decoding = Decoding(**description["decoding"])
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"Translator.load: {path} was not written by this version of "
+                f"bahdanau_tf: {error}"
+            ) from error
         model = keras.models.load_model(
             path.with_name("model.keras"), compile=False
         )
         return cls(
             model,
-            [
-                load_text(path.with_name(_source_folder(number)))
-                for number in range(description["sources"])
-            ],
+            [load_text(path.with_name(_source_folder(n))) for n in sources],
             load_text(path.with_name("target")),
-            Decoding(**description["decoding"]),
+            decoding,
             Dictionary.load(path.with_name("dictionary.tsv")),
         )
 

@@ -18,7 +18,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Imports go down this list only. On one floor nobody imports a neighbour,
 # but the files of one folder may import each other.
 FLOORS = (
-    ("files", "progress"),
+    ("files", "generators", "progress"),
     (
         "constraints",
         "evaluation",
@@ -28,8 +28,9 @@ FLOORS = (
         "search",
         "text",
     ),
-    ("corpora", "decoding", "models", "saved_model", "translation"),
+    ("corpora", "decoding", "models", "rescoring", "translation"),
     ("dataset", "translation_graph"),
+    ("serving",),
     ("translator",),
     ("plotting", "report", "training"),
     ("commands",),

@@ -132,6 +132,7 @@ def test_evaluate_prints_scores_with_signatures(
     assert "= 100.00" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_export_writes_numbered_versions(model_dir, tmp_path, capsys):
     flags = [f"--model_dir={model_dir}", f"--export_dir={tmp_path}"]
     assert main(["export", *flags]) == 0

@@ -113,6 +113,7 @@ def test_one_member_many_times_is_that_member() -> None:
         assert one.hard_alignment == other.hard_alignment
 
 
+@pytest.mark.slow
 def test_members_read_the_source_each_in_its_way(tmp_path: Path) -> None:
     """Saved, loaded and exported; scores are those of the mean."""
     forward, reverse = make_translator(1), make_translator(2, reverse=True)

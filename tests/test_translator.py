@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -204,54 +201,6 @@ def test_text_and_model_must_fit(translator):
 def test_decoding_names_a_bad_option(option, value):
     with pytest.raises(ValueError, match=f"Decoding: {option} is {value}"):
         Decoding(**{option: value.strip("'") if option == "unknown" else value})
-
-
-RELOAD = """
-import json, sys
-import tensorflow as tf
-import tensorflow_text
-assert not [m for m in sys.modules if m.startswith("bahdanau")]
-translate = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
-found = translate(text=tf.constant(json.load(sys.stdin), tf.string))
-empty = translate(text=tf.constant([], tf.string))
-print(json.dumps({
-    "texts": [text.decode() for text in found["translation"].numpy().tolist()],
-    "scores": found["score"].numpy().tolist(),
-    "empty": [len(value) for value in empty.values()],
-}))
-"""
-
-
-@pytest.mark.parametrize("model_class", [RNNSearch, RNNEncDec])
-def test_saved_model_translates_the_same_without_this_package(
-    tmp_path, model_class
-):
-    translator = make_translator(model_class)
-    assert translator.export(tmp_path / "base").name == "1"
-    version = translator.export(tmp_path / "base")
-    assert version.name == "2"
-    moved = version.rename(tmp_path / "moved")
-    done = subprocess.run(
-        [sys.executable, "-c", RELOAD, str(moved)],
-        input=json.dumps(ODD),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    expected = translator.translate(ODD)
-    assert found["texts"] == [translation.text for translation in expected]
-    assert found["empty"] == [0, 0]
-    known = [t.score for t in expected if t.tokens]
-    given = [
-        score
-        for score, t in zip(found["scores"], expected, strict=True)
-        if t.tokens
-    ]
-    np.testing.assert_allclose(given, known, atol=1e-4)
-    assert Path(moved, "saved_model.pb").is_file()
 
 
 class Copyist:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-BLOCK = 1 << 24  # bytes of a file looked at together
+BLOCK = 1 << 22  # bytes of a file looked at together
 STRIDE = 16  # lines that are read together to have one of them
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

@@ -59,6 +59,7 @@ class SubwordTokenizer(tf.Module):
     def __init__(self, model_proto: bytes, reverse: bool = False) -> None:
         super().__init__()
         self.model_proto = model_proto
+        self._checksum = checksum(model_proto)
         self.reverse = reverse
         model = self._model()
         self.vocabulary_size = int(model.vocab_size())
@@ -209,7 +210,8 @@ class SubwordTokenizer(tf.Module):
         Returns:
             string [B]; ragged int32 [B, (T)], the first byte of each piece, in
             the order of the ids, the blank before it left out; ragged int32
-            [B, (T)], the byte after its last.
+            [B, (T)], the byte after its last. They count the bytes of the
+            pieces, also where these make no character and U+FFFD is written.
         """
         kept = until_end(ids, self.eos_id, self.pad_id)
         rows = tf.ragged.boolean_mask(as_rows(ids), kept)
@@ -252,7 +254,7 @@ class SubwordTokenizer(tf.Module):
     def settings(self) -> dict[str, Any]:
         """Class, options and SHA-256; two tokenizers are the same by them."""
         config = {"reverse": self.reverse}
-        return settings_of(self, checksum(self.model_proto), config)
+        return settings_of(self, self._checksum, config)
 
     def _model(self, **options: Any) -> Any:
         """Puts the model into the graph at hand, anew.
@@ -260,10 +262,14 @@ class SubwordTokenizer(tf.Module):
         TF Text frees a model together with the kernel that has read it, and
         `tf.random.set_seed` ends all eager kernels: a model that is read once
         and kept is lost ("Resource ... does not exist") when training seeds.
+        In a loaded SavedModel it finds a model by the name of its node, so
+        each model has a scope of its own.
         """
-        return tensorflow_text("SubwordTokenizer").SentencepieceTokenizer(
-            self.model_proto, tf.int32, **options
-        )
+        text = tensorflow_text("SubwordTokenizer")
+        with tf.name_scope(f"sentencepiece_{self._checksum[:16]}"):
+            return text.SentencepieceTokenizer(
+                self.model_proto, tf.int32, **options
+            )
 
     def _known(self, ids: tf.Tensor) -> tf.Tensor:
         """Turns a number that is no id into `unk_id`."""

@@ -13,46 +13,42 @@ import tensorflow as tf
 
 from bahdanau_tf.files import replaced_directory
 
-Signature = tuple[Callable[..., dict[str, tf.Tensor]], Sequence[tf.TensorSpec]]
-
 
 def write_saved_model(
     path: str | os.PathLike[str],
-    parts: Sequence[Any],
-    signatures: Mapping[str, Signature],
+    signatures: Mapping[str, Any],
+    modules: Sequence[tf.Module],
+    finish: Callable[[Path], None],
 ) -> Path:
     """Writes `path/<version>` as TensorFlow Serving wants it.
 
     The folder appears under its name when it is complete, since a server may
-    be looking.
+    be looking. Of the variables it holds those that the functions use.
 
     Args:
         path: Base folder of the model's versions.
-        parts: Whatever holds the variables and tables that the functions use.
-        signatures: For each name a function and the specs of its arguments.
+        signatures: For each name a concrete function.
+        modules: Whatever holds the tables that the functions use.
+        finish: Called with the folder before it gets its name; after an error
+            there is none.
 
     Returns:
         The version's folder; the version is one more than the largest there.
     """
     path = Path(path)
     module = tf.Module()
-    module.parts = list(parts)
-    functions = {
-        name: tf.function(
-            function, input_signature=list(specs), autograph=False
-        )
-        for name, (function, specs) in signatures.items()
-    }
+    module.modules = list(modules)
+    module.used = list(
+        {
+            id(variable): variable
+            for function in signatures.values()
+            for variable in function.variables
+        }.values()
+    )
     version = path / str(_next_version(path))
     with replaced_directory(version) as aside:
-        tf.saved_model.save(
-            module,
-            str(aside),
-            signatures={
-                name: function.get_concrete_function()
-                for name, function in functions.items()
-            },
-        )
+        tf.saved_model.save(module, str(aside), signatures=dict(signatures))
+        finish(aside)
     return version
 
 

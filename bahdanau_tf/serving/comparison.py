@@ -1,0 +1,150 @@
+"""Whether a served translator and one in memory are equal.
+
+Equal are the same translations, unless the scores of competing hypotheses lie
+within 1e-4, with scores to 1e-4 (relative, where a score is beyond 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+import numpy as np
+
+from bahdanau_tf.search.hypotheses import ABSENT
+from bahdanau_tf.translation import Scored
+from bahdanau_tf.translation import Translation
+
+TOLERANCE = 1e-4
+Outputs = dict[str, np.ndarray]
+
+
+def form(outputs: Outputs, rows: int) -> Iterator[str]:
+    """Says what a server could not take in the outputs for so many rows."""
+    for name, value in outputs.items():
+        if value.ndim < 1 or len(value) != rows:
+            yield f"{name} has shape {value.shape} for {rows} rows"
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            yield f"{name} has a value that is not finite"
+        if name.endswith("_bytes"):
+            yield f"{name} would be written as base64"
+
+
+def translations(
+    outputs: Outputs, wanted: Sequence[Sequence[Translation]], cut: np.ndarray
+) -> Iterator[str]:
+    """Compares outputs of `serving_default` or `greedy`.
+
+    Args:
+        outputs: What was served.
+        wanted: For each row the hypotheses of the translator in memory, best
+            first.
+        cut: For each row whether it is longer than the limit.
+
+    Yields:
+        A sentence for each difference.
+    """
+    for row, hypotheses in enumerate(wanted):
+        text, score = outputs["translation"][row], outputs["score"][row]
+        if not _close(score, hypotheses[0].score):
+            yield f"row {row}: score {score}, not {hypotheses[0].score}"
+        match = _best_as(hypotheses, text)
+        if match is None:
+            yield f"row {row}: {text!r}, not {hypotheses[0].text!r}"
+        elif outputs["truncated"][row] != (cut[row] or not match.finished):
+            yield f"row {row}: truncated is {outputs['truncated'][row]}"
+
+
+def n_best(
+    outputs: Outputs, wanted: Sequence[Sequence[Translation]], cut: np.ndarray
+) -> Iterator[str]:
+    """Compares outputs of `n_best`; as `translations`."""
+    first = {
+        "translation": outputs["translations"][:, 0],
+        "score": outputs["scores"][:, 0],
+        "truncated": outputs["truncated"],
+    }
+    yield from translations(first, wanted, cut)
+    count = outputs["scores"].shape[1]
+    for row, hypotheses in enumerate(wanted):
+        missing = [Translation("", score=ABSENT)] * (count - len(hypotheses))
+        ranked = [*hypotheses, *missing]
+        for n, score in enumerate(outputs["scores"][row]):
+            text = outputs["translations"][row, n]
+            if not _close(score, ranked[n].score):
+                yield f"row {row}, {n}: score {score}, not {ranked[n].score}"
+            # What ties with the last may be missing from the list.
+            elif not _close(score, ranked[-1].score) and not any(
+                one.text.encode() == text and _close(score, one.score)
+                for one in ranked
+            ):
+                yield f"row {row}, {n}: {text!r}, not {ranked[n].text!r}"
+
+
+def align(
+    outputs: Outputs, wanted: Sequence[Sequence[Translation]], cut: np.ndarray
+) -> Iterator[str]:
+    """Compares outputs of `align`; as `translations`."""
+    for row, hypotheses in enumerate(wanted):
+        found = {name: value[row] for name, value in outputs.items()}
+        match = _best_as(hypotheses, found["translation"])
+        if match is None:
+            yield f"row {row}: {found['translation']!r}"
+            continue
+        if found["truncated"] != (cut[row] or not match.finished):
+            yield f"row {row}: truncated is {found['truncated']}"
+        for side, tokens, offsets in (
+            ("source", match.source_tokens, match.source_offsets),
+            ("target", match.tokens, match.target_offsets),
+        ):
+            count = len(tokens)
+            given = [one.decode() for one in found[f"{side}_tokens"][:count]]
+            if given != tokens:
+                yield f"row {row}: {side} tokens {given}, not {tokens}"
+            if found[f"{side}_offsets"][:count].tolist() != [
+                list(pair) for pair in offsets
+            ]:
+                yield f"row {row}: {side}_offsets differ"
+        yield from _weights(found, match, row)
+
+
+def scores(
+    outputs: Outputs, wanted: Sequence[Scored], cut: np.ndarray
+) -> Iterator[str]:
+    """Compares outputs of `score`; as `translations`."""
+    for row, one in enumerate(wanted):
+        found = {name: value[row] for name, value in outputs.items()}
+        if not _close(found["log_prob"], one.log_prob):
+            yield (
+                f"row {row}: log_prob {found['log_prob']}, not {one.log_prob}"
+            )
+        if found["length"] != len(one.token_log_probs):
+            yield f"row {row}: length {found['length']}"
+        if found["truncated"] != cut[row]:
+            yield f"row {row}: truncated is {found['truncated']}"
+
+
+def _weights(found: Outputs, match: Translation, row: int) -> Iterator[str]:
+    wanted = np.zeros_like(found["weights"])
+    weights = np.zeros((0, 1)) if match.weights is None else match.weights
+    height, width = weights.shape
+    wanted[:height, :width] = weights
+    if not np.allclose(found["weights"], wanted, atol=TOLERANCE):
+        yield f"row {row}: weights differ"
+    if (found["target_length"], found["source_length"]) != (height, width):
+        yield f"row {row}: lengths differ from those of the weights"
+
+
+def _best_as(
+    hypotheses: Sequence[Translation], text: bytes
+) -> Translation | None:
+    """The hypothesis with that text, if none is better by more than a hair."""
+    for one in hypotheses:
+        near = _close(one.score, hypotheses[0].score)
+        if near and one.text.encode() == text:
+            return one
+    return None
+
+
+def _close(one: float, other: float) -> bool:
+    return abs(one - other) <= TOLERANCE * max(1.0, abs(other))

@@ -1,0 +1,263 @@
+"""The doctor: an export reloaded elsewhere and compared with the original."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bahdanau_tf.serving import comparison
+from bahdanau_tf.serving import reload
+from bahdanau_tf.serving.comparison import Outputs
+from bahdanau_tf.serving.limits import Limits
+from bahdanau_tf.serving.limits import limited
+from bahdanau_tf.serving.limits import n_best_of
+from bahdanau_tf.serving.operations import TEXT_OPS
+from bahdanau_tf.serving.operations import operations
+from bahdanau_tf.serving.requests import Request
+from bahdanau_tf.serving.requests import probes
+from bahdanau_tf.serving.requests import request
+from bahdanau_tf.serving.requests import sentences
+from bahdanau_tf.serving.warmup import has_serving_api
+from bahdanau_tf.serving.warmup import read_warmup
+from bahdanau_tf.translation import Scored
+from bahdanau_tf.translation import Translation
+
+TIMED_ROWS = (1, 32)
+TIMED_WORDS = 20
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the doctor found.
+
+    Attributes:
+        facts: A sentence for each.
+        differences: A sentence for each; none for a sound export.
+    """
+
+    facts: list[str]
+    differences: list[str]
+
+
+def examine(
+    translator: Any, version: str | os.PathLike[str], limits: Limits
+) -> Report:
+    """Reloads an export and compares it with the translator in memory.
+
+    It is copied and loaded in a new process that knows only tensorflow and
+    tensorflow_text; there each signature answers usual and odd rows, none at
+    all, and the warm-up requests.
+
+    Args:
+        translator: The `Translator` that was exported.
+        version: The folder that `export` gave.
+        limits: As they were given to `export`.
+    """
+    version = Path(version)
+    wanted = _Wanted.of(translator, limits)
+    names = ["greedy", "n_best", "score", "serving_default"]
+    if wanted.has_alignment:
+        names.insert(0, "align")
+    compared = [request(name, wanted.texts, wanted.targets) for name in names]
+    empty = [request(name, [], []) for name in names]
+    warmup = read_warmup(version)
+    asked = [*compared, *empty, *warmup]
+    timed = _timed(translator.source_text, wanted.texts)
+    try:
+        answers = _reloaded(version, asked, timed)
+    except subprocess.CalledProcessError as error:
+        reason = error.stderr.strip().split("\n")[-1]
+        return Report([], [f"it cannot be reloaded: {reason}"])
+    outputs = [_arrays(one) for one in answers["outputs"]]
+    differences = [
+        f"{one.signature}: {what}"
+        for one, found in zip(asked, outputs, strict=True)
+        for what in comparison.form(found, len(one.inputs["text"]))
+    ]
+    if answers["signatures"] != names:
+        differences.append(f"the signatures are {answers['signatures']}")
+    if not differences:
+        differences = [
+            f"{name}: {what}"
+            for name, found in zip(names, outputs, strict=False)
+            for what in wanted.differ(name, found)
+        ]
+    facts = _facts(version, answers, names, len(compared[0].inputs["text"]))
+    return Report(facts, differences)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the translator in memory gives for the probes.
+
+    Attributes:
+        texts: The rows.
+        targets: Their translations, for `score`.
+        best: For each row the n best.
+        greedy: For each row the one that greedy search finds.
+        scored: For each row the score of its target.
+        cut: Whether the row is cut.
+        target_cut: Whether its target is.
+    """
+
+    texts: list[bytes]
+    targets: list[bytes]
+    best: list[list[Translation]]
+    greedy: list[list[Translation]]
+    scored: list[Scored]
+    cut: np.ndarray
+    target_cut: np.ndarray
+
+    @classmethod
+    def of(cls, translator: Any, limits: Limits) -> _Wanted:
+        texts = probes(translator.source_text)
+        targets = probes(translator.target_text)[::-1]
+        count = n_best_of(translator, limits)
+        translator = limited(translator, limits)
+        beam = replace(translator.decoding, n_best=count)
+        greedy = replace(beam, beam_size=1, n_best=1)
+        best, greedily = (
+            [
+                [one, *one.alternatives]
+                for one in translator.translate(texts, decoding)
+            ]
+            for decoding in (beam, greedy)
+        )
+        cut = [
+            text.is_cut(tf.constant(texts)) for text in translator.source_texts
+        ]
+        return cls(
+            texts=texts,
+            targets=targets,
+            best=best,
+            greedy=greedily,
+            scored=translator.score(texts, targets),
+            cut=np.any(cut, axis=0),
+            target_cut=translator.target_text.is_cut(
+                tf.constant(targets)
+            ).numpy(),
+        )
+
+    @property
+    def has_alignment(self) -> bool:
+        return any(row[0].weights is not None for row in self.best)
+
+    def differ(self, signature: str, outputs: Outputs) -> Iterator[str]:
+        if signature == "score":
+            cut = self.cut | self.target_cut
+            return comparison.scores(outputs, self.scored, cut)
+        if signature == "greedy":
+            return comparison.translations(outputs, self.greedy, self.cut)
+        compare = {
+            "align": comparison.align,
+            "n_best": comparison.n_best,
+            "serving_default": comparison.translations,
+        }[signature]
+        return compare(outputs, self.best, self.cut)
+
+
+def _timed(text: Any, rows: Sequence[bytes]) -> list[Request]:
+    """Requests to time: one row, many rows, and the longest row there is."""
+    words = sentences(text, [TIMED_WORDS] * max(TIMED_ROWS))
+    return [
+        Request("serving_default", {"text": chosen})
+        for chosen in (
+            *(words[:count] for count in TIMED_ROWS),
+            [max(rows, key=len)],
+        )
+    ]
+
+
+def _reloaded(
+    version: Path, asked: Sequence[Request], timed: Sequence[Request]
+) -> dict[str, Any]:
+    """Has a copy of the export answer requests in a new process.
+
+    Raises:
+        subprocess.CalledProcessError: It cannot.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copytree(version, folder / "model")
+        script = shutil.copy(Path(reload.__file__), folder)
+        plain = {"requests": _plain(asked), "timed": _plain(timed)}
+        (folder / "requests.json").write_text(json.dumps(plain), "utf-8")
+        subprocess.run(
+            [sys.executable, script, name],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return json.loads((folder / "answers.json").read_text("utf-8"))
+
+
+def _plain(requests: Sequence[Request]) -> list[dict[str, Any]]:
+    return [
+        {
+            "signature": one.signature,
+            "inputs": {
+                name: [row.decode("latin-1") for row in rows]
+                for name, rows in one.inputs.items()
+            },
+        }
+        for one in requests
+    ]
+
+
+def _arrays(outputs: dict[str, dict[str, Any]]) -> Outputs:
+    """Puts strings back to bytes, and all into arrays."""
+    arrays = {}
+    for name, output in outputs.items():
+        values, dtype = output["values"], output["dtype"]
+        if dtype == "object":
+            values = [value.encode("latin-1") for value in values]
+        arrays[name] = np.array(values, dtype).reshape(output["shape"])
+    return arrays
+
+
+def _facts(
+    version: Path, answers: dict[str, Any], names: list[str], rows: int
+) -> list[str]:
+    size = sum(p.stat().st_size for p in version.rglob("*") if p.is_file())
+    found = operations(version)
+    text_ops = sorted(TEXT_OPS.intersection(found))
+    facts = [
+        f"Size: {size / 1e6:.1f} MB.",
+        f"Signatures: {', '.join(names)}.",
+        f"Ops: {len(found)} kinds, of TensorFlow Text "
+        f"{', '.join(text_ops) or 'none'}.",
+        f"Loaded in {answers['load_seconds']:.2f} s by a new process with "
+        "tensorflow and tensorflow_text only.",
+    ]
+    labels = [f"{n} rows of {TIMED_WORDS} words" for n in TIMED_ROWS]
+    labels[0] = f"1 row of {TIMED_WORDS} words"
+    for label, (first, *warm) in zip(
+        [*labels, "1 row of a megabyte"], answers["timed"], strict=True
+    ):
+        facts.append(
+            f"serving_default, {label}: {first:.3f} s at first, "
+            f"{sorted(warm)[len(warm) // 2]:.3f} s when warm."
+        )
+    facts.append(f"Compared: {rows} rows, odd ones among them, and none.")
+    records = len(read_warmup(version))
+    facts.append(
+        f"Warm-up records: {records}, replayed."
+        if has_serving_api()
+        else "Warm-up records: none, as tensorflow-serving-api is not "
+        "installed (pip install 'bahdanau_tf[serving]')."
+    )
+    return facts

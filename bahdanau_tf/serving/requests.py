@@ -1,0 +1,71 @@
+"""Requests to try a served translator with, made of its own vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+MEGABYTE = 1_000_000
+
+
+class Request(NamedTuple):
+    """A request as a client sends it.
+
+    Attributes:
+        signature: Name of the signature.
+        inputs: For each of its inputs the rows.
+    """
+
+    signature: str
+    inputs: dict[str, list[bytes]]
+
+
+def sentences(text: Any, lengths: Sequence[int]) -> list[bytes]:
+    """Writes sentences of words drawn from a vocabulary, always the same.
+
+    Args:
+        text: The tokenizer.
+        lengths: Words of each sentence.
+    """
+    special = (text.pad_id, text.unk_id, text.eos_id)
+    words = np.setdiff1d(np.arange(text.vocabulary_size), special)
+    random = np.random.default_rng(1409)
+    rows = [random.choice(words, length).tolist() for length in lengths]
+    ids = tf.ragged.constant(rows, tf.int32, ragged_rank=1)
+    return text.detokenize_with_offsets(ids.to_tensor())[0].numpy().tolist()
+
+
+def probes(text: Any) -> list[bytes]:
+    """Makes the rows that a translator must stand: usual ones and odd ones."""
+    usual = sentences(text, [1, 2, 3, 5, 8, 13, 21])
+    long = b" ".join(usual)
+    return [
+        *usual,
+        b"",
+        b" \t \n",
+        "\u3000".encode(),
+        b"\xff\xfe " + usual[2] + b" \x80\xc3",
+        usual[3] + b"\0" + usual[4],
+        b"\0",
+        "\u2603 \u16a0\u16c1 \U0001f600\u0301 \u202e\u05d0\u200b".encode(),
+        "\u3053\u3093\u306b\u3061\u306f\u4e16 \ud55c\uad6d\uc5b4".encode(),
+        usual[5] + b"\n" + usual[2],
+        b" ".join([usual[0]] * 10_000),
+        long * (MEGABYTE // len(long) + 1),
+        b"\x80" * MEGABYTE,
+        "\u20ac".encode() * (MEGABYTE // 3),
+    ]
+
+
+def request(
+    signature: str, text: list[bytes], translation: list[bytes]
+) -> Request:
+    """Makes a request; the translations are for `score` alone."""
+    inputs = {"text": text}
+    if signature == "score":
+        inputs["translation"] = translation
+    return Request(signature, inputs)

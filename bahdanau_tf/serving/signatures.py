@@ -1,0 +1,223 @@
+"""The signatures of a served translator: strings in, strings out.
+
+    serving_default (text) -> translation, score, truncated
+    greedy (text)          -> translation, score, truncated
+    n_best (text)          -> translations, scores, truncated
+    align (text)           -> translation, truncated, weights,
+                              source_tokens, source_offsets, source_length,
+                              target_tokens, target_offsets, target_length
+    score (text, translation) -> log_prob, length, truncated
+
+Inputs are string [B]. The batch is the first dimension of every output, and
+the only one that is not a constant of the export: a server joins requests,
+splits the replies, and sees no other dimension. No row knows its neighbours.
+
+Lengths count the end symbol. In `align` it is an empty token after the last,
+so that the weights of a target token sum to 1 over `source_length` places; a
+translation that was cut has none. Source tokens come in the order of the text,
+target tokens in that of the search. Offsets (start, end) are bytes.
+
+`truncated` says that a row is not translated (or scored) whole: it was longer
+than the limit and was cut, or its translation came to no end within its own.
+Where there are fewer than N translations, the others are "" with the score
+-1e9. Without words in the text there are none in the translation; its score
+is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import tensorflow as tf
+
+from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.search.hypotheses import ABSENT
+from bahdanau_tf.serving.limits import Limits
+from bahdanau_tf.serving.limits import limited
+from bahdanau_tf.serving.limits import n_best_of
+from bahdanau_tf.serving.limits import valid_utf8
+from bahdanau_tf.text.rows import as_strings
+from bahdanau_tf.text.rows import surfaces
+from bahdanau_tf.text.rows import turned
+from bahdanau_tf.translation_graph import Translated
+from bahdanau_tf.translation_graph import TranslationGraph
+
+Outputs = dict[str, tf.Tensor]
+
+
+def signatures(graph: TranslationGraph, limits: Limits) -> dict[str, Any]:
+    """Makes the signatures of a translator.
+
+    Args:
+        graph: The translator; its decoding is that of all but `greedy`.
+        limits: What is read and written at most.
+
+    Returns:
+        For each name a concrete function. A model without attention has no
+        `align`.
+
+    Raises:
+        ValueError: The decoding asks for what the model does not have.
+    """
+    served = _Served(graph, limits)
+    text = tf.TensorSpec([None], tf.string, name="text")
+    translation = tf.TensorSpec([None], tf.string, name="translation")
+    made = {
+        "serving_default": _concrete(served.serving_default, text),
+        "greedy": _concrete(served.greedy, text),
+        "n_best": _concrete(served.n_best, text),
+        "score": _concrete(served.score, text, translation),
+    }
+    if served.has_alignment:
+        made["align"] = _concrete(served.align, text)
+    return made
+
+
+class _Served:
+    """The functions behind the signatures."""
+
+    def __init__(self, graph: TranslationGraph, limits: Limits) -> None:
+        self.graph = limited(graph, limits)
+        self.limits = limits
+        self.count = n_best_of(graph, limits)
+        best = replace(self.graph.decoding, n_best=1)
+        self.greedily = replace(best, beam_size=1)
+        # Two signatures share the graph of the search.
+        self.best = tf.function(
+            lambda text: self.graph.translate_graph(text, best),
+            input_signature=[tf.TensorSpec([None], tf.string)],
+            autograph=False,
+        )
+
+    @property
+    def has_alignment(self) -> bool:
+        found = self.best.get_concrete_function().structured_outputs
+        return found.result.weights is not None
+
+    def serving_default(self, text: tf.Tensor) -> Outputs:
+        return self._first(text, self.best(as_strings(text)))
+
+    def greedy(self, text: tf.Tensor) -> Outputs:
+        return self._first(text, self._translated(text, self.greedily))
+
+    def n_best(self, text: tf.Tensor) -> Outputs:
+        decoding = replace(self.graph.decoding, n_best=self.count)
+        found = self._translated(text, decoding)
+        shape = [None, self.count]
+        return {
+            "translations": tf.ensure_shape(found.texts, shape),
+            "scores": tf.ensure_shape(_scores(found), shape),
+            "truncated": self._truncated(text, found),
+        }
+
+    def align(self, text: tf.Tensor) -> Outputs:
+        found = self.best(as_strings(text))
+        rows = self.graph.source_text.tokenize_with_offsets(text)
+        if self.graph.source_text.reverse:
+            rows = tuple(turned(one) for one in rows)
+        words, starts, ends = rows
+        width = self.limits.max_source_length
+        height = self.limits.max_target_length
+        ended = found.result.finished[:, 0] & ~_is_blank(found)
+        translation = found.texts[:, 0]
+        target = surfaces(translation, found.starts, found.ends)
+        target = target.with_values(valid_utf8(target.values))
+        always = tf.ones_like(ended)
+        return {
+            "translation": translation,
+            "truncated": self._truncated(text, found),
+            "weights": self._weights(found, _count(words)),
+            "source_tokens": words.to_tensor(shape=[None, width]),
+            "source_offsets": _offsets(starts, ends, width, always),
+            "source_length": _count(words) + 1,
+            "target_tokens": target.to_tensor(shape=[None, height]),
+            "target_offsets": _offsets(found.starts, found.ends, height, ended),
+            "target_length": _count(target) + tf.cast(ended, tf.int32),
+        }
+
+    def score(self, text: tf.Tensor, translation: tf.Tensor) -> Outputs:
+        text, translation = as_strings(text), as_strings(translation)
+        tf.debugging.assert_equal(
+            tf.size(text),
+            tf.size(translation),
+            "score: text and translation must have as many rows",
+        )
+        ids, log_probs = self.graph.score_graph(text, translation)
+        cut = self.graph.target_text.is_cut(translation)
+        return {
+            "log_prob": tf.reduce_sum(log_probs, axis=1),
+            "length": tf.math.count_nonzero(ids, 1, dtype=tf.int32),
+            "truncated": cut | self._is_cut(text),
+        }
+
+    def _translated(self, text: tf.Tensor, decoding: Decoding) -> Translated:
+        return self.graph.translate_graph(as_strings(text), decoding)
+
+    def _first(self, text: tf.Tensor, found: Translated) -> Outputs:
+        return {
+            "translation": found.texts[:, 0],
+            "score": _scores(found)[:, 0],
+            "truncated": self._truncated(text, found),
+        }
+
+    def _truncated(self, text: tf.Tensor, found: Translated) -> tf.Tensor:
+        ended = found.result.finished[:, 0] | _is_blank(found)
+        return self._is_cut(text) | ~ended
+
+    def _is_cut(self, text: tf.Tensor) -> tf.Tensor:
+        cut = [one.is_cut(text) for one in self.graph.source_texts]
+        return tf.reduce_any(tf.stack(cut), axis=0)
+
+    def _weights(self, found: Translated, words: tf.Tensor) -> tf.Tensor:
+        """The soft alignment, source in the order of its text: [B, T, S]."""
+        weights: Any = found.result.weights
+        weights = tf.where(_is_blank(found)[:, None, None], 0.0, weights[:, 0])
+        if self.graph.source_text.reverse:
+            place = tf.range(tf.shape(weights)[2])
+            last = words[:, None] - 1
+            place = tf.where(place <= last, last - place, place)
+            weights = tf.gather(weights, place, axis=2, batch_dims=1)
+        size = self.limits.max_target_length, self.limits.max_source_length
+        height, width = tf.unstack(size - tf.shape(weights)[1:])
+        weights = tf.pad(weights, [[0, 0], [0, height], [0, width]])
+        return tf.ensure_shape(weights, [None, *size])
+
+
+def _concrete(function: Callable[..., Outputs], *specs: tf.TensorSpec) -> Any:
+    return tf.function(
+        function, input_signature=specs, autograph=False
+    ).get_concrete_function()
+
+
+def _is_blank(found: Translated) -> tf.Tensor:
+    """Which rows have no words: bool [B]. A first token is never padding."""
+    return found.result.tokens[:, 0, 0] == 0
+
+
+def _scores(found: Translated) -> tf.Tensor:
+    """Scores [B, N]; a row without words has one translation, of score 0."""
+    scores = found.result.scores
+    nothing = tf.where(tf.range(tf.shape(scores)[1]) == 0, 0.0, ABSENT)
+    return tf.where(_is_blank(found)[:, None], nothing, scores)
+
+
+def _count(rows: tf.RaggedTensor) -> tf.Tensor:
+    return tf.cast(rows.row_lengths(), tf.int32)
+
+
+def _offsets(
+    starts: tf.RaggedTensor, ends: tf.RaggedTensor, size: int, ended: tf.Tensor
+) -> tf.Tensor:
+    """Starts and ends, int32 [B, size, 2], 0 where there is no token.
+
+    The end symbol of the rows that `ended` is the empty place after the last.
+    """
+    padded = tf.stack(
+        [rows.to_tensor(shape=[None, size]) for rows in (starts, ends)], axis=2
+    )
+    place_of_end = tf.where(ended, _count(starts), size)[:, None]
+    is_end = tf.range(size) == place_of_end
+    last = tf.reduce_max(padded, axis=[1, 2])
+    return tf.where(is_end[..., None], last[:, None, None], padded)

@@ -1,0 +1,163 @@
+"""Translates through the gRPC interface of a model server.
+
+    python export/grpc_client.py --plaintext "A man sleeps."
+    python export/grpc_client.py --address translate.example.org:443 < text
+
+It needs `pip install "bahdanau_tf[serving]"`. The connection is encrypted and
+certificates are verified, unless `plaintext` says that it is not, as for a
+server on the same machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import grpc
+import numpy as np
+import tensorflow as tf
+from retrying import ServingError
+from retrying import TryAgain
+from retrying import batches
+from retrying import retrying
+from tensorflow_serving.apis import predict_pb2
+from tensorflow_serving.apis import prediction_service_pb2_grpc
+
+BUSY = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}
+LARGEST_REPLY = 64 << 20  # bytes; the alignments of a batch are megabytes
+
+
+class GrpcClient:
+    """A connection to one model; closed by `close` or at the end of a `with`.
+
+    Args:
+        address: The server: host and port.
+        model: The model's name.
+        timeout: Seconds to wait for a reply. What timed out is not sent
+            again: the server may be still at work on it.
+        attempts: How often a request is sent at most, where the server does
+            not answer or is too busy.
+        plaintext: Whether not to encrypt.
+        ca_file: Certificates to trust, if not those of gRPC.
+        batch_size: The most sentences in one request.
+    """
+
+    def __init__(
+        self,
+        address: str = "localhost:8500",
+        model: str = "translator",
+        timeout: float = 30.0,
+        attempts: int = 3,
+        plaintext: bool = False,
+        ca_file: str | None = None,
+        batch_size: int = 32,
+    ) -> None:
+        self.address, self.model = address, model
+        self.timeout, self.attempts = timeout, attempts
+        self.batch_size = batch_size
+        options = [("grpc.max_receive_message_length", LARGEST_REPLY)]
+        if plaintext:
+            self.channel = grpc.insecure_channel(address, options)
+        else:
+            trusted = Path(ca_file).read_bytes() if ca_file else None
+            self.channel = grpc.secure_channel(
+                address, grpc.ssl_channel_credentials(trusted), options
+            )
+        self.stub = prediction_service_pb2_grpc.PredictionServiceStub(
+            self.channel
+        )
+
+    def __enter__(self) -> GrpcClient:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self.channel.close()
+
+    def translate(self, sentences: Sequence[str]) -> list[str]:
+        """Translates sentences, in order."""
+        return [
+            translation.decode("utf-8")
+            for batch in batches(sentences, self.batch_size)
+            for translation in self.predict(text=batch)["translation"]
+        ]
+
+    def predict(
+        self, signature: str = "serving_default", **inputs: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        """Calls a signature.
+
+        Args:
+            signature: Its name.
+            **inputs: A list of strings for each input.
+
+        Returns:
+            For each output an array, with a row for each string.
+
+        Raises:
+            ServingError: The server did not answer, or refused.
+        """
+        request = predict_pb2.PredictRequest()
+        request.model_spec.name = self.model
+        request.model_spec.signature_name = signature
+        for name, strings in inputs.items():
+            values = [one.encode("utf-8") for one in strings]
+            request.inputs[name].CopyFrom(
+                tf.make_tensor_proto(values, tf.string, [len(values)])
+            )
+        reply = retrying(lambda: self._send(request), self.attempts)
+        return {
+            name: tf.make_ndarray(tensor)
+            for name, tensor in reply.outputs.items()
+        }
+
+    def _send(
+        self, request: predict_pb2.PredictRequest
+    ) -> predict_pb2.PredictResponse:
+        try:
+            return self.stub.Predict(request, timeout=self.timeout)
+        except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise ServingError(
+                    f"{self.address}: no answer within {self.timeout:g} s"
+                ) from error
+            kind = TryAgain if error.code() in BUSY else ServingError
+            raise kind(
+                f"{self.address}: {error.code().name} {error.details()}"
+            ) from error
+
+
+def main() -> int:
+    """Translates the arguments, or else the lines of the standard input."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("sentence", nargs="*")
+    parser.add_argument("--address", default="localhost:8500")
+    parser.add_argument("--model", default="translator")
+    parser.add_argument("--timeout", type=float, default=30.0)
+    parser.add_argument("--plaintext", action="store_true")
+    parser.add_argument("--ca_file", help="certificates to trust")
+    options = parser.parse_args()
+    sentences = options.sentence or [line.rstrip("\n") for line in sys.stdin]
+    try:
+        with GrpcClient(
+            options.address,
+            options.model,
+            options.timeout,
+            plaintext=options.plaintext,
+            ca_file=options.ca_file,
+        ) as client:
+            for translation in client.translate(sentences):
+                print(translation)
+    except (ServingError, ValueError, OSError) as error:
+        print(f"grpc_client: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

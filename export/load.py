@@ -1,0 +1,137 @@
+"""Sends a bounded number of requests and prints throughput and latencies.
+
+    python export/load.py --requests 500 --concurrency 8
+
+Each request is sent once, at once after the reply before it. The script ends
+after --requests or --seconds, whichever comes first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from pathlib import Path
+
+from rest_client import RestClient
+from retrying import ServingError
+
+SENTENCES = ["A man sleeps.", "Two dogs run through the high grass."]
+
+
+@dataclass
+class Load:
+    """What was measured: seconds of each reply, and what went wrong."""
+
+    latencies: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def report(self, batch_size: int) -> str:
+        """The figures, one to a line."""
+        done = len(self.latencies)
+        lines = [
+            f"{done} requests of {batch_size} answered, "
+            f"{len(self.errors)} failed, in {self.seconds:.1f} s",
+            f"throughput {done * batch_size / self.seconds:.1f} sentences/s",
+        ]
+        lines += [
+            f"p{percent} {percentile(self.latencies, percent) * 1000:.1f} ms"
+            for percent in (50, 95, 99)
+            if done
+        ]
+        return "\n".join(lines + self.errors[:1])
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest value that `percent` of all do not exceed."""
+    place = math.ceil(len(values) * percent / 100)
+    return sorted(values)[max(place, 1) - 1]
+
+
+def run_load(
+    send: Callable[[list[str]], object],
+    batches: Sequence[list[str]],
+    concurrency: int,
+    seconds: float,
+) -> Load:
+    """Sends batches from several threads.
+
+    Args:
+        send: Sends one batch.
+        batches: What to send.
+        concurrency: The number of threads.
+        seconds: When to stop if there is more to send.
+    """
+    load, lock = Load(), threading.Lock()
+    rest = iter(batches)
+    begin = time.perf_counter()
+
+    def work() -> None:
+        while time.perf_counter() - begin < seconds:
+            with lock:
+                batch = next(rest, None)
+            if batch is None:
+                return
+            sent = time.perf_counter()
+            try:
+                send(batch)
+                load.latencies.append(time.perf_counter() - sent)
+            except ServingError as error:
+                load.errors.append(str(error))
+
+    threads = [threading.Thread(target=work) for _ in range(concurrency)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    load.seconds = time.perf_counter() - begin
+    return load
+
+
+def main() -> int:
+    """Reads the flags, sends, prints; 1 if a request failed."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--url", default="http://localhost:8501")
+    parser.add_argument("--model", default="translator")
+    parser.add_argument("--grpc", help="host:port, not encrypted; no REST then")
+    parser.add_argument("--requests", type=int, default=200)
+    parser.add_argument("--concurrency", type=int, default=4)
+    parser.add_argument("--batch_size", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--sentences", type=Path, help="a file, one to a line")
+    options = parser.parse_args()
+    lines = SENTENCES
+    if options.sentences:
+        lines = options.sentences.read_text("utf-8").split("\n")[:-1]
+    size = options.batch_size
+    batches = [
+        [lines[(start + i) % len(lines)] for i in range(size)]
+        for start in range(0, options.requests * size, size)
+    ]
+    client = RestClient(options.url, options.model, attempts=1, batch_size=size)
+    if options.grpc:
+        from grpc_client import GrpcClient  # which imports TensorFlow
+
+        client = GrpcClient(
+            options.grpc,
+            options.model,
+            attempts=1,
+            plaintext=True,
+            batch_size=size,
+        )
+    load = run_load(
+        client.translate, batches, options.concurrency, options.seconds
+    )
+    print(load.report(size))
+    return 1 if load.errors or not load.latencies else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

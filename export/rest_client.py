@@ -1,0 +1,150 @@
+"""Translates through the REST interface of a model server.
+
+    python export/rest_client.py "A man sleeps."
+    python export/rest_client.py --url https://translate.example.org < text
+
+It needs nothing but Python. Certificates are verified.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import ssl
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from typing import Any
+
+from retrying import ServingError
+from retrying import TryAgain
+from retrying import batches
+from retrying import retrying
+
+BUSY = {429, 502, 503}
+
+
+class RestClient:
+    """A connection to one model.
+
+    Args:
+        url: The server: scheme, host and port.
+        model: The model's name.
+        timeout: Seconds to wait for a reply. What timed out is not sent
+            again: the server may be still at work on it.
+        attempts: How often a request is sent at most, where the server does
+            not answer or is too busy.
+        ca_file: Certificates to trust, if not those of this system.
+        batch_size: The most sentences in one request.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://localhost:8501",
+        model: str = "translator",
+        timeout: float = 30.0,
+        attempts: int = 3,
+        ca_file: str | None = None,
+        batch_size: int = 32,
+    ) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"url is {url!r}, wanted http:// or https://")
+        self.url = f"{url.rstrip('/')}/v1/models/{model}"
+        self.timeout, self.attempts = timeout, attempts
+        self.batch_size = batch_size
+        self.context = ssl.create_default_context(cafile=ca_file)
+
+    def translate(self, sentences: Sequence[str]) -> list[str]:
+        """Translates sentences, in order."""
+        return [
+            translation
+            for batch in batches(sentences, self.batch_size)
+            for translation in self.predict(text=batch)["translation"]
+        ]
+
+    def predict(
+        self, signature: str = "serving_default", **inputs: Sequence[str]
+    ) -> dict[str, Any]:
+        """Calls a signature.
+
+        Args:
+            signature: Its name.
+            **inputs: A list of strings for each input.
+
+        Returns:
+            For each output a list, with an entry for each string.
+
+        Raises:
+            ServingError: The server did not answer, or refused.
+        """
+        body = {"signature_name": signature, "inputs": inputs}
+        request = urllib.request.Request(
+            f"{self.url}:predict",
+            json.dumps(body, ensure_ascii=False).encode("utf-8"),
+            {"Content-Type": "application/json"},
+        )
+        reply = retrying(lambda: self._send(request), self.attempts)
+        try:
+            return json.loads(reply)["outputs"]
+        except (ValueError, KeyError, TypeError):
+            raise ServingError(
+                f"{self.url}: not a model server's reply: {reply[:200]!r}"
+            ) from None
+
+    def _send(self, request: urllib.request.Request) -> bytes:
+        place = request.full_url
+        try:
+            with urllib.request.urlopen(
+                request, timeout=self.timeout, context=self.context
+            ) as reply:
+                return reply.read()
+        except urllib.error.HTTPError as error:
+            kind = TryAgain if error.code in BUSY else ServingError
+            raise kind(f"{place}: {error.code} {_message(error)}") from error
+        except (OSError, http.client.HTTPException) as error:
+            # urllib wraps what happens before the reply in a URLError.
+            reason = getattr(error, "reason", error)
+            if isinstance(reason, TimeoutError):
+                raise ServingError(
+                    f"{place}: no answer within {self.timeout:g} s"
+                ) from error
+            again = isinstance(reason, ConnectionError)
+            kind = TryAgain if again else ServingError
+            raise kind(f"{place}: {reason}") from error
+
+
+def _message(error: urllib.error.HTTPError) -> str:
+    """The server's own words, if it has any."""
+    body = error.read()
+    try:
+        return json.loads(body)["error"]
+    except (ValueError, KeyError, TypeError):
+        return body[:200].decode("utf-8", "replace") or error.reason
+
+
+def main() -> int:
+    """Translates the arguments, or else the lines of the standard input."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("sentence", nargs="*")
+    parser.add_argument("--url", default="http://localhost:8501")
+    parser.add_argument("--model", default="translator")
+    parser.add_argument("--timeout", type=float, default=30.0)
+    parser.add_argument("--ca_file", help="certificates to trust")
+    options = parser.parse_args()
+    sentences = options.sentence or [line.rstrip("\n") for line in sys.stdin]
+    try:
+        client = RestClient(
+            options.url, options.model, options.timeout, ca_file=options.ca_file
+        )
+        for translation in client.translate(sentences):
+            print(translation)
+    except (ServingError, ValueError, OSError) as error:
+        print(f"rest_client: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

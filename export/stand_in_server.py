@@ -1,0 +1,296 @@
+"""A stand-in for a model server, for trials and tests on one machine.
+
+    python export/stand_in_server.py export/models/translator
+
+It speaks the predict, status and metadata parts of the REST interface, the
+Predict call of the gRPC one where tensorflow-serving-api is installed, and
+shows the playground. It is no model server: one process, no batching, no
+versions, and it listens on the loopback interface alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from http.server import SimpleHTTPRequestHandler
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf import json_format
+from tensorflow.core.protobuf import saved_model_pb2
+
+PLAYGROUND = Path(__file__).resolve().parent / "playground"
+LOOPBACK = "127.0.0.1"
+DEFAULT = "serving_default"
+PATH = re.compile(r"/v1/models/([^/:]+)(/metadata|:predict)?")
+# Of the statuses the codes, as HTTP and gRPC have them.
+INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE = 3, 5, 14
+HTTP_STATUS = {INVALID_ARGUMENT: 400, NOT_FOUND: 404, UNAVAILABLE: 503}
+
+
+class Refused(Exception):
+    """A request that is answered with an error.
+
+    Args:
+        code: The status code.
+        message: What the client is told.
+    """
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Model:
+    """The newest version of an exported model.
+
+    Args:
+        base: The folder with the numbered versions.
+        name: What the requests call it.
+    """
+
+    def __init__(self, base: Path, name: str = "translator") -> None:
+        import tensorflow_text  # noqa: F401 - registers its operations
+
+        self.name = name
+        self.version = max(
+            int(path.name) for path in base.iterdir() if path.name.isdigit()
+        )
+        folder = base / str(self.version)
+        self._loaded = tf.saved_model.load(str(folder))
+        saved = saved_model_pb2.SavedModel.FromString(
+            (folder / "saved_model.pb").read_bytes()
+        )
+        self.signature_def = {
+            name: one
+            for name, one in saved.meta_graphs[0].signature_def.items()
+            if not name.startswith("__")
+        }
+
+    def predict(
+        self, signature: str, inputs: dict[str, tf.Tensor]
+    ) -> dict[str, np.ndarray]:
+        """Runs a signature.
+
+        Raises:
+            Refused: There is no such signature, or it does not take this.
+        """
+        if signature not in self.signature_def:
+            raise Refused(
+                INVALID_ARGUMENT,
+                f'Serving signature name: "{signature}" not found in '
+                "signature def",
+            )
+        wanted = set(self.signature_def[signature].inputs)
+        if wanted != set(inputs):
+            raise Refused(
+                INVALID_ARGUMENT,
+                "input size does not match signature: wanted "
+                f"{sorted(wanted)}, got {sorted(inputs)}",
+            )
+        try:
+            outputs = self._loaded.signatures[signature](**inputs)
+        except (tf.errors.OpError, TypeError, ValueError) as error:
+            raise Refused(INVALID_ARGUMENT, str(error)) from error
+        return {name: tensor.numpy() for name, tensor in outputs.items()}
+
+    def status(self) -> dict[str, Any]:
+        """What a server tells of its versions."""
+        fine = {"error_code": "OK", "error_message": ""}
+        version = {"version": str(self.version), "state": "AVAILABLE"}
+        return {"model_version_status": [version | {"status": fine}]}
+
+    def metadata(self) -> dict[str, Any]:
+        """What a server tells of its signatures."""
+        signatures = {
+            name: json_format.MessageToDict(
+                one, preserving_proto_field_name=True
+            )
+            for name, one in self.signature_def.items()
+        }
+        return {
+            "model_spec": {"name": self.name, "version": str(self.version)},
+            "metadata": {"signature_def": {"signature_def": signatures}},
+        }
+
+
+def rest_predict(model: Any, body: bytes) -> dict[str, Any]:
+    """Answers a predict request in the row or the column format."""
+    try:
+        request = json.loads(body)
+        signature = request.get("signature_name", DEFAULT)
+    except (ValueError, AttributeError):
+        raise Refused(INVALID_ARGUMENT, "JSON Parse error") from None
+    if "instances" in request:
+        given, by_row = _columns(request["instances"]), True
+    elif "inputs" in request:
+        given, by_row = request["inputs"], False
+    else:
+        raise Refused(INVALID_ARGUMENT, "Missing 'inputs' or 'instances' key")
+    if not isinstance(given, dict):  # a plain list is the only input
+        given = {"text": given}
+    try:
+        inputs = {
+            name: tf.constant(value, tf.string) for name, value in given.items()
+        }
+    except (TypeError, ValueError) as error:
+        raise Refused(INVALID_ARGUMENT, f"JSON Value: {error}") from error
+    outputs = {
+        name: _as_json(array)
+        for name, array in model.predict(signature, inputs).items()
+    }
+    if not by_row:
+        return {"outputs": outputs}
+    rows = zip(*outputs.values(), strict=True)
+    return {
+        "predictions": [dict(zip(outputs, row, strict=True)) for row in rows]
+    }
+
+
+def _columns(instances: Any) -> Any:
+    """From one dictionary for each row to one list for each input."""
+    if not isinstance(instances, list) or not instances:
+        raise Refused(INVALID_ARGUMENT, "'instances' is no list or is empty")
+    if not isinstance(instances[0], dict):
+        return instances
+    try:
+        return {name: [row[name] for row in instances] for name in instances[0]}
+    except (KeyError, TypeError):
+        raise Refused(
+            INVALID_ARGUMENT, "Failed to process 'instances' list"
+        ) from None
+
+
+def _as_json(array: np.ndarray) -> Any:
+    if array.dtype == object:
+        return np.vectorize(bytes.decode, otypes=[object])(array).tolist()
+    return array.tolist()
+
+
+def rest_server(model: Any, port: int = 0) -> ThreadingHTTPServer:
+    """A server of the REST interface and the playground, not yet started."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args, directory=str(PLAYGROUND))
+
+        def do_GET(self) -> None:
+            if not self.path.startswith("/v1/"):
+                super().do_GET()
+            elif self.path.endswith("/metadata"):
+                self._answer(model.metadata)
+            else:
+                self._answer(model.status)
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self._answer(lambda: rest_predict(model, body))
+
+        def _answer(self, call: Callable[[], dict[str, Any]]) -> None:
+            found, status = PATH.fullmatch(self.path), 200
+            try:
+                if not found:
+                    raise Refused(
+                        INVALID_ARGUMENT,
+                        f"Malformed request: {self.command} {self.path}",
+                    )
+                name = found[1]
+                if name != model.name:
+                    raise Refused(
+                        NOT_FOUND,
+                        f"Could not find any versions of model {name}",
+                    )
+                reply = call()
+            except Refused as error:
+                reply, status = {"error": str(error)}, HTTP_STATUS[error.code]
+            data = json.dumps(reply, ensure_ascii=False).encode("utf-8")
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *args: Any) -> None:
+            """Says nothing."""
+
+    return ThreadingHTTPServer((LOOPBACK, port), Handler)
+
+
+def grpc_server(model: Any, port: int = 0, credentials: Any = None) -> Any:
+    """A started server of the gRPC interface, and its port."""
+    import grpc
+    from tensorflow_serving.apis import predict_pb2
+    from tensorflow_serving.apis import prediction_service_pb2_grpc
+
+    codes = {code.value[0]: code for code in grpc.StatusCode}
+
+    class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
+        def Predict(self, request: Any, context: Any) -> Any:
+            spec = request.model_spec
+            try:
+                if spec.name != model.name:
+                    raise Refused(
+                        NOT_FOUND,
+                        f"Servable not found for request: {spec.name}",
+                    )
+                inputs = {
+                    name: tf.constant(tf.make_ndarray(tensor))
+                    for name, tensor in request.inputs.items()
+                }
+                outputs = model.predict(spec.signature_name or DEFAULT, inputs)
+            except Refused as error:
+                context.abort(codes[error.code], str(error))
+            reply = predict_pb2.PredictResponse()
+            reply.model_spec.CopyFrom(spec)
+            for name, array in outputs.items():
+                reply.outputs[name].CopyFrom(tf.make_tensor_proto(array))
+            return reply
+
+    server = grpc.server(ThreadPoolExecutor(8))
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
+        Service(), server
+    )
+    address = f"{LOOPBACK}:{port}"
+    if credentials is None:
+        port = server.add_insecure_port(address)
+    else:
+        port = server.add_secure_port(address, credentials)
+    server.start()
+    return server, port
+
+
+def main() -> int:
+    """Serves until interrupted."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("base", type=Path, help="folder of numbered versions")
+    parser.add_argument("--port", type=int, default=8500)
+    parser.add_argument("--rest_port", type=int, default=8501)
+    options = parser.parse_args()
+    model = Model(options.base)
+    rest = rest_server(model, options.rest_port)
+    threading.Thread(target=rest.serve_forever, daemon=True).start()
+    print(f"REST and playground: http://localhost:{rest.server_port}")
+    try:
+        _, port = grpc_server(model, options.port)
+    except ModuleNotFoundError as error:
+        print(f"no gRPC: {error}")
+    else:
+        print(f"gRPC: localhost:{port}")
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,320 @@
+"""Exports in the C++ runtime, without Python, as a model server runs them.
+
+`make check-serving` runs this file against TensorFlow 2.20.0, too.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from c_runtime.harness import INVALID_ARGUMENT
+from c_runtime.harness import PYTHON_VARIABLE
+from c_runtime.harness import Runtime
+
+from bahdanau_tf import Decoding
+from bahdanau_tf import RNNEncDec
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import SubwordTokenizer
+from bahdanau_tf import Translator
+from bahdanau_tf import Vocabulary
+from bahdanau_tf import WordTokenizer
+from bahdanau_tf.serving.operations import CORE_OPS
+from bahdanau_tf.serving.operations import TEXT_OPS
+from bahdanau_tf.serving.requests import Request
+from bahdanau_tf.serving.requests import probes
+
+EXPORT_SCRIPT = Path(__file__).resolve().parents[1] / "export" / "export.py"
+SPECIAL = ["[PAD]", "[UNK]", "[END]"]
+ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
+FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
+KOREAN = ["고양이", "가", "개", "를", "본다", "잔다", "빨간", "."]
+JAPANESE = ["猫", "が", "犬", "を", "見る", "寝る", "赤い", "。"]
+THREADS, SECONDS = 8, 60
+TOLERANCE = 1e-4
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory) -> Runtime:
+    if shutil.which("gcc") is None or sys.platform != "linux":
+        pytest.skip("needs gcc and Linux")
+    pytest.importorskip("tensorflow_text", reason="needs tensorflow-text")
+    return Runtime(tmp_path_factory.mktemp("runtime"))
+
+
+class Toy(tf.Module):
+    """Upper case, word by word in a loop, and the length in bytes."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        import tensorflow_text
+
+        text = tf.ensure_shape(text, [None])
+        words = tensorflow_text.WhitespaceTokenizer().tokenize(text)
+        words = words.to_tensor("", shape=[None, 4])
+        steps = tf.TensorArray(tf.string, 4, element_shape=[None])
+        for step in tf.range(4):
+            steps = steps.write(step, tf.strings.upper(words[:, step]))
+        return {
+            "upper": tf.strings.reduce_join(
+                tf.transpose(steps.stack()), axis=1, separator="|"
+            ),
+            "length": tf.strings.length(text),
+            "half": tf.cast(tf.strings.length(text), tf.float32) / 2.0,
+            "long": tf.strings.length(text) > 5,
+        }
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory) -> Path:
+    """The toy's folder; older runtimes must be able to read it."""
+    path = tmp_path_factory.mktemp("toy") / "1"
+    module = Toy()
+    tf.saved_model.save(module, path, {"serving_default": module.serve})
+    return path
+
+
+def test_strings_and_numbers_go_in_and_out(runtime, toy):
+    texts = [b"a bc", b"", b"\xff\0z", "é 猫".encode(), b"a b c d e"]
+    (answer, empty), (facts,) = runtime.run(
+        toy,
+        [
+            Request("serving_default", {"text": texts}),
+            Request("serving_default", {"text": []}),
+        ],
+    )
+    assert (answer.code, answer.message) == (0, "")
+    upper = [b"A|BC||", b"|||", b"\xff\0Z|||", "é|猫||".encode(), b"A|B|C|D"]
+    assert answer.outputs["upper"].tolist() == upper
+    lengths = [len(text) for text in texts]
+    assert answer.outputs["length"].tolist() == lengths
+    assert answer.outputs["half"].tolist() == [one / 2 for one in lengths]
+    assert answer.outputs["long"].tolist() == [one > 5 for one in lengths]
+    assert empty.outputs["upper"].shape == (0,)
+    assert facts["version"].startswith("2.")
+    assert facts["peak_kilobytes"] > 0
+
+
+def test_what_no_signature_takes_is_an_error_not_a_crash(runtime, toy):
+    wrong: list[Any] = [b"hello", b"", 3]
+    asked = [Request("serving_default", {"text": one}) for one in wrong]
+    answers, _ = runtime.run(
+        toy, [*asked, Request("serving_default", {"text": [b"a"]})]
+    )
+    assert [one.code for one in answers] == [INVALID_ARGUMENT] * 3 + [0]
+
+
+def test_stress_compares_answers_and_tells_memory(runtime, toy):
+    requests = [
+        Request("serving_default", {"text": [b"a"] * count})
+        for count in (1, 2, 3)
+    ]
+    _, (stress, _) = runtime.run(toy, requests, "--stress", "4", "2")
+    assert (stress["errors"], stress["differences"]) == (0, 0)
+    assert stress["runs"] > len(requests)
+    assert len(stress["resident_kilobytes"]) == 2
+
+
+def test_the_stock_server_has_every_op_that_an_export_may_hold(runtime):
+    known = runtime.operations()
+    assert {"MatMul", "While", "SentencepieceOp"} <= known
+    assert "PyNoSuchOp" not in known
+    assert sorted((CORE_OPS | TEXT_OPS) - known) == []
+
+
+# Whole translators. Each signature's first run takes seconds.
+
+
+def translator_of(
+    source: Any, target: Any, model_class: type = RNNSearch
+) -> Translator:
+    """A model whose weights are large enough to prefer some words."""
+    model = model_class(
+        source.vocabulary_size,
+        target.vocabulary_size,
+        units=8,
+        embedding_dim=6,
+        maxout_units=4,
+    )
+    random = np.random.default_rng(7)
+    for weight in model.weights:
+        weight.assign(random.normal(0.0, 0.7, weight.shape))
+    return Translator(
+        model, source, target, Decoding(beam_size=3, max_length=12)
+    )
+
+
+def words(language: str, vocabulary: list[str]) -> WordTokenizer:
+    return WordTokenizer(Vocabulary([*SPECIAL, *vocabulary]), language=language)
+
+
+def subwords(vocabulary: list[str]) -> SubwordTokenizer:
+    """With pieces of words, and the 256 bytes for all else."""
+    pairs = [f"{one} {other}" for one in vocabulary for other in vocabulary]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "text")
+        path.write_text("\n".join(pairs), "utf-8")
+        return SubwordTokenizer.train([path], vocabulary_size=280)
+
+
+def with_words() -> Translator:
+    return translator_of(words("en", ENGLISH), words("fr", FRENCH))
+
+
+def without_attention() -> Translator:
+    return translator_of(
+        words("en", ENGLISH), words("fr", FRENCH), model_class=RNNEncDec
+    )
+
+
+def with_subwords() -> Translator:
+    return translator_of(subwords(KOREAN), subwords(JAPANESE))
+
+
+def ensemble() -> Translator:
+    return Translator.ensemble([with_words(), with_words()])
+
+
+Make = Callable[[], Translator]
+MAKERS: list[Make] = [with_words, without_attention, with_subwords, ensemble]
+
+
+@pytest.fixture(scope="module", params=MAKERS, ids=lambda make: make.__name__)
+def exported(request, tmp_path_factory) -> tuple[Translator, Path]:
+    """A translator and the folder of its export."""
+    translator = request.param()
+    base = tmp_path_factory.mktemp("models")
+    if request.param is not with_words:
+        return translator, translator.export(base, max_source_length=32)
+    # The ten-line script of the kit must do the same.
+    saved = tmp_path_factory.mktemp("saved") / "translator"
+    translator.save(saved)
+    script = [sys.executable, str(EXPORT_SCRIPT), str(saved), str(base)]
+    path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    found = subprocess.run(
+        script, capture_output=True, text=True, env={**os.environ, **path}
+    )
+    assert found.returncode == 0, found.stderr[-2000:]
+    return translator, Path(found.stdout.split("\n")[-2])
+
+
+def rows_of(translator: Translator) -> tuple[list[bytes], list[bytes]]:
+    return (
+        probes(translator.source_texts[0]),
+        probes(translator.target_text)[::-1],
+    )
+
+
+def requests_of(signature: str, texts: list[bytes], targets: Any) -> Request:
+    inputs: dict[str, Any] = {"text": texts}
+    if signature == "score":
+        inputs["translation"] = targets
+    return Request(signature, inputs)
+
+
+def assert_equal(
+    found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]
+) -> None:
+    assert sorted(found) == sorted(wanted)
+    for name, value in found.items():
+        assert value.shape == wanted[name].shape, name
+        if value.dtype.kind == "f":
+            np.testing.assert_allclose(
+                value, wanted[name], TOLERANCE, TOLERANCE, err_msg=name
+            )
+        else:
+            np.testing.assert_array_equal(value, wanted[name], err_msg=name)
+
+
+@pytest.mark.slow
+def test_each_signature_gives_what_it_gives_in_python(
+    exported, runtime, capsys
+):
+    translator, version = exported
+    texts, targets = rows_of(translator)
+    loaded = tf.saved_model.load(str(version))
+    names = sorted(loaded.signatures)
+    alone = [(texts[row], targets[row]) for row in (3, 8, 10)]
+    asked = [requests_of(name, texts, targets) for name in names]
+    asked += [requests_of(name, [], []) for name in names]
+    asked += [
+        requests_of(name, [text], [target])
+        for name in names
+        for text, target in alone
+    ]
+    answers, (facts,) = runtime.run(version, asked)
+    for request, answer in zip(asked, answers, strict=True):
+        assert answer.code == 0, answer.message
+        inputs = {
+            name: tf.constant(rows, tf.string, [len(rows)])
+            for name, rows in request.inputs.items()
+        }
+        wanted = loaded.signatures[request.signature](**inputs)
+        assert_equal(
+            answer.outputs, {name: one.numpy() for name, one in wanted.items()}
+        )
+    with capsys.disabled():
+        firsts = [round(one.milliseconds) for one in answers[: len(names)]]
+        sys.stdout.write(f"\n{facts}\nfirst runs {names}: {firsts} ms\n")
+
+
+@pytest.mark.slow
+def test_a_request_that_is_refused_harms_no_other(exported, runtime):
+    translator, version = exported
+    texts, targets = rows_of(translator)
+    good = requests_of("greedy", texts[:2], targets[:2])
+    asked = [
+        good,
+        Request("greedy", {"text": texts[0]}),
+        Request("greedy", {"text": 2}),
+        Request("score", {"text": texts[0], "translation": texts[:1]}),
+        Request("score", {"text": texts[:2], "translation": texts[:1]}),
+        good,
+    ]
+    answers, _ = runtime.run(version, asked)
+    codes = [one.code for one in answers]
+    assert codes == [0, *[INVALID_ARGUMENT] * 4, 0]
+    assert_equal(answers[0].outputs, answers[-1].outputs)
+
+
+@pytest.mark.slow
+def test_eight_threads_for_a_minute(runtime, tmp_path, capsys):
+    translator = with_words()
+    version = translator.export(tmp_path, max_source_length=32)
+    texts, targets = rows_of(translator)
+    names = ["align", "greedy", "n_best", "score", "serving_default"]
+    asked = [
+        requests_of(name, texts[begin:end], targets[begin:end])
+        for name in names
+        for begin, end in ((0, 1), (1, 4), (4, 17))
+    ]
+    _, (stress, facts) = runtime.run(
+        version, asked, "--stress", str(THREADS), str(SECONDS)
+    )
+    resident = stress.pop("resident_kilobytes")
+    warm = resident[SECONDS // 3 :]
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\n{facts}\n{stress}, resident {resident[0]} to {resident[-1]} KB"
+            f", after warm-up {min(warm)} to {max(warm)} KB\n"
+        )
+    assert (stress["errors"], stress["differences"]) == (0, 0)
+    assert stress["runs"] >= len(asked) * THREADS
+    assert max(warm) <= 1.05 * min(warm)
+
+
+def test_which_tensorflow_is_meant(runtime):
+    """`make check-serving` must not test this interpreter's by mistake."""
+    python = os.environ.get(PYTHON_VARIABLE)
+    if python is None:
+        pytest.skip(f"{PYTHON_VARIABLE} is not set")
+    assert str(runtime.libraries[0]).startswith(str(Path(python).parents[1]))

@@ -1,0 +1,891 @@
+"""The deployment kit: clients, configuration, page, against a stand-in."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from browser import Page
+from browser import find_chromium
+from google.protobuf import descriptor_pb2
+from google.protobuf import descriptor_pool
+from google.protobuf import message_factory
+from google.protobuf import text_format
+
+KIT = Path(__file__).resolve().parents[1] / "export"
+WIDTH = 12  # S and T of the toy
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kit_on_path() -> Iterator[None]:
+    """The kit's scripts import one another as scripts of one folder do."""
+    sys.path.insert(0, str(KIT))
+    yield
+    sys.path.remove(str(KIT))
+
+
+def kit(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+class ToyModel:
+    """Turns the words around, in capitals; what a model server's would reply.
+
+    Words of Chinese characters and kana are single characters.
+    """
+
+    name = "translator"
+    names = ("serving_default", "greedy", "n_best", "align", "score")
+    word = re.compile(
+        r"[\u3040-\u30ff\u4e00-\u9fff]|[^\s\u3040-\u30ff\u4e00-\u9fff]+"
+    )
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, list[bytes]]] = []
+        self.state = "AVAILABLE"
+        self.refusals: list[int] = []
+        self.delay = 0.0
+
+    def status(self) -> dict[str, Any]:
+        return {"model_version_status": [{"version": "1", "state": self.state}]}
+
+    def metadata(self) -> dict[str, Any]:
+        one = {"method_name": "tensorflow/serving/predict"}
+        names = {"signature_def": dict.fromkeys(self.names, one)}
+        return {"metadata": {"signature_def": names}}
+
+    def predict(self, signature: str, inputs: dict[str, Any]) -> dict[str, Any]:
+        texts = inputs["text"].numpy().tolist()
+        self.calls.append((signature, texts))
+        time.sleep(self.delay)
+        stand_in = kit("stand_in_server")
+        if self.refusals:
+            raise stand_in.Refused(self.refusals.pop(), "not now")
+        if signature not in self.names:
+            raise stand_in.Refused(3, f'"{signature}" not found')
+        rows = [self.row(text.decode()) for text in texts]
+        found = {name: _array([row[name] for row in rows]) for name in rows[0]}
+        if signature == "align":
+            return found
+        if signature == "n_best":
+            best = found["translation"]
+            other = _array([one + b"!" for one in best])
+            none = _array([b""] * len(rows))
+            return {
+                "translations": np.stack([best, other, none], axis=1),
+                "scores": np.float32([[-1.25, -2.5, -1e9]] * len(rows)),
+                "truncated": found["truncated"],
+            }
+        return {
+            "translation": found["translation"],
+            "score": np.full(len(rows), -1.25, np.float32),
+            "truncated": found["truncated"],
+        }
+
+    def row(self, text: str) -> dict[str, Any]:
+        found = list(self.word.finditer(text))[: WIDTH - 1]
+        words = [one.group() for one in found]
+        spans = [
+            (len(text[: one.start()].encode()), len(text[: one.end()].encode()))
+            for one in found
+        ]
+        turned = [word.upper() for word in reversed(words)]
+        target, spaced = "", []
+        for word in turned:
+            begin = len(target.encode())
+            target += word
+            spaced.append((begin, len(target.encode())))
+            target += " "
+        target = target.rstrip(" ")
+        weights = np.zeros((WIDTH, WIDTH), np.float32)
+        count = len(words)
+        for t in range(count):
+            weights[t, count - 1 - t] += 0.75
+            weights[t, max(count - 2 - t, 0)] += 0.25
+        weights[count, count] = 1.0
+        return {
+            "translation": target.encode(),
+            "source_tokens": _padded([one.encode() for one in words], b""),
+            "source_offsets": _spans(spans),
+            "source_length": np.int32(count + 1),
+            "target_tokens": _padded([one.encode() for one in turned], b""),
+            "target_offsets": _spans(spaced),
+            "target_length": np.int32(count + 1),
+            "weights": weights,
+            "truncated": np.bool_(len(text) > 100),
+        }
+
+
+def _array(values: list[Any]) -> np.ndarray:
+    if isinstance(values[0], bytes) or (
+        isinstance(values[0], np.ndarray) and values[0].dtype == object
+    ):
+        return np.array(values, dtype=object)
+    return np.stack(values)
+
+
+def _padded(values: list[bytes], pad: bytes) -> np.ndarray:
+    return np.array(values + [pad] * (WIDTH - len(values)), dtype=object)
+
+
+def _spans(values: list[tuple[int, int]]) -> np.ndarray:
+    end = values[-1][1] if values else 0
+    rest = [(end, end)] + [(0, 0)] * (WIDTH - 1 - len(values))
+    return np.array(values + rest, np.int32)
+
+
+@pytest.fixture
+def model() -> ToyModel:
+    return ToyModel()
+
+
+@contextlib.contextmanager
+def serving(server: Any) -> Iterator[str]:
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def rest(model) -> Iterator[str]:
+    with serving(kit("stand_in_server").rest_server(model)) as url:
+        yield url
+
+
+@pytest.fixture
+def grpc_address(model) -> Iterator[str]:
+    pytest.importorskip(
+        "tensorflow_serving", reason="needs tensorflow-serving-api"
+    )
+    server, port = kit("stand_in_server").grpc_server(model)
+    yield f"127.0.0.1:{port}"
+    server.stop(None).wait()
+
+
+@pytest.fixture(params=["rest", "grpc"])
+def client(request) -> Any:
+    """A client of either kind; `client(**settings)` makes it."""
+    if request.param == "rest":
+        url = request.getfixturevalue("rest")
+        return lambda **more: kit("rest_client").RestClient(url, **more)
+    address = request.getfixturevalue("grpc_address")
+    return lambda **more: kit("grpc_client").GrpcClient(
+        address, plaintext=True, **more
+    )
+
+
+def error_of(client: Any, **inputs: Any) -> str:
+    with pytest.raises(kit("retrying").ServingError) as error:
+        client.predict(**(inputs or {"text": ["a"]}))
+    return str(error.value)
+
+
+# The clients.
+
+
+def test_clients_translate_strings_in_order(client, model):
+    sentences = [
+        "a b",
+        "",
+        "고양이가 잔다",
+        "שלום עולם",
+        "tab\tx",
+        'q"\\u0',
+        "\0 z",
+    ]
+    wanted = [
+        "B A",
+        "",
+        "잔다 고양이가",
+        "עולם שלום",
+        "X TAB",
+        'Q"\\U0',
+        "Z \0",
+    ]
+    assert client().translate(sentences) == wanted
+    assert client().translate([]) == []
+    assert len(model.calls) == 1
+
+
+def test_clients_send_no_more_than_a_batch(client, model):
+    assert client().translate(["a b"] * 70) == ["B A"] * 70
+    assert [len(texts) for _, texts in model.calls] == [32, 32, 6]
+
+
+def test_clients_refuse_one_string(client):
+    with pytest.raises(ValueError, match="one string"):
+        client().translate("a b")
+    with pytest.raises(ValueError, match="surrogates"):
+        client().translate(["\ud83d"])
+
+
+def test_clients_call_any_signature(client):
+    found = client().predict("align", text=["a b", "c"])
+    assert np.asarray(found["weights"]).shape == (2, WIDTH, WIDTH)
+    assert np.asarray(found["source_offsets"])[0, :3].tolist() == [
+        [0, 1],
+        [2, 3],
+        [3, 3],
+    ]
+    assert list(found["truncated"]) == [False, False]
+
+
+def test_clients_try_again_where_the_server_is_busy(client, model):
+    model.refusals = [14, 14]
+    assert client(attempts=3).translate(["a b"]) == ["B A"]
+    assert len(model.calls) == 3
+    model.refusals = [14, 14]
+    assert "not now" in error_of(client(attempts=2))
+    assert len(model.calls) == 5
+
+
+def test_clients_do_not_repeat_a_bad_request(client, model):
+    assert '"nothing" not found' in error_of(
+        client(), signature="nothing", text=["a"]
+    )
+    assert len(model.calls) == 1
+
+
+def test_clients_do_not_repeat_what_timed_out(client, model):
+    model.delay = 1.0
+    assert "no answer within 0.2 s" in error_of(client(timeout=0.2))
+    time.sleep(1.0)
+    assert len(model.calls) == 1
+
+
+def test_clients_name_a_missing_model(client):
+    message = error_of(client(model="other"))
+    assert re.search("404|NOT_FOUND", message)
+    assert "other" in message
+
+
+def test_clients_say_that_nobody_listens():
+    RestClient = kit("rest_client").RestClient
+    message = error_of(RestClient("http://127.0.0.1:9", attempts=2))
+    assert "Connection refused" in message
+    with pytest.raises(ValueError, match="http"):
+        RestClient("localhost:8501")
+
+
+def test_grpc_client_says_that_nobody_listens():
+    pytest.importorskip("tensorflow_serving", reason="needs its API package")
+    with kit("grpc_client").GrpcClient(
+        "127.0.0.1:9", plaintext=True, attempts=2
+    ) as client:
+        assert "UNAVAILABLE" in error_of(client)
+
+
+def test_rest_client_tells_what_is_no_model_server(model, monkeypatch):
+    monkeypatch.setattr(model, "predict", lambda *_: {"text": np.zeros(1)})
+    server = kit("stand_in_server").rest_server(model)
+    monkeypatch.setattr(
+        server.RequestHandlerClass,
+        "_answer",
+        lambda self, call: (
+            self.send_response(200),
+            self.send_header("Content-Length", "6"),
+            self.end_headers(),
+            self.wfile.write(b"<html>"),
+        ),
+    )
+    with serving(server) as url:
+        message = error_of(kit("rest_client").RestClient(url))
+    assert "not a model server's reply: b'<html>'" in message
+
+
+def test_a_pause_grows_and_ends(monkeypatch):
+    retrying = kit("retrying")
+    pauses: list[float] = []
+    monkeypatch.setattr(retrying.time, "sleep", pauses.append)
+
+    def call() -> None:
+        raise retrying.TryAgain("busy")
+
+    with pytest.raises(retrying.TryAgain, match="busy"):
+        retrying.retrying(call, attempts=4, wait=1.0)
+    assert len(pauses) == 3
+    for pause, most in zip(pauses, (1, 2, 4), strict=True):
+        assert most / 2 <= pause <= most
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory) -> tuple[Path, Path]:
+    """A certificate for this machine, which nobody trusts, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    folder = tmp_path_factory.mktemp("tls")
+    paths = folder / "certificate.pem", folder / "key.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-nodes", "-days", "2"),
+            *("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
+            *("-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+            *("-out", str(paths[0]), "-keyout", str(paths[1])),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return paths
+
+
+def test_rest_client_verifies_certificates(model, certificate):
+    RestClient = kit("rest_client").RestClient
+    server = kit("stand_in_server").rest_server(model)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.handle_error = lambda *_: None  # of the refused handshake
+    with serving(server) as url:
+        url = url.replace("http:", "https:")
+        assert "CERTIFICATE_VERIFY_FAILED" in error_of(RestClient(url))
+        assert model.calls == []
+        trusting = RestClient(url, ca_file=str(certificate[0]))
+        assert trusting.translate(["a b"]) == ["B A"]
+
+
+def test_grpc_client_verifies_certificates(model, certificate):
+    pytest.importorskip("tensorflow_serving", reason="needs its API package")
+    import grpc
+
+    GrpcClient = kit("grpc_client").GrpcClient
+    cert, key = (path.read_bytes() for path in certificate)
+    server, port = kit("stand_in_server").grpc_server(
+        model, credentials=grpc.ssl_server_credentials([(key, cert)])
+    )
+    address = f"localhost:{port}"
+    try:
+        with GrpcClient(address, attempts=1) as client:
+            assert "UNAVAILABLE" in error_of(client)
+        assert model.calls == []
+        with GrpcClient(address, ca_file=str(certificate[0])) as client:
+            assert client.translate(["a b"]) == ["B A"]
+    finally:
+        server.stop(None).wait()
+
+
+def test_rest_client_as_a_command(rest):
+    command = [sys.executable, str(KIT / "rest_client.py"), "--url"]
+    found = subprocess.run(
+        [*command, rest], input="a b\n\nc 고\n", capture_output=True, text=True
+    )
+    assert (found.returncode, found.stdout) == (0, "B A\n\n고 C\n")
+    found = subprocess.run(
+        [*command, "http://127.0.0.1:9", "a"], capture_output=True, text=True
+    )
+    assert (found.returncode, found.stdout) == (1, "")
+    assert found.stderr.count("\n") == 1
+    assert found.stderr.startswith("rest_client: http://127.0.0.1:9")
+
+
+# The stand-in itself, and the health check.
+
+
+def post(url: str, body: str) -> tuple[int, Any]:
+    request = urllib.request.Request(
+        f"{url}/v1/models/translator:predict", body.encode()
+    )
+    try:
+        with urllib.request.urlopen(request) as reply:
+            return reply.status, json.load(reply)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_stand_in_speaks_both_rest_formats(rest):
+    """The forms are those of TensorFlow Serving's `api_rest.md`."""
+    row = {"translation": "B A", "score": -1.25, "truncated": False}
+    for instances in (["a b"], [{"text": "a b"}]):
+        body = json.dumps({"instances": instances})
+        assert post(rest, body) == (200, {"predictions": [row]})
+    columns = {name: [value] for name, value in row.items()}
+    for inputs in (["a b"], {"text": ["a b"]}):
+        body = json.dumps({"inputs": inputs})
+        assert post(rest, body) == (200, {"outputs": columns})
+    for body in ("", "{", "[]", "{}", '{"instances": []}', '{"inputs": [1]}'):
+        status, reply = post(rest, body)
+        assert (status, list(reply)) == (400, ["error"])
+
+
+def test_stand_in_serves_a_saved_model(tmp_path):
+    pytest.importorskip("tensorflow_text", reason="needs tensorflow-text")
+    stand_in = kit("stand_in_server")
+
+    class Upper(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+        def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+            return {"translation": tf.strings.upper(text)}
+
+    module = Upper()
+    for version in ("9", "10"):
+        tf.saved_model.save(
+            module, tmp_path / version, {"serving_default": module.serve}
+        )
+    model = stand_in.Model(tmp_path)
+    assert model.version == 10
+    found = model.predict(stand_in.DEFAULT, {"text": tf.constant(["a", "b"])})
+    assert found["translation"].tolist() == [b"A", b"B"]
+    for signature, inputs in (
+        ("other", {"text": tf.constant(["a"])}),
+        (stand_in.DEFAULT, {"texts": tf.constant(["a"])}),
+        (stand_in.DEFAULT, {"text": tf.constant([1.0])}),
+    ):
+        with pytest.raises(stand_in.Refused) as error:
+            model.predict(signature, inputs)
+        assert error.value.code == stand_in.INVALID_ARGUMENT
+    names = model.metadata()["metadata"]["signature_def"]["signature_def"]
+    assert list(names) == ["serving_default"]
+    assert names["serving_default"]["inputs"]["text"]["dtype"] == "DT_STRING"
+
+
+def health(url: str) -> tuple[int, str]:
+    found = subprocess.run(
+        ["bash", str(KIT / "health_check.sh"), *url[7:].split(":")],
+        capture_output=True,
+        text=True,
+    )
+    return found.returncode, found.stdout + found.stderr
+
+
+def test_health_check(rest, model):
+    code, said = health(rest)
+    assert (code, said.split(" at ")[0]) == (0, "translator is available")
+    model.state = "LOADING"
+    assert health(rest)[0] == 1
+    code, said = health("http://127.0.0.1:9")
+    assert (code, said) == (1, "127.0.0.1:9 does not answer\n")
+
+
+# The load script.
+
+
+def test_percentiles():
+    load = kit("load")
+    values = np.random.default_rng(3).random(97)
+    for percent in (50, 95, 99, 100):
+        assert load.percentile(values, percent) == np.percentile(
+            values, percent, method="inverted_cdf"
+        )
+    assert load.percentile([2.0], 99) == 2.0
+
+
+def test_load_is_bounded(rest, model):
+    load = kit("load")
+    client = kit("rest_client").RestClient(rest, attempts=1)
+    found = load.run_load(client.translate, [["a b"]] * 20, 4, seconds=60)
+    assert (len(found.latencies), found.errors) == (20, [])
+    assert len(model.calls) == 20
+    assert "20 requests of 1 answered, 0 failed" in found.report(1)
+    model.refusals = [3] * 20
+    found = load.run_load(client.translate, [["a b"]] * 20, 4, seconds=60)
+    assert (found.latencies, len(found.errors)) == ([], 20)
+    assert "not now" in found.report(1)
+    assert not load.run_load(client.translate, [["a"]], 1, seconds=0).latencies
+
+
+# The configuration files.
+
+
+def message_of(name: str, fields: dict[str, Any], proto3: bool = True) -> Any:
+    """A message class like the server's, which the API package has not.
+
+    Fields are read in TensorFlow Serving's `session_bundle_config.proto` and
+    `monitoring_config.proto`.
+    """
+    kinds = {"int64": 3, "bool": 8, "string": 9}
+    file = descriptor_pb2.FileDescriptorProto(
+        name=f"{name}.proto", package=f"kit_{name}", syntax="proto3"
+    )
+    _add_message(file, name, fields, kinds)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(
+        pool.FindMessageTypeByName(f"kit_{name}.{name}")
+    )
+
+
+def _add_message(file: Any, name: str, fields: Any, kinds: Any) -> None:
+    message = file.message_type.add(name=name)
+    for number, (key, kind) in enumerate(fields.items(), start=1):
+        one = message.field.add(name=key, number=number, label=1)
+        if isinstance(kind, dict):
+            _add_message(file, key.title(), kind, kinds)
+            one.type, one.type_name = 11, f".{file.package}.{key.title()}"
+        elif kind.startswith("repeated "):
+            one.label, one.type = 3, kinds[kind.split()[1]]
+        else:
+            one.type = kinds[kind]
+
+
+BATCHING = {
+    "max_batch_size": {"value": "int64"},
+    "batch_timeout_micros": {"value": "int64"},
+    "max_enqueued_batches": {"value": "int64"},
+    "num_batch_threads": {"value": "int64"},
+    "thread_pool_name": {"value": "string"},
+    "allowed_batch_sizes": "repeated int64",
+    "pad_variable_length_inputs": "bool",
+    "enable_large_batch_splitting": {"value": "bool"},
+    "max_execution_batch_size": {"value": "int64"},
+}
+MONITORING = {"prometheus_config": {"enable": "bool", "path": "string"}}
+
+
+def parsed(path: str, message: Any) -> Any:
+    return text_format.Parse((KIT / path).read_text("utf-8"), message)
+
+
+def test_batching_parameters_fit_the_clients():
+    found = parsed("batching.config", message_of("Batching", BATCHING)())
+    largest = found.max_batch_size.value
+    assert found.num_batch_threads.value >= 1
+    assert not found.enable_large_batch_splitting.value
+    url = "http://localhost:8501"
+    assert kit("rest_client").RestClient(url).batch_size <= largest
+    with pytest.raises(text_format.ParseError):
+        text_format.Parse(
+            "max_batchsize { value: 1 }", message_of("Other", BATCHING)()
+        )
+
+
+def test_monitoring_is_on():
+    found = parsed("monitoring.config", message_of("Monitoring", MONITORING)())
+    assert found.prometheus_config.enable
+    assert found.prometheus_config.path.startswith("/")
+
+
+def test_model_config_names_the_model_of_the_clients():
+    pytest.importorskip("tensorflow_serving", reason="needs its API package")
+    from tensorflow_serving.config import model_server_config_pb2
+
+    message = model_server_config_pb2.ModelServerConfig()
+    (config,) = parsed("models.config", message).model_config_list.config
+    assert config.name == "translator"
+    assert config.base_path == f"/models/{config.name}"
+    assert config.model_platform == "tensorflow"
+
+
+def test_compose_file_mounts_what_is_there():
+    yaml = pytest.importorskip("yaml", reason="needs PyYAML")
+    compose = yaml.safe_load((KIT / "docker-compose.yml").read_text("utf-8"))
+    services = compose["services"]
+    assert list(services) == ["translator", "playground"]
+    mounted = {}
+    for service in services.values():
+        for volume in service["volumes"]:
+            source, target, mode = volume.split(":")
+            assert mode == "ro"
+            assert source == "./models" or (KIT / source).exists()
+            mounted[target] = source
+        for port in service["ports"]:
+            assert port.startswith("127.0.0.1:")
+    flags = services["translator"]["command"]
+    files = [flag.split("=")[1] for flag in flags if "_file=" in flag]
+    assert len(files) == 3
+    assert set(files) <= set(mounted)
+
+
+@contextlib.contextmanager
+def nginx(folder: Path, upstream: str) -> Iterator[str]:
+    """The kit's web server, on another port, before another model server."""
+    program = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin")
+    if program is None:
+        pytest.skip("needs nginx")
+    with contextlib.closing(__import__("socket").socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    text = (KIT / "nginx.conf").read_text("utf-8")
+    for old, new in (
+        ("listen 80;", f"listen 127.0.0.1:{port};"),
+        ("/usr/share/nginx/html", str(KIT / "playground")),
+        ("translator:8501", upstream.removeprefix("http://")),
+        ("mime.types", "/etc/nginx/mime.types"),
+        ("http {", f"pid {folder}/pid;\nhttp {{"),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"):
+        text = text.replace(
+            "http {", f"http {{\n  {kind}_temp_path {folder}/{kind};"
+        )
+    (folder / "nginx.conf").write_text(text, "utf-8")
+    folder.chmod(0o755)
+    process = subprocess.Popen(
+        [
+            *(program, "-p", str(folder), "-c", str(folder / "nginx.conf")),
+            *("-e", str(folder / "errors"), "-g", "daemon off;"),
+        ],
+        stderr=subprocess.PIPE,
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(200):
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(url).close()
+                break
+            time.sleep(0.05)
+        yield url
+    finally:
+        process.terminate()
+        assert process.wait() == 0, process.stderr.read()
+        process.stderr.close()
+
+
+def test_web_server_passes_on_what_the_page_needs(rest, model, tmp_path):
+    with nginx(tmp_path, rest) as url:
+        assert post(url, '{"inputs": ["a b"]}')[1]["outputs"] == {
+            "translation": ["B A"],
+            "score": [-1.25],
+            "truncated": [False],
+        }
+        with urllib.request.urlopen(f"{url}/playground.js") as reply:
+            assert "javascript" in reply.headers["Content-Type"]
+            policy = reply.headers["Content-Security-Policy"]
+            assert "default-src 'none'" in policy
+            script = (KIT / "playground" / "playground.js").read_bytes()
+            assert reply.read() == script
+        with urllib.request.urlopen(
+            f"{url}/v1/models/translator/metadata"
+        ) as reply:
+            assert json.load(reply) == model.metadata()
+        for path in ("/v1/models/translator", "/v1/models/other/metadata"):
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(url + path)
+
+
+# The page.
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory) -> Iterator[Page]:
+    chromium = find_chromium()
+    if chromium is None:
+        pytest.skip("needs Chromium")
+    page = Page(chromium, tmp_path_factory.mktemp("profile"))
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def shown(page, rest) -> Iterator[Any]:
+    """The page with a translation: `shown(text)`."""
+    page.requests.clear()
+    page.problems.clear()
+
+    def show(text: str) -> Page:
+        page.open(f"{rest}/index.html#{urllib.request.quote(text)}")
+        page.wait_for("!document.querySelector('#result').hidden")
+        return page
+
+    yield show
+    assert page.problems == []
+    outside = [url for url in page.requests if not url.startswith(rest)]
+    assert [url for url in outside if url[:5] not in ("data:", "about")] == []
+
+
+def text_of(page: Page, selector: str) -> str:
+    return page.evaluate(f"document.querySelector('{selector}').textContent")
+
+
+def texts_of(page: Page, selector: str) -> list[str]:
+    return page.evaluate(
+        f"[...document.querySelectorAll('{selector}')]"
+        ".map((one) => one.textContent)"
+    )
+
+
+ALPHABETS = [
+    ("the cat sleeps", ["the", "cat", "sleeps"]),
+    ("고양이가 잔다 .", ["고양이가", "잔다", "."]),
+    ("猫が寝る", ["猫", "が", "寝", "る"]),
+    ("החתול ישן עכשיו", ["החתול", "ישן", "עכשיו"]),
+    ("😀 a\u0301x 𝒳y", ["😀", "a\u0301x", "𝒳y"]),
+    ("<b>x</b> &amp;", ["<b>x</b>", "&amp;"]),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("text", "words"), ALPHABETS)
+def test_page_points_at_words_of_any_script(shown, text, words):
+    page = shown(text)
+    assert texts_of(page, "#source .word") == [*words, "(end)"]
+    turned = [word.upper() for word in reversed(words)]
+    assert texts_of(page, "#translation .word") == [*turned, "(end)"]
+    assert text_of(page, "#source").startswith(text)
+    assert text_of(page, "#translation").startswith(" ".join(turned)[:3])
+    page.point_at("#translation .word", 0)
+    assert texts_of(page, ".chosen") == [turned[0]]
+    assert texts_of(page, "#source .aligned") == words[-2:]
+    assert texts_of(page, ".strongest") == [words[-1]]
+    assert "75 %" in text_of(page, "#detail")
+    page.point_at("#source .word", 0)
+    assert texts_of(page, ".chosen") == [words[0]]
+    assert texts_of(page, "#translation .strongest") == [turned[-1]]
+
+
+@pytest.mark.slow
+def test_page_knows_where_bytes_are(shown):
+    page = shown("a")
+    for text in ("", "aé漢😀z", "\U0001f468\u200d\U0001f469 e\u0301"):
+        found = page.evaluate(
+            "import('/playground.js')"
+            f".then((page) => page.positions({json.dumps(text)}))"
+        )
+        wanted = [
+            # UTF-16 units before each byte's character
+            len(text[:i].encode("utf-16-le")) // 2
+            for i, character in enumerate(text)
+            for _ in character.encode()
+        ]
+        assert found == [*wanted, len(text.encode("utf-16-le")) // 2]
+
+
+@pytest.mark.slow
+def test_page_joins_tokens_that_share_characters(shown):
+    page = shown("a")
+    found = page.evaluate(
+        "import('/playground.js').then((page) => {"
+        "const offsets = [[0, 3], [0, 3], [4, 5], [5, 5]];"
+        "const parts = page.partsOf('ﬁ x', offsets, 4);"
+        "const weights = [[.1, .2, .3, .4], [.4, .3, .2, .1]];"
+        "const targets = [{tokens: [0, 1]}];"
+        "return [parts, page.sharesOf(weights, targets, parts)]; })"
+    )
+    assert found[0] == [
+        {"start": 0, "end": 1, "tokens": [0, 1]},
+        {"start": 2, "end": 3, "tokens": [2]},
+        {"start": 3, "end": 3, "tokens": [3]},
+    ]
+    assert found[1] == [pytest.approx([0.5, 0.25, 0.25])]
+
+
+@pytest.mark.slow
+def test_page_works_from_the_keyboard(shown, model):
+    page = shown("one two")
+    page.evaluate("document.querySelector('#text').focus()")
+    page.evaluate("document.querySelector('#text').value = 'red blue'")
+    page.press("Enter", 13, modifiers=2)
+    page.wait_for("document.querySelector('#source').textContent[0] == 'r'")
+    for _ in range(3):  # the button, then the words of the translation
+        page.press("Tab", 9)
+    assert texts_of(page, ".chosen") == ["RED"]
+    assert texts_of(page, "#source .aligned") == ["red"]
+    assert page.evaluate("location.hash") == "#red%20blue"
+
+
+@pytest.mark.slow
+def test_page_lets_one_pick_among_the_best(shown):
+    page = shown("one two")
+    assert texts_of(page, "#list bdi") == ["TWO ONE", "TWO ONE!"]
+    assert texts_of(page, "#list .score") == ["-1.25", "-2.50"]
+    page.evaluate("document.querySelectorAll('#list input')[1].click()")
+    assert text_of(page, "#translation") == "TWO ONE!"
+    assert "best translation only" in text_of(page, "#note")
+    page.evaluate("document.querySelectorAll('#list input')[0].click()")
+    assert texts_of(page, "#translation .word") == ["TWO", "ONE", "(end)"]
+    assert text_of(page, "#note") == ""
+
+
+@pytest.mark.slow
+def test_page_without_alignment_and_with_too_long_a_text(shown, model):
+    model.names = ("serving_default", "greedy", "n_best", "score")
+    page = shown("word " * 30)
+    assert {signature for signature, _ in model.calls} == {"n_best"}
+    assert texts_of(page, ".word") == []
+    assert "no alignment" in text_of(page, "#note")
+    assert "a part is missing" in text_of(page, "#note")
+
+
+@pytest.mark.slow
+def test_page_shows_what_went_wrong(page, rest, model):
+    model.refusals = [3, 3]
+    page.open(f"{rest}/index.html#a")
+    page.wait_for("!document.querySelector('#error').hidden")
+    assert text_of(page, "#error") == "not now"
+    page.evaluate("document.querySelector('form').requestSubmit()")
+    page.wait_for("!document.querySelector('#result').hidden")
+    assert page.evaluate("document.querySelector('#error').hidden")
+
+
+@pytest.mark.slow
+def test_page_keeps_to_the_last_text_asked(shown, model):
+    page = shown("first")
+    model.delay = 0.5
+    page.evaluate(
+        "for (const text of ['second', 'third']) {"
+        "document.querySelector('#text').value = text;"
+        "document.querySelector('form').requestSubmit(); }"
+    )
+    page.wait_for("document.querySelector('#status').textContent == ''")
+    assert text_of(page, "#source").startswith("third")
+
+
+@pytest.mark.slow
+def test_page_under_the_web_servers_policy(page, rest, tmp_path):
+    """Nothing that the page does is forbidden by its own headers."""
+    with nginx(tmp_path, rest) as url:
+        page.problems.clear()
+        page.open(f"{url}/#a%20b")
+        page.wait_for("!document.querySelector('#result').hidden")
+        page.point_at("#translation .word", 0)
+        assert texts_of(page, "#source .aligned") == ["a", "b"]
+        assert page.problems == []
+
+
+# All together: an export behind the stand-in.
+
+
+@pytest.mark.slow
+def test_an_export_behind_both_interfaces(tmp_path, page):
+    pytest.importorskip(
+        "tensorflow_serving", reason="needs tensorflow-serving-api"
+    )
+    from test_c_runtime import with_words
+
+    translator = with_words()
+    translator.export(tmp_path, max_source_length=32)
+    texts = ["the cat sleeps.", "", "nothing known, 猫 \0 😀", "the dog " * 9]
+    wanted = [one.text for one in translator.translate(texts)]
+    stand_in = kit("stand_in_server")
+    model = stand_in.Model(tmp_path)
+    server, port = stand_in.grpc_server(model)
+    try:
+        with kit("grpc_client").GrpcClient(
+            f"127.0.0.1:{port}", plaintext=True
+        ) as client:
+            assert client.translate(texts) == wanted
+    finally:
+        server.stop(None).wait()
+    with serving(stand_in.rest_server(model)) as url:
+        assert kit("rest_client").RestClient(url).translate(texts) == wanted
+        page.problems.clear()
+        page.open(f"{url}/#{urllib.request.quote('The cat sees 😀 猫.')}")
+        page.wait_for("!document.querySelector('#result').hidden")
+        found = texts_of(page, "#source .word")
+        assert found == ["The", "cat", "sees", "😀", "猫", ".", "(end)"]
+        # Of seven shares that sum to 1 one is large enough to be told.
+        page.point_at("#translation .word", 0)
+        assert len(texts_of(page, "#source .strongest")) == 1
+        assert "was aligned to" in text_of(page, "#detail")
+        assert " %" in text_of(page, "#detail")
+        assert page.problems == []

@@ -1,0 +1,570 @@
+"""What is served: signatures, limits, odd rows, batches, ops, the doctor."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bahdanau_tf
+from bahdanau_tf import Decoding
+from bahdanau_tf import Dictionary
+from bahdanau_tf import RNNEncDec
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import SubwordTokenizer
+from bahdanau_tf import Translation
+from bahdanau_tf import Translator
+from bahdanau_tf import Vocabulary
+from bahdanau_tf import WordTokenizer
+from bahdanau_tf.serving import Limits
+from bahdanau_tf.serving import comparison
+from bahdanau_tf.serving import examine
+from bahdanau_tf.serving.limits import LimitedText
+from bahdanau_tf.serving.limits import first_bytes
+from bahdanau_tf.serving.operations import CORE_OPS
+from bahdanau_tf.serving.operations import check_operations
+from bahdanau_tf.serving.requests import probes
+from bahdanau_tf.serving.saved_model import write_saved_model
+from bahdanau_tf.serving.warmup import has_serving_api
+from bahdanau_tf.serving.warmup import read_warmup
+
+SPECIAL = ["[PAD]", "[UNK]", "[END]"]
+ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
+FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
+LIMITS = Limits(max_source_length=24, max_target_length=20, n_best=3)
+SHORT = [
+    "the cat sleeps.",
+    "",
+    "Zoé sees  the\u2009red \u4e16\u754c dog .",
+    " \t\u3000",
+    "nothing known here, at all",
+    "here cat",
+]
+OUTPUTS = {
+    "serving_default": {"translation", "score", "truncated"},
+    "greedy": {"translation", "score", "truncated"},
+    "n_best": {"translations", "scores", "truncated"},
+    "align": {
+        "translation", "source_tokens", "source_offsets", "source_length",
+        "target_tokens", "target_offsets", "target_length", "weights",
+        "truncated",
+    },
+    "score": {"log_prob", "length", "truncated"},
+}  # fmt: skip
+CONSTANT_DIMENSIONS = {
+    "translations": [3],
+    "scores": [3],
+    "source_tokens": [24],
+    "source_offsets": [24, 2],
+    "target_tokens": [20],
+    "target_offsets": [20, 2],
+    "weights": [20, 24],
+}
+
+
+def with_large_weights(model: Any, seed: int = 34) -> Any:
+    """Random weights large enough to prefer some words, also unknown ones.
+
+    With this seed some translations of `SHORT` end and some do not.
+    """
+    random = np.random.default_rng(seed)
+    for weight in model.weights:
+        weight.assign(random.normal(0.0, 0.7, weight.shape))
+    bias = np.array(model.readout.output_bias)
+    bias[1] += 2.0  # [UNK]
+    model.readout.output_bias.assign(bias)
+    return model
+
+
+def make_translator(
+    source: Any, target: Any, model_class: type = RNNSearch, **options: Any
+) -> Translator:
+    model = model_class(
+        source.vocabulary_size,
+        target.vocabulary_size,
+        units=8,
+        embedding_dim=6,
+        maxout_units=4,
+    )
+    return Translator(with_large_weights(model), source, target, **options)
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Nothing here draws, and a seed would end all graphs that have run."""
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return make_translator(
+        WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH])),
+        WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), "fr"),
+        decoding=Decoding(max_length=20, unknown="replace"),
+        dictionary=Dictionary({"here": "ici"}),
+    )
+
+
+@pytest.fixture(scope="module")
+def version(translator: Translator, tmp_path_factory: Any) -> Path:
+    base = tmp_path_factory.mktemp("served")
+    return translator.export(base, **dataclasses.asdict(LIMITS))
+
+
+@pytest.fixture(scope="module")
+def served(version: Path) -> Callable[..., dict[str, np.ndarray]]:
+    """Sends rows to a signature of the export."""
+    model = tf.saved_model.load(str(version))
+
+    def send(signature: str, *inputs: Sequence[Any]) -> dict[str, np.ndarray]:
+        names = ("text", "translation")[: len(inputs)]
+        rows = [tf.constant(list(rows), tf.string) for rows in inputs]
+        function = model.signatures[signature]
+        found = function(**dict(zip(names, rows, strict=True)))
+        return {name: value.numpy() for name, value in found.items()}
+
+    send.signatures = model.signatures
+    return send
+
+
+@pytest.fixture(scope="module")
+def expected(translator: Translator) -> list[Translation]:
+    return in_memory(translator, SHORT)
+
+
+def in_memory(translator: Translator, rows: list[str]) -> list[Translation]:
+    """Without limits; one decoding for all tests, as its graph costs much."""
+    decoding = dataclasses.replace(translator.decoding, n_best=3)
+    return translator.translate(rows, decoding)
+
+
+def inputs_of(signature: str, rows: Sequence[Any]) -> list[Sequence[Any]]:
+    return [rows, rows[::-1]] if signature == "score" else [rows]
+
+
+def decoded(values: np.ndarray) -> list[str]:
+    return [value.decode() for value in values.tolist()]
+
+
+def test_signatures_are_those_promised(served):
+    assert set(served.signatures) == set(OUTPUTS)
+    for name, function in served.signatures.items():
+        _, inputs = function.structured_input_signature
+        wanted = {"text", "translation"} if name == "score" else {"text"}
+        assert set(inputs) == wanted
+        assert {spec.shape.rank for spec in inputs.values()} == {1}
+        outputs = function.structured_outputs
+        assert set(outputs) == OUTPUTS[name]
+        for output, spec in outputs.items():
+            rest = CONSTANT_DIMENSIONS.get(output, [])
+            assert spec.shape.as_list() == [None, *rest], output
+
+
+def test_translations_are_those_in_memory(served, expected):
+    best = served("serving_default", SHORT)
+    ranked = served("n_best", SHORT)
+    for row, wanted in enumerate(expected):
+        assert best["translation"][row].decode() == wanted.text
+        assert best["score"][row] == pytest.approx(wanted.score, abs=1e-4)
+        assert best["truncated"][row] != wanted.finished
+        texts = [one.text for one in (wanted, *wanted.alternatives)]
+        scores = [one.score for one in (wanted, *wanted.alternatives)]
+        missing = 3 - len(texts)
+        assert decoded(ranked["translations"][row]) == texts + [""] * missing
+        np.testing.assert_allclose(
+            ranked["scores"][row], scores + [-1e9] * missing, atol=1e-4
+        )
+    assert decoded(best["translation"])[1] == ""
+    assert best["score"][1] == 0.0
+
+
+def test_scores_are_what_the_softmax_says(served, translator):
+    targets = ["le chat dort.", "", "l'un", "zut", "un un", "le"]
+    found = served("score", SHORT, targets)
+    for row, (text, target) in enumerate(zip(SHORT, targets, strict=True)):
+        source, ids = (
+            tokenizer.tokenize(tf.constant([one])).to_tensor()
+            for tokenizer, one in (
+                (translator.source_text, text),
+                (translator.target_text, target),
+            )
+        )
+        logits = translator.model({"source": source, "target": ids})[0]
+        logits = logits.numpy().astype(np.float64)
+        log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        wanted = log_probs[np.arange(ids.shape[1]), ids[0]].sum()
+        assert found["log_prob"][row] == pytest.approx(wanted, abs=1e-4)
+        assert found["length"][row] == ids.shape[1]
+    assert not found["truncated"].any()
+
+
+def test_alignments_point_into_the_strings(served, expected):
+    found = served("align", SHORT)
+    for row, wanted in enumerate(expected):
+        one = {name: value[row] for name, value in found.items()}
+        assert one["translation"].decode() == wanted.text
+        for side, text, tokens in (
+            ("source", SHORT[row].encode(), wanted.source_tokens),
+            ("target", one["translation"], wanted.tokens),
+        ):
+            length = one[f"{side}_length"]
+            # The end symbol of a blank row is in the source alone.
+            ended = wanted.finished and wanted.weights is not None
+            assert length == len(tokens) + (side == "source" or ended)
+            words = one[f"{side}_tokens"]
+            assert decoded(words[: len(tokens)]) == tokens
+            spans = one[f"{side}_offsets"]
+            assert [text[start:end] for start, end in spans] == words.tolist()
+            assert not spans[length:].any()
+        weights = one["weights"]
+        height, width = one["target_length"], one["source_length"]
+        np.testing.assert_allclose(weights[:height].sum(1), 1.0, atol=1e-5)
+        assert not weights[height:].any()
+        assert not weights[:, width:].any()
+        if wanted.weights is not None:
+            np.testing.assert_allclose(
+                weights[:height, :width], wanted.weights, atol=1e-4
+            )
+    assert b"ici" in found["target_tokens"][5]
+
+
+def test_what_is_too_long_is_cut_and_marked(served, translator):
+    words = ["the", "red", "cat", "zzz"] * 2500
+    begin = " ".join(words[: LIMITS.max_source_length - 1])
+    rows = [" ".join(words), begin, "the cat " * 125_000]
+    found = served("serving_default", rows)
+    (wanted,) = in_memory(translator, [begin])
+    assert decoded(found["translation"])[:2] == [wanted.text] * 2
+    assert found["truncated"][[0, 2]].all()
+    assert found["truncated"][1] != wanted.finished
+    cut = served("score", ["cat", "cat"], [rows[0], "le chat"])
+    assert cut["truncated"].tolist() == [True, False]
+    assert cut["length"].tolist() == [LIMITS.max_target_length, 3]
+    assert served("align", rows)["source_length"].tolist() == [24, 24, 24]
+
+
+@pytest.mark.parametrize("signature", OUTPUTS)
+def test_no_row_is_an_error(served, translator, signature):
+    rows = probes(translator.source_text)
+    for some in (rows, []):
+        found = served(signature, *inputs_of(signature, some))
+        for name, value in found.items():
+            assert value.shape == (
+                len(some), *CONSTANT_DIMENSIONS.get(name, [])
+            )  # fmt: skip
+            assert not name.endswith("_bytes")
+            if value.dtype == object:
+                decoded(value.ravel())  # or JSON could not hold it
+            elif value.dtype == np.float32:
+                assert np.isfinite(value).all()
+
+
+@pytest.mark.parametrize("signature", OUTPUTS)
+def test_requests_may_be_merged_padded_and_split(served, signature):
+    """As the server does: to a size that is allowed, by repeating a row."""
+    requests = [
+        ["cat"],
+        ["here cat", "", "the cat " * 50],
+        [b"\xff the\x80 dog", "a dog sleeps."],
+    ]
+    merged = [row for request in requests for row in request]
+    padded = merged + [requests[-1][0]] * (8 - len(merged))
+    together = served(signature, *inputs_of(signature, padded))
+    if signature == "score":
+        together = served(signature, padded, padded)
+    start = 0
+    for request in requests:
+        alone = served(signature, *[request] * len(inputs_of(signature, [])))
+        for name, value in alone.items():
+            part = together[name][start : start + len(request)]
+            if value.dtype == np.float32:
+                np.testing.assert_allclose(part, value, atol=1e-4)
+            else:
+                assert part.tolist() == value.tolist(), name
+        start += len(request)
+
+
+def test_only_the_form_of_a_request_may_be_wrong(served):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="as many rows"):
+        served("score", ["cat", "dog"], ["le chat"])
+
+
+def test_no_path_of_this_machine_is_inside(version):
+    paths = [sys.prefix, str(version.parent), str(Path(__file__).parent)]
+    paths.append(str(Path(bahdanau_tf.__file__).parent))
+    for file in version.rglob("*"):
+        if file.is_file() and file.parent.name != "variables":
+            data = file.read_bytes()
+            assert not [path for path in paths if path.encode() in data]
+
+
+def test_warmup_records_are_requests_that_work(version, served):
+    requests = read_warmup(version)
+    if not has_serving_api():
+        assert not (version / "assets.extra").exists()
+        pytest.skip("needs tensorflow-serving-api")
+    assert {one.signature for one in requests} == set(OUTPUTS)
+    assert 0 < len(requests) <= 1000  # a server takes no more
+    for one in requests:
+        found = served(one.signature, *one.inputs.values())
+        for value in found.values():
+            assert len(value) == len(one.inputs["text"])
+
+
+# Limits
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=40), st.integers(3, 40))
+def test_bytes_are_cut_between_characters(text, limit):
+    data = text.encode()
+    (found,) = first_bytes(tf.constant([data]), limit).numpy()
+    assert data.startswith(found)
+    assert text.startswith(found.decode())
+    assert limit - 3 <= len(found) <= limit or found == data
+    rest = text[len(found.decode()) :]
+    assert not rest or len(found + rest[0].encode()) > limit
+
+
+@given(st.lists(st.binary(max_size=20), max_size=5), st.integers(3, 12))
+def test_any_bytes_are_cut(rows, limit):
+    found = first_bytes(tf.constant(rows, tf.string), limit).numpy()
+    for one, row in zip(found, rows, strict=True):
+        assert row.startswith(one)
+        assert limit - 3 <= len(one) <= limit or one == row
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_first_words_are_kept(reverse):
+    text = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), reverse=reverse)
+    limited = LimitedText(text, 4)
+    rows = tf.constant(["the red cat sees a dog", "a cat", "the red cat", ""])
+    begin = tf.constant(["the red cat", "a cat", "the red cat", ""])
+    assert limited.tokenize(rows).to_list() == text.tokenize(begin).to_list()
+    for found, wanted in zip(
+        limited.tokenize_with_offsets(rows),
+        text.tokenize_with_offsets(begin),
+        strict=True,
+    ):
+        assert found.to_list() == wanted.to_list()
+    assert limited.is_cut(rows).numpy().tolist() == [True, False, False, False]
+    assert limited.is_cut(tf.constant([" " * 257])).numpy().all()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("max_source_length", 1), ("max_target_length", 0), ("n_best", -1)],
+)
+def test_limits_name_a_bad_option(option, value):
+    with pytest.raises(ValueError, match=f"Limits: {option} is {value}"):
+        Limits(**{option: value})
+
+
+def test_no_more_translations_than_the_beam_holds(translator, tmp_path):
+    with pytest.raises(ValueError, match="n_best is 6, wanted at most"):
+        translator.export(tmp_path, n_best=6)
+    assert not list(tmp_path.iterdir())
+
+
+# The file
+
+
+class Doubler(tf.Module):
+    """The smallest thing to serve."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.two = tf.Variable(2.0)
+        self.unused = tf.Variable(tf.zeros([1000]))
+
+    def signatures(self, jit_compile: bool = False, extra: Any = None) -> Any:
+        def double(x: tf.Tensor) -> dict[str, tf.Tensor]:
+            y = self.two * x
+            return {"y": y if extra is None else extra(y)}
+
+        function = tf.function(
+            double,
+            input_signature=[tf.TensorSpec([None], name="x")],
+            autograph=False,
+            jit_compile=jit_compile,
+        )
+        return {"serving_default": function.get_concrete_function()}
+
+
+def printed(y: tf.Tensor) -> tf.Tensor:
+    with tf.control_dependencies([tf.print(y)]):
+        return tf.identity(y)
+
+
+def by_python(y: tf.Tensor) -> tf.Tensor:
+    return tf.ensure_shape(tf.py_function(lambda y: y, [y], tf.float32), [None])
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"extra": printed}, r"PrintV2 \(node .*Print.* of __inference"),
+        ({"extra": by_python}, r"EagerPyFunc \(node "),
+        ({"jit_compile": True}, "is to be compiled by XLA"),
+    ],
+    ids=["print", "python", "xla"],
+)
+def test_what_a_server_cannot_run_is_refused(tmp_path, options, complaint):
+    doubler = Doubler()
+    made = doubler.signatures(**options)
+    with pytest.raises(ValueError, match=complaint):
+        write_saved_model(tmp_path / "base", made, [], check_operations)
+    assert not list((tmp_path / "base").iterdir())
+
+
+def test_versions_appear_when_they_are_complete(tmp_path):
+    base = tmp_path / "base"
+    seen = []
+
+    def finish(folder: Path) -> None:
+        check_operations(folder)
+        assert (folder / "saved_model.pb").is_file()
+        seen.append([one.name for one in base.iterdir() if one.is_dir()])
+
+    doubler = Doubler()
+    made = doubler.signatures()
+    assert write_saved_model(base, made, [], finish) == base / "1"
+    (base / "9").mkdir()
+    (base / "notes").write_text("not a version")
+    version = write_saved_model(base, made, [], finish)
+    assert version == base / "10"
+    # A server takes a folder for a version when its name is a number.
+    numbers = [[int(n) for n in names if n.isdecimal()] for names in seen]
+    assert [sorted(names) for names in numbers] == [[], [1, 9]]
+    assert version.stat().st_mode & 0o777 == 0o755
+    model = tf.saved_model.load(str(version))
+    found = model.signatures["serving_default"](x=tf.constant([1.5]))
+    assert found["y"].numpy().tolist() == [3.0]
+    names = [
+        name
+        for name, _ in tf.train.list_variables(
+            str(version / "variables/variables")
+        )
+    ]
+    assert sum("VARIABLE_VALUE" in name for name in names) == 1
+
+
+def test_the_core_ops_exist():
+    assert not [name for name in CORE_OPS if not hasattr(tf.raw_ops, name)]
+
+
+# The doctor
+
+
+def outputs_like(rows: list[list[Translation]]) -> dict[str, np.ndarray]:
+    return {
+        "translation": np.array([row[0].text.encode() for row in rows], object),
+        "score": np.array([row[0].score for row in rows], np.float32),
+        "truncated": np.array([not row[0].finished for row in rows]),
+    }
+
+
+def test_equal_means_equal_up_to_ties():
+    rows = [
+        [Translation("", "a", score=-3.0), Translation("", "b", score=-3.0001)],
+        [Translation("", "c", score=-1.0), Translation("", "d", score=-1.5)],
+    ]
+    no_cut = np.array([False, False])
+
+    def differences(**changes: Any) -> list[str]:
+        found = outputs_like(rows)
+        for name, (row, value) in changes.items():
+            found[name][row] = value
+        return list(comparison.translations(found, rows, no_cut))
+
+    assert differences() == []
+    assert differences(translation=(0, b"b")) == []  # a tie
+    assert "row 1: b'd'" in differences(translation=(1, b"d"))[0]
+    assert "row 0: b'e'" in differences(translation=(0, b"e"))[0]
+    assert "row 1: score" in differences(score=(1, -1.001))[0]
+    assert "row 0: truncated" in differences(truncated=(0, True))[0]
+
+
+def test_the_form_of_outputs_is_checked():
+    good = {"x": np.zeros([2, 3], np.float32)}
+    assert list(comparison.form(good, 2)) == []
+    for bad, complaint in (
+        ({"x": np.float32(1)}, "shape"),
+        ({"x": np.zeros([3])}, "for 2 rows"),
+        ({"x": np.array([0, np.nan])}, "finite"),
+        ({"x_bytes": np.zeros([2])}, "base64"),
+    ):
+        (found,) = comparison.form(
+            {name: np.asarray(value) for name, value in bad.items()}, 2
+        )
+        assert complaint in found
+
+
+def korean_and_japanese(corpus: Path) -> Translator:
+    return make_translator(
+        WordTokenizer.train([corpus], 60, "ja"),
+        WordTokenizer.train([corpus], 60, "ko"),
+        RNNEncDec,
+    )
+
+
+def ensemble(corpus: Path) -> Translator:
+    """Of sub-words and of words read backwards."""
+    target = SubwordTokenizer.train([corpus], 330)
+    sources = (
+        SubwordTokenizer.train([corpus], 320),
+        WordTokenizer.train([corpus], 60, reverse=True),
+    )
+    return Translator.ensemble(
+        [make_translator(source, target) for source in sources]
+    )
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus"
+    lines = [
+        "the red cat sleeps . ",
+        "猫 は 眠る。 犬 も",
+        "고양이가 잔다 . 개도",
+    ]
+    path.write_text("\n".join(lines * 20) + "\n", "utf-8")
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [korean_and_japanese, ensemble])
+def test_every_kind_of_translator_is_served_alike(tmp_path, corpus, make):
+    translator = make(corpus)
+    version = translator.export(tmp_path / "base", **dataclasses.asdict(LIMITS))
+    report = examine(translator, version, LIMITS)
+    assert report.differences == []
+    listed = "\n".join(report.facts)
+    assert ("align" in listed) == translator.model.has_alignment
+
+
+@pytest.mark.slow
+def test_the_doctor_sees_what_is_wrong(tmp_path, translator, version):
+    other = Translator(
+        with_large_weights(
+            RNNSearch(11, 12, units=8, embedding_dim=6, maxout_units=4), 8
+        ),
+        translator.source_text,
+        translator.target_text,
+        translator.decoding,
+    )
+    found = examine(other, version, LIMITS).differences
+    for name in OUTPUTS:
+        assert any(one.startswith(f"{name}: row") for one in found)
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "saved_model.pb").write_bytes(b"\0")
+    (reason,) = examine(translator, broken, LIMITS).differences
+    assert reason.startswith("it cannot be reloaded: ")
