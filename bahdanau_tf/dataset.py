@@ -162,7 +162,8 @@ class _Stream:
     def epochs(self, start: Position) -> tf.data.Dataset:
         """(batch, position behind it) of all epochs from a position on."""
         numbers = tf.data.Dataset.from_generator(
-            until_exit(lambda: itertools.count(int(start.epoch))),
+            _count_from,
+            args=(start.epoch,),
             output_signature=tf.TensorSpec([], tf.int64),
         )
         return numbers.flat_map(lambda epoch: self.epoch(epoch, start))
@@ -265,6 +266,11 @@ class _Stream:
             f"Batching: none of the {len(self.corpus)} sentence pairs has 1 "
             f"to max_length={self.batching.max_length} tokens on both sides"
         )
+
+
+@until_exit
+def _count_from(first: np.ndarray) -> Iterator[int]:
+    return itertools.count(int(first))
 
 
 def _padded(pool: Pool, rows: tf.Tensor) -> Any:
