@@ -8,6 +8,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from typing import TypeVar
@@ -62,16 +63,10 @@ class Translator(TranslationGraph):
     ```
     """
 
-    def __init__(
-        self,
-        model: Any,
-        source_text: Any,
-        target_text: Any,
-        decoding: Decoding = Decoding(),
-        dictionary: Dictionary | None = None,
-    ) -> None:
-        super().__init__(model, source_text, target_text, decoding, dictionary)
-        self._functions: dict[Any, Any] = {}
+    @cached_property
+    def _functions(self) -> dict[Any, Any]:
+        """The graphs made so far."""
+        return {}
 
     @classmethod
     def ensemble(

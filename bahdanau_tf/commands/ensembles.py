@@ -15,7 +15,9 @@ from absl import flags as absl_flags
 from bahdanau_tf import evaluation
 from bahdanau_tf.commands.fields import define_fields
 from bahdanau_tf.commands.fields import from_flags
+from bahdanau_tf.commands.lines import check_count
 from bahdanau_tf.commands.lines import read_lines
+from bahdanau_tf.commands.model import define_average_flag
 from bahdanau_tf.commands.model import load_best
 from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.translator import Translator
@@ -43,12 +45,7 @@ def define_flags(flags: absl_flags.FlagValues) -> None:
         ("reference", "its translation by hand"),
     ):
         absl_flags.DEFINE_string(name, None, text, flag_values=flags)
-    absl_flags.DEFINE_string(
-        "average",
-        "probability",
-        "what an ensemble averages: probability or log_probability",
-        flag_values=flags,
-    )
+    define_average_flag(flags)
     absl_flags.DEFINE_string(
         "tokenize",
         "13a",
@@ -67,11 +64,7 @@ def run(flags: absl_flags.FlagValues) -> int:
         raise ValueError("--forward or --reversed is missing")
     sources = list(read_lines(flags.source))
     references = list(read_lines(flags.reference))
-    if len(sources) != len(references):
-        raise ValueError(
-            f"--source has {len(sources)} lines and --reference "
-            f"{len(references)}, wanted as many"
-        )
+    check_count("--source", sources, references)
     kinds = {
         kind: [load_best(folder) for folder in getattr(flags, kind)]
         for kind in ("forward", "reversed")

@@ -29,6 +29,7 @@ from bahdanau_tf.commands.comparison import TestSet
 from bahdanau_tf.commands.comparison import by_subset
 from bahdanau_tf.commands.comparison import compared
 from bahdanau_tf.commands.comparison import print_table
+from bahdanau_tf.commands.lines import check_count
 from bahdanau_tf.commands.lines import read_lines
 from bahdanau_tf.commands.model import define_model_flags
 from bahdanau_tf.commands.model import define_search_flags
@@ -100,7 +101,7 @@ def _test(flags: absl_flags.FlagValues) -> TestSet:
     known: list[bool] = []
     if flags.source is not None:
         sources = list(read_lines(flags.source))
-        _check_count("--source", sources, references)
+        check_count("--source", sources, references)
         lengths = [len(source.split()) for source in sources]
     if flags.source is not None and (flags.model_dir or not flags.hypotheses):
         translator = load_translator(flags)
@@ -119,7 +120,7 @@ def _test(flags: absl_flags.FlagValues) -> TestSet:
                 "name, as in NAME=FILE"
             )
         systems[name] = list(read_lines(path))
-        _check_count(f"--hypotheses={given}", systems[name], references)
+        check_count(f"--hypotheses={given}", systems[name], references)
     return TestSet(systems, references, lengths, unit, known)
 
 
@@ -129,16 +130,6 @@ def _name_and_path(given: str) -> tuple[str, str]:
     if equals and name and not os.path.exists(given):
         return name, path
     return os.path.basename(given), given
-
-
-def _check_count(
-    flag: str, lines: Sequence[str], references: Sequence[str]
-) -> None:
-    if len(lines) != len(references):
-        raise ValueError(
-            f"{flag} has {len(lines)} lines and --reference "
-            f"{len(references)}, wanted as many"
-        )
 
 
 def _translated(

@@ -135,3 +135,18 @@ class LineCounter:
     def _write(self, text: str) -> None:
         sys.stderr.write(text)
         sys.stderr.flush()
+
+
+def check_count(
+    flag: str, lines: Sequence[str], references: Sequence[str]
+) -> None:
+    """Refuses a file that has not a line for each reference.
+
+    Raises:
+        ValueError: The counts differ; says both.
+    """
+    if len(lines) != len(references):
+        raise ValueError(
+            f"{flag} has {len(lines)} lines and --reference "
+            f"{len(references)}, wanted as many"
+        )

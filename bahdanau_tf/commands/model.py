@@ -22,6 +22,11 @@ def define_model_flags(flags: absl_flags.FlagValues) -> None:
         "ensemble",
         flag_values=flags,
     )
+    define_average_flag(flags)
+
+
+def define_average_flag(flags: absl_flags.FlagValues) -> None:
+    """Defines --average."""
     absl_flags.DEFINE_string(
         "average",
         "probability",
