@@ -1,8 +1,9 @@
 """What a translation must or must not be: small functions for search.
 
 Each factory returns a function `(logits [B, K, V], history) -> logits` that
-gives forbidden words the logit -inf. Search takes a list of them and knows
-nothing else about them; a constraint of one's own is one more such function.
+gives forbidden words the logit -inf; a constraint of one's own is one more such
+function. A constraint that forbids only a few words is made as a `Few`, which
+search need not apply to all logits.
 
 Example:
 
@@ -21,28 +22,15 @@ beam_search(
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from collections.abc import Sequence
-from typing import Protocol
 
 import tensorflow as tf
 
+from bahdanau_tf.search import Constraint
+from bahdanau_tf.search import Few
+from bahdanau_tf.search import History
+
 _FORBIDDEN = -math.inf
-
-
-class History(Protocol):
-    """The hypotheses that the logits belong to."""
-
-    @property
-    def tokens(self) -> tf.Tensor:
-        """int32 `[B, K, T]`, the tokens so far, 0 from `step` on."""
-
-    @property
-    def step(self) -> tf.Tensor:
-        """int32 scalar, the number of tokens so far."""
-
-
-Constraint = Callable[[tf.Tensor, History], tf.Tensor]
 
 
 def minimum_length(length: int | tf.Tensor, eos_id: int) -> Constraint:
@@ -57,12 +45,14 @@ def minimum_length(length: int | tf.Tensor, eos_id: int) -> Constraint:
         The constraint.
     """
 
-    def constrain(logits: tf.Tensor, history: History) -> tf.Tensor:
-        early = history.step < tf.reshape(length, [-1, 1, 1])
-        is_end = tf.range(tf.shape(logits)[-1]) == eos_id
-        return tf.where(early & is_end, _FORBIDDEN, logits)
+    def forbidden(history: History) -> tf.Tensor:
+        least = tf.convert_to_tensor(length)
+        if least.shape.rank:
+            least = tf.gather(least, history.rows)
+        early = history.step < tf.reshape(least, [-1, 1, 1])
+        return tf.where(early, eos_id, -1)
 
-    return constrain
+    return Few(1, forbidden)
 
 
 def forbid(ids: Sequence[int]) -> Constraint:
@@ -74,14 +64,8 @@ def forbid(ids: Sequence[int]) -> Constraint:
     Returns:
         The constraint.
     """
-    ids = tf.reshape(tf.constant(list(ids), tf.int32), [-1, 1])
-
-    def constrain(logits: tf.Tensor, history: History) -> tf.Tensor:
-        del history
-        words = tf.range(tf.shape(logits)[-1])
-        return tf.where(tf.reduce_any(words == ids, axis=0), _FORBIDDEN, logits)
-
-    return constrain
+    words = list(ids)
+    return Few(len(words), lambda _: tf.constant([[words]], tf.int32))
 
 
 def no_repeated_ngrams(n: int) -> Constraint:
@@ -139,7 +123,8 @@ def forced_prefix(prefix: tf.Tensor) -> Constraint:
 
     def constrain(logits: tf.Tensor, history: History) -> tf.Tensor:
         now = tf.range(tf.shape(prefix)[1]) == history.step  # [P]
-        word = tf.reduce_sum(tf.where(now, prefix, 0), axis=1)
+        words = tf.gather(prefix, history.rows)
+        word = tf.reduce_sum(tf.where(now, words, 0), axis=1)
         word = tf.reshape(word, [-1, 1, 1])  # 0 where the prefix is over
         other = tf.range(tf.shape(logits)[-1]) != word
         return tf.where((word != 0) & other, _FORBIDDEN, logits)

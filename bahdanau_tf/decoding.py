@@ -7,10 +7,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from bahdanau_tf.constraints import Constraint
 from bahdanau_tf.constraints import forbid
 from bahdanau_tf.constraints import minimum_length
 from bahdanau_tf.constraints import no_repeated_ngrams
+from bahdanau_tf.search import Constraint
 from bahdanau_tf.search import SearchResult
 from bahdanau_tf.search import Step
 from bahdanau_tf.search import beam_search
@@ -86,6 +86,7 @@ class Decoding:
         self,
         step: Step,
         state: Any,
+        memory: Any,
         source: tf.Tensor,
         start_id: int,
         text: Any,
@@ -95,6 +96,7 @@ class Decoding:
         Args:
             step: The step function, see `bahdanau_tf.search`.
             state: Nest of [B, ...], the state before the first word.
+            memory: Nest of [B, ...], what `step` reads beside it.
             source: int32 [B, T_x], source ids padded with 0.
             start_id: The id given to `step` at the first word.
             text: Tokenizer of the target language, for its special ids.
@@ -116,7 +118,7 @@ class Decoding:
             "constraints": self._constraints(lengths, longest, text),
         }
         if self.beam_size == 1 and not self.beta:
-            return greedy_search(step, state, **options)
+            return greedy_search(step, state, memory, **options)
         if self.beta:
             options["coverage_penalty"] = gnmt_coverage_penalty(
                 self.beta, source != 0
@@ -124,6 +126,7 @@ class Decoding:
         return beam_search(
             step,
             state,
+            memory,
             beam_size=self.beam_size,
             n_best=self.n_best,
             **options,

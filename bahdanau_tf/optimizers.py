@@ -2,20 +2,23 @@
 
 Three things, once for all gradients together, in `fit` as in `train`:
 
-* rows of an embedding's gradient that repeat are summed;
-* the gradient is scaled down to a global norm of at most `max_norm`;
+* rows of an embedding's gradient that repeat are summed, and gradients of
+  replicas are;
+* the sum is scaled down to a global norm of at most `max_norm`;
 * a gradient that is not finite changes nothing and is counted.
 
-Keras' own `global_clipnorm` does not merge repeated rows, and nothing in
-Keras skips an update.
+Keras' own `global_clipnorm` does not merge repeated rows and clips each
+replica's gradient by itself, and nothing in Keras skips an update.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 
@@ -45,9 +48,11 @@ class _Guarded(keras.optimizers.Optimizer):
 
     def build(self, variables: Sequence[Any]) -> None:
         if not self.built:
-            self.gradient_norm = self.add_variable((), name="gradient_norm")
+            # Replicas know the same norm.
+            once = {"shape": (), "aggregation": "only_first_replica"}
+            self.gradient_norm = self.add_variable(name="gradient_norm", **once)
             self.skipped_updates = self.add_variable(
-                (), dtype="int32", name="skipped_updates"
+                name="skipped_updates", dtype="int32", **once
             )
         super().build(variables)
 
@@ -57,25 +62,21 @@ class _Guarded(keras.optimizers.Optimizer):
         if not self.built:
             with tf.init_scope():
                 self.build(trainable_variables)
-        dense = [None if g is None else tf.convert_to_tensor(g) for g in grads]
+        dense, replicas = _summed([_dense(g) for g in grads])
         norm = tf.linalg.global_norm([g for g in dense if g is not None])
-        if self.max_norm is not None:
-            scale = self.max_norm / tf.maximum(norm, self.max_norm)
-            dense = [
-                None if g is None else g * tf.cast(scale, g.dtype)
-                for g in dense
-            ]
-        apply = super().apply
-
-        def update() -> tf.Tensor:
-            apply(dense, trainable_variables)
-            return tf.constant(0)
-
-        skipped = tf.cond(
-            tf.math.is_finite(norm), update, lambda: tf.constant(1)
-        )
+        is_finite = tf.math.is_finite(norm)
+        scale = 1.0 if self.max_norm is None else self.max_norm / norm
+        scale = tf.minimum(scale, 1.0) / replicas  # Keras sums them once more
+        scale = tf.where(is_finite, scale, np.nan)  # which `_unless_nan` sees
+        dense = [
+            None if g is None else g * tf.cast(scale, g.dtype) for g in dense
+        ]
+        super().apply(dense, trainable_variables)
+        skipped = tf.cast(~is_finite, tf.int32)
         self.gradient_norm.assign(norm)
         self.skipped_updates.assign(self.skipped_updates + skipped)
+        iterations = self.iterations - tf.cast(skipped, self.iterations.dtype)
+        self.iterations.assign(iterations)
 
     def _slot(self, name: str, variable: Any) -> tf.Tensor:
         """Handle of what Keras' optimizer keeps by that name for a weight."""
@@ -84,6 +85,37 @@ class _Guarded(keras.optimizers.Optimizer):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "max_norm": self.max_norm}
+
+
+def _dense(gradient: Any) -> tf.Tensor | None:
+    return None if gradient is None else tf.convert_to_tensor(gradient)
+
+
+def _summed(
+    gradients: Sequence[tf.Tensor | None],
+) -> tuple[list[tf.Tensor | None], int]:
+    """The gradients summed over the replicas, and how many these are."""
+    replica = tf.distribute.get_replica_context()
+    if replica is None or replica.num_replicas_in_sync == 1:
+        return list(gradients), 1
+    present = [g for g in gradients if g is not None]
+    summed = iter(replica.all_reduce(tf.distribute.ReduceOp.SUM, present))
+    dense = [None if g is None else next(summed) for g in gradients]
+    return dense, replica.num_replicas_in_sync
+
+
+def _unless_nan(gradient: tf.Tensor, update: Callable[[], Any]) -> None:
+    """Updates a weight, unless the gradient of this step is to be skipped.
+
+    One number tells: a gradient of finite norm has no NaN.
+    """
+
+    def updated() -> tf.Tensor:
+        update()
+        return tf.constant(True)
+
+    number = tf.reshape(gradient, [-1])[0]
+    tf.cond(tf.math.is_finite(number), updated, lambda: tf.constant(False))
 
 
 def _handle(variable: Any) -> tf.Tensor:
@@ -136,15 +168,19 @@ class Adadelta(_Guarded, keras.optimizers.Adadelta):
     ) -> None:
         """Keras' update of a weight in one pass over memory, not in ten."""
         dtype = variable.dtype
-        tf.raw_ops.ResourceApplyAdadelta(
-            var=_handle(variable),
-            accum=self._slot("accumulated_grad", variable),
-            accum_update=self._slot("accumulated_delta_var", variable),
-            lr=tf.cast(learning_rate, dtype),
-            rho=tf.cast(self.rho, dtype),
-            epsilon=tf.cast(self.epsilon, dtype),
-            grad=tf.cast(grad, dtype),
-        )
+
+        def update() -> None:
+            tf.raw_ops.ResourceApplyAdadelta(
+                var=_handle(variable),
+                accum=self._slot("accumulated_grad", variable),
+                accum_update=self._slot("accumulated_delta_var", variable),
+                lr=tf.cast(learning_rate, dtype),
+                rho=tf.cast(self.rho, dtype),
+                epsilon=tf.cast(self.epsilon, dtype),
+                grad=tf.cast(grad, dtype),
+            )
+
+        _unless_nan(grad, update)
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -161,23 +197,30 @@ class Adam(_Guarded, keras.optimizers.Adam):
     ) -> None:
         """Keras' update of a weight in one pass over memory, not in ten."""
         if self.amsgrad:
-            super().update_step(gradient, variable, learning_rate)
+            plain = super().update_step
+            _unless_nan(
+                gradient, lambda: plain(gradient, variable, learning_rate)
+            )
             return
         dtype = variable.dtype
         step = tf.cast(self.iterations + 1, dtype)
         beta_1, beta_2 = (tf.cast(b, dtype) for b in (self.beta_1, self.beta_2))
-        tf.raw_ops.ResourceApplyAdam(
-            var=_handle(variable),
-            m=self._slot("momentum", variable),
-            v=self._slot("velocity", variable),
-            beta1_power=beta_1**step,
-            beta2_power=beta_2**step,
-            lr=tf.cast(learning_rate, dtype),
-            beta1=beta_1,
-            beta2=beta_2,
-            epsilon=tf.cast(self.epsilon, dtype),
-            grad=tf.cast(gradient, dtype),
-        )
+
+        def update() -> None:
+            tf.raw_ops.ResourceApplyAdam(
+                var=_handle(variable),
+                m=self._slot("momentum", variable),
+                v=self._slot("velocity", variable),
+                beta1_power=beta_1**step,
+                beta2_power=beta_2**step,
+                lr=tf.cast(learning_rate, dtype),
+                beta1=beta_1,
+                beta2=beta_2,
+                epsilon=tf.cast(self.epsilon, dtype),
+                grad=tf.cast(gradient, dtype),
+            )
+
+        _unless_nan(gradient, update)
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -188,6 +231,13 @@ class SGD(_Guarded, keras.optimizers.SGD):
         max_norm: Largest global gradient norm; None for no clipping.
         **kwargs: Of `keras.optimizers.SGD`.
     """
+
+    def update_step(
+        self, gradient: tf.Tensor, variable: Any, learning_rate: Any
+    ) -> None:
+        """Keras' update of a weight."""
+        plain = super().update_step
+        _unless_nan(gradient, lambda: plain(gradient, variable, learning_rate))
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

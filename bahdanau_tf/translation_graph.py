@@ -91,13 +91,10 @@ class TranslationGraph(tf.Module):
             `SearchResult` of [B, N] hypotheses.
         """
         memory, state = self.model.encode(source)
-
-        def step(ids: tf.Tensor, state: Any) -> Any:
-            return self.model.decode_step(ids, state, memory)
-
         return decoding.search(
-            step,
+            self.model.decode_step,
             state,
+            memory,
             source=tf.nest.flatten(source)[0],
             start_id=self.model.start_id,
             text=self.target_text,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -19,9 +18,9 @@ EOS = 1
 PATIENT = settings(deadline=None, max_examples=25)
 
 
-class History(NamedTuple):
-    tokens: tf.Tensor
-    step: tf.Tensor
+def history_of(tokens, step):
+    """All rows of the batch are there."""
+    return search.History(tokens, step, tf.range(tf.shape(tokens)[0]))
 
 
 def apply(constraint, logits, tokens, length, graph=False):
@@ -30,7 +29,7 @@ def apply(constraint, logits, tokens, length, graph=False):
     step = np.shape(tokens)[2]
     padded[..., :step] = tokens
     if not graph:
-        history = History(tf.constant(padded), tf.constant(step))
+        history = history_of(tf.constant(padded), tf.constant(step))
         return constraint(tf.constant(logits, tf.float32), history).numpy()
 
     @tf.function(
@@ -41,7 +40,7 @@ def apply(constraint, logits, tokens, length, graph=False):
         ]
     )
     def traced(logits, tokens, step):
-        return constraint(logits, History(tokens, step))
+        return constraint(logits, history_of(tokens, step))
 
     return traced(
         tf.constant(logits, tf.float32), tf.constant(padded), tf.constant(step)
@@ -159,7 +158,7 @@ def bigrams(seed):
 
 def step_of(table):
     logits = tf.constant(table, tf.float32)
-    return lambda ids, state: (tf.gather(logits, ids), state, None)
+    return lambda ids, state, _: (tf.gather(logits, ids), state, None)
 
 
 def log_prob(table, tokens):
@@ -301,6 +300,23 @@ def test_prefixes_differ_from_row_to_row():
     assert tokens[1, 0] == 2
     free = search.beam_search(step_of(bigrams(1)), tf.zeros([1, 1]), **options)
     np.testing.assert_array_equal(tokens[2], free.tokens[0, 0])
+
+
+def test_rows_know_their_place_when_others_have_left():
+    history = search.History(
+        tokens=tf.zeros([2, 1, 4], tf.int32),
+        step=tf.constant(1),
+        rows=tf.constant([3, 1]),
+    )
+    logits = tf.zeros([2, 1, VOCABULARY])
+    least = constraints.minimum_length(tf.constant([0, 1, 0, 2]), EOS)
+    found = least(logits, history).numpy()
+    assert found[0, 0, EOS] == -np.inf
+    assert found[1, 0, EOS] == 0
+    prefix = tf.constant([[0, 0], [2, 0], [0, 0], [2, 3]])
+    found = constraints.forced_prefix(prefix)(logits, history).numpy()
+    assert np.flatnonzero(np.isfinite(found[0, 0])).tolist() == [3]
+    assert np.isfinite(found[1, 0]).all()
 
 
 def test_an_empty_batch_is_constrained():

@@ -506,6 +506,7 @@ def by_steps(
         decoder.initial_state(states),
     )
     step = tf.function(decoder.step, reduce_retracing=True)
+    memory = decoder.step_memory(memory, readout_term=tf.identity)
     previous = first
     for i in range(embedded.shape[1]):
         is_first = tf.fill([B, 1], i == 0)

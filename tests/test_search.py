@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from bahdanau_tf import RNNSearch
 from bahdanau_tf import constraints
 from bahdanau_tf import search
+from bahdanau_tf.search.selections import top_words
 
 EOS = 1
 START = 0
@@ -42,7 +43,7 @@ class Table:
         rows = tf.range(self.rows) if rows is None else tf.constant(rows)
         return {"row": rows, "node": tf.fill(tf.shape(rows), -1)}
 
-    def step(self, ids, state):
+    def step(self, ids, state, memory=()):
         first = state["node"] < 0
         node = tf.where(first, 0, state["node"] * self.vocabulary + ids + 1)
         # A dead place may stand anywhere; keep it inside the table.
@@ -371,7 +372,7 @@ def test_one_poisoned_hypothesis_leaves_the_others_alone(seed, beam_size):
 def test_an_empty_batch(weights):
     table = Table(seed=0)
 
-    def step(ids, state):
+    def step(ids, state, memory=()):
         logits, state, attention = table.step(ids, state)
         return logits, state, attention if weights else None
 
@@ -396,7 +397,7 @@ def test_a_row_stops_when_nothing_can_enter_its_n_best():
     """The end is certain at once; without length penalty one step is enough."""
     calls = []
 
-    def step(ids, state):
+    def step(ids, state, memory=()):
         calls.append(ids.shape)
         logits = tf.one_hot(tf.fill(tf.shape(ids), EOS), 5, 20.0, 0.0)
         return logits, state, None
@@ -423,7 +424,7 @@ def test_shrink_stops_when_all_places_have_finished():
     """By length the exact rule waits long: something better could follow."""
     calls = []
 
-    def step(ids, state):
+    def step(ids, state, memory=()):
         calls.append(ids.shape)
         logits = tf.one_hot(tf.fill(tf.shape(ids), EOS), 3, 0.1, 0.0)
         return logits, state, None
@@ -447,7 +448,7 @@ def test_half_precision_logits_are_normalised_in_float32():
     table = Table(seed=4, vocabulary=4, length=3)
     table.logits = np.round(table.logits)  # exact in bfloat16
 
-    def step(ids, state):
+    def step(ids, state, memory=()):
         logits, state, weights = table.step(ids, state)
         return (
             tf.cast(logits, tf.bfloat16),
@@ -478,8 +479,9 @@ def test_the_original_code_finds_the_same(shared):
         memory, state = model.encode(tf.constant(np.array(padded), tf.int32))
         forbidden = [constraints.forbid([1])] if ignore_unknown else []
         return search.beam_search(
-            lambda ids, state: model.decode_step(ids, state, memory),
+            model.decode_step,
             state,
+            memory,
             start_id=model.start_id,
             eos_id=model.target_vocabulary_size - 1,
             max_length=tf.constant(3 * lengths),
@@ -537,7 +539,7 @@ class Service(tf.Module):
         ]
     )
     def translate(self, memory, limits):
-        def step(ids, state):
+        def step(ids, state, memory):
             state = tf.tanh(state + tf.gather(self.embedding, ids))
             energies = tf.einsum("bkn,btn->bkt", state, memory)
             weights = tf.nn.softmax(energies)
@@ -550,13 +552,14 @@ class Service(tf.Module):
         best = search.beam_search(
             step,
             first,
+            memory,
             beam_size=8,
             n_best=2,
             coverage_penalty=search.gnmt_coverage_penalty(0.2, mask),
             **options,
         )
-        greedy = search.greedy_search(step, first, **options)
-        drawn = search.sample(step, first, seed=1, top_p=0.9, **options)
+        greedy = search.greedy_search(step, first, memory, **options)
+        drawn = search.sample(step, first, memory, seed=1, top_p=0.9, **options)
         return {
             f"{name}_{field}": value
             for name, result in (
@@ -621,7 +624,7 @@ def test_penalties_out_of_range():
 def test_coverage_penalty_needs_weights():
     with pytest.raises(ValueError, match="coverage_penalty"):
         search.beam_search(
-            lambda ids, state: (tf.zeros([1, 1, 3]), state, None),
+            lambda ids, state, _: (tf.zeros([1, 1, 3]), state, None),
             tf.zeros([1, 1]),
             start_id=START,
             eos_id=EOS,
@@ -630,6 +633,85 @@ def test_coverage_penalty_needs_weights():
                 1.0, tf.ones([1, 1], tf.bool)
             ),
         )
+
+
+def test_a_row_that_has_stopped_leaves_the_batch():
+    """Row r ends after r words; the others never pay for it again."""
+    rows, seen = 5, []
+
+    def step(ids, state, memory):
+        seen.append((ids.shape[0], memory.numpy().tolist()))
+        ends = (state == 0)[..., tf.newaxis]
+        logits = tf.where(ends, tf.one_hot(EOS, 4), tf.one_hot(2, 4))
+        return 50.0 * logits, state - 1, None
+
+    lengths = tf.constant([3, 0, 4, 1, 0])
+    result = search.beam_search(
+        step,
+        lengths,
+        lengths,
+        start_id=START,
+        eos_id=EOS,
+        beam_size=2,
+        max_length=20,
+        length_penalty=search.no_length_penalty,
+    )
+    assert result.lengths.numpy()[:, 0].tolist() == [4, 1, 5, 2, 1]
+    assert result.finished.numpy().all()
+    left = [[3, 0, 4, 1, 0], [3, 4, 1], [3, 4], [3, 4], [4]]
+    assert seen == [(len(rest), rest) for rest in left]
+    assert len(seen[0][1]) == rows
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    size=st.integers(1, 900),
+    count=st.integers(1, 7),
+    levels=st.sampled_from([2, 5, 1000]),
+)
+@NO_DEADLINE
+def test_top_words_are_those_of_top_k(seed, size, count, levels):
+    """Also where many are equal, or -inf; and for any vocabulary."""
+    rng = np.random.default_rng(seed)
+    logits = rng.integers(0, levels, [2, 3, size]).astype(np.float32)
+    logits[rng.random(logits.shape) < 0.2] = -np.inf
+    values, words = top_words(tf.constant(logits), count)
+    wanted = tf.math.top_k(logits, min(count, size))
+    np.testing.assert_array_equal(values, wanted.values)
+    real = np.isfinite(wanted.values)
+    np.testing.assert_array_equal(
+        np.where(real, words, 0), np.where(real, wanted.indices, 0)
+    )
+    assert (words.numpy() < size).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_forbidden_words_are_like_any_constraint(seed):
+    """A function of all logits is the reference, over a large vocabulary."""
+    rng = np.random.default_rng(seed)
+    table = tf.constant(3 * rng.normal(size=[500, 500]), tf.float32)
+    best = table.numpy().argmax(-1)[:3].tolist()
+    few = [constraints.forbid(best), constraints.minimum_length(2, EOS)]
+
+    def found(chosen):
+        return search.beam_search(
+            lambda ids, state, _: (tf.gather(table, ids), state, None),
+            tf.zeros([2, 1]),
+            start_id=START,
+            eos_id=EOS,
+            beam_size=4,
+            n_best=4,
+            max_length=6,
+            constraints=chosen,
+        )
+
+    dense = [
+        lambda logits, history, one=one: one(logits, history) for one in few
+    ]
+    one, other = found(few), found(dense)
+    np.testing.assert_array_equal(one.tokens, other.tokens)
+    np.testing.assert_allclose(one.scores, other.scores, atol=1e-5)
+    assert not set(best) & set(one.tokens.numpy().ravel().tolist()) - {0}
 
 
 # Sampling --------------------------------------------------------------------
@@ -641,7 +723,7 @@ def draw(count, logits=LOGITS, rows=1, **options):
     """Draws one word `count` times for each row, `[rows, count]`."""
     table = tf.constant(logits, tf.float32)
 
-    def step(ids, state):
+    def step(ids, state, memory=()):
         shape = tf.concat([tf.shape(ids), tf.shape(table)], axis=0)
         return tf.broadcast_to(table, shape), state, None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from typing import NamedTuple
 
@@ -33,8 +34,9 @@ class DecoderState(NamedTuple):
 
     Attributes:
         states: The cell's states, float [B, K, n] each.
-        context: c_{i-1}, float [B, K, c], in the order "original" with an
-            attention layer, where the update waits for y_{i-1}; else ().
+        context: C c_{i-1}, float [B, K, 3n or so], in the order "original"
+            with an attention layer, where the update waits for y_{i-1};
+            else ().
     """
 
     states: States
@@ -46,7 +48,8 @@ class Glimpse(NamedTuple):
 
     Attributes:
         state: float [..., n], s_{i-1} or s_i by the step order.
-        context: float [..., c], or None without a context.
+        context: float [..., c], or None without a context; of one step, what
+            the readout adds for it.
         weights: float32 [..., T_x], α_i, or None without an alignment.
     """
 
@@ -163,8 +166,9 @@ class AttentionDecoder(keras.layers.Layer):
         states: States,
         dropped: States | None = None,
     ) -> States:
+        """Steps on W E y and C c."""
         if context is not None:
-            projected += linear(context, self.context_kernel)
+            projected += context
         return self.cell.step(projected, states, dropped)
 
     def call(
@@ -228,7 +232,10 @@ class AttentionDecoder(keras.layers.Layer):
 
         def step(now: tuple[tf.Tensor, ...], states: States) -> Any:
             context, weights = self._attend(states[0], memory)
-            new = self._update(now[0], context, states, dropped)
+            term = None
+            if context is not None:
+                term = linear(context, self.context_kernel)
+            new = self._update(now[0], term, states, dropped)
             read = new if self.step_order == "main-text" else states
             outputs = [read[0], context]
             if weights is not None:
@@ -247,12 +254,46 @@ class AttentionDecoder(keras.layers.Layer):
                 shapes.append([None])
         return shapes
 
+    def step_memory(
+        self, memory: Any, readout_term: Callable[[tf.Tensor], tf.Tensor]
+    ) -> Any:
+        """The memory that `step` reads, from that which `call` reads.
+
+        Cell and readout multiply the context by C and C_o. Both products are
+        linear, so they are taken once of the annotations: C c_i is the mean
+        of the C h_j, with the same weights.
+
+        Args:
+            memory: From the attention layer's `memory`, [B, ...]; () without
+                one.
+            readout_term: The readout's `context_term`.
+        """
+        if self.attention is None:
+            return ()
+
+        def terms(values: tf.Tensor) -> tf.Tensor:
+            into_cell = linear(values, self.context_kernel)
+            return tf.concat([into_cell, readout_term(values)], -1)
+
+        if not self.attention.has_weights:
+            return terms(memory)
+        memory = Memory(*memory)
+        return memory._replace(annotations=terms(memory.annotations))
+
+    def _terms(self, query: tf.Tensor, memory: Any) -> tuple[Any, Any, Any]:
+        """What the context adds in the cell and in the readout; weights."""
+        context, weights = self._attend(query, memory)
+        if context is None:
+            return None, None, weights
+        size = self.cell.projection_size
+        return context[..., :size], context[..., size:], weights
+
     def initial_state(self, states: States) -> DecoderState:
         """The state before the first step, from the cell's [B, n] states."""
         context: Any = ()
         if self._updates_first and self.attention is not None:
-            batch = tf.shape(states[0])[0]
-            context = tf.zeros([batch, self.context_size], states[0].dtype)
+            shape = [tf.shape(states[0])[0], self.cell.projection_size]
+            context = tf.zeros(shape, states[0].dtype)
         return DecoderState(tuple(states), context)
 
     def step(
@@ -268,7 +309,7 @@ class AttentionDecoder(keras.layers.Layer):
             previous: float [B, K, m], E y_{i-1}, or the first input.
             is_first: bool [B, K], True where there is no y_{i-1} yet.
             state: `DecoderState`, [B, K, ...].
-            memory: As in `call`, [B, ...].
+            memory: From `step_memory`, [B, ...].
 
         Returns:
             `Glimpse`, [B, K, ...], and the new state.
@@ -282,14 +323,14 @@ class AttentionDecoder(keras.layers.Layer):
                 tf.where(is_first[..., None], old, updated)
                 for old, updated in zip(states, new, strict=True)
             )
-            context, weights = self._attend(states[0], memory)
+            context, read, weights = self._terms(states[0], memory)
             kept = () if context is None else context
-            glimpse = Glimpse(states[0], context, weights)
+            glimpse = Glimpse(states[0], read, weights)
             return glimpse, DecoderState(states, kept)
-        context, weights = self._attend(states[0], memory)
+        context, read, weights = self._terms(states[0], memory)
         new = self._update(projected, context, states)
-        read = new if self.step_order == "main-text" else states
-        return Glimpse(read[0], context, weights), DecoderState(new, ())
+        seen = new if self.step_order == "main-text" else states
+        return Glimpse(seen[0], read, weights), DecoderState(new, ())
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -87,6 +87,8 @@ class WordEmbedding(keras.layers.Layer):
             )
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
+        if not ids.dtype.is_integer:  # Keras' mean of ids over replicas
+            ids = tf.cast(ids, tf.int32)
         vectors = _rows(tf.convert_to_tensor(self.embeddings), ids)
         vectors = tf.cast(vectors, self.compute_dtype)
         if self.bias is None:

@@ -135,16 +135,23 @@ class Readout(keras.layers.Layer):
     def _activation(self, preactivation: tf.Tensor) -> tf.Tensor:
         raise NotImplementedError
 
+    def context_term(self, context: tf.Tensor) -> tf.Tensor:
+        """C_o c_i, what the context adds: float [..., c] -> [..., t]."""
+        if self.context_kernel is None:
+            return context[..., :0]
+        return linear(context, self.context_kernel)
+
     def hidden(
-        self, state: tf.Tensor, previous: tf.Tensor, context: Any
+        self, state: tf.Tensor, previous: tf.Tensor, context_term: Any
     ) -> tf.Tensor:
-        """t_i, float [..., l]."""
-        given = {"state": state, "previous": previous, "context": context}
+        """t_i, float [..., l], from what `context_term` gives (or None)."""
         total = tf.cast(self.bias, state.dtype)
-        for term, value in given.items():
-            kernel = getattr(self, f"{term}_kernel")
-            if kernel is not None:
-                total += linear(value, kernel)
+        if self.state_kernel is not None:
+            total += linear(state, self.state_kernel)
+        if self.previous_kernel is not None:
+            total += linear(previous, self.previous_kernel)
+        if self.context_kernel is not None:
+            total += context_term
         return self._activation(total)
 
     def logits(
@@ -186,7 +193,8 @@ class Readout(keras.layers.Layer):
         context: tf.Tensor | None = None,
         embeddings: Any | None = None,
     ) -> tf.Tensor:
-        return self.logits(self.hidden(state, previous, context), embeddings)
+        term = None if context is None else self.context_term(context)
+        return self.logits(self.hidden(state, previous, term), embeddings)
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -211,10 +219,11 @@ def pair_maximum(
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
     """max(x_1, x_2), max(x_3, x_4), ..; of equals the first gets the gradient.
 
-    TensorFlow's own gradient of a slice with strides, or of a maximum over an
-    axis of two, takes a multiple of the time.
+    A slice with strides, or a maximum over an axis of two, takes a multiple of
+    the time, and its gradient too.
     """
-    first, second = pairs[..., ::2], pairs[..., 1::2]
+    shape = tf.concat([tf.shape(pairs)[:-1], [pairs.shape[-1] // 2, 2]], 0)
+    first, second = tf.unstack(tf.reshape(pairs, shape), num=2, axis=-1)
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
         to_first = tf.where(first >= second, upstream, 0)
@@ -279,11 +288,15 @@ class LinearReadout(Readout):
         self.used_terms = tuple(widths)
         return sum(widths.values())
 
+    def context_term(self, context: tf.Tensor) -> tf.Tensor:
+        """c_i itself."""
+        return context
+
     def hidden(
-        self, state: tf.Tensor, previous: tf.Tensor, context: Any
+        self, state: tf.Tensor, previous: tf.Tensor, context_term: Any
     ) -> tf.Tensor:
         """[s ; E y_{i-1} ; c_i], the terms side by side."""
-        given = {"state": state, "previous": previous, "context": context}
+        given = {"state": state, "previous": previous, "context": context_term}
         return tf.concat([given[term] for term in self.used_terms], -1)
 
     def get_config(self) -> dict[str, Any]:

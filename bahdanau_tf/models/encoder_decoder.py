@@ -34,12 +34,14 @@ class SourceMemory(NamedTuple):
     """What stays the same while one source sentence is translated.
 
     Attributes:
-        attended: What the attention layer reads; () without one.
+        attended: What the decoder's `step` reads; () without attention.
         first_input: float [B, m], what stands for E y_0.
+        annotations: float [B, T_x, c], h_1 .. h_Tx.
     """
 
     attended: Any
     first_input: tf.Tensor
+    annotations: tf.Tensor
 
 
 class EncoderDecoder(keras.Model):
@@ -306,36 +308,37 @@ class EncoderDecoder(keras.Model):
             The readout's t_i, float [B, T_y, l], or [N, l] for `words`, int
             [N], which name positions of B x T_y; the decoder's `Glimpse`.
         """
-        memory, states = self._encode(inputs["source"], training)
+        encoded = self._encoded(inputs["source"], training)
         embedded = self._embedded_target(inputs["target"], training)
-        first = memory.first_input
+        states, first = self.bridge(encoded)
         glimpse = self.decoder(
-            embedded, first, states, memory.attended, training=training
+            embedded, first, states, self._attended(encoded), training=training
         )
-        read = [glimpse.state, shifted(embedded, first), glimpse.context]
-        if words is not None:
-            read = [None if x is None else rows_at(x, words) for x in read]
-        hidden = self.readout.hidden(*read)
+        state, previous, context = (
+            x if x is None or words is None else rows_at(x, words)
+            for x in (glimpse.state, shifted(embedded, first), glimpse.context)
+        )
+        if context is not None:
+            context = self.readout.context_term(context)
+        hidden = self.readout.hidden(state, previous, context)
         return self.readout_dropout(hidden, training=training), glimpse
 
     def _embedded_target(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
         embedded = self.target_embedding(ids)
         return self.embedding_dropout(embedded, training=training)
 
-    def _encode(
-        self, source: tf.Tensor, training: bool
-    ) -> tuple[SourceMemory, tuple[tf.Tensor, ...]]:
+    def _encoded(self, source: tf.Tensor, training: bool) -> Any:
         embedded = self.source_embedding(source)
         encoded = self.encoder(
             self.embedding_dropout(embedded, training=training),
             mask=source != PAD_ID,
             training=training,
         )
-        encoded = self._dropped(encoded, training)
-        states, first = self.bridge(encoded)
+        return self._dropped(encoded, training)
+
+    def _attended(self, encoded: Any) -> Any:
         attention = self.decoder.attention
-        attended = () if attention is None else attention.memory(encoded)
-        return SourceMemory(attended, first), states
+        return () if attention is None else attention.memory(encoded)
 
     def _dropped(self, encoded: Any, training: bool) -> Any:
         def drop(tensor: tf.Tensor) -> tf.Tensor:
@@ -367,7 +370,12 @@ class EncoderDecoder(keras.Model):
             The memory, a nest of [B, ...] that stays as it is, and the
             state before the first step, a nest of [B, ...].
         """
-        memory, states = self._encode(source, training=False)
+        encoded = self._encoded(source, training=False)
+        states, first = self.bridge(encoded)
+        attended = self.decoder.step_memory(
+            self._attended(encoded), self.readout.context_term
+        )
+        memory = SourceMemory(attended, first, encoded.annotations)
         return memory, self.decoder.initial_state(states)
 
     def decode_step(

@@ -2,12 +2,12 @@
 
 Everything here sees a step function and a state, never a model:
 
-    step(ids: int32 [B, K], state: nest of [B, K, ...])
+    step(ids: int32 [B, K], state: nest of [B, K, ...], memory: of [B, ...])
         -> logits float [B, K, V], state, weights float [B, K, T_x] or None
 
 B is the batch, K the beam, V the vocabulary, T_x the source and T the target
-length. What a step needs beside its state (the annotations, say) is bound in it
-and stays `[B, ...]`: nothing is ever tiled over the beam.
+length. The memory is what a step reads and never changes (the annotations,
+say); it is not tiled over the beam.
 
 One loop serves all three. It normalises the logits, in float32; constraints
 then forbid words without renormalising, so `log_probs` are always the model's
@@ -30,7 +30,6 @@ from __future__ import annotations
 
 from bahdanau_tf.search.beam import beam_search
 from bahdanau_tf.search.beam import greedy_search
-from bahdanau_tf.search.loop import History
 from bahdanau_tf.search.loop import SearchResult
 from bahdanau_tf.search.loop import Step
 from bahdanau_tf.search.penalties import divide_by_length
@@ -39,8 +38,13 @@ from bahdanau_tf.search.penalties import gnmt_length_penalty
 from bahdanau_tf.search.penalties import no_coverage_penalty
 from bahdanau_tf.search.penalties import no_length_penalty
 from bahdanau_tf.search.sampling import sample
+from bahdanau_tf.search.selections import Constraint
+from bahdanau_tf.search.selections import Few
+from bahdanau_tf.search.selections import History
 
 __all__ = [
+    "Constraint",
+    "Few",
     "History",
     "SearchResult",
     "Step",

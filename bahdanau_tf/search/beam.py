@@ -7,21 +7,23 @@ from typing import Any
 
 import tensorflow as tf
 
-from bahdanau_tf.search.loop import Constraint
 from bahdanau_tf.search.loop import Search
 from bahdanau_tf.search.loop import SearchResult
 from bahdanau_tf.search.loop import Step
+from bahdanau_tf.search.penalties import CoveragePenalty
 from bahdanau_tf.search.penalties import Penalty
 from bahdanau_tf.search.penalties import gnmt_length_penalty
 from bahdanau_tf.search.penalties import no_coverage_penalty
+from bahdanau_tf.search.selections import Constraint
 from bahdanau_tf.search.selections import Continuations
+from bahdanau_tf.search.selections import History
 from bahdanau_tf.search.selections import best_of_all
-from bahdanau_tf.search.selections import one_each
 
 
 def beam_search(
     step: Step,
     state: Any,
+    memory: Any = (),
     *,
     start_id: int,
     eos_id: int,
@@ -29,7 +31,7 @@ def beam_search(
     beam_size: int = 12,
     n_best: int = 1,
     length_penalty: Penalty = gnmt_length_penalty(1.0),
-    coverage_penalty: Penalty = no_coverage_penalty,
+    coverage_penalty: CoveragePenalty = no_coverage_penalty,
     constraints: Sequence[Constraint] = (),
     shrink: bool = False,
 ) -> SearchResult:
@@ -42,6 +44,7 @@ def beam_search(
     Args:
         step: the step function, see `bahdanau_tf.search`.
         state: nest of `[B, ...]`, the state before the first word.
+        memory: nest of `[B, ...]`, what `step` reads beside it.
         start_id: the id given to `step` at the first word.
         eos_id: the id of the end symbol.
         max_length: the most tokens, end symbol included: an int, or int32
@@ -50,8 +53,8 @@ def beam_search(
         n_best: N, from 1 to K.
         length_penalty: lengths, float32 -> divisor of log p; positive, and
             never falling with length.
-        coverage_penalty: coverage `[B, K, T_x]` -> summand `[B, K]`, never
-            above 0.
+        coverage_penalty: coverage `[B, K, T_x]`, its rows `[B]` -> summand
+            `[B, K]`, never above 0.
         constraints: functions `(logits [B, K, V], history) -> logits`, applied
             in turn; a forbidden word has logit -inf. Where they would leave a
             hypothesis no word at all, they are passed over for that step.
@@ -71,8 +74,8 @@ def beam_search(
     ```python
     memory, state = model.encode(source)
     result = beam_search(
-        lambda ids, state: model.decode_step(ids, state, memory),
-        state, start_id=model.start_id, eos_id=text.eos_id, max_length=50,
+        model.decode_step, state, memory,
+        start_id=model.start_id, eos_id=text.eos_id, max_length=50,
     )
     ```
     """
@@ -81,40 +84,11 @@ def beam_search(
             f"beam_search: n_best is {n_best} and beam_size {beam_size}, "
             "wanted 1 <= n_best <= beam_size."
         )
-    search = Search(
-        step=step,
-        select=lambda logits, offset, _: best_of_all(logits, offset, beam_size),
-        start_id=start_id,
-        eos_id=eos_id,
-        length_penalty=length_penalty,
-        coverage_penalty=coverage_penalty,
-        constraints=constraints,
-        places=beam_size,
-        shrink=shrink,
-    )
-    return search.run(state, max_length, width=1, n_best=n_best)
-
-
-def greedy_search(
-    step: Step,
-    state: Any,
-    *,
-    start_id: int,
-    eos_id: int,
-    max_length: int | tf.Tensor,
-    length_penalty: Penalty = gnmt_length_penalty(1.0),
-    constraints: Sequence[Constraint] = (),
-) -> SearchResult:
-    """Takes the most probable word at each step: a beam of one, made cheap.
-
-    Args and Returns are those of `beam_search`, with N = 1.
-    """
 
     def select(
-        logits: tf.Tensor, offset: tf.Tensor, _: tf.Tensor
+        logits: tf.Tensor, so_far: tf.Tensor, history: History
     ) -> Continuations:
-        tokens = tf.argmax(logits, axis=-1, output_type=tf.int32)
-        return one_each(logits, offset, tokens)
+        return best_of_all(logits, so_far, history, constraints, beam_size)
 
     search = Search(
         step=step,
@@ -122,6 +96,36 @@ def greedy_search(
         start_id=start_id,
         eos_id=eos_id,
         length_penalty=length_penalty,
+        coverage_penalty=coverage_penalty,
+        places=beam_size,
+        shrink=shrink,
+    )
+    return search.run(state, memory, max_length, width=1, n_best=n_best)
+
+
+def greedy_search(
+    step: Step,
+    state: Any,
+    memory: Any = (),
+    *,
+    start_id: int,
+    eos_id: int,
+    max_length: int | tf.Tensor,
+    length_penalty: Penalty = gnmt_length_penalty(1.0),
+    constraints: Sequence[Constraint] = (),
+) -> SearchResult:
+    """Takes the most probable word at each step: a beam of one.
+
+    Args and Returns are those of `beam_search`, with N = 1.
+    """
+    return beam_search(
+        step,
+        state,
+        memory,
+        start_id=start_id,
+        eos_id=eos_id,
+        max_length=max_length,
+        beam_size=1,
+        length_penalty=length_penalty,
         constraints=constraints,
     )
-    return search.run(state, max_length, width=1, n_best=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from typing import NamedTuple
@@ -15,14 +14,15 @@ from bahdanau_tf.search.hypotheses import NEVER
 from bahdanau_tf.search.hypotheses import Hypotheses
 from bahdanau_tf.search.hypotheses import best
 from bahdanau_tf.search.hypotheses import blank
-from bahdanau_tf.search.hypotheses import choose
 from bahdanau_tf.search.hypotheses import concat
 from bahdanau_tf.search.hypotheses import finite
 from bahdanau_tf.search.hypotheses import only
 from bahdanau_tf.search.hypotheses import take
+from bahdanau_tf.search.penalties import CoveragePenalty
 from bahdanau_tf.search.penalties import Penalty
 from bahdanau_tf.search.penalties import no_coverage_penalty
 from bahdanau_tf.search.selections import Continuations
+from bahdanau_tf.search.selections import History
 
 
 class SearchResult(NamedTuple):
@@ -50,33 +50,40 @@ class SearchResult(NamedTuple):
     finished: tf.Tensor
 
 
-class History(NamedTuple):
-    """What a constraint knows of the hypotheses that it is asked about.
-
-    Attributes:
-        tokens: int32 `[B, K, T]`, the tokens so far, 0 from `step` on.
-        step: int32 scalar, the number of tokens so far.
-    """
-
-    tokens: tf.Tensor
-    step: tf.Tensor
+Step = Callable[
+    [tf.Tensor, Any, Any], tuple[tf.Tensor, Any, "tf.Tensor | None"]
+]
+Select = Callable[[tf.Tensor, tf.Tensor, History], Continuations]
 
 
-Step = Callable[[tf.Tensor, Any], tuple[tf.Tensor, Any, "tf.Tensor | None"]]
-Constraint = Callable[[tf.Tensor, History], tf.Tensor]
+class _Rows(NamedTuple):
+    """What the loop carries of each row; a row that stops leaves it."""
+
+    row: tf.Tensor  # int32 [B], its place in the batch
+    limit: tf.Tensor  # int32 [B]
+    ids: tf.Tensor  # int32 [B, K]
+    state: Any  # nest of [B, K, ...]
+    memory: Any  # nest of [B, ...]
+    coverage: Any  # float32 [B, K, T_x], or () if there are no weights
+    live: Hypotheses  # [B, K]
+    finished: Hypotheses  # [B, N]
+    ended: tf.Tensor  # int32 [B], how many have finished
+    running: tf.Tensor  # bool [B]
+
+
+class _Found(NamedTuple):
+    """The hypotheses of all rows, up to date for those that have stopped."""
+
+    live: Hypotheses  # [B, K]
+    finished: Hypotheses  # [B, N]
 
 
 class _Beam(NamedTuple):
     """All that the loop carries from step to step."""
 
     time: tf.Tensor  # int32 scalar
-    ids: tf.Tensor  # int32 [B, K]
-    state: Any  # nest of [B, K, ...]
-    coverage: Any  # float32 [B, K, T_x], or () if there are no weights
-    live: Hypotheses  # [B, K]
-    finished: Hypotheses  # [B, N]
-    ended: tf.Tensor  # int32 [B], how many have finished
-    running: tf.Tensor  # bool [B]
+    rows: _Rows
+    found: _Found
     weights: Any  # TensorArray of [B, K, T_x], or () if there are none
 
 
@@ -85,17 +92,21 @@ class Search:
     """What stays the same from step to step, and the step itself."""
 
     step: Step
-    select: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], Continuations]
+    select: Select
     start_id: int
     eos_id: int
     length_penalty: Penalty
-    coverage_penalty: Penalty = no_coverage_penalty
-    constraints: Sequence[Constraint] = ()
+    coverage_penalty: CoveragePenalty = no_coverage_penalty
     places: int = 1  # K
     shrink: bool = False
 
     def run(
-        self, state: Any, max_length: int | tf.Tensor, width: int, n_best: int
+        self,
+        state: Any,
+        memory: Any,
+        max_length: int | tf.Tensor,
+        width: int,
+        n_best: int,
     ) -> SearchResult:
         """Searches from `width` hypotheses a row to the n best."""
         batch = tf.shape(tf.nest.flatten(state)[0])[0]
@@ -107,17 +118,27 @@ class Search:
                     f"search: max_length is {max_length}, wanted 1 or more."
                 )
             longest = max_length  # static
-        beam = _Beam(
-            time=tf.constant(0),
+        rows = _Rows(
+            row=tf.range(batch),
+            limit=limits,
             ids=tf.fill([batch, width], self.start_id),
             state=tf.nest.map_structure(
                 lambda x: tf.repeat(x[:, tf.newaxis], width, axis=1), state
             ),
+            memory=memory,
             coverage=0.0,
             live=blank(batch, width, longest, log_prob=0.0),
             finished=blank(batch, n_best, longest, log_prob=NEVER),
             ended=tf.zeros([batch], tf.int32),
             running=tf.ones([batch], tf.bool),
+        )
+        beam = _Beam(
+            time=tf.constant(0),
+            rows=rows,
+            found=_Found(
+                blank(batch, self.places, longest, log_prob=NEVER),
+                rows.finished,
+            ),
             weights=tf.TensorArray(
                 tf.float32,
                 longest,
@@ -126,54 +147,50 @@ class Search:
             ),
         )
         # The first step is only as wide as what there is to continue.
-        beam = self._advance(beam, limits)
+        beam = self._advance(beam)
         (beam,) = tf.while_loop(
-            lambda beam: tf.reduce_any(beam.running),
-            lambda beam: (self._advance(beam, limits),),
+            lambda beam: tf.size(beam.rows.row) > 0,
+            lambda beam: (self._advance(beam),),
             [beam],
+            shape_invariants=[_any_batch(beam)],
         )
         return _result(beam, n_best)
 
-    def _advance(self, beam: _Beam, limits: tf.Tensor) -> _Beam:
+    def _advance(self, beam: _Beam) -> _Beam:
         """Adds one token to every live hypothesis."""
-        logits, state, weights = self.step(beam.ids, beam.state)
-        logits = tf.ensure_shape(
-            tf.cast(logits, tf.float32), [None, beam.ids.shape[1], None]
-        )
-        # A row that has stopped offers no candidates any more.
-        so_far = tf.where(
-            beam.running[:, tf.newaxis], beam.live.log_probs, NEVER
-        )
-        # What a word's logit lacks to the log-probability of all so far.
-        offset = so_far - tf.reduce_logsumexp(logits, axis=-1)  # [B, K]
-        history = History(beam.live.tokens, beam.time)
+        rows = beam.rows
+        logits, state, weights = self.step(rows.ids, rows.state, rows.memory)
+        logits = tf.cast(logits, tf.float32)
+        logits = tf.ensure_shape(logits, [None, rows.ids.shape[1], None])
         log_probs, parents, tokens = self.select(
-            _constrain(logits, history, self.constraints), offset, beam.time
+            logits,
+            rows.live.log_probs,
+            History(rows.live.tokens, beam.time, rows.row),
         )
         if self.shrink:
-            place = tf.range(self.places) + beam.ended[:, tf.newaxis]
+            place = tf.range(self.places) + rows.ended[:, tf.newaxis]
             log_probs = tf.where(place < self.places, log_probs, NEVER)
         coverage, weights = self._attend(beam, weights, parents)
         new = self._grow(beam, log_probs, parents, tokens, coverage)
         ends = (tokens == self.eos_id) & (log_probs > NEVER)
-        n_best = beam.finished.scores.shape[1]
-        finished = best(concat(beam.finished, only(ends, new)), n_best)
-        live = choose(beam.running, only(~ends, new), beam.live)
+        n_best = rows.finished.scores.shape[1]
+        finished = best(concat(rows.finished, only(ends, new)), n_best)
+        live = only(~ends, new)
         time = beam.time + 1
-        longest = self.length_penalty(tf.cast(limits, tf.float32))
+        longest = self.length_penalty(tf.cast(rows.limit, tf.float32))
         bound = tf.reduce_max(live.log_probs, axis=1) / longest
         worst = finished.scores[:, -1]
-        return _Beam(
-            time=time,
+        rows = rows._replace(
             ids=tokens,
             state=take(state, parents),
             coverage=coverage,
             live=live,
             finished=finished,
-            ended=beam.ended + tf.math.count_nonzero(ends, 1, dtype=tf.int32),
-            running=beam.running & (time < limits) & (worst < bound),
-            weights=weights,
+            ended=rows.ended + tf.math.count_nonzero(ends, 1, dtype=tf.int32),
+            running=(time < rows.limit) & (worst < bound),
         )
+        rows, found = _let_go(rows, beam.found)
+        return _Beam(time=time, rows=rows, found=found, weights=weights)
 
     def _attend(
         self, beam: _Beam, weights: tf.Tensor | None, parents: tf.Tensor
@@ -187,8 +204,15 @@ class Search:
                 "no attention weights to apply it to."
             )
         weights = tf.cast(weights, tf.float32)
-        coverage = take(beam.coverage + weights, parents)
-        record = tf.repeat(weights, self.places // beam.ids.shape[1], axis=1)
+        coverage = take(beam.rows.coverage + weights, parents)
+        width = self.places // beam.rows.ids.shape[1]
+        record = tf.scatter_nd(
+            beam.rows.row[:, tf.newaxis],
+            tf.repeat(weights, width, axis=1),
+            tf.concat(
+                [tf.shape(beam.found.live.scores), tf.shape(weights)[2:]], 0
+            ),
+        )
         return coverage, beam.weights.write(beam.time, record)
 
     def _grow(
@@ -202,34 +226,56 @@ class Search:
         """Appends `tokens` to the hypotheses that `parents` names."""
         lengths = tf.fill(tf.shape(tokens), beam.time + 1)
         scores = log_probs / self.length_penalty(tf.cast(lengths, tf.float32))
-        scores = finite(scores + self.coverage_penalty(coverage))
-        old = take(beam.live, parents)
-        now = tf.range(tf.shape(old.tokens)[-1]) == beam.time  # [T]
+        penalty = self.coverage_penalty(coverage, beam.rows.row)
+        live = beam.rows.live
+        tokens_so_far, slots = take((live.tokens, live.slots), parents)
+        now = tf.range(tf.shape(slots)[-1]) == beam.time  # [T]
         return Hypotheses(
             log_probs=log_probs,
-            scores=scores,
+            scores=finite(scores + penalty),
             lengths=lengths,
-            tokens=tf.where(now, tokens[..., tf.newaxis], old.tokens),
-            slots=tf.where(now, parents[..., tf.newaxis], old.slots),
+            tokens=tf.where(now, tokens[..., tf.newaxis], tokens_so_far),
+            slots=tf.where(now, parents[..., tf.newaxis], slots),
         )
 
 
-def _constrain(
-    logits: tf.Tensor, history: History, constraints: Sequence[Constraint]
-) -> tf.Tensor:
-    """Applies the constraints, except where they leave no word."""
-    if not constraints:
-        return logits
-    constrained = logits
-    for constraint in constraints:
-        constrained = constraint(constrained, history)
-    possible = tf.reduce_any(constrained > NEVER, axis=-1, keepdims=True)
-    return tf.where(possible, constrained, logits)
+def _any_batch(beam: _Beam) -> _Beam:
+    """The shapes of the loop's tensors, with any number of rows."""
+
+    def any_rows(x: tf.Tensor) -> tf.TensorShape:
+        return tf.TensorShape([None, *x.shape[1:]])
+
+    return _Beam(
+        time=beam.time.shape,
+        rows=tf.nest.map_structure(any_rows, beam.rows),
+        found=tf.nest.map_structure(lambda x: x.shape, beam.found),
+        weights=tf.nest.map_structure(lambda _: None, beam.weights),
+    )
+
+
+def _let_go(rows: _Rows, found: _Found) -> tuple[_Rows, _Found]:
+    """Keeps what the rows that have stopped found; goes on without them."""
+
+    def drop() -> tuple[_Rows, _Found]:
+        stopped = tf.where(~rows.running)[:, 0]
+        places = tf.gather(rows.row, stopped)[:, tf.newaxis]
+        kept = tf.nest.map_structure(
+            lambda all_rows, some: tf.tensor_scatter_nd_update(
+                all_rows, places, tf.gather(some, stopped)
+            ),
+            found,
+            _Found(rows.live, rows.finished),
+        )
+        going = tf.where(rows.running)[:, 0]
+        rest = tf.nest.map_structure(lambda x: tf.gather(x, going), rows)
+        return rest, kept
+
+    return tf.cond(tf.reduce_all(rows.running), lambda: (rows, found), drop)
 
 
 def _result(beam: _Beam, n_best: int) -> SearchResult:
     """Puts the unfinished after the finished and follows their paths."""
-    both = concat(beam.finished, best(beam.live, n_best))
+    both = concat(beam.found.finished, best(beam.found.live, n_best))
     exists = both.scores > NEVER
     finished = exists & (tf.range(2 * n_best) < n_best)
     rank = tf.cast(exists, tf.int32) + tf.cast(finished, tf.int32)

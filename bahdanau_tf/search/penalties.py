@@ -3,17 +3,20 @@
     score(y) = log p(y | x) / length_penalty(|y|) + coverage_penalty(Σᵢ αᵢ)
 
 A length penalty is a function of lengths, float32 -> float32, positive and
-never falling; a coverage penalty one of summed weights, float32 `[B, K, T_x]`
--> `[B, K]`, never above 0. The stop rule of search stands on both.
+never falling; a coverage penalty one of summed weights, float32 `[B, K, T_x]`,
+and of the rows of the batch that they belong to, int32 `[B]` -> `[B, K]`, never
+above 0. The stop rule of search stands on both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
 Penalty = Callable[[tf.Tensor], tf.Tensor]
+CoveragePenalty = Callable[[tf.Tensor, tf.Tensor], Any]
 
 
 def no_length_penalty(lengths: tf.Tensor) -> tf.Tensor:
@@ -38,13 +41,15 @@ def gnmt_length_penalty(alpha: float = 1.0) -> Penalty:
     return lambda lengths: ((5.0 + lengths) / 6.0) ** alpha
 
 
-def no_coverage_penalty(coverage: tf.Tensor) -> float:
+def no_coverage_penalty(coverage: tf.Tensor, rows: tf.Tensor) -> float:
     """Returns 0: a source word may be translated twice, or not at all."""
-    del coverage
+    del coverage, rows
     return 0.0
 
 
-def gnmt_coverage_penalty(beta: float, source_mask: tf.Tensor) -> Penalty:
+def gnmt_coverage_penalty(
+    beta: float, source_mask: tf.Tensor
+) -> CoveragePenalty:
     """Returns cp(y) = β Σⱼ log(min(Σᵢ αᵢⱼ, 1)), added to a score.
 
     A source word that got no weight at all counts as if it had 1e-6.
@@ -54,7 +59,8 @@ def gnmt_coverage_penalty(beta: float, source_mask: tf.Tensor) -> Penalty:
         source_mask: bool `[B, T_x]`, True where there is a source word.
 
     Returns:
-        A function of the coverage Σᵢ αᵢⱼ, float32 `[B, K, T_x]` -> `[B, K]`.
+        A function of the coverage Σᵢ αᵢⱼ, float32 `[B, K, T_x]`, and the rows
+        it belongs to, int32 `[B]` -> `[B, K]`.
 
     Reference: Wu et al. 2016, arXiv 1609.08144, section 7.
     """
@@ -63,9 +69,10 @@ def gnmt_coverage_penalty(beta: float, source_mask: tf.Tensor) -> Penalty:
             f"gnmt_coverage_penalty: beta is {beta}, wanted 0 or more."
         )
 
-    def penalty(coverage: tf.Tensor) -> tf.Tensor:
+    def penalty(coverage: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
         covered = tf.math.log(tf.clip_by_value(coverage, 1e-6, 1.0))
-        covered = tf.where(source_mask[:, tf.newaxis, :], covered, 0.0)
+        mask = tf.gather(source_mask, rows)[:, tf.newaxis]
+        covered = tf.where(mask, covered, 0.0)
         return beta * tf.reduce_sum(covered, axis=-1)
 
     return penalty

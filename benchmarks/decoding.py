@@ -1,0 +1,158 @@
+"""Decoding speed: sentences a second through the signature of an export.
+
+    python benchmarks/decoding.py --model_dir=model/best --source=test.en
+
+The translator is exported for each beam, once so that every sentence takes
+exactly `--steps` steps (the end symbol forbidden before), once as it is. A new
+process on one thread, with TensorFlow and TensorFlow Text alone, loads an
+export and translates `--sentences` lines, sorted by length, in batches. Times
+are of that process on the processor, not by the clock; the matrix-product rate
+stands beside them, since other tenants of a machine slow both alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from absl import app
+from absl import flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("model_dir", None, "a translator's folder", required=True)
+flags.DEFINE_string("source", None, "text file to translate", required=True)
+flags.DEFINE_integer("sentences", 320, "lines of it, for a batch of 32")
+flags.DEFINE_integer("steps", 20, "steps that every sentence is made to take")
+flags.DEFINE_list("beams", ["12", "5"], "beam sizes")
+flags.DEFINE_list("batches", ["32", "1"], "sentences in a request")
+flags.DEFINE_bool("natural", True, "whether to translate to the end, too")
+flags.DEFINE_string("signature", "serving_default", "which to call")
+# At batch 1 the overhead of a request is the same for all of them.
+SHARE_ALONE = 8
+
+
+def main(_: list[str]) -> None:
+    """Exports, and measures each export in a process of its own."""
+    from bahdanau_tf import Translator
+
+    translator = Translator.load(FLAGS.model_dir)
+    lines = Path(FLAGS.source).read_text(encoding="utf-8").split("\n")
+    lines = lines[: FLAGS.sentences]
+    for beam, kind, version in exports(translator):
+        for batch in map(int, FLAGS.batches):
+            count = len(lines) if batch > 1 else len(lines) // SHARE_ALONE
+            found = measured(version, lines[:count], batch)
+            print(
+                f"beam {beam:2}, batch {batch:2}, {kind}: "
+                f"{found['rate']:.1f} sentences/s, "
+                f"{1000 / found['rate']:.1f} ms a sentence, "
+                f"{found['words']:.1f} tokens each; peak memory "
+                f"{found['memory']:.2f} GiB, loaded in {found['load']:.1f} s, "
+                f"first request {found['first']:.1f} s; matrix product "
+                f"{found['matrix'] / 1e9:.0f} GFLOP/s",
+                flush=True,
+            )
+
+
+def exports(translator: Any) -> Iterator[tuple[int, str, Path]]:
+    """Beam size, what is asked of the search, and the folder of the export."""
+    steps = FLAGS.steps
+    kinds = {f"{steps} steps": {"max_length": steps, "max_length_ratio": 1e6}}
+    kinds[f"{steps} steps"]["min_length_ratio"] = 1e6
+    if FLAGS.natural:
+        kinds["natural"] = {}
+    for beam in map(int, FLAGS.beams):
+        for kind, options in kinds.items():
+            changed = replace(translator.decoding, beam_size=beam, **options)
+            translator.decoding = changed
+            with tempfile.TemporaryDirectory() as folder:
+                yield beam, kind, translator.export(folder)
+            undone = {name: getattr(type(changed)(), name) for name in options}
+            translator.decoding = replace(changed, **undone)
+
+
+def measured(version: Path, lines: list[str], batch: int) -> dict[str, Any]:
+    """What `measure` says of an export, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, __file__, "child", str(version), str(batch)],
+        input=json.dumps([FLAGS.signature, lines]),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def measure(
+    version: str, batch: int, signature: str, lines: list[str]
+) -> dict[str, float]:
+    """Loads an export, translates the lines, and says how fast."""
+    import tensorflow as tf
+    import tensorflow_text
+
+    del tensorflow_text  # its operations are known now
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    started = time.process_time()
+    translate = tf.saved_model.load(version).signatures[signature]
+    loaded = time.process_time()
+    lines = sorted(lines, key=lambda line: len(line.split()))
+    requests = [
+        tf.constant(lines[i : i + batch]) for i in range(0, len(lines), batch)
+    ]
+    words = 0
+
+    def run(request: Any) -> None:
+        nonlocal words
+        text = translate(text=request)["translation"].numpy()
+        words += sum(len(line.split()) for line in text)
+
+    begun = time.process_time()
+    run(requests[len(requests) // 2])
+    first, words = time.process_time() - begun, 0
+    begun = time.process_time()
+    for request in requests:
+        run(request)
+    taken = time.process_time() - begun
+    return {
+        "rate": len(lines) / taken,
+        "words": words / len(lines),
+        "load": loaded - started,
+        "first": first,
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "matrix": matrix_rate(),
+    }
+
+
+def matrix_rate() -> float:
+    """Operations a second in the better of two square matrix products."""
+    import tensorflow as tf
+
+    rates = []
+    for side in (1024, 2048):
+        a, b = tf.random.normal([side, side]), tf.random.normal([side, side])
+        for _ in range(3):
+            started = time.process_time()
+            tf.matmul(a, b).numpy()
+            taken = time.process_time() - started
+            rates.append(2 * side**3 / taken)
+    return max(rates)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["child"]:
+        signature, given = json.load(sys.stdin)
+        found = measure(sys.argv[2], int(sys.argv[3]), signature, given)
+        print(json.dumps(found))
+    else:
+        app.run(main)

@@ -1,0 +1,95 @@
+"""Two replicas on two virtual processors learn what one learns."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+OPTIMIZERS = ("Adadelta", "Adam", "SGD")
+
+# Virtual devices are made before TensorFlow starts: a process of its own.
+PROGRAM = """
+import json
+import keras
+import numpy as np
+import tensorflow as tf
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import optimizers
+from bahdanau_tf.losses import TokenCrossentropy
+
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(
+    cpu, 2 * [tf.config.LogicalDeviceConfiguration()]
+)
+random = np.random.default_rng(1)
+words = random.integers(2, 9, [6, 8, 5]).astype(np.int32)
+words[:, :, :2] = 3  # a word many times, on both replicas
+
+
+def trained(name, replicas, bad_update=None):
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"][:replicas])
+    with strategy.scope():
+        keras.utils.set_random_seed(3)
+        model = RNNSearch(
+            9, 9, units=4, embedding_dim=3, attention_units=4, maxout_units=4,
+            kernel_initializer="glorot_uniform",
+        )
+        optimizer = getattr(optimizers, name)(max_norm=0.01)
+        # Keras divides a sum by the replicas, but the mean of means is the
+        # mean.
+        loss = TokenCrossentropy(reduction="mean_with_sample_weight")
+        model.compile(optimizer, loss)
+    weights = np.ones(words.shape, np.float32)
+    if bad_update is not None:
+        weights[bad_update, 0] = np.nan  # on the first replica alone
+    batches = {"source": words, "target": words}, words, weights
+    model.fit(tf.data.Dataset.from_tensor_slices(batches), verbose=0)
+    return {
+        "weights": [w.numpy().tolist() for w in model.trainable_variables],
+        "norm": float(optimizer.gradient_norm.numpy()),
+        "skipped": int(optimizer.skipped_updates.numpy()),
+        "iterations": int(optimizer.iterations.numpy()),
+    }
+
+
+found = {
+    f"{name} {replicas}": trained(name, replicas)
+    for name in ("Adadelta", "Adam", "SGD")
+    for replicas in (1, 2)
+}
+found["overflow"] = trained("Adam", 2, bad_update=2)
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def trained() -> dict:
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_fit_with_two_replicas_is_fit_with_one(
+    name: str, trained: dict
+) -> None:
+    """Repeated words, one norm and one clip over both, in every update."""
+    one, two = trained[f"{name} 1"], trained[f"{name} 2"]
+    assert two["iterations"] == one["iterations"] == 6
+    assert two["skipped"] == 0
+    assert one["norm"] > 0.01  # it was clipped
+    np.testing.assert_allclose(two["norm"], one["norm"], rtol=1e-4)
+    for found, wanted in zip(two["weights"], one["weights"], strict=True):
+        np.testing.assert_allclose(found, wanted, atol=2e-5)
+
+
+def test_one_replica_s_overflow_is_skipped_by_both(trained: dict) -> None:
+    two = trained["overflow"]
+    assert two["skipped"] == 1
+    assert two["iterations"] == 5
+    assert all(np.isfinite(weight).all() for weight in two["weights"])
