@@ -82,12 +82,11 @@ class TokenCrossentropy(keras.losses.Loss):
     ) -> tf.Tensor:
         """The loss of a batch's words, whose logits are never all there.
 
-        The same number as that of the logits `features @ kernel + bias`, and
-        the same gradient.
+        The same number as that of the logits x Wᵀ + b, and the same gradient.
 
         Args:
             features: float [N, l], one row for each word.
-            kernel: float [l, K].
+            kernel: float [K, l].
             bias: float [K].
             labels: int32 [N].
             weights: float [N], w_i.
@@ -113,9 +112,8 @@ class TokenCrossentropy(keras.losses.Loss):
         total = _words_nll(features, kernel, bias, labels, weights, on_label)
         if self.label_smoothing:
             # As in `call`; the mean of the logits is linear in the features.
-            kernel_mean = tf.reduce_mean(kernel, -1, keepdims=True)
-            mean = tf.matmul(features, kernel_mean)[:, 0] + tf.reduce_mean(bias)
-            mean = tf.cast(mean, tf.float32)
+            mean = tf.tensordot(features, tf.reduce_mean(kernel, 0), 1)
+            mean = tf.cast(mean + tf.reduce_mean(bias), tf.float32)
             total -= self.label_smoothing * tf.tensordot(weights, mean, 1)
         return total
 
@@ -135,14 +133,14 @@ def _words_nll(
     weights: tf.Tensor,
     on_label: float,
 ) -> tf.Tensor:
-    """Σ_i w_i (log Σ_k exp l_ik - on_label l_{i,y_i}), l = x W + b.
+    """Σ_i w_i (log Σ_k exp l_ik - on_label l_{i,y_i}), l = x Wᵀ + b.
 
     Words go through in chunks, and the gradient is taken on the way, while a
     chunk's probabilities are there: only its sums are kept. No gradient of
     this gradient is to be had.
     """
     words = tf.shape(features)[0]
-    cells = tf.cast(words, tf.int64) * kernel.shape[1]
+    cells = tf.cast(words, tf.int64) * kernel.shape[0]
     chunks = tf.cast(tf.maximum(-(-cells // CHUNK_LOGITS), 1), tf.int32)
     size = -(-words // chunks)
 
@@ -198,7 +196,8 @@ def _chunk_nll(
     Returns:
         The sum, its gradients by kernel and bias; that by x.
     """
-    logits = tf.cast(tf.matmul(x, kernel) + bias, tf.float32)
+    logits = tf.matmul(x, kernel, transpose_b=True)
+    logits = tf.cast(logits + bias, tf.float32)
     probabilities = tf.nn.softmax(logits)
     size = tf.shape(logits)
     places = tf.range(size[0]) * size[1] + labels
@@ -215,10 +214,10 @@ def _chunk_nll(
     column = tf.cast(weights[:, None], x.dtype)
     sums = [
         tf.tensordot(weights, nll, 1),
-        tf.matmul(x * column, by_logits, transpose_a=True),
+        tf.matmul(by_logits, x * column, transpose_a=True),
         tf.matmul(column, by_logits, transpose_a=True)[0],
     ]
-    return sums, tf.matmul(by_logits, kernel, transpose_b=True) * column
+    return sums, tf.matmul(by_logits, kernel) * column
 
 
 def _negative_log(

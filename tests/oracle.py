@@ -136,7 +136,7 @@ def readout_parameters(
 ) -> dict[str, np.ndarray]:
     """`widths` of the terms; `embeddings` where they are tied."""
     last = embeddings if readout.tied else readout.output_kernel
-    output = array(last).T if readout.tied else array(last)
+    output = array(last).T
     p = {"b_y": array(readout.output_bias)}
     if isinstance(readout, layers.LinearReadout):
         factor = readout.factor_kernel

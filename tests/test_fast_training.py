@@ -156,7 +156,9 @@ def loss_of_all(
     loss: TokenCrossentropy, factors: list[tf.Tensor], labels: Any, weights: Any
 ) -> tf.Tensor:
     features, kernel, bias = factors
-    return loss(labels, tf.matmul(features, kernel) + bias, weights)
+    return loss(
+        labels, tf.matmul(features, kernel, transpose_b=True) + bias, weights
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_loss_in_chunks(
 ) -> None:
     monkeypatch.setattr(losses, "CHUNK_LOGITS", chunk_logits)
     loss = TokenCrossentropy(**options)
-    shapes = ((words, N), (N, K), (K,))
+    shapes = ((words, N), (K, N), (K,))
     factors = [tf.cast(normal(*s, seed=9), tf.float32) for s in shapes]
     labels = tf.constant(np.arange(words) % K, tf.int32)
     weights = tf.constant(np.linspace(0.5, 2, words), tf.float32)
@@ -199,7 +201,11 @@ def test_loss_of_hopeless_words() -> None:
     logits = tf.constant([[0.0, 300.0, 1.0]])
     for label, wanted in ((0, 300.0), (1, 0.0), (2, 299.0)):
         cost = TokenCrossentropy().of_words(
-            tf.ones([1, 1]), logits, tf.zeros(3), [label], tf.ones(1)
+            tf.ones([1, 1]),
+            tf.transpose(logits),
+            tf.zeros(3),
+            [label],
+            tf.ones(1),
         )
         assert float(cost) == pytest.approx(wanted)
 

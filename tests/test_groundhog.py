@@ -132,8 +132,9 @@ def by_name(model: Any, values: Any = None) -> dict[str, np.ndarray]:
         zip(map(id, model.trainable_variables), values, strict=True)
     )
     named: dict[str, np.ndarray] = {}
-    for weight, names in groundhog.named_weights(model):
-        named |= gate_blocks(of_weight[id(weight)], names)
+    for weight, names, is_transposed in groundhog.named_weights(model):
+        value = of_weight[id(weight)]
+        named |= gate_blocks(value.T if is_transposed else value, names)
     return named
 
 

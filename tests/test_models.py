@@ -231,7 +231,7 @@ def textbook_encoder(model: Any, step: Any) -> list[np.ndarray]:
 
 
 def textbook_softmax(model: Any, s: np.ndarray) -> np.ndarray:
-    logits = s @ array(model.readout.output_kernel)
+    logits = s @ array(model.readout.output_kernel).T
     return logits + array(model.readout.output_bias)
 
 

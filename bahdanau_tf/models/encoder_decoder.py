@@ -16,7 +16,7 @@ from bahdanau_tf.layers.decoder import Glimpse
 from bahdanau_tf.layers.decoder import shifted
 from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.readout import MaxoutReadout
-from bahdanau_tf.layers.weights import linear
+from bahdanau_tf.layers.readout import scores
 from bahdanau_tf.layers.weights import rows_at
 from bahdanau_tf.models import presets
 
@@ -353,12 +353,12 @@ class EncoderDecoder(keras.Model):
         )
 
     def factors(self, hidden: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """`Readout.factors`, whose product are the logits."""
+        """`Readout.factors`, of which `scores` makes the logits."""
         tied = self.target_embedding.embeddings if self.readout.tied else None
         return self.readout.factors(hidden, tied)
 
     def _logits(self, hidden: tf.Tensor) -> tf.Tensor:
-        return tf.cast(linear(*self.factors(hidden)), tf.float32)
+        return scores(*self.factors(hidden))
 
     def encode(self, source: tf.Tensor) -> tuple[SourceMemory, DecoderState]:
         """Reads source sentences.

@@ -100,7 +100,7 @@ def beam_search(
         places=beam_size,
         shrink=shrink,
     )
-    return search.run(state, memory, max_length, width=1, n_best=n_best)
+    return search.run(state, memory, max_length, starts=1, n_best=n_best)
 
 
 def greedy_search(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from dataclasses import field
 from typing import Any
 from typing import NamedTuple
 
@@ -64,7 +65,7 @@ class _Rows(NamedTuple):
     ids: tf.Tensor  # int32 [B, K]
     state: Any  # nest of [B, K, ...]
     memory: Any  # nest of [B, ...]
-    coverage: Any  # float32 [B, K, T_x], or () if there are no weights
+    coverage: tf.Tensor  # float32 [B, K, T_x]
     live: Hypotheses  # [B, K]
     finished: Hypotheses  # [B, N]
     ended: tf.Tensor  # int32 [B], how many have finished
@@ -84,10 +85,10 @@ class _Beam(NamedTuple):
     time: tf.Tensor  # int32 scalar
     rows: _Rows
     found: _Found
-    weights: Any  # TensorArray of [B, K, T_x], or () if there are none
+    weights: tf.TensorArray  # of [B, K, T_x]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Search:
     """What stays the same from step to step, and the step itself."""
 
@@ -99,16 +100,18 @@ class Search:
     coverage_penalty: CoveragePenalty = no_coverage_penalty
     places: int = 1  # K
     shrink: bool = False
+    # Whether the step gives weights; its first call says.
+    has_weights: bool = field(default=False, init=False)
 
     def run(
         self,
         state: Any,
         memory: Any,
         max_length: int | tf.Tensor,
-        width: int,
+        starts: int,
         n_best: int,
     ) -> SearchResult:
-        """Searches from `width` hypotheses a row to the n best."""
+        """Searches from `starts` empty hypotheses a row to the n best."""
         batch = tf.shape(tf.nest.flatten(state)[0])[0]
         limits = tf.cast(tf.broadcast_to(max_length, [batch]), tf.int32)
         longest: Any = tf.maximum(tf.reduce_max(limits), 1)
@@ -118,16 +121,19 @@ class Search:
                     f"search: max_length is {max_length}, wanted 1 or more."
                 )
             longest = max_length  # static
+        live = blank(batch, self.places, longest, log_prob=0.0)
+        exists = tf.fill([batch, 1], True) & (tf.range(self.places) < starts)
         rows = _Rows(
             row=tf.range(batch),
             limit=limits,
-            ids=tf.fill([batch, width], self.start_id),
+            ids=tf.fill([batch, self.places], self.start_id),
             state=tf.nest.map_structure(
-                lambda x: tf.repeat(x[:, tf.newaxis], width, axis=1), state
+                lambda x: tf.repeat(x[:, tf.newaxis], self.places, axis=1),
+                state,
             ),
             memory=memory,
-            coverage=0.0,
-            live=blank(batch, width, longest, log_prob=0.0),
+            coverage=tf.zeros([batch, self.places, 1]),
+            live=only(exists, live),
             finished=blank(batch, n_best, longest, log_prob=NEVER),
             ended=tf.zeros([batch], tf.int32),
             running=tf.ones([batch], tf.bool),
@@ -135,10 +141,7 @@ class Search:
         beam = _Beam(
             time=tf.constant(0),
             rows=rows,
-            found=_Found(
-                blank(batch, self.places, longest, log_prob=NEVER),
-                rows.finished,
-            ),
+            found=_Found(live, rows.finished),
             weights=tf.TensorArray(
                 tf.float32,
                 longest,
@@ -146,22 +149,21 @@ class Search:
                 clear_after_read=False,
             ),
         )
-        # The first step is only as wide as what there is to continue.
-        beam = self._advance(beam)
         (beam,) = tf.while_loop(
-            lambda beam: tf.size(beam.rows.row) > 0,
+            # One step even of no rows: it says whether there are weights.
+            lambda beam: (beam.time == 0) | (tf.size(beam.rows.row) > 0),
             lambda beam: (self._advance(beam),),
             [beam],
             shape_invariants=[_any_batch(beam)],
         )
-        return _result(beam, n_best)
+        return _result(beam, n_best, self.has_weights)
 
     def _advance(self, beam: _Beam) -> _Beam:
         """Adds one token to every live hypothesis."""
         rows = beam.rows
         logits, state, weights = self.step(rows.ids, rows.state, rows.memory)
         logits = tf.cast(logits, tf.float32)
-        logits = tf.ensure_shape(logits, [None, rows.ids.shape[1], None])
+        logits = tf.ensure_shape(logits, [None, self.places, None])
         log_probs, parents, tokens = self.select(
             logits,
             rows.live.log_probs,
@@ -170,7 +172,8 @@ class Search:
         if self.shrink:
             place = tf.range(self.places) + rows.ended[:, tf.newaxis]
             log_probs = tf.where(place < self.places, log_probs, NEVER)
-        coverage, weights = self._attend(beam, weights, parents)
+        beam = self._attend(beam, weights, parents)
+        coverage = beam.rows.coverage
         new = self._grow(beam, log_probs, parents, tokens, coverage)
         ends = (tokens == self.eos_id) & (log_probs > NEVER)
         n_best = rows.finished.scores.shape[1]
@@ -190,30 +193,30 @@ class Search:
             running=(time < rows.limit) & (worst < bound),
         )
         rows, found = _let_go(rows, beam.found)
-        return _Beam(time=time, rows=rows, found=found, weights=weights)
+        return _Beam(time, rows, found, beam.weights)
 
     def _attend(
         self, beam: _Beam, weights: tf.Tensor | None, parents: tf.Tensor
-    ) -> tuple[Any, Any]:
-        """Returns the coverage of the new hypotheses and the weights so far."""
-        if weights is None and self.coverage_penalty is no_coverage_penalty:
-            return (), ()
-        if weights is None:
-            raise ValueError(
-                "beam_search: a coverage_penalty was given, but the step gives "
-                "no attention weights to apply it to."
-            )
+    ) -> _Beam:
+        """Keeps the weights, and sums them for the new hypotheses."""
+        self.has_weights = weights is not None
+        if not self.has_weights:
+            if self.coverage_penalty is not no_coverage_penalty:
+                raise ValueError(
+                    "beam_search: a coverage_penalty was given, but the step "
+                    "gives no attention weights to apply it to."
+                )
+            return beam
         weights = tf.cast(weights, tf.float32)
-        coverage = take(beam.rows.coverage + weights, parents)
-        width = self.places // beam.rows.ids.shape[1]
+        rows = beam.rows
+        shape = [tf.shape(beam.found.live.scores), tf.shape(weights)[2:]]
         record = tf.scatter_nd(
-            beam.rows.row[:, tf.newaxis],
-            tf.repeat(weights, width, axis=1),
-            tf.concat(
-                [tf.shape(beam.found.live.scores), tf.shape(weights)[2:]], 0
-            ),
+            rows.row[:, tf.newaxis], weights, tf.concat(shape, 0)
         )
-        return coverage, beam.weights.write(beam.time, record)
+        return beam._replace(
+            rows=rows._replace(coverage=take(rows.coverage + weights, parents)),
+            weights=beam.weights.write(beam.time, record),
+        )
 
     def _grow(
         self,
@@ -221,7 +224,7 @@ class Search:
         log_probs: tf.Tensor,
         parents: tf.Tensor,
         tokens: tf.Tensor,
-        coverage: Any,
+        coverage: tf.Tensor,
     ) -> Hypotheses:
         """Appends `tokens` to the hypotheses that `parents` names."""
         lengths = tf.fill(tf.shape(tokens), beam.time + 1)
@@ -245,11 +248,12 @@ def _any_batch(beam: _Beam) -> _Beam:
     def any_rows(x: tf.Tensor) -> tf.TensorShape:
         return tf.TensorShape([None, *x.shape[1:]])
 
+    rows = tf.nest.map_structure(any_rows, beam.rows)
     return _Beam(
         time=beam.time.shape,
-        rows=tf.nest.map_structure(any_rows, beam.rows),
+        rows=rows._replace(coverage=tf.TensorShape([None, None, None])),
         found=tf.nest.map_structure(lambda x: x.shape, beam.found),
-        weights=tf.nest.map_structure(lambda _: None, beam.weights),
+        weights=None,
     )
 
 
@@ -273,7 +277,7 @@ def _let_go(rows: _Rows, found: _Found) -> tuple[_Rows, _Found]:
     return tf.cond(tf.reduce_all(rows.running), lambda: (rows, found), drop)
 
 
-def _result(beam: _Beam, n_best: int) -> SearchResult:
+def _result(beam: _Beam, n_best: int, has_weights: bool) -> SearchResult:
     """Puts the unfinished after the finished and follows their paths."""
     both = concat(beam.found.finished, best(beam.found.live, n_best))
     exists = both.scores > NEVER
@@ -288,15 +292,13 @@ def _result(beam: _Beam, n_best: int) -> SearchResult:
         log_probs=tf.where(exists, chosen.log_probs, ABSENT),
         scores=tf.where(exists, chosen.scores, ABSENT),
         lengths=lengths,
-        weights=_follow(beam, chosen.slots, real),
+        weights=_follow(beam, chosen.slots, real) if has_weights else None,
         finished=finished,
     )
 
 
-def _follow(beam: _Beam, slots: tf.Tensor, real: tf.Tensor) -> tf.Tensor | None:
+def _follow(beam: _Beam, slots: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
     """Looks up the weights along the paths: `[B, N, T]` -> `[B, N, T, T_x]`."""
-    if isinstance(beam.weights, tuple):
-        return None
     steps = beam.time
     weights = beam.weights.gather(tf.range(steps))  # [steps, B, K, T_x]
     weights = tf.transpose(weights, [1, 0, 2, 3])

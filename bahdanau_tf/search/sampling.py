@@ -81,7 +81,7 @@ def sample(
         places=n_samples,
     )
     return search.run(
-        state, memory, max_length, width=n_samples, n_best=n_samples
+        state, memory, max_length, starts=n_samples, n_best=n_samples
     )
 
 

@@ -51,6 +51,7 @@ _SHARED = {
     "readout.output_kernel": ("W2_dec_deep_softmax:m,Ky",),
     "readout.output_bias": ("b_dec_deep_softmax:Ky",),
 }
+_TRANSPOSED = {"readout.output_kernel"}
 _ATTENTION = {
     **_gru("back_enc", "encoder.stack.0.1.cell"),
     "decoder.attention.query_projection.kernel": ("B_dec_transition_0:n,a",),
@@ -182,20 +183,23 @@ def _want(model: str, what: str, size: int, wanted: int) -> None:
         )
 
 
-def named_weights(model: Any) -> Iterator[tuple[Any, tuple[str, ...]]]:
+def named_weights(
+    model: Any,
+) -> Iterator[tuple[Any, tuple[str, ...], bool]]:
     """Pairs each weight with the GroundHog tensors it is made of.
 
     Args:
         model: An `RNNSearch` or `RNNEncDec` of the default parts.
 
     Yields:
-        A Keras variable, and the names whose arrays side by side (along the
-        last axis) are its value.
+        A Keras variable; the names whose arrays side by side (along the last
+        axis) are its value; whether they are so when it is transposed.
     """
     table = _RNNSEARCH if model.has_alignment else _SHARED
     for path, entries in table.items():
         weight = functools.reduce(_member, path.split("."), model)
-        yield weight, tuple(entry.split(":")[0] for entry in entries)
+        names = tuple(entry.split(":")[0] for entry in entries)
+        yield weight, names, path in _TRANSPOSED
 
 
 def _member(part: Any, name: str) -> Any:
@@ -209,5 +213,6 @@ def assign_weights(model: Any, arrays: Parameters) -> None:
         model: An `RNNSearch` or `RNNEncDec` of the file's sizes.
         arrays: From `read_parameters`.
     """
-    for weight, names in named_weights(model):
-        weight.assign(np.concatenate([arrays[n] for n in names], axis=-1))
+    for weight, names, is_transposed in named_weights(model):
+        value = np.concatenate([arrays[n] for n in names], axis=-1)
+        weight.assign(value.T if is_transposed else value)
