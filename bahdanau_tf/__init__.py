@@ -47,6 +47,7 @@ _HOMES = {
     "TanhCell": "layers",
     "TanhReadout": "layers",
     "TokenCrossentropy": "losses",
+    "Trace": "tracing",
     "Translation": "translation",
     "Translator": "translator",
     "UnidirectionalEncoder": "layers",
@@ -60,8 +61,10 @@ _HOMES = {
     "greedy_search": "search",
     "make_dataset": "dataset",
     "plot_alignment": "plotting",
+    "plot_trace": "plotting",
     "sample": "search",
     "token_log_probs": "models",
+    "trace": "tracing",
     "train": "training",
 }
 

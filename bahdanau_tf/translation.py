@@ -13,6 +13,7 @@ import numpy as np
 from bahdanau_tf.evaluation import alignment_error_rate
 from bahdanau_tf.evaluation import format_pharaoh
 from bahdanau_tf.evaluation.alignments import Links
+from bahdanau_tf.viewer import alignment_html
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ class Translation:
 
     def __str__(self) -> str:
         return self.text
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows; see `bahdanau_tf.viewer`."""
+        return alignment_html(self)
 
     @property
     def hard_alignment(self) -> Links:

@@ -12,6 +12,11 @@ import pytest
 from bahdanau_tf import plotting
 from bahdanau_tf.evaluation import LengthBin
 from bahdanau_tf.evaluation import Score
+from bahdanau_tf.tracing import Candidate
+from bahdanau_tf.tracing import Contributions
+from bahdanau_tf.tracing import Gate
+from bahdanau_tf.tracing import Step
+from bahdanau_tf.tracing import Trace
 
 pytest.importorskip("matplotlib")
 
@@ -141,6 +146,64 @@ def test_no_systems_no_lines():
     assert not figure.axes[0].get_lines()
     figure = plotting.plot_bleu_by_length({"not run": []})
     assert len(figure.axes[0].get_lines()) == 1
+
+
+def step(token, number, **missing):
+    given = {
+        "energies": [float(number), 0.0, -1.0],
+        "weights": [0.5, 0.25, 0.25 * number],
+        "context_norm": 2.0 + number,
+        "gates": {"update": Gate(0.1 * number, 1.0)} if number else {},
+        "contributions": Contributions(1.0, -2.0, 3.0 + number, 0.5),
+    }
+    candidates = [Candidate(token, 0.75), Candidate("antidisestablish", 0.25)]
+    return Step(token, 2.5 + number, 0.75, candidates, **(given | missing))
+
+
+def test_a_trace_has_a_column_for_each_word(tmp_path):
+    path = tmp_path / "trace.png"
+    steps = [step("le", 0), step("$x_{$", 1), step("[END]", 2)]
+    trace = Trace("a b", ["a", "b"], "original", "s' = s", steps)
+    figure = plotting.plot_trace(trace, path)
+    panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
+    assert labels(panels["Weights α of the source"].xaxis) == [
+        *("le", "$x_{$", "[END]")
+    ]
+    weights = panels["Weights α of the source"].images[0].get_array()
+    np.testing.assert_allclose(
+        weights, [[0.5] * 3, [0.25] * 3, [0.0, 0.25, 0.5]]
+    )
+    assert labels(panels["Weights α of the source"].yaxis) == [
+        *("a", "b", "<end>")
+    ]
+    energies = panels["Energies e, less the largest of the step"]
+    np.testing.assert_allclose(
+        energies.images[0].get_array(), [[0, 0, 0], [0, -1, -2], [-1, -2, -3]]
+    )
+    bars = panels["What adds up to the written word's score"].containers
+    heights = [[bar.get_height() for bar in one] for one in bars]
+    assert heights == [[1] * 3, [-2] * 3, [3, 4, 5], [0.5] * 3]
+    (sums, _) = panels["What adds up to the written word's score"].lines
+    np.testing.assert_allclose(sums.get_ydata(), [2.5, 3.5, 4.5])
+    (gate,) = panels["Gates, mean of their units: s' = s"].lines
+    np.testing.assert_allclose(gate.get_ydata(), [np.nan, 0.1, 0.2])
+    (norm,) = panels["Norm of the context c"].lines
+    np.testing.assert_allclose(norm.get_ydata(), [2, 3, 4])
+    words = panels["The most probable words (bold: written)"].texts
+    assert words[0].get_text() == "le\n75.0%"
+    assert words[1].get_text() == "antidises…\n25.0%"
+    assert [one.get_fontweight() for one in words[:2]] == ["bold", "normal"]
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_trace_without_attention_and_gates_is_shorter():
+    bare = {"energies": None, "weights": None, "context_norm": None}
+    bare |= {"gates": {}, "contributions": None}
+    trace = Trace("a", ["a"], "main-text", "", [step("le", 0, **bare)])
+    (axes,) = plotting.plot_trace(trace).axes
+    assert labels(axes.xaxis) == ["le"]
+    with pytest.raises(ValueError, match="plot_trace: the trace has no steps"):
+        plotting.plot_trace(Trace("", [], "original", ""))
 
 
 def test_without_matplotlib_one_sentence_says_so(monkeypatch):

@@ -144,6 +144,13 @@ def define_flags(flags: absl_flags.FlagValues) -> None:
         ),
     ):
         absl_flags.DEFINE_string(name, None, text, flag_values=flags)
+    absl_flags.DEFINE_bool(
+        "tensorboard",
+        False,
+        "whether the folder tensorboard in --model_dir gets curves and "
+        "alignments for TensorBoard",
+        flag_values=flags,
+    )
     define_fields(flags, TextFlags)
     define_fields(flags, ModelFlags)
     define_fields(flags, Recipe)
@@ -170,7 +177,9 @@ def run(flags: absl_flags.FlagValues) -> int:
         recipe,
         Path(flags.model_dir),
     )
-    result = train(translator, files, recipe, flags.model_dir)
+    result = train(
+        translator, files, recipe, flags.model_dir, flags.tensorboard
+    )
     print(
         f"{result.steps} updates, stopped by {result.stopped_by}; best dev "
         f"BLEU {result.best_bleu:.2f} (greedy); {result.seconds / 60:.1f} "

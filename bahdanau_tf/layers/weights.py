@@ -44,6 +44,13 @@ def build_once(layer: Any, *shapes: Any) -> None:
         layer.build(*shapes)
 
 
+def serialized(part: Any) -> Any:
+    """A part or initializer as config; None and plain values stay."""
+    if part is None or isinstance(part, (str, int, float)):
+        return part
+    return keras.saving.serialize_keras_object(part)
+
+
 def deserialized(part: Any) -> Any:
     """A layer, also from its config."""
     if isinstance(part, dict):

@@ -18,16 +18,10 @@ from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.readout import MaxoutReadout
 from bahdanau_tf.layers.readout import scores
 from bahdanau_tf.layers.weights import rows_at
+from bahdanau_tf.layers.weights import serialized
 from bahdanau_tf.models import presets
 
 PAD_ID = 0
-
-
-def serialized(part: Any) -> Any:
-    """A part or initializer as config; None and plain values stay."""
-    if part is None or isinstance(part, (str, int, float)):
-        return part
-    return keras.saving.serialize_keras_object(part)
 
 
 class SourceMemory(NamedTuple):

@@ -12,9 +12,9 @@ import numpy as np
 from bahdanau_tf.layers.attention import BahdanauAttention
 from bahdanau_tf.layers.bridge import BackwardBridge
 from bahdanau_tf.layers.encoder import BidirectionalEncoder
+from bahdanau_tf.layers.weights import serialized
 from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
-from bahdanau_tf.models.encoder_decoder import serialized
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

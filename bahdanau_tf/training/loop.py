@@ -26,6 +26,7 @@ from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.training.recipe import Recipe
 from bahdanau_tf.training.settings import remember
 from bahdanau_tf.training.step import train_step
+from bahdanau_tf.training.tensorboard import TensorBoard
 from bahdanau_tf.translator import Translator
 
 CHECKPOINT_SECONDS = 300
@@ -85,6 +86,7 @@ def train(
     files: TrainingFiles,
     recipe: Recipe,
     model_dir: str | os.PathLike[str],
+    tensorboard: bool = False,
 ) -> TrainingResult:
     """Trains a translator's model; goes on where an earlier run stopped.
 
@@ -98,6 +100,8 @@ def train(
         files: What to train on.
         recipe: How.
         model_dir: A folder; made if it is not there.
+        tensorboard: Whether its folder `tensorboard` gets what TensorBoard
+            shows; see `bahdanau_tf.training.tensorboard`.
 
     Returns:
         `TrainingResult`.
@@ -108,11 +112,18 @@ def train(
     """
     model_dir = Path(model_dir)
     model_dir.mkdir(parents=True, exist_ok=True)
-    return _Training(translator, files, recipe, model_dir).run()
+    training = _Training(translator, files, recipe, model_dir)
+    if not tensorboard:
+        return training.run()
+    training.board = TensorBoard(model_dir / "tensorboard")
+    with contextlib.closing(training.board):
+        return training.run()
 
 
 class _Training:
     """One run of `train`."""
+
+    board: TensorBoard | None = None
 
     def __init__(
         self,
@@ -201,6 +212,14 @@ class _Training:
             self.training_seconds += now - lap
             per_word = float(cost) * self.recipe.divisor / words
             line.update(step, self._status(per_word))
+            if self.board is not None:
+                self.board.update(
+                    step,
+                    per_word,
+                    self.optimizer,
+                    self.words,
+                    self.training_seconds,
+                )
             is_due = step % self.evaluate_every == 0
             if is_due or step >= self.total_steps:
                 self._evaluate(step, line)
@@ -272,6 +291,13 @@ class _Training:
             found = self.translator.translate(sources, GREEDY)
             score = bleu([t.text for t in found], references).score
             record["dev_bleu"] = score
+            if self.board is not None:
+                scored = self.translator.score(sources, references)
+                words = sum(len(one.token_log_probs) for one in scored)
+                loss = -sum(one.log_prob for one in scored) / words
+                note = self.board.evaluation(step, loss, score, found)
+                if note:
+                    line.note(note)
         if self.dev is None or math.isnan(best) or score > best:
             self.translator.save(self.model_dir / "best")
             self.state.best_bleu.assign(score)

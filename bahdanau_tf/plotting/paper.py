@@ -1,11 +1,4 @@
-"""The paper's figures: soft alignments (Figure 3), BLEU by length (Figure 2).
-
-Both return a matplotlib `Figure` of its own, never pyplot's current one, so
-that they work in threads and without a display. Fonts: text that matplotlib's
-own font lacks (Chinese, Japanese, Korean) is drawn with the first fitting font
-that is installed; Debian and Ubuntu have one as `fonts-noto-cjk`. Where there
-is none, matplotlib warns of each missing glyph and draws a box for it.
-"""
+"""The paper's figures: alignments (Figure 3) and BLEU by length (Figure 2)."""
 
 from __future__ import annotations
 
@@ -19,24 +12,14 @@ from typing import Protocol
 
 import numpy as np
 
+from bahdanau_tf.plotting.canvas import new_figure
+from bahdanau_tf.plotting.canvas import save
+from bahdanau_tf.plotting.canvas import set_fonts
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _END = "<end>"  # as the paper's Figure 3 has it
-_FONTS = (
-    "Noto Sans CJK KR",
-    "Noto Sans CJK JP",
-    "Noto Sans CJK SC",
-    "NanumGothic",
-    "IPAexGothic",
-    "WenQuanYi Zen Hei",
-    "Apple SD Gothic Neo",
-    "Hiragino Sans",
-    "PingFang SC",
-    "Malgun Gothic",
-    "Yu Gothic",
-    "Microsoft YaHei",
-)
 _STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")  # told apart without colour
 
 
@@ -94,7 +77,7 @@ def plot_alignment(
             f"({rows}, {columns}) as the tokens, or one more for an end symbol."
         )
     inches = np.clip(0.3 * np.array(weights.shape[::-1]) + 1.5, 2.0, 60.0)
-    figure = _figure("plot_alignment", *inches)
+    figure = new_figure("plot_alignment", *inches)
     axes = figure.add_subplot()
     axes.imshow(weights, cmap="gray", vmin=0.0, vmax=1.0)
     axes.xaxis.tick_top()
@@ -103,9 +86,8 @@ def plot_alignment(
     axes.set_yticks(range(weights.shape[0]))
     axes.set_xticklabels([*source_tokens, *[_END] * more[1]], rotation=90)
     axes.set_yticklabels([*target_tokens, *[_END] * more[0]])
-    for label in [*axes.get_xticklabels(), *axes.get_yticklabels()]:
-        label.set(family=_fonts(), parse_math=False)  # "$" is but a sign
-    _save(figure, path)
+    set_fonts(axes)
+    save(figure, path)
     return figure
 
 
@@ -126,7 +108,7 @@ def plot_bleu_by_length(
     Raises:
         ImportError: matplotlib is not installed.
     """
-    figure = _figure("plot_bleu_by_length", 6.4, 4.0)
+    figure = new_figure("plot_bleu_by_length", 6.4, 4.0)
     axes = figure.add_subplot()
     for number, (name, bins) in enumerate(curves.items()):
         ordered = sorted(bins, key=lambda one: one.shortest)
@@ -146,30 +128,5 @@ def plot_bleu_by_length(
     axes.grid(alpha=0.3)
     if curves:
         axes.legend()
-    _save(figure, path)
+    save(figure, path)
     return figure
-
-
-def _figure(function: str, width: float, height: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            f"{function} needs matplotlib: pip install 'bahdanau_tf[plot]'"
-        ) from error
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def _fonts() -> list[str]:
-    """Matplotlib's own family, then the installed ones that know more."""
-    from matplotlib import font_manager
-    from matplotlib import rcParams
-
-    installed = set(font_manager.get_font_names())
-    own = rcParams["font.family"]
-    return [*own, *(name for name in _FONTS if name in installed)]
-
-
-def _save(figure: Figure, path: str | os.PathLike[str] | None) -> None:
-    if path is not None:
-        figure.savefig(path, dpi=150, bbox_inches="tight")

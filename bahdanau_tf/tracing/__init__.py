@@ -1,0 +1,10 @@
+"""A translation step by step: what attention, gates and readout did."""
+
+from bahdanau_tf.tracing.data import Candidate
+from bahdanau_tf.tracing.data import Contributions
+from bahdanau_tf.tracing.data import Gate
+from bahdanau_tf.tracing.data import Step
+from bahdanau_tf.tracing.data import Trace
+from bahdanau_tf.tracing.walk import trace
+
+__all__ = ["Candidate", "Contributions", "Gate", "Step", "Trace", "trace"]

@@ -1,0 +1,80 @@
+"""Of what a word's score is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bahdanau_tf.layers import LinearReadout
+from bahdanau_tf.layers import MaxoutReadout
+from bahdanau_tf.models.encoder_decoder import EncoderDecoder
+from bahdanau_tf.tracing.data import Contributions
+
+
+def hidden_of(
+    readout: Any, state: tf.Tensor, previous: tf.Tensor, context: Any
+) -> tf.Tensor:
+    """The readout's t_i, float [T_y, l]; the context may be None."""
+    term = None if context is None else readout.context_term(context)
+    return readout.hidden(state, previous, term)
+
+
+def contributions_of(
+    model: EncoderDecoder,
+    state: tf.Tensor,
+    previous: tf.Tensor,
+    context: tf.Tensor | None,
+    ids: np.ndarray,
+) -> list[Contributions] | None:
+    """What state, previous word and context add to each word's score.
+
+    For maxout  Σ_k (x U)_w(k) W_ky  with w(k) the larger unit of pair k, and
+    W = W_1 W_2 where the output is factored; for a linear readout x W_y.
+    """
+    readout = model.readout
+    given = {"state": state, "previous": previous, "context": context}
+    values = {
+        term: _array(value)
+        for term, value in given.items()
+        if value is not None
+    }
+    # W as a row for each word: what a unit adds to that word's score.
+    hidden = hidden_of(readout, state, previous, context)
+    kernel, bias = map(_array, model.factors(hidden)[1:])
+    rows, of_bias = kernel[ids], bias[ids]
+    if readout.factor_kernel is not None:
+        rows = rows @ _array(readout.factor_kernel).T
+    if isinstance(readout, LinearReadout):
+        terms = readout.used_terms
+        ends = np.cumsum([values[term].shape[1] for term in terms])
+        blocks = np.split(rows, ends[:-1], axis=1)
+        shares = {
+            term: (values[term] * block).sum(1)
+            for term, block in zip(terms, blocks, strict=True)
+        }
+    elif isinstance(readout, MaxoutReadout):
+        kernels = {term: getattr(readout, f"{term}_kernel") for term in values}
+        added = {
+            term: values[term] @ _array(matrix)
+            for term, matrix in kernels.items()
+            if matrix is not None
+        }
+        added["bias"] = np.tile(_array(readout.bias), [len(ids), 1])
+        pairs = sum(added.values()).reshape(*rows.shape, 2)
+        is_larger = np.stack([pairs[..., 0] >= pairs[..., 1]] * 2, -1)
+        is_larger[..., 1] ^= True
+        routed = (is_larger * rows[..., None]).reshape(len(ids), -1)
+        shares = {term: (x * routed).sum(1) for term, x in added.items()}
+    else:
+        return None
+    shares["bias"] = shares.get("bias", 0.0) + of_bias
+    return [
+        Contributions(**{term: float(x[i]) for term, x in shares.items()})
+        for i in range(len(ids))
+    ]
+
+
+def _array(tensor: Any) -> np.ndarray:
+    return tf.cast(tensor, tf.float64).numpy()

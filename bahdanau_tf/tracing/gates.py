@@ -1,0 +1,95 @@
+"""The gates of a decoder's update, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bahdanau_tf.layers import GRUCell
+from bahdanau_tf.layers import GRUResetAfterCell
+from bahdanau_tf.layers import LSTMCell
+from bahdanau_tf.layers import StackedCells
+from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.weights import linear
+from bahdanau_tf.tracing.data import Gate
+
+# The gates of a cell as they lie side by side in its matrices, and how they
+# are meant; None is the candidate, which is no gate.
+_GATES: dict[type, tuple[str | None, ...]] = {
+    GRUCell: ("update", "reset", None),
+    GRUResetAfterCell: ("update", "reset", None),
+    LSTMCell: ("input", "forget", None, "output"),
+}
+_CONVENTIONS = {
+    GRUCell: "s' = (1 - update) ∘ s + update ∘ candidate(reset ∘ s)",
+    GRUResetAfterCell: (
+        "s' = update ∘ s + (1 - update) ∘ candidate(reset ∘ U s)"
+    ),
+    LSTMCell: "m' = forget ∘ m + input ∘ candidate, s' = output ∘ tanh(m')",
+}
+
+
+def gate_convention(cell: Any) -> str:
+    """What a cell's gates do, as an equation; "" for a cell without gates."""
+    return _CONVENTIONS.get(type(_layers(cell)[-1]), "")
+
+
+def _layers(cell: Any) -> list[Any]:
+    """A cell's layers from the bottom to the top."""
+    return cell.cells if isinstance(cell, StackedCells) else [cell]
+
+
+def update(
+    decoder: Any, previous: tf.Tensor, context: Any, states: States
+) -> tuple[States, dict[str, Gate]]:
+    """One update of all layers, and its gates.
+
+    Args:
+        decoder: An `AttentionDecoder`.
+        previous: float [1, m], the word that comes in.
+        context: float [1, c], the context that joins it, or None.
+        states: The cell's states, float [1, n] each.
+
+    Returns:
+        The new states, and the gates by name; for a deep cell "layer 1 input"
+        and so on, from the bottom.
+    """
+    layers = _layers(decoder.cell)
+    projected = decoder.cell.project(previous)
+    if context is not None:
+        projected += linear(context, decoder.context_kernel)
+    gates: dict[str, Gate] = {}
+    new: States = ()
+    end = len(states)
+    for number, cell in enumerate(layers, start=1):
+        start = end - cell.state_count  # the top layer's states come first
+        own = states[start:end]
+        if new:
+            projected = cell.project(new[0])
+        prefix = f"layer {number} " if len(layers) > 1 else ""
+        for name, gate in _opened(cell, projected, own[0]):
+            gates[prefix + name] = gate
+        new = cell.step(projected, own) + new
+        end = start
+    return new, gates
+
+
+def _opened(
+    cell: Any, projected: tf.Tensor, state: tf.Tensor
+) -> Iterator[tuple[str, Gate]]:
+    """σ(W x + U h + b) of each gate of a cell."""
+    names = _GATES.get(type(cell))
+    if names is None:
+        return
+    bias = getattr(cell, "recurrent_bias", None)
+    total = projected + linear(state, cell.recurrent_kernel, bias)
+    for name, block in zip(names, tf.split(total, len(names), -1), strict=True):
+        if name is not None:
+            opened = tf.sigmoid(block).numpy()
+            yield (
+                name,
+                Gate(float(opened.mean()), float(np.linalg.norm(opened))),
+            )

@@ -1,0 +1,210 @@
+"""Walking through a translation as search and scoring do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bahdanau_tf.layers import Memory
+from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.readout import scores
+from bahdanau_tf.models.encoder_decoder import EncoderDecoder
+from bahdanau_tf.tracing.contributions import contributions_of
+from bahdanau_tf.tracing.contributions import hidden_of
+from bahdanau_tf.tracing.data import Candidate
+from bahdanau_tf.tracing.data import Gate
+from bahdanau_tf.tracing.data import Step
+from bahdanau_tf.tracing.data import Trace
+from bahdanau_tf.tracing.gates import gate_convention
+from bahdanau_tf.tracing.gates import update
+from bahdanau_tf.translator import Translator
+
+
+class _Rows(NamedTuple):
+    """What a step saw: float [1, ...]; for all steps [T_y, ...].
+
+    Attributes:
+        query: The state that attended.
+        state: The state that was read out.
+        previous: E y_{i-1}.
+        context: c_i, or None.
+        weights: α_i, or None.
+    """
+
+    query: Any
+    state: Any
+    previous: Any
+    context: Any
+    weights: Any
+
+
+def trace(
+    translator: Translator,
+    text: str,
+    target: str | None = None,
+    candidates: int = 5,
+) -> Trace:
+    """Steps through a translation.
+
+    Args:
+        translator: A translator of one model.
+        text: The sentence.
+        target: Its translation; the translator's own best if None.
+        candidates: How many of the most probable words a step tells.
+
+    Returns:
+        `Trace`; without steps where a text without words has no translation.
+
+    Raises:
+        ValueError: `text` is not one string, `candidates` is less than 1, or
+            the model is an ensemble or not one of this package.
+
+    Example:
+
+    ```python
+    steps = trace(translator, "A man sleeps.").steps
+    print([(step.token, step.candidates[0].probability) for step in steps])
+    ```
+    """
+    model = translator.model
+    _check(model, text, candidates)
+    pieces = translator.source_text.tokenize_with_offsets([text])[0][0]
+    words = [piece.decode("utf-8", "replace") for piece in pieces.numpy()]
+    source = translator.source_text.tokenize([text]).to_tensor()
+    columns = [*range(len(words))]
+    if translator.source_text.reverse:
+        columns.reverse()
+    if target is not None:
+        ids = translator.target_text.tokenize([target])[0].numpy()
+    elif words:
+        found = translator.search(source, translator.decoding)
+        ids = found.tokens[0, 0, : int(found.lengths[0, 0])].numpy()
+    else:
+        ids = np.zeros([0], np.int32)
+    return Trace(
+        source=text,
+        source_tokens=[words[column] for column in columns],
+        step_order=model.decoder.step_order,
+        gate_convention=gate_convention(model.decoder.cell),
+        steps=_steps(translator, source, ids, [*columns, -1], candidates),
+    )
+
+
+def _check(model: Any, text: Any, candidates: int) -> None:
+    if not isinstance(model, EncoderDecoder):
+        raise ValueError(
+            f"trace: the model is {type(model).__name__}, wanted one model of "
+            "this package (trace the members of an ensemble one by one)"
+        )
+    if not isinstance(text, str):
+        raise ValueError(
+            f"trace: text is a {type(text).__name__}, wanted one string"
+        )
+    if candidates < 1:
+        raise ValueError(f"trace: candidates is {candidates}, wanted 1 or more")
+
+
+def _steps(
+    translator: Translator,
+    source: tf.Tensor,
+    ids: np.ndarray,
+    columns: list[int],
+    candidates: int,
+) -> list[Step]:
+    """The steps for target ids; columns are the source's, as shown."""
+    if not ids.size:
+        return []
+    model, text = translator.model, translator.target_text
+    memory, state = model.encode(source)
+    rows, gates = zip(*_walk(model, ids, memory, state.states), strict=True)
+    seen = _Rows(
+        *(
+            None if column[0] is None else tf.concat(column, axis=0)
+            for column in zip(*rows, strict=True)
+        )
+    )
+    energies = None
+    if seen.weights is not None:
+        keys = memory.attended.keys
+        energies = model.decoder.attention.score(seen.query[None], keys)[0]
+    read = seen.state, seen.previous, seen.context
+    shares = contributions_of(model, *read, ids)
+    features, kernel, bias = model.factors(hidden_of(model.readout, *read))
+    logits = scores(features, kernel, bias)
+    probabilities = tf.nn.softmax(logits).numpy()
+    best = tf.math.top_k(probabilities, min(candidates, logits.shape[1]))
+    names = text.ids_to_tokens(best.indices).numpy()
+    tokens = text.ids_to_tokens(tf.constant(ids)[None])[0].numpy()
+    return [
+        Step(
+            token=_decoded(tokens[i]),
+            logit=float(logits[i, word]),
+            probability=float(probabilities[i, word]),
+            candidates=[
+                Candidate(_decoded(name), float(probability))
+                for name, probability in zip(
+                    names[i], best.values[i].numpy(), strict=True
+                )
+            ],
+            energies=_row(energies, i, columns),
+            weights=_row(seen.weights, i, columns),
+            context_norm=None
+            if seen.context is None
+            else float(np.linalg.norm(seen.context[i])),
+            gates=gates[i],
+            contributions=None if shares is None else shares[i],
+        )
+        for i, word in enumerate(ids)
+    ]
+
+
+def _decoded(token: bytes) -> str:
+    return token.decode("utf-8", "replace")
+
+
+def _row(
+    rows: tf.Tensor | None, i: int, columns: list[int]
+) -> list[float] | None:
+    if rows is None:
+        return None
+    return [float(x) for x in rows[i].numpy()[columns]]
+
+
+def _walk(
+    model: EncoderDecoder, ids: np.ndarray, memory: Any, states: States
+) -> Iterator[tuple[_Rows, dict[str, Gate]]]:
+    """Steps through the target words; see `AttentionDecoder` for the orders."""
+    decoder = model.decoder
+    previous = memory.first_input
+    context = None
+    for i, word in enumerate(ids):
+        gates: dict[str, Gate] = {}
+        if decoder.step_order == "original":
+            if i:
+                states, gates = update(decoder, previous, context, states)
+            query = read = states[0]
+            context, weights = _attend(decoder, query, memory)
+        else:
+            query = states[0]
+            context, weights = _attend(decoder, query, memory)
+            states, gates = update(decoder, previous, context, states)
+            read = states[0] if decoder.step_order == "main-text" else query
+        yield _Rows(query, read, previous, context, weights), gates
+        previous = model.target_embedding(tf.constant([word]))
+
+
+def _attend(
+    decoder: Any, query: tf.Tensor, memory: Any
+) -> tuple[tf.Tensor | None, tf.Tensor | None]:
+    """c_i, float [1, c], and α_i, float32 [1, T_x], of one sentence."""
+    attention, attended = decoder.attention, memory.attended
+    if attention is None:
+        return None, None
+    if not attention.has_weights:  # h_Tx, of which the forward half comes first
+        return memory.annotations[:, -1, : decoder.context_size], None
+    whole = Memory(memory.annotations, attended.keys, attended.mask)
+    return attention(query, whole)

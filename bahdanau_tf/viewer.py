@@ -1,0 +1,267 @@
+"""A translation as HTML: point at a word, and see what it was aligned to.
+
+Style sheet alone, no script: it works wherever a notebook is shown, under any
+content policy. Each drawing looks at itself only (`:has`), so that several in
+one page need no names. Colours are those of the page around it, light or dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from itertools import accumulate
+from typing import Any
+from typing import NamedTuple
+from typing import Protocol
+
+import numpy as np
+
+LEAST_SHARE = 0.05  # smaller shares are not shown
+END = "(end)"
+NOTHING = "·"  # a token without characters, such as the blank of a sub-word
+
+_ROOT = ".bahdanau-tf-alignment"
+# Inline, never inline-block: that would break right-to-left order. Chosen: a
+# frame. Aligned: a tint and a solid line below, as thick as the share is large.
+# `hidden` and !important: some notebooks hide that with !important themselves.
+_STYLE = f"""
+{_ROOT} {{ max-width: 46rem; }}
+{_ROOT} h4 {{ margin: .75rem 0 0; font-size: .9rem; opacity: .75; }}
+{_ROOT} div {{
+  font-size: 1.25rem; line-height: 2;
+  white-space: pre-wrap; overflow-wrap: anywhere; text-align: start;
+}}
+{_ROOT} [tabindex] {{
+  border-bottom: 2px dotted gray; border-radius: 2px; cursor: default;
+  background: rgb(255 180 0 / calc(.45 * var(--share, 0)));
+  box-shadow: 0 calc(5px * var(--share, 0)) currentcolor;
+}}
+{_ROOT} [tabindex]:is(:hover, :focus) {{
+  outline: 2px solid currentcolor; outline-offset: 1px;
+}}
+{_ROOT} small {{ margin-inline-start: .35em; font-size: .8em; }}
+{_ROOT} [aria-live] {{
+  min-height: 3rem; margin: .5rem 0 0; padding: .25rem .75rem;
+  border-inline-start: .25rem solid gray;
+}}
+{_ROOT}:has([tabindex]:is(:hover, :focus)) [data-told=""] {{ display: none; }}
+"""
+_HINT = '<span data-told="">Point at a word, or move to it with Tab.</span>'
+
+
+class Aligned(Protocol):
+    """As `bahdanau_tf.Translation`."""
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def source_offsets(self) -> Sequence[tuple[int, int]]: ...
+
+    @property
+    def target_offsets(self) -> Sequence[tuple[int, int]]: ...
+
+    @property
+    def weights(self) -> Any: ...
+
+
+class Part(NamedTuple):
+    """A part of a text that can be pointed at.
+
+    Attributes:
+        start: Its first character.
+        end: The character after its last.
+        tokens: The numbers of the tokens in it.
+    """
+
+    start: int
+    end: int
+    tokens: tuple[int, ...]
+
+
+def alignment_html(translation: Aligned) -> str:
+    """Draws a translation: its words light up those they were aligned to.
+
+    Shares of less than 5 % are not shown.
+
+    Args:
+        translation: A `Translation`, also one without an alignment.
+
+    Returns:
+        HTML that needs nothing from elsewhere; all text in it is escaped.
+    """
+    if translation.weights is None:
+        source, target = escape(translation.source), escape(translation.text)
+        note = "No alignment: this model has no attention."
+        return _page(source, target, note if target else "", "")
+    weights = np.asarray(translation.weights, np.float32)
+    rows, columns = weights.shape
+    sources = parts_of(translation.source, translation.source_offsets, columns)
+    targets = parts_of(translation.text, translation.target_offsets, rows)
+    shares = shares_of(weights, targets, sources)
+    source_words = _words(
+        translation.source, sources, len(translation.source_offsets)
+    )
+    target_words = _words(
+        translation.text, targets, len(translation.target_offsets)
+    )
+    return _page(
+        _text(translation.source, sources, source_words, shares.T, "st"),
+        _text(translation.text, targets, target_words, shares, "ts"),
+        _HINT
+        + _told("t", "was aligned to", target_words, source_words, shares)
+        + _told("s", "was looked at for", source_words, target_words, shares.T),
+        _rules("ts", len(targets)) + _rules("st", len(sources)),
+    )
+
+
+def parts_of(
+    text: str, offsets: Sequence[tuple[int, int]], count: int
+) -> list[Part]:
+    """Cuts a text into what can be pointed at.
+
+    Args:
+        text: The text.
+        offsets: For each token (start, end), bytes into its UTF-8.
+        count: Rows or columns of the weights; those beyond the tokens are end
+            symbols, which stand behind the text and have no characters.
+
+    Returns:
+        The parts from left to right. Tokens that share characters, as
+        sub-words may, are one part; so are a blank alone and what follows.
+    """
+    sizes = [len(character.encode("utf-8", "replace")) for character in text]
+    at = [0, *accumulate(sizes)]
+    ends = [(at[-1], at[-1])] * (count - len(offsets))
+    places = [
+        _without_blanks(
+            text,
+            int(np.searchsorted(at, start, "right")) - 1,
+            int(np.searchsorted(at, end, "left")),
+        )
+        for start, end in [*offsets, *ends]
+    ]
+    parts: list[Part] = []
+    for token in sorted(range(count), key=places.__getitem__):
+        start, end = places[token]
+        last = parts[-1] if parts else Part(-1, -1, ())
+        begins_here = start == last.start and token < len(offsets)
+        if start < last.end or begins_here:
+            end = max(end, last.end)
+            parts[-1] = Part(last.start, end, (*last.tokens, token))
+        else:
+            parts.append(Part(start, end, (token,)))
+    return parts
+
+
+def _without_blanks(text: str, start: int, end: int) -> tuple[int, int]:
+    """Leaves out the blank that a sub-word may begin with."""
+    word = text[start:end]
+    start += len(word) - len(word.lstrip())
+    return start, max(start, end - len(word) + len(word.rstrip()))
+
+
+def shares_of(
+    weights: np.ndarray, targets: Sequence[Part], sources: Sequence[Part]
+) -> np.ndarray:
+    """How much each target part was aligned to each source part.
+
+    Args:
+        weights: float [T_y, T_x], α.
+        targets: The target's parts.
+        sources: The source's parts.
+
+    Returns:
+        float [target parts, source parts]: the mean over the target's tokens
+        of the sum over the source's.
+    """
+    summed = [weights[:, list(one.tokens)].sum(1) for one in sources]
+    columns = np.stack(summed, axis=1)
+    return np.stack([columns[list(one.tokens)].mean(0) for one in targets])
+
+
+def _words(text: str, parts: Sequence[Part], tokens: int) -> list[str]:
+    """What stands for each part, escaped; the text has so many tokens."""
+    return [
+        escape(text[one.start : one.end])
+        or (END if one.tokens[0] >= tokens else NOTHING)
+        for one in parts
+    ]
+
+
+def _text(
+    text: str,
+    parts: Sequence[Part],
+    words: Sequence[str],
+    shares: np.ndarray,
+    sides: str,
+) -> str:
+    """A text with its parts as words to point at.
+
+    Args:
+        text: The text.
+        parts: Its parts.
+        words: What stands for each.
+        shares: float [parts, parts of the other text].
+        sides: "ts" for the target, "st" for the source: its own letter and
+            that of the other text.
+    """
+    html, position = [], 0
+    own, other = sides[0], sides[1]
+    for number, (part, word) in enumerate(zip(parts, words, strict=True)):
+        row = shares[number]
+        html.append(escape(text[position : part.start]))
+        style = ";".join(
+            f"--{other}{i}:{row[i]:.2f}"
+            for i in np.flatnonzero(row >= LEAST_SHARE)
+        )
+        tag = "span" if part.end > part.start else "small"
+        html.append(
+            f'<{tag} tabindex="0" data-{own}="{number}" style="{style}">'
+            f"{word}</{tag}>"
+        )
+        position = part.end
+    return "".join([*html, escape(text[position:])])
+
+
+def _told(
+    side: str,
+    verb: str,
+    words: Sequence[str],
+    others: Sequence[str],
+    shares: np.ndarray,
+) -> str:
+    """The shares of each word in words, to be shown when it is chosen."""
+    html = []
+    for number, (word, row) in enumerate(zip(words, shares, strict=True)):
+        order = [i for i in np.argsort(-row) if row[i] >= LEAST_SHARE]
+        told = [f"“<bdi>{others[i]}</bdi>” {row[i]:.0%}" for i in order]
+        html.append(
+            f'<span data-told="{side}{number}" hidden>“<bdi>{word}</bdi>” '
+            f"{verb} {', '.join(told) or 'no word in particular'}</span>"
+        )
+    return "".join(html)
+
+
+def _rules(sides: str, count: int) -> str:
+    """What happens when a word is pointed at or, if none is, has the focus."""
+    own, other = sides[0], sides[1]
+    return "".join(
+        f'{_ROOT}:is(:has([data-{own}="{i}"]:hover),'
+        f':not(:has([tabindex]:hover)):has([data-{own}="{i}"]:focus)){{'
+        f"& [data-{other}]{{--share:var(--{own}{i})}}"
+        f"& [data-told={own}{i}]{{display:block!important}}}}\n"
+        for i in range(count)
+    )
+
+
+def _page(source: str, target: str, told: str, rules: str) -> str:
+    return (
+        f'<section class="{_ROOT[1:]}"><style>{_STYLE}{rules}</style>'
+        f'<h4>Translation</h4><div dir="auto">{target}</div>'
+        f'<h4>Original text</h4><div dir="auto">{source}</div>'
+        f'<p aria-live="polite">{told}</p></section>'
+    )

@@ -1,0 +1,172 @@
+"""What TensorBoard would show, read back from the event files."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import test_training
+from test_training import RECIPE
+from test_training import make_translator
+
+from bahdanau_tf import Seq2SeqLSTM
+from bahdanau_tf import Translator
+from bahdanau_tf import plot_alignment
+from bahdanau_tf import token_log_probs
+from bahdanau_tf.training import TrainingFiles
+from bahdanau_tf.training import loop
+from bahdanau_tf.training import train
+from bahdanau_tf.training.loop import GREEDY
+
+files = test_training.files  # the fixture
+SHORT = replace(RECIPE, epochs=2, schedule="linear", warmup_steps=5)
+
+
+def events(folder: Path) -> dict[str, dict[int, np.ndarray]]:
+    """Values by name and update."""
+    found: dict[str, dict[int, np.ndarray]] = defaultdict(dict)
+    for path in sorted((folder / "tensorboard").iterdir()):
+        for record in tf.data.TFRecordDataset(str(path)):
+            event = tf.compat.v1.Event.FromString(record.numpy())
+            for value in event.summary.value:
+                found[value.tag][event.step] = tf.make_ndarray(value.tensor)
+    return found
+
+
+@pytest.fixture
+def watched(monkeypatch) -> list[tuple[float, float, float]]:
+    """Of each update loss, words and gradient norm, as they happen."""
+    seen: list[tuple[float, float, float]] = []
+    make_step = loop.train_step
+
+    def watching(model: Any, optimizer: Any, loss: Any) -> Any:
+        step = make_step(model, optimizer, loss)
+
+        def watched(*batch: Any) -> Any:
+            cost = step(*batch)
+            words = float(np.count_nonzero(batch[1]))
+            seen.append((float(cost), words, float(optimizer.gradient_norm)))
+            return cost
+
+        return watched
+
+    monkeypatch.setattr(loop, "train_step", watching)
+    return seen
+
+
+def test_curves_and_pictures(files, tmp_path, watched):
+    pytest.importorskip("matplotlib")
+    translator = make_translator(files)
+    result = train(translator, files, SHORT, tmp_path, tensorboard=True)
+    assert (result.steps, len(watched)) == (20, 20)
+    found = events(tmp_path)
+    for name in ("loss", "gradient_norm", "learning_rate", "words_per_second"):
+        assert list(found[f"train/{name}"]) == [10, 20]
+    for step in (10, 20):
+        cost, words, norm = watched[step - 1]
+        assert found["train/loss"][step] == pytest.approx(cost / words)
+        assert found["train/gradient_norm"][step] == pytest.approx(norm)
+        assert norm > 0
+    rates = found["train/learning_rate"]
+    assert rates[10] == pytest.approx(0.02)
+    assert rates[20] == pytest.approx(0.02 * 0.02)
+    # The mean over the run is that over its two halves.
+    speeds = found["train/words_per_second"]
+    words = [
+        sum(one[1] for one in half) for half in (watched[:10], watched[10:])
+    ]
+    seconds = sum(w / speeds[s] for w, s in zip(words, speeds, strict=True))
+    assert result.words_per_second == pytest.approx(
+        sum(words) / seconds, rel=1e-3
+    )
+    assert found["dev/bleu"][20] >= 0
+    assert max(found["dev/bleu"].values()) == pytest.approx(result.best_bleu)
+    assert found["dev/loss"][20] == pytest.approx(
+        dev_loss(translator, files), rel=1e-4
+    )
+    check_pictures(translator, files, found)
+
+
+def lines(path: str | None) -> list[str]:
+    return Path(str(path)).read_text().split("\n")[:-1]
+
+
+def dev_loss(translator: Translator, files: TrainingFiles) -> float:
+    sides = [
+        [text.tokenize([line])[0].numpy().tolist() for line in lines(path)]
+        for text, path in (
+            (translator.source_text, files.dev_source),
+            (translator.target_text, files.dev_target),
+        )
+    ]
+    scores = np.concatenate(token_log_probs(translator.model, *sides))
+    return -scores.mean()
+
+
+def check_pictures(
+    translator: Translator,
+    files: TrainingFiles,
+    found: dict[str, dict[int, np.ndarray]],
+) -> None:
+    names = {name for name in found if name.startswith("alignment")}
+    assert names == {f"alignment/{number}" for number in range(1, 5)}
+    sentences = lines(files.dev_source)[:4]
+    for number, one in enumerate(translator.translate(sentences, GREEDY), 1):
+        assert set(found[f"alignment/{number}"]) == {10, 20}
+        width, height, png = found[f"alignment/{number}"][20]
+        figure = plot_alignment(one.source_tokens, one.tokens, one.weights)
+        wanted = io.BytesIO()
+        figure.savefig(wanted, format="png", dpi=100, bbox_inches="tight")
+        pixels = [
+            tf.io.decode_png(data, 3).numpy()
+            for data in (png, wanted.getvalue())
+        ]
+        assert pixels[0].shape == (int(height), int(width), 3)
+        # Batched and alone, a weight may round to the next grey.
+        np.testing.assert_allclose(*map(np.float32, pixels), atol=2)
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_in_the_same_curves(files, tmp_path):
+    for epochs, tensorboard in ((1, False), (2, True), (3, True)):
+        assert (tmp_path / "tensorboard").exists() == (epochs > 2)
+        recipe = replace(RECIPE, epochs=epochs)
+        train(make_translator(files), files, recipe, tmp_path, tensorboard)
+    assert list(events(tmp_path)["train/loss"]) == [20, 30]
+
+
+@pytest.mark.slow
+def test_without_attention_or_dev_there_are_curves(files, tmp_path):
+    alone = replace(files, dev_source=None, dev_target=None)
+    train(make_translator(alone), alone, SHORT, tmp_path / "a", True)
+    assert {name.split("/")[0] for name in events(tmp_path / "a")} == {"train"}
+    texts = make_translator(files)
+    model = Seq2SeqLSTM(
+        texts.source_text.vocabulary_size,
+        texts.target_text.vocabulary_size,
+        units=4,
+        embedding_dim=4,
+        layers=1,
+    )
+    blind = Translator(model, texts.source_text, texts.target_text)
+    train(blind, files, SHORT, tmp_path / "b", True)
+    found = events(tmp_path / "b")
+    assert {name.split("/")[0] for name in found} == {"train", "dev"}
+
+
+@pytest.mark.slow
+def test_without_matplotlib_a_note(files, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    recipe = replace(RECIPE, epochs=1)
+    train(make_translator(files), files, recipe, tmp_path, tensorboard=True)
+    assert "no alignment pictures: plot_alignment needs" in (
+        capsys.readouterr().err
+    )
+    assert "dev/bleu" in events(tmp_path)

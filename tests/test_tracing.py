@@ -1,0 +1,377 @@
+"""Traces against the NumPy reference, and what their parts must sum to."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import reference
+from oracle import array
+from oracle import cell_parameters
+from oracle import model_parameters
+from oracle import randomized
+from test_models import oracle_parts
+from test_models import reference_forward
+
+from bahdanau_tf import Decoding
+from bahdanau_tf import Ensemble
+from bahdanau_tf import LinearReadout
+from bahdanau_tf import LSTMCell
+from bahdanau_tf import RNNEncDec
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import Seq2SeqLSTM
+from bahdanau_tf import TanhReadout
+from bahdanau_tf import Translator
+from bahdanau_tf import Vocabulary
+from bahdanau_tf import WordTokenizer
+from bahdanau_tf import from_preset
+from bahdanau_tf import layers
+from bahdanau_tf.tracing import Step
+from bahdanau_tf.tracing import trace
+
+SPECIAL = ["[PAD]", "[UNK]", "[END]"]
+SOURCE = WordTokenizer(
+    Vocabulary([*SPECIAL, "the", "cat", "sees", "a", "dog"]), language="en"
+)
+TARGET = WordTokenizer(
+    Vocabulary([*SPECIAL, "le", "chat", "voit", "un", "chien", "dort"]),
+    language="fr",
+)
+TEXT, GIVEN = "the cat sees a dog", "le chat dort"
+SIZES: dict[str, Any] = {"units": 6, "embedding_dim": 5}
+
+
+def search(**options: Any) -> RNNSearch:
+    arguments = {**SIZES, "attention_units": 4, "maxout_units": 3, **options}
+    return RNNSearch(
+        SOURCE.vocabulary_size, TARGET.vocabulary_size, **arguments
+    )
+
+
+VARIANTS = {
+    "paper": search,
+    "appendix": lambda: search(step_order="appendix"),
+    "main-text": lambda: search(step_order="main-text"),
+    "full-output": lambda: search(factored_output=False),
+    "tied": lambda: search(tie_embeddings=True),
+    "linear": lambda: search(readout=LinearReadout(9, factor_units=3)),
+    "linear-some": lambda: search(
+        readout=LinearReadout(9, terms=("context", "previous"))
+    ),
+    "general": lambda: search(attention=layers.GeneralAttention()),
+    "gru-after": lambda: search(
+        cell=layers.GRUResetAfterCell(6),
+        encoder=layers.BidirectionalEncoder(layers.GRUResetAfterCell(6)),
+    ),
+    "lstm-cell": lambda: search(
+        cell=LSTMCell(6), encoder=layers.BidirectionalEncoder(LSTMCell(6))
+    ),
+    "encdec": lambda: RNNEncDec(8, 9, maxout_units=3, **SIZES),
+    "no-context": lambda: RNNEncDec(
+        8, 9, maxout_units=3, use_context=False, **SIZES
+    ),
+    "rnn-attention": lambda: from_preset(
+        "rnn-attention",
+        source_vocabulary_size=8,
+        target_vocabulary_size=9,
+        attention_units=4,
+        **SIZES,
+    ),
+}
+QUICK = ("paper", "linear", "no-context")
+
+
+class Case(NamedTuple):
+    """A model's trace, and what the reference says."""
+
+    model: Any
+    x: np.ndarray
+    y: np.ndarray
+    wanted: reference.Forward
+    steps: list[Step]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
+        for name in VARIANTS
+    ],
+)
+def case(request) -> Case:
+    translator = translator_of(VARIANTS[request.param]())
+    x, y = ids_of(SOURCE, TEXT), ids_of(TARGET, GIVEN)
+    wanted = reference_forward(translator.model, x, y)
+    found = trace(translator, TEXT, GIVEN, candidates=3)
+    assert found.source_tokens == TEXT.split()
+    return Case(translator.model, x, y, wanted, found.steps)
+
+
+def translator_of(model: Any, source: Any = SOURCE) -> Translator:
+    randomized(model, scale=0.6)
+    return Translator(model, source, TARGET, Decoding(max_length=9))
+
+
+def ids_of(tokenizer: WordTokenizer, text: str) -> np.ndarray:
+    return tokenizer.tokenize([text]).to_tensor().numpy()
+
+
+def column(steps: list[Step], name: str) -> Any:
+    return [getattr(step, name) for step in steps]
+
+
+def test_against_the_reference(case):
+    steps, wanted, y = case.steps, case.wanted, case.y
+    assert column(steps, "token") == [*GIVEN.split(), "[END]"]
+    logits = wanted.logits[0]
+    np.testing.assert_allclose(
+        column(steps, "logit"), logits[range(4), y[0]], atol=2e-5
+    )
+    probabilities = np.exp(reference.log_softmax(logits))
+    np.testing.assert_allclose(
+        column(steps, "probability"),
+        probabilities[range(4), y[0]],
+        atol=1e-5,
+    )
+    words = [*SPECIAL, "le", "chat", "voit", "un", "chien", "dort"]
+    for step, row in zip(steps, probabilities, strict=True):
+        best = np.argsort(-row)[:3]
+        assert column(step.candidates, "token") == [words[i] for i in best]
+        np.testing.assert_allclose(
+            column(step.candidates, "probability"), row[best], atol=1e-5
+        )
+    if wanted.contexts is None:
+        assert column(steps, "context_norm") == [None] * 4
+    else:
+        np.testing.assert_allclose(
+            column(steps, "context_norm"),
+            np.sqrt((wanted.contexts[0] ** 2).sum(-1)),
+            rtol=1e-5,
+        )
+    if wanted.weights is None:
+        assert column(steps, "weights") == [None] * 4
+        assert column(steps, "energies") == [None] * 4
+    else:
+        np.testing.assert_allclose(
+            column(steps, "weights"), wanted.weights[0], atol=1e-5
+        )
+        energies = column(steps, "energies")
+        np.testing.assert_allclose(
+            energies, energies_of(case.model, wanted), atol=2e-5
+        )
+
+
+def queries_of(wanted: reference.Forward) -> np.ndarray:
+    """s_{i-1} for i = 1 .. T_y."""
+    return np.concatenate([wanted.s_0[:, None], wanted.states[:, :-1]], 1)[0]
+
+
+def energies_of(model: Any, wanted: reference.Forward) -> np.ndarray:
+    p, queries = model_parameters(model)["attention"], queries_of(wanted)
+    if isinstance(model.decoder.attention, layers.GeneralAttention):
+        return queries @ p["W_a"] @ wanted.annotations[0].T
+    hidden = (queries @ p["W_a"])[:, None] + wanted.annotations[0] @ p["U_a"]
+    return (np.tanh(hidden) @ p["v_a"])[..., 0]
+
+
+def test_contributions_sum_to_the_score_and_are_what_inputs_add(case):
+    """A readout of pieces that are linear: d logit / d log x is x's share."""
+    model, x, y, wanted, steps = case
+    p, parts = model_parameters(model), oracle_parts(model)
+    states = queries_of(wanted)
+    if model.decoder.step_order == "main-text":
+        states = wanted.states[0]
+    embedded = p["E_y"][y[0]] + p.get("b_Ey", 0.0)
+    first = array(model.encode(x)[0].first_input)
+    embedded = np.concatenate([first, embedded[:-1]])
+    for i, step in enumerate(steps):
+        assert step.contributions.total == pytest.approx(step.logit, abs=1e-5)
+        context = None if wanted.contexts is None else wanted.contexts[0, i]
+        given = {"state": states[i], "previous": embedded[i]}
+        if context is not None:
+            given["context"] = context
+
+        def logit(scales: dict[str, float], given=given, i=i) -> float:
+            s, e, c = (
+                None if name not in given else given[name] * scales.get(name, 1)
+                for name in ("state", "previous", "context")
+            )
+            scores = reference.readout(
+                s, e, c, p["readout"], parts["activation"]
+            )
+            return scores[y[0, i]]
+
+        for name in given:
+            slope = (logit({name: 1 + 1e-7}) - logit({name: 1 - 1e-7})) / 2e-7
+            assert getattr(step.contributions, name) == pytest.approx(
+                slope, abs=2e-5
+            )
+        if context is None:
+            assert step.contributions.context == 0
+
+
+@pytest.mark.parametrize(
+    ("order", "kind"),
+    [
+        ("original", layers.GRUCell),
+        pytest.param(
+            "main-text", layers.GRUResetAfterCell, marks=pytest.mark.slow
+        ),
+        pytest.param("appendix", layers.GRUCell, marks=pytest.mark.slow),
+        pytest.param(
+            "original", layers.GRUResetAfterCell, marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_gates_against_the_equations(order, kind):
+    model = search(
+        cell=kind(6), step_order=order, bridge=layers.BackwardBridge(6, 5)
+    )
+    translator = translator_of(model)
+    p = model_parameters(model)
+    x, y = ids_of(SOURCE, TEXT), ids_of(TARGET, GIVEN)
+    memory, state = model.encode(x)
+    found = trace(translator, TEXT, GIVEN)
+    annotations = array(memory.annotations)[0]
+    embedded = (p["E_y"] + p["b_Ey"])[y[0]]
+    s = array(state.states[0])[0]
+    decoder = p["decoder"]
+    cell = reference.gru_step
+    if kind is layers.GRUResetAfterCell:
+        cell = reference.gru_reset_after_step
+        assert found.gate_convention.startswith("s' = update ∘ s + (1 -")
+    else:
+        assert found.gate_convention.startswith("s' = (1 - update) ∘ s +")
+    gates = []
+    for i in range(4):
+        c, _ = reference.additive_attention(
+            s[None], annotations[None], np.ones([1, 6]), p["attention"]
+        )
+        previous = embedded[i - 1] if i else np.zeros(5)
+        inputs = embedded[i] if order == "original" else previous
+        gates.append(
+            [
+                reference.sigmoid(
+                    inputs @ decoder[f"W{gate}"]
+                    + c[0] @ decoder[f"C{gate}"]
+                    + decoder.get(f"b{gate}", 0.0)
+                    + s @ decoder[f"U{gate}"]
+                    + decoder.get(f"b_U{gate[1:]}", 0.0)
+                )
+                for gate in ("_z", "_r")
+            ]
+        )
+        s = cell(inputs[None], s[None], decoder, c)[0]
+    if order == "original":
+        assert found.steps[0].gates == {}
+        gates = [None, *gates[:-1]]
+    for step, both in zip(found.steps, gates, strict=True):
+        for name, gate in zip(("update", "reset"), both or (), strict=False):
+            assert step.gates[name].mean == pytest.approx(gate.mean(), abs=1e-5)
+            assert step.gates[name].norm == pytest.approx(
+                np.sqrt((gate**2).sum()), abs=2e-5
+            )
+
+
+def test_gates_of_a_deep_lstm():
+    translator = translator_of(Seq2SeqLSTM(8, 9, layers=2, **SIZES))
+    model = translator.model
+    found = trace(translator, TEXT, GIVEN)
+    assert found.gate_convention.startswith("m' = forget ∘ m + input")
+    memory, state = model.encode(ids_of(SOURCE, TEXT))
+    top_h, top_m, low_h, low_m = (array(s) for s in state.states)
+    cells = [cell_parameters(cell) for cell in model.decoder.cell.cells]
+    inputs = array(memory.first_input)
+    for step, word in zip(found.steps, ids_of(TARGET, GIVEN)[0], strict=True):
+        for layer, (x, h) in enumerate(((inputs, low_h), (None, top_h))):
+            p = cells[layer]
+            if layer:
+                low_h, low_m = reference.lstm_step(
+                    inputs, (low_h, low_m), cells[0]
+                )
+                x = low_h
+            for name, gate in (
+                ("input", "_i"),
+                ("forget", "_f"),
+                ("output", "_o"),
+            ):
+                wanted = reference.sigmoid(
+                    x @ p[f"W{gate}"] + h @ p[f"U{gate}"] + p[f"b{gate}"]
+                )
+                gate_found = step.gates[f"layer {layer + 1} {name}"]
+                assert gate_found.mean == pytest.approx(wanted.mean(), abs=1e-5)
+        assert len(step.gates) == 6
+        top_h, top_m = reference.lstm_step(low_h, (top_h, top_m), cells[1])
+        embedding = model.target_embedding
+        inputs = array(embedding.embeddings)[[word]]
+    assert step.weights is None
+    assert step.energies is None
+    assert step.context_norm is None
+    assert step.contributions.total == pytest.approx(step.logit, abs=1e-5)
+
+
+def test_the_best_translation_is_traced():
+    translator = translator_of(search())
+    (best,) = translator.translate([TEXT])
+    found = trace(translator, TEXT)
+    tokens = column(found.steps, "token")
+    assert tokens[: len(best.tokens)] == best.tokens
+    assert len(tokens) == len(best.weights)
+    np.testing.assert_allclose(
+        column(found.steps, "weights"), best.weights, atol=1e-5
+    )
+    log_prob = np.log(column(found.steps, "probability")).sum()
+    assert log_prob == pytest.approx(best.log_prob, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_a_source_read_backwards_is_shown_forwards():
+    backwards = WordTokenizer(SOURCE.vocabulary, language="en", reverse=True)
+    translator = translator_of(search(), backwards)
+    (best,) = translator.translate([TEXT])
+    found = trace(translator, TEXT)
+    assert found.source_tokens == TEXT.split()
+    np.testing.assert_allclose(
+        column(found.steps, "weights"), best.weights, atol=1e-5
+    )
+
+
+def test_it_is_plain_data():
+    found = trace(translator_of(search()), TEXT, GIVEN, candidates=2)
+    written = json.loads(json.dumps(asdict(found), allow_nan=False))
+    assert written["steps"][1]["gates"]["update"]["mean"] == (
+        found.steps[1].gates["update"].mean
+    )
+    assert len(written["steps"][0]["candidates"]) == 2
+
+
+def test_a_readout_that_is_not_linear_has_no_contributions():
+    translator = translator_of(search(readout=TanhReadout(9, 3)))
+    assert trace(translator, TEXT, GIVEN).steps[0].contributions is None
+
+
+def test_no_words():
+    translator = translator_of(search())
+    assert trace(translator, "  ").steps == []
+    assert trace(translator, "").source_tokens == []
+    (only,) = trace(translator, TEXT, "").steps
+    assert only.token == "[END]"
+    (only,) = trace(translator, "", "", candidates=99).steps
+    assert only.weights == [1.0]
+    assert len(only.candidates) == 9
+
+
+def test_what_is_not_traced():
+    translator = translator_of(search())
+    with pytest.raises(ValueError, match="text is a list, wanted one string"):
+        trace(translator, [TEXT])
+    with pytest.raises(ValueError, match="candidates is 0, wanted 1"):
+        trace(translator, TEXT, candidates=0)
+    both = Translator.ensemble([translator, translator])
+    assert isinstance(both.model, Ensemble)
+    with pytest.raises(ValueError, match="model is Ensemble, wanted one model"):
+        trace(both, TEXT)

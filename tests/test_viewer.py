@@ -1,0 +1,387 @@
+"""The alignment viewer: read back as a parser and as a browser see it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+from browser import Page
+from browser import find_chromium
+from hypothesis import strategies
+
+from bahdanau_tf import Translation
+from bahdanau_tf.viewer import parts_of
+from bahdanau_tf.viewer import shares_of
+
+HOSTILE = (
+    "<script>window.hit=1</script>",
+    '"><img src=x onerror=window.hit=1>',
+    "</div></section><h1>out</h1>",
+    "</style><script>window.hit=1</script>",
+    "' onmouseover='window.hit=1' x='",
+    "&lt;b&gt; &amp;amp; &#60;",
+    "*/}} body{display:none}",
+)
+SCRIPTS = (
+    ("the red cat", "le chat rouge", ["le", "chat", "rouge"]),
+    ("고양이가 매트 위에서", "猫がマットで", ["猫", "が", "マット", "で"]),
+    ("猫が寝る", "cat sleeps", ["cat", "sleeps"]),
+    ("the cat sleeps", "القطة تنام", ["القطة", "تنام"]),
+    ("😀 e\u0301 𝒳", "a\u0301 👩\u200d🚀", ["a\u0301", "👩\u200d🚀"]),
+)
+
+
+def offsets_of(text: str, words: list[str]) -> list[tuple[int, int]]:
+    """Where words stand in a text, in bytes."""
+    found, place = [], 0
+    for word in words:
+        start = text.encode().index(word.encode(), place)
+        place = start + len(word.encode())
+        found.append((start, place))
+    return found
+
+
+def translation(
+    source: str, text: str, tokens: list[str], weights: Any = None
+) -> Translation:
+    """A translation of words that blanks part."""
+    words = source.split()
+    if weights is None:
+        random = np.random.default_rng(4)
+        weights = random.dirichlet(
+            np.full(len(words) + 1, 0.5), len(tokens) + 1
+        )
+    return Translation(
+        source,
+        text,
+        tokens,
+        source_tokens=words,
+        source_offsets=offsets_of(source, words),
+        target_offsets=offsets_of(text, tokens),
+        weights=weights,
+    )
+
+
+class Seen(HTMLParser):
+    """What a parser makes of the HTML.
+
+    Attributes:
+        tags: All tags, with their attributes.
+        texts: What stands in each <div>: the translation, then the source.
+        words: For each word of the two texts, by (side, number), its text and
+            its shares of the other text.
+        told: What is told about each word.
+    """
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.words: dict[tuple[str, int], list[Any]] = {}
+        self.told: dict[str, str] = {}
+        self._in_text = False
+        self._word: list[Any] | None = None
+        self._told = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        given = dict(attrs)
+        self.tags.append((tag, given))
+        if tag == "div":
+            self.texts.append("")
+            self._in_text = True
+        for side in "ts":
+            if f"data-{side}" in given:
+                shares = dict(
+                    re.findall(r"--([ts]\d+):([\d.]+)", given["style"] or "")
+                )
+                self._word = ["", {k: float(v) for k, v in shares.items()}]
+                self.words[side, int(given[f"data-{side}"])] = self._word
+        self._told = given.get("data-told") or (tag == "bdi" and self._told)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_text &= tag != "div"
+        if tag in ("span", "small"):
+            self._word = None
+
+    def handle_data(self, data: str) -> None:
+        if self._word is not None:
+            self._word[0] += data
+        if self._in_text:
+            self.texts[-1] += data
+        if self._told:
+            self.told[self._told] = self.told.get(self._told, "") + data
+
+
+@pytest.mark.parametrize(("source", "text", "tokens"), SCRIPTS)
+def test_words_and_shares_are_those_of_the_translation(source, text, tokens):
+    shown = translation(source, text, tokens)
+    seen = Seen(shown._repr_html_())
+    assert seen.texts == [f"{text}(end)", f"{source}(end)"]
+    target = [seen.words["t", i][0] for i in range(len(tokens) + 1)]
+    assert target == [*tokens, "(end)"]
+    words = source.split()
+    assert [seen.words["s", i][0] for i in range(len(words) + 1)] == [
+        *words,
+        "(end)",
+    ]
+    for (row, column), weight in np.ndenumerate(shown.weights):
+        on_target = seen.words["t", row][1].get(f"s{column}", 0.0)
+        on_source = seen.words["s", column][1].get(f"t{row}", 0.0)
+        assert on_target == on_source
+        if weight >= 0.05:
+            assert on_target == pytest.approx(weight, abs=0.0051)
+        else:
+            assert on_target == 0
+
+
+def test_the_shares_are_told_in_words_largest_first():
+    weights = [[0.2, 0.7, 0.1], [0.96, 0.04, 0.0], [0.04, 0.04, 0.92]]
+    shown = translation("the cat", "le chat", ["le", "chat"], weights)
+    told = Seen(shown._repr_html_()).told
+    assert told["t0"] == "“le” was aligned to “cat” 70%, “the” 20%, “(end)” 10%"
+    assert told["s1"] == "“cat” was looked at for “le” 70%"
+    flat = translation("a", "b", ["b"], np.full([2, 2], 0.01))
+    told = Seen(flat._repr_html_()).told
+    assert told["t1"] == "“(end)” was aligned to no word in particular"
+
+
+def check_harmless(html: str) -> Seen:
+    seen = Seen(html)
+    names = {tag for tag, _ in seen.tags}
+    assert names <= {
+        *("section", "style", "h4", "div", "p", "span", "small", "bdi")
+    }
+    for _, attributes in seen.tags:
+        assert set(attributes) <= {
+            *("class", "dir", "aria-live", "tabindex", "style", "hidden"),
+            *("data-t", "data-s", "data-told"),
+        }
+    assert "url(" not in html
+    assert "@import" not in html
+    return seen
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_stays_text(text):
+    shown = translation(text, text, text.split())
+    seen = check_harmless(shown._repr_html_())
+    assert seen.texts == [f"{text}(end)"] * 2
+    bare = Translation(text, text, text.split())
+    assert check_harmless(bare._repr_html_()).texts == [text, text]
+
+
+@hypothesis.given(
+    strategies.text(max_size=12), strategies.text(min_size=1, max_size=12)
+)
+def test_any_text_comes_through(source, text):
+    """Also bytes that lie within a character, and blanks."""
+    size = len(text.encode())
+    cuts = [0, size // 3, size // 2, size]
+    whole = Translation(
+        source,
+        text,
+        ["x"] * 3,
+        source_offsets=[(0, len(source.encode()))],
+        target_offsets=list(itertools.pairwise(cuts)),
+        weights=np.full([4, 2], 0.5),
+    )
+    seen = check_harmless(whole._repr_html_())
+    # A token without characters stands as a dot, where it is.
+    found = [one.replace("·", "") for one in seen.texts]
+    wanted = [f"{text}(end)", f"{source}(end)"]
+    assert found == [one.replace("·", "") for one in wanted]
+
+
+def test_tokens_that_share_characters_are_one_part():
+    parts = parts_of("ﬁ x", [(0, 3), (0, 3), (4, 5)], 4)
+    assert parts == [(0, 1, (0, 1)), (2, 3, (2,)), (3, 3, (3,))]
+    # The bytes of one character, as sub-words may cut it.
+    assert parts_of("猫a", [(0, 1), (1, 3), (3, 4)], 3) == [
+        (0, 1, (0, 1)),
+        (1, 2, (2,)),
+    ]
+    weights = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]])
+    both = parts_of("ab", [(0, 2), (1, 2)], 2)
+    np.testing.assert_allclose(
+        shares_of(weights, both, parts), [[0.5, 0.25, 0.25]]
+    )
+
+
+def test_blanks_are_no_part_of_a_sub_word():
+    assert parts_of("a cat ", [(0, 1), (1, 6)], 2) == [
+        (0, 1, (0,)),
+        (2, 5, (1,)),
+    ]
+    assert parts_of("a  b", [(0, 1), (1, 3), (3, 4)], 3) == [
+        (0, 1, (0,)),
+        (3, 4, (1, 2)),
+    ]
+    # A last blank is not the end symbol.
+    assert parts_of("a ", [(0, 1), (1, 2)], 3)[1:] == [
+        (2, 2, (1,)),
+        (2, 2, (2,)),
+    ]
+
+
+def test_parts_come_in_the_order_of_the_text():
+    assert parts_of("a b", [(2, 3), (0, 1)], 2) == [(0, 1, (1,)), (2, 3, (0,))]
+
+
+def test_without_attention_both_texts_and_a_note():
+    seen = Seen(Translation("the cat", "le chat", ["le", "chat"])._repr_html_())
+    assert seen.texts == ["le chat", "the cat"]
+    assert not seen.words
+    html = Translation("the cat", "le chat", ["le", "chat"])._repr_html_()
+    assert "No alignment" in html
+    assert "No alignment" not in Translation("  ")._repr_html_()
+
+
+def test_a_long_sentence_stays_small():
+    words = [f"w{i}" for i in range(300)]
+    text = " ".join(words)
+    html = translation(text, text, words)._repr_html_()
+    assert len(html) < 1_000_000
+
+
+# In a browser.
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory) -> Iterator[Page]:
+    chromium = find_chromium()
+    if chromium is None:
+        pytest.skip("needs Chromium")
+    page = Page(chromium, tmp_path_factory.mktemp("profile"))
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def shown(page, tmp_path) -> Iterator[Callable[..., Page]]:
+    """A page with some translations: `shown(*translations)`."""
+    page.problems.clear()
+    page.requests.clear()
+
+    def show(*translations: Translation) -> Page:
+        path: Path = tmp_path / "page.html"
+        drawn = "".join(one._repr_html_() for one in translations)
+        path.write_text(
+            # A notebook that hides with force, and its dark colours.
+            "<!doctype html><meta charset=utf-8><style>[hidden]{display:none "
+            "!important}body{background:#111;color:#eee}</style>" + drawn,
+            "utf-8",
+        )
+        page.open(path.as_uri())
+        return page
+
+    yield show
+    assert page.problems == []
+    assert [
+        url for url in page.requests if url[:5] not in ("file:", "about")
+    ] == []
+
+
+def marks(page: Page, section: int, side: str) -> list[tuple[float, float]]:
+    """Of each word how thick the line below it is and how strong its tint."""
+    styles = page.evaluate(
+        f"[...document.querySelectorAll('section')[{section}]"
+        f".querySelectorAll('[data-{side}]')].map((one) => {{"
+        "const style = getComputedStyle(one);"
+        "return [style.boxShadow, style.backgroundColor]; })"
+    )
+    return [
+        (
+            float(re.findall(r"(-?[\d.]+)px", shadow)[1]),
+            float(re.findall(r"[\d.]+", colour)[-1]),
+        )
+        for shadow, colour in styles
+    ]
+
+
+def told(page: Page) -> list[str]:
+    """What is shown below each translation."""
+    return page.evaluate(
+        "[...document.querySelectorAll('[aria-live]')]"
+        ".map((one) => one.innerText)"
+    )
+
+
+CAT = translation(
+    "the cat",
+    "le chat",
+    ["le", "chat"],
+    [[0.8, 0.2, 0.0], [0.02, 0.9, 0.08], [0.0, 0.0, 1.0]],
+)
+
+
+@pytest.mark.slow
+def test_pointing_lights_up_the_aligned_words_of_this_drawing_alone(shown):
+    page = shown(CAT, CAT)
+    hint = "Point at a word, or move to it with Tab."
+    assert told(page) == [hint, hint]
+    page.point_at('[data-t="0"]')
+    lines, tints = zip(*marks(page, 0, "s"), strict=True)
+    assert lines == pytest.approx((5 * 0.8, 5 * 0.2, 0))
+    assert tints == pytest.approx((0.45 * 0.8, 0.45 * 0.2, 0), abs=0.01)
+    assert told(page) == ["“le” was aligned to “the” 80%, “cat” 20%", hint]
+    assert marks(page, 1, "s") == [(0, 0)] * 3
+    page.point_at('section:nth-of-type(2) [data-s="1"]')
+    lines, _ = zip(*marks(page, 1, "t"), strict=True)
+    assert lines == pytest.approx((5 * 0.2, 5 * 0.9, 0))
+    assert told(page) == [
+        hint,
+        "“cat” was looked at for “chat” 90%, “le” 20%",
+    ]
+    assert marks(page, 0, "s") == [(0, 0)] * 3
+
+
+@pytest.mark.slow
+def test_it_works_from_the_keyboard_and_the_mouse_goes_first(shown):
+    page = shown(CAT)
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=890, y=890)
+    for _ in range(2):
+        page.press("Tab", 9)
+    assert told(page) == ["“chat” was aligned to “cat” 90%, “(end)” 8%"]
+    page.point_at('[data-t="0"]')
+    assert told(page) == ["“le” was aligned to “the” 80%, “cat” 20%"]
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=890, y=890)
+    assert told(page) == ["“chat” was aligned to “cat” 90%, “(end)” 8%"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("source", "text", "tokens"), SCRIPTS)
+def test_words_of_any_script_can_be_pointed_at(shown, source, text, tokens):
+    weights = np.eye(len(tokens) + 1, len(source.split()) + 1)
+    page = shown(translation(source, text, tokens, weights))
+    for number, token in enumerate(tokens):
+        page.point_at(f'[data-t="{number}"]')
+        assert told(page)[0].startswith(f"“{token}” was aligned to")
+    is_rtl = "\u0600" < text[0] < "\u0700"
+    left = page.evaluate(
+        "[...document.querySelectorAll('[data-t]')]"
+        ".map((one) => one.getClientRects()[0].left)"
+    )
+    assert left == sorted(left, reverse=is_rtl)
+
+
+@pytest.mark.slow
+def test_a_browser_runs_nothing_of_hostile_text(shown):
+    page = shown(*(translation(text, text, text.split()) for text in HOSTILE))
+    for number in range(len(HOSTILE)):
+        page.evaluate(
+            f"document.querySelectorAll('section')[{number}].scrollIntoView()"
+        )
+        page.point_at('[data-t="0"]', number)
+    assert page.evaluate("window.hit") is None
+    assert page.evaluate("document.querySelectorAll('h1, img').length") == 0
+    assert page.evaluate("getComputedStyle(document.body).display") == "block"
