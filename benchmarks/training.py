@@ -3,6 +3,7 @@
     taskset -c 0 python benchmarks/training.py --size=small
     taskset -c 0 python benchmarks/training.py --size=paper --repeats=3
     python benchmarks/training.py --size=tiny --repeats=1       # a smoke run
+    python benchmarks/training.py --peers=joeynmt,marian,opennmt
 
 One update is the very step of `bahdanau_tf.training.train`, optimizer
 included, on one thread. Times are of this process on the processor, not by
@@ -17,14 +18,17 @@ from __future__ import annotations
 import platform
 import resource
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
 import keras
 import numpy as np
+import peers
 import tensorflow as tf
 from absl import app
 from absl import flags
@@ -53,6 +57,15 @@ flags.DEFINE_float(
     "and a batch is one of 20 that were sorted by length together.",
 )
 flags.DEFINE_integer("repeats", 5, "Updates to time, after a first one.")
+flags.DEFINE_list(
+    "peers",
+    [],
+    "Toolkits to measure beside it, on the same batch: "
+    f"{', '.join(peers.PEERS)}.",
+)
+flags.DEFINE_string(
+    "peer_dir", str(peers.PEER_DIR), "Folder of the peers' environments."
+)
 
 BATCH = 80
 POOL = 20  # batches sorted together
@@ -163,8 +176,45 @@ def matrix_rate(sides: Sequence[int] = (1024, 2048)) -> float:
     return max(rates)
 
 
+def compare(peer: str, size: Size, batch: Any, rate: float) -> None:
+    """A peer's rate on the same batch, again and again, beside ours.
+
+    Args:
+        peer: Its name.
+        size: The model; a peer's readout is its own.
+        batch: The batch, whose last words stand for the `</s>` of the peers.
+        rate: Our target words a second.
+    """
+    sides = [[row[row != 0][:-1] for row in ids.numpy()] for ids in batch]
+    texts = [[row.astype(str).tolist() for row in rows] for rows in sides]
+    words = [str(word) for word in range(2, size.vocabulary_size)]
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = list(zip(*texts, strict=True))
+        peers.write_data(Path(folder), pairs, [words, words])
+        figures = peers.measure(
+            peer,
+            "training",
+            FLAGS.peer_dir,
+            data=folder,
+            model=folder,
+            embedding_dim=size.embedding_dim,
+            units=size.units,
+            batch=BATCH,
+            updates=1 + FLAGS.repeats,
+            warm_up=1,
+            dropout=FLAGS.dropout,
+        )
+    print(
+        f"{peer}: {figures['seconds_per_update']:.3f} s an update, "
+        f"{figures['words_per_second']:.0f} target words/s; this package is "
+        f"{rate / figures['words_per_second']:.2f} times as fast; its peak "
+        f"memory {figures['peak_gib']:.2f} GiB"
+    )
+
+
 def main(_: Sequence[str]) -> None:
     """Measures and prints."""
+    peers.check_peers(FLAGS.peers)
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     print(
@@ -198,6 +248,8 @@ def main(_: Sequence[str]) -> None:
         f"{flops / taken / rate:.1%} of the matrix product's "
         f"{rate / 1e9:.1f}; peak memory {peak:.2f} GiB"
     )
+    for peer in FLAGS.peers:
+        compare(peer, size, batch[0].values(), target.sum() / taken)
 
 
 if __name__ == "__main__":

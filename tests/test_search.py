@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from bahdanau_tf import RNNSearch
 from bahdanau_tf import constraints
 from bahdanau_tf import search
-from bahdanau_tf.search.selections import top_words
+from bahdanau_tf.search import selections
 
 EOS = 1
 START = 0
@@ -670,19 +670,40 @@ def test_a_row_that_has_stopped_leaves_the_batch():
     levels=st.sampled_from([2, 5, 1000]),
 )
 @NO_DEADLINE
-def test_top_words_are_those_of_top_k(seed, size, count, levels):
+def test_continuations_are_those_of_top_k(seed, size, count, levels):
     """Also where many are equal, or -inf; and for any vocabulary."""
     rng = np.random.default_rng(seed)
     logits = rng.integers(0, levels, [2, 3, size]).astype(np.float32)
     logits[rng.random(logits.shape) < 0.2] = -np.inf
-    values, words = top_words(tf.constant(logits), count)
-    wanted = tf.math.top_k(logits, min(count, size))
-    np.testing.assert_array_equal(values, wanted.values)
+    offset = rng.integers(-levels, levels, [2, 3]).astype(np.float32)
+    offset[rng.random(offset.shape) < 0.2] = -np.inf
+    chunks = selections._chunks(tf.constant(logits))
+    found = selections.top_continuations(chunks, tf.constant(offset), count)
+    every = (logits + offset[..., None]).reshape(2, 3 * size)
+    every = np.pad(every, [[0, 0], [0, count]], constant_values=-np.inf)
+    wanted = tf.math.top_k(every, count)
+    np.testing.assert_array_equal(found.log_probs, wanted.values)
     real = np.isfinite(wanted.values)
-    np.testing.assert_array_equal(
-        np.where(real, words, 0), np.where(real, wanted.indices, 0)
-    )
-    assert (words.numpy() < size).all()
+    for one, other in (
+        (found.tokens, wanted.indices % size),
+        (found.parents, wanted.indices // size),
+    ):
+        np.testing.assert_array_equal(
+            np.where(real, one, 0), np.where(real, other, 0)
+        )
+    assert (found.tokens.numpy() < size).all()
+    assert (found.parents.numpy() < 3).all()
+
+
+@pytest.mark.parametrize("size", [1, 3, 640, 1009])
+def test_log_normalizer(size):
+    logits = 8 * np.random.default_rng(size).normal(size=[4, 2, size])
+    logits[0, 0, 0] = 300.0
+    logits[1, 1, 1:] = -np.inf
+    chunks = selections._chunks(tf.constant(logits, tf.float32))
+    wanted = np.logaddexp.reduce(logits, axis=-1)
+    found = selections.log_normalizer(chunks)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))

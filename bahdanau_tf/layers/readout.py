@@ -218,7 +218,9 @@ def scores(features: tf.Tensor, kernel: tf.Tensor, bias: Any) -> tf.Tensor:
     """Logits from a readout's `factors`: x Wᵀ + b, float32 [..., K]."""
     flat = tf.reshape(features, [-1, kernel.shape[1]])
     logits = tf.matmul(flat, kernel, transpose_b=True)
-    logits = tf.cast(logits + tf.cast(bias, logits.dtype), tf.float32)
+    # Not `+`: in a loop TensorFlow joins only this with the product.
+    logits = tf.nn.bias_add(logits, tf.cast(bias, logits.dtype))
+    logits = tf.cast(logits, tf.float32)
     shape = tf.concat([tf.shape(features)[:-1], [kernel.shape[0]]], 0)
     logits = tf.reshape(logits, shape)
     logits.set_shape([*features.shape[:-1], kernel.shape[0]])

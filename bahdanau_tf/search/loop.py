@@ -132,7 +132,7 @@ class Search:
                 state,
             ),
             memory=memory,
-            coverage=tf.zeros([batch, self.places, 1]),
+            coverage=_of_any_size(tf.zeros([batch, self.places, 1]), 2),
             live=only(exists, live),
             finished=blank(batch, n_best, longest, log_prob=NEVER),
             ended=tf.zeros([batch], tf.int32),
@@ -140,7 +140,7 @@ class Search:
         )
         beam = _Beam(
             time=tf.constant(0),
-            rows=rows,
+            rows=tf.nest.map_structure(lambda x: _of_any_size(x, 0), rows),
             found=_Found(live, rows.finished),
             weights=tf.TensorArray(
                 tf.float32,
@@ -154,7 +154,6 @@ class Search:
             lambda beam: (beam.time == 0) | (tf.size(beam.rows.row) > 0),
             lambda beam: (self._advance(beam),),
             [beam],
-            shape_invariants=[_any_batch(beam)],
         )
         return _result(beam, n_best, self.has_weights)
 
@@ -242,18 +241,17 @@ class Search:
         )
 
 
-def _any_batch(beam: _Beam) -> _Beam:
-    """The shapes of the loop's tensors, with any number of rows."""
+def _of_any_size(x: tf.Tensor, *axes: int) -> tf.Tensor:
+    """`x`, but nothing before the run knows its size along some axes.
 
-    def any_rows(x: tf.Tensor) -> tf.TensorShape:
-        return tf.TensorShape([None, *x.shape[1:]])
-
-    rows = tf.nest.map_structure(any_rows, beam.rows)
-    return _Beam(
-        time=beam.time.shape,
-        rows=rows._replace(coverage=tf.TensorShape([None, None, None])),
-        found=tf.nest.map_structure(lambda x: x.shape, beam.found),
-        weights=None,
+    Rows leave the loop. Told their first number only, TensorFlow 2.21 takes
+    it for the number in every step when it folds constants.
+    """
+    shape = x.shape.as_list()
+    for axis in axes:
+        shape[axis] = None
+    return tf.raw_ops.PlaceholderWithDefault(
+        input=x, shape=tf.TensorShape(shape)
     )
 
 

@@ -15,8 +15,10 @@ import tensorflow as tf
 
 from bahdanau_tf.search.hypotheses import NEVER
 from bahdanau_tf.search.hypotheses import finite
+from bahdanau_tf.search.hypotheses import take
 
-CHUNKS = range(32, 65)  # lengths that suit a vector unit and its cache
+CHUNKS = range(32, 65)  # lengths that suit a vector unit and its cache,
+SMALL = 500  # and a vocabulary not worth to be cut
 
 
 class History(NamedTuple):
@@ -51,14 +53,11 @@ class Few:
         self.count = count
         self.forbidden = forbidden
 
-    def forbids(self, words: tf.Tensor, history: History) -> tf.Tensor:
-        """Which of the words `[.., M']` are forbidden, bool `[B, K, M']`."""
-        forbidden = self.forbidden(history)[..., tf.newaxis, :]
-        return tf.reduce_any(words[..., tf.newaxis] == forbidden, axis=-1)
-
     def __call__(self, logits: tf.Tensor, history: History) -> tf.Tensor:
         words = tf.range(tf.shape(logits)[-1])
-        return tf.where(self.forbids(words, history), NEVER, logits)
+        forbidden = self.forbidden(history)[..., tf.newaxis, :]
+        is_forbidden = tf.reduce_any(words[:, tf.newaxis] == forbidden, axis=-1)
+        return tf.where(is_forbidden, NEVER, logits)
 
 
 Constraint = Callable[[tf.Tensor, History], tf.Tensor]
@@ -81,96 +80,105 @@ def best_of_all(
 ) -> Continuations:
     """The best of all continuations, best first.
 
-    The best K of each hypothesis hold the best K of all; only those are sorted.
-    """
-    values, words = _candidates(logits, history, constraints, beam_size)
-    values = finite(values + so_far[..., tf.newaxis])
-    batch, width, each = tf.unstack(tf.shape(values))
-    # Fewer continuations than places: the places left over stay empty.
-    missing = [[0, 0], [0, tf.maximum(beam_size - width * each, 0)]]
-    values = tf.pad(
-        tf.reshape(values, [batch, width * each]),
-        missing,
-        constant_values=NEVER,
-    )
-    words = tf.pad(tf.reshape(words, [batch, width * each]), missing)
-    log_probs, indices = tf.math.top_k(values, beam_size)
-    parents = tf.minimum(indices // each, width - 1)
-    tokens = tf.gather(words, indices, batch_dims=1)
-    return Continuations(log_probs, parents, tokens)
-
-
-def _candidates(
-    logits: tf.Tensor,
-    history: History,
-    constraints: Sequence[Constraint],
-    count: int,
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Log-probabilities and ids of `count` words or more each, best first.
-
     Where all constraints forbid few words, so many more are looked at, and the
     logits stay as they are: passes over them are what costs here.
     """
     few = [one for one in constraints if isinstance(one, Few)]
-    if len(few) < len(constraints):
-        values, words = top_words(
-            constrain(logits, history, constraints), count
-        )
-        norm = tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
-        return values - norm, words
-    values, words = top_words(logits, count + sum(one.count for one in few))
-    log_probs = values - _log_normalizer(logits, values, words)
+    spare = sum(one.count for one in few)
+    if len(few) < len(constraints) or (logits.shape[-1] or 0) <= spare:
+        offset = so_far - tf.reduce_logsumexp(logits, axis=-1)
+        logits = constrain(logits, history, constraints)
+        return top_continuations(_chunks(logits), offset, beam_size)
+    chunks = _chunks(logits)
+    offset = so_far - log_normalizer(chunks)
     if not few:
-        return log_probs, words
-    forbidden = tf.stack([one.forbids(words, history) for one in few])
-    allowed = log_probs + tf.where(tf.reduce_any(forbidden, axis=0), NEVER, 0.0)
-    possible = tf.reduce_any(allowed > NEVER, axis=-1, keepdims=True)
-    return tf.where(possible, allowed, log_probs), words
-
-
-def _log_normalizer(
-    logits: tf.Tensor, values: tf.Tensor, words: tf.Tensor
-) -> tf.Tensor:
-    """log Σ exp(logits), `[B, K, 1]`: logit less log-probability of one word.
-
-    The softmax is one pass of a fast kernel, the sum of exponentials three.
-    """
-    probabilities = tf.gather(
-        tf.nn.softmax(logits), words[..., :1], batch_dims=2
+        return top_continuations(chunks, offset, beam_size)
+    count = beam_size + logits.shape[1] * spare
+    found = top_continuations(chunks, offset, count)
+    forbidden = tf.concat([_of_parents(f, found, history) for f in few], -1)
+    is_forbidden = tf.reduce_any(
+        found.tokens[..., tf.newaxis] == forbidden, axis=-1
     )
-    return values[..., :1] - tf.math.log(probabilities)
+    left, order = tf.math.top_k(
+        tf.where(is_forbidden, NEVER, found.log_probs), beam_size
+    )
+    return Continuations(left, *take(found[1:], order))
 
 
-def top_words(logits: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """`tf.math.top_k`, equal to it also where values are equal, but faster.
+def _of_parents(few: Few, found: Continuations, history: History) -> tf.Tensor:
+    """The words forbidden to what each continuation continues, `[B, M', M]`."""
+    places = tf.shape(history.tokens)[:2]
+    shape = tf.concat([places, [few.count]], 0)
+    return take(tf.broadcast_to(few.forbidden(history), shape), found.parents)
 
-    The vocabulary is cut into chunks. The best K words lie in the K chunks with
-    the largest maxima: each chunk passed over has K maxima before it.
 
-    Args:
-        logits: float `[B, K, V]`.
-        count: how many; all where there are fewer.
-
-    Returns:
-        Values and int32 ids, `[B, K, count]`.
-    """
+def _chunks(logits: tf.Tensor) -> tf.Tensor:
+    """Cuts a large vocabulary: `[B, K, V]` -> `[B, K, C, c]`, -inf added."""
     size = logits.shape[-1]
-    if size is None or size < 4 * count * min(CHUNKS):
-        return tf.math.top_k(logits, tf.minimum(count, tf.shape(logits)[-1]))
+    if size is None or size < SMALL:
+        return logits[..., tf.newaxis]
     length = next((c for c in CHUNKS if size % c == 0), max(CHUNKS))
-    shape = tf.concat([tf.shape(logits)[:2], [count]], 0)
     if size % length:
         missing = [[0, 0], [0, 0], [0, -size % length]]
         logits = tf.pad(logits, missing, constant_values=NEVER)
-    chunks = tf.reshape(logits, [-1, logits.shape[-1] // length, length])
-    _, best = tf.math.top_k(tf.reduce_max(chunks, axis=-1), count)
+    count = logits.shape[-1] // length
+    shape = tf.concat([tf.shape(logits)[:2], [count, length]], 0)
+    chunks = tf.reshape(logits, shape)
+    chunks.set_shape([*logits.shape[:2], count, length])
+    return chunks
+
+
+def log_normalizer(chunks: tf.Tensor) -> tf.Tensor:
+    """log Σ exp(logits), `[B, K]`: the largest logit less its log-probability.
+
+    The softmax is one pass of a fast kernel, a sum of exponentials three.
+    """
+    shape = tf.shape(chunks)
+    flat = tf.concat([shape[:2], [shape[2] * shape[3]]], 0)
+    shares = tf.reshape(tf.nn.softmax(tf.reshape(chunks, flat)), shape)
+    maxima = _maxima(chunks)
+    best = tf.argmax(maxima, axis=-1, output_type=tf.int32)
+    share = tf.reduce_max(tf.gather(shares, best, batch_dims=2), axis=-1)
+    return tf.reduce_max(maxima, axis=-1) - tf.math.log(share)
+
+
+def _maxima(chunks: tf.Tensor) -> tf.Tensor:
+    if chunks.shape[-1] == 1:
+        return chunks[..., 0]
+    return tf.reduce_max(chunks, axis=-1)
+
+
+def top_continuations(
+    chunks: tf.Tensor, offset: tf.Tensor, count: int
+) -> Continuations:
+    """The best of all continuations of a row's hypotheses, best first.
+
+    Equal to `tf.math.top_k` over all K V of them, also where some are equal,
+    but faster. The best N words lie in the N chunks with the largest maxima:
+    each chunk passed over has N maxima before it.
+
+    Args:
+        chunks: float `[B, K, C, c]`, logits in chunks.
+        offset: float `[B, K]`, what makes log-probabilities of them.
+        count: N; places for which there is no continuation stay empty.
+    """
+    batch, width, number, length = tf.unstack(tf.shape(chunks))
+    maxima = finite(_maxima(chunks) + offset[..., tf.newaxis])
+    maxima = tf.reshape(maxima, [batch, width * number])
+    _, best = tf.math.top_k(maxima, tf.minimum(count, width * number))
     best = tf.sort(best, axis=-1)  # so that of equals the first is first
-    among = tf.gather(chunks, best, batch_dims=1)
-    among = tf.reshape(among, [-1, count * length])
-    values, places = tf.math.top_k(among, count)
-    words = tf.gather(best, places // length, batch_dims=1) * length
-    words = tf.minimum(words + places % length, size - 1)
-    return tf.reshape(values, shape), tf.reshape(words, shape)
+    flat = tf.reshape(chunks, [batch, width * number, length])
+    among = take(flat, best) + take(offset, best // number)[..., tf.newaxis]
+    among = tf.reshape(finite(among), [batch, tf.shape(best)[1] * length])
+    missing = [[0, 0], [0, tf.maximum(count - tf.shape(among)[1], 0)]]
+    among = tf.pad(among, missing, constant_values=NEVER)
+    log_probs, places = tf.math.top_k(among, count)
+    chunk = tf.minimum(places // length, tf.shape(best)[1] - 1)
+    chunk = take(best, chunk)
+    words = chunk % number * length + places % length
+    # One that is empty may stand behind the last word.
+    words = tf.where(log_probs > NEVER, words, 0)
+    return Continuations(log_probs, chunk // number, words)
 
 
 def one_each(

@@ -1,0 +1,199 @@
+"""Other toolkits at the same work: JoeyNMT, Marian and OpenNMT-py.
+
+`measure` runs one of them as a child process, in an environment of its own
+which is made when it is first needed, on one thread. What a peer is given is
+text that is already split into words, and the order of its batches, so that
+all do the same work:
+
+    write_data(folder, pairs, [source_words, target_words])
+    measure("joeynmt", "training", peer_dir, data=folder, model=model_folder)
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Iterable
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+
+
+class Peer(NamedTuple):
+    """What is installed for a peer; `alone` without what it asks for."""
+
+    packages: tuple[str, ...]
+    alone: tuple[str, ...] = ()
+
+
+# OpenNMT-py asks for a torch that no longer exists for most machines.
+PEERS = {
+    "joeynmt": Peer(("joeynmt==2.3.0", "torch==2.13.0", "importlib_metadata")),
+    "marian": Peer(("pymarian==1.12.42",)),
+    "opennmt": Peer(
+        (
+            "configargparse",
+            "ctranslate2>=4,<5",
+            "fasttext-wheel",
+            "flask",
+            "pyahocorasick",
+            "pyonmttok>=1.37,<2",
+            "pyyaml",
+            "rapidfuzz",
+            "sacrebleu",
+            "six",
+            "spacy",
+            "tensorboard",
+            "torch==2.13.0",
+            "waitress",
+        ),
+        alone=("OpenNMT-py==3.5.1",),
+    ),
+}
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "training": {
+        "embedding_dim": 256,
+        "units": 256,
+        "batch": 80,
+        "updates": 30,
+        "warm_up": 5,
+        "learning_rate": 0.001,
+        "dropout": 0.0,
+    },
+    "decoding": {"beam": 12, "batch": 32, "steps": None},
+}
+Pair = tuple[Sequence[str], Sequence[str]]
+POOL = 20  # batches sorted by length together
+PEER_DIR = Path(__file__).resolve().parents[2] / ".venv-peers"
+
+
+def measure(
+    peer: str, job: str, peer_dir: str | Path, **settings: Any
+) -> dict[str, float]:
+    """The figures of one job by one peer.
+
+    Args:
+        peer: Its name, a key of `PEERS`.
+        job: `training`, which also saves the model, or `decoding`.
+        peer_dir: Folder of the peers' environments, made where missing.
+        **settings: In place of `DEFAULTS[job]`. Both: `model`, a folder.
+            Training: `data`, a folder from `write_data`. Decoding:
+            `sentences`, a file of words; `steps`, how many each output has,
+            None for outputs that end by themselves.
+
+    Returns:
+        Of training `words_per_second` (target words with `</s>`) and
+        `seconds_per_update`; of decoding `sentences_per_second`,
+        `words_per_sentence` and `startup_seconds`; of both `peak_gib`.
+        Seconds are processor time.
+
+    Raises:
+        ValueError: The peer, the job or a setting is not known.
+        RuntimeError: The peer failed; the message ends with what it said.
+    """
+    check_peers([peer])
+    if job not in DEFAULTS:
+        raise ValueError(f"measure: no job {job!r}, only {', '.join(DEFAULTS)}")
+    asked = {"job": job, **DEFAULTS[job], **settings}
+    python = _environment(peer, Path(peer_dir))
+    script = Path(__file__).with_name(f"{peer}_job.py")
+    # One thread of whatever library; torch finds no accelerator.
+    one = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    log = Path(peer_dir, f"{peer}.log")
+    with log.open("w") as said:
+        ended = subprocess.run(
+            [str(python), str(script), json.dumps(asked, default=str)],
+            env=os.environ
+            | dict.fromkeys(one, "1")
+            | {"CUDA_VISIBLE_DEVICES": ""},
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+        )
+    if ended.returncode:
+        last = "\n".join(log.read_text().splitlines()[-20:])
+        raise RuntimeError(f"measure: {peer} failed at {job}; {log}:\n{last}")
+    return json.loads(ended.stdout.splitlines()[-1])
+
+
+def check_peers(names: Iterable[str]) -> None:
+    """Raises a ValueError that names the peers which are not known."""
+    unknown = [name for name in names if name not in PEERS]
+    if unknown:
+        raise ValueError(
+            f"--peers: {', '.join(unknown)} not known, only {', '.join(PEERS)}"
+        )
+
+
+def write_data(
+    folder: Path,
+    pairs: Sequence[Pair],
+    words: Sequence[Sequence[str]],
+) -> None:
+    """Writes what peers train on.
+
+    Args:
+        folder: Where to.
+        pairs: Words of sentences and of their translations, in the order of
+            training: so many in turn are a batch.
+        words: The vocabularies, of the source and of the target.
+    """
+    for number, side in enumerate(("source", "target")):
+        lines = [" ".join(pair[number]) for pair in pairs]
+        for name, content in (("txt", lines), ("words", words[number])):
+            text = "".join(f"{line}\n" for line in content)
+            (folder / f"{side}.{name}").write_text(text, encoding="utf-8")
+
+
+def frequent_words(sentences: Iterable[Sequence[str]], size: int) -> list[str]:
+    """The most frequent words, at most so many."""
+    counts = collections.Counter(w for words in sentences for w in words)
+    return [word for word, _ in counts.most_common(size)]
+
+
+def in_batches(pairs: Sequence[Pair], batch: int, epochs: int) -> list[Pair]:
+    """Pairs in an order in which so many in turn have similar lengths.
+
+    The last pairs of an epoch are left out where they are no full batch.
+    """
+    shuffle = random.Random(1).shuffle
+    ordered = []
+    for _ in range(epochs):
+        mixed = list(pairs)
+        shuffle(mixed)
+        pool = batch * POOL
+        for start in range(0, len(mixed), pool):
+            mixed[start : start + pool] = sorted(
+                mixed[start : start + pool],
+                key=lambda pair: (len(pair[1]), len(pair[0])),
+            )
+        starts = list(range(0, len(mixed) - batch + 1, batch))
+        shuffle(starts)
+        for start in starts:
+            ordered += mixed[start : start + batch]
+    return ordered
+
+
+def _environment(peer: str, folder: Path) -> Path:
+    """The Python of a peer's environment, made in full or not at all."""
+    home = folder / peer
+    python, complete = home / "bin" / "python", home / "complete"
+    if complete.exists():
+        return python
+    shutil.rmtree(home, ignore_errors=True)
+    print(f"installing {peer} in {home}", file=sys.stderr, flush=True)
+    venv.create(home, with_pip=True)
+    install = [str(python), "-m", "pip", "install", "--quiet"]
+    needs = PEERS[peer]
+    subprocess.run([*install, *needs.packages], check=True)
+    if needs.alone:
+        subprocess.run([*install, "--no-deps", *needs.alone], check=True)
+    complete.touch()
+    return python

@@ -1,0 +1,140 @@
+"""The peers by themselves, on real text: training, then beam search.
+
+    python -m benchmarks.peers --data_dir=multi30k-tok --natural_updates=400
+
+Size SMALL: embedding and units 256, 10,000 words, batches of 80 sentences.
+Beam search takes exactly 20 steps with a model of one update; with
+`--natural_updates` another model is trained so long, and then outputs end by
+themselves. All figures are of processor time, on one thread.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from absl import app
+from absl import flags
+
+from benchmarks.peers import PEER_DIR
+from benchmarks.peers import PEERS
+from benchmarks.peers import Pair
+from benchmarks.peers import check_peers
+from benchmarks.peers import frequent_words
+from benchmarks.peers import in_batches
+from benchmarks.peers import measure
+from benchmarks.peers import write_data
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_list("peers", list(PEERS), "Which toolkits.")
+flags.DEFINE_string("peer_dir", str(PEER_DIR), "Folder of their environments.")
+flags.DEFINE_string(
+    "data_dir",
+    None,
+    "Folder of tokenised text: train*.SOURCE, train*.TARGET, test*.SOURCE.",
+    required=True,
+)
+flags.DEFINE_list("languages", ["en", "fr"], "Endings of source and target.")
+flags.DEFINE_integer("updates", 30, "Updates to time, after the first 5.")
+flags.DEFINE_integer(
+    "natural_updates", 0, "Updates before beam search to the natural end."
+)
+flags.DEFINE_float(
+    "share", 1.0, "Of the sentences to translate that were chosen here."
+)
+
+WORDS = 9_998  # and two symbols
+# Beam, sentences in a batch, sentences to translate.
+SEARCHES = ((12, 32, 96), (5, 32, 192), (12, 1, 16), (5, 1, 32))
+
+
+def read_pairs(folder: Path, languages: Sequence[str]) -> list[Pair]:
+    """The words of the training set's pairs."""
+    sides = [read_words(folder, f"train*.{code}") for code in languages]
+    return list(zip(*sides, strict=True))
+
+
+def read_words(folder: Path, pattern: str) -> list[list[str]]:
+    """The words of each line of the file whose name fits."""
+    found = sorted(folder.glob(pattern))
+    if not found:
+        raise ValueError(f"--data_dir: no {pattern} in {folder}")
+    with found[0].open(encoding="utf-8") as lines:
+        return [line.split() for line in lines]
+
+
+def report_searches(
+    peer: str, folder: Path, test: list[list[str]], steps: int | None
+) -> None:
+    """Measures and prints each search; to natural ends in batches only."""
+    for beam, batch, count in SEARCHES:
+        if steps is None and batch == 1:
+            continue
+        chosen = test[: max(int(count * FLAGS.share), batch)]
+        sentences = folder / "sentences"
+        text = "".join(" ".join(words) + "\n" for words in chosen)
+        sentences.write_text(text, encoding="utf-8")
+        figures = measure(
+            peer,
+            "decoding",
+            FLAGS.peer_dir,
+            model=folder,
+            sentences=sentences,
+            beam=beam,
+            batch=batch,
+            steps=steps,
+        )
+        rate, words = figures["sentences_per_second"], steps
+        if steps:  # Marian's outputs have so many words on the mean only
+            rate *= figures["words_per_sentence"] / steps
+        else:
+            words = figures["words_per_sentence"]
+        print(
+            f"{peer}: {'exactly' if steps else 'natural ends,'} {words:.1f} "
+            f"words, beam {beam}, batch {batch}: {rate:.1f} sentences/s, "
+            f"start-up {figures['startup_seconds']:.1f} s, peak "
+            f"{figures['peak_gib']:.2f} GiB",
+            flush=True,
+        )
+
+
+def report(peer: str, folder: Path, test: list[list[str]]) -> None:
+    """Measures and prints all of one peer."""
+
+    def trained(updates: int, **settings: Any) -> dict[str, float]:
+        settings |= {"updates": updates, "data": folder, "model": folder}
+        return measure(peer, "training", FLAGS.peer_dir, **settings)
+
+    figures = trained(FLAGS.updates + 5)
+    print(
+        f"{peer}: training {figures['words_per_second']:.0f} target words/s, "
+        f"peak {figures['peak_gib']:.2f} GiB",
+        flush=True,
+    )
+    trained(1, warm_up=0)
+    report_searches(peer, folder, test, 20)
+    if FLAGS.natural_updates:
+        trained(FLAGS.natural_updates, warm_up=0, learning_rate=0.002)
+        report_searches(peer, folder, test, None)
+
+
+def main(_: Sequence[str]) -> None:
+    """Measures and prints."""
+    check_peers(FLAGS.peers)
+    data = Path(FLAGS.data_dir)
+    pairs = read_pairs(data, FLAGS.languages)
+    test = read_words(data, f"test*.{FLAGS.languages[0]}")
+    words = [frequent_words(side, WORDS) for side in zip(*pairs, strict=True)]
+    updates = max(FLAGS.updates + 5, FLAGS.natural_updates)
+    epochs = 1 + updates * 80 // len(pairs)
+    with tempfile.TemporaryDirectory() as folder:
+        write_data(Path(folder), in_batches(pairs, 80, epochs), words)
+        for peer in FLAGS.peers:
+            report(peer, Path(folder), test)
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,113 @@
+"""What the peers' scripts share: settings in, one line of JSON out.
+
+This runs in a peer's own environment and needs only Python. A peer's script
+hands `main` two functions:
+
+* `train(job)` yields the seconds of processor time used so far, once after
+  each update, and then saves the model in the folder `job.model`; where
+  another process does the work, it notes that one's memory in `job.peak_gib`;
+* `load(job)` returns a function that translates a batch of sentences, each a
+  list of words, by beam search.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+Sentences = list[list[str]]
+
+
+def main(
+    train: Callable[[SimpleNamespace], Iterator[float]],
+    load: Callable[[SimpleNamespace], Callable[[Sentences], Sentences]],
+) -> None:
+    """Does the job that the command line describes, and prints its figures."""
+    job = SimpleNamespace(**json.loads(sys.argv[1]))
+    if job.job == "training":
+        figures = _time_training(job, train)
+    else:
+        figures = _time_decoding(job, load)
+    # Not of getrusage: that begins with the memory of the parent process.
+    figures["peak_gib"] = max(peak_gib("self"), vars(job).get("peak_gib", 0))
+    print(json.dumps(figures), flush=True)
+
+
+def peak_gib(process: int | str) -> float:
+    """The highest resident memory of a process so far."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 2**20
+
+
+def read_words(path: str | Path) -> Sentences:
+    """The words of each line."""
+    lines = Path(path).read_text(encoding="utf-8").split("\n")[:-1]
+    return [line.split(" ") for line in lines]
+
+
+def read_vocabulary(data: str | Path, side: str) -> list[str]:
+    """The words of one side, without special symbols."""
+    return [words[0] for words in read_words(Path(data, f"{side}.words"))]
+
+
+def batches(job: SimpleNamespace) -> Iterator[tuple[Sentences, Sentences]]:
+    """The pairs of each update: so many lines in turn, from the top again."""
+    sides = [read_words(Path(job.data, f"{side}.txt")) for side in SIDES]
+    for update in range(job.updates):
+        start = update * job.batch % len(sides[0])
+        source, target = (side[start : start + job.batch] for side in sides)
+        yield source, target
+
+
+SIDES = ("source", "target")
+
+
+def progress(job: SimpleNamespace, loss: float) -> None:
+    """Tells of an update; loss in nats a word."""
+    job.made = getattr(job, "made", 0) + 1
+    line = f"update {job.made} of {job.updates}: loss {loss:.3f}"
+    print(line, file=sys.stderr, flush=True)
+
+
+def _time_training(
+    job: SimpleNamespace,
+    train: Callable[[SimpleNamespace], Iterator[float]],
+) -> dict[str, float]:
+    """Target words, `</s>` among them, a second; the first updates excepted."""
+    clock = [0.0, *train(job)]
+    words = [
+        sum(len(sentence) + 1 for sentence in target)
+        for _, target in batches(job)
+    ]
+    seconds = clock[-1] - clock[job.warm_up]
+    return {
+        "words_per_second": sum(words[job.warm_up :]) / seconds,
+        "seconds_per_update": seconds / (job.updates - job.warm_up),
+        "training_seconds": clock[-1],
+    }
+
+
+def _time_decoding(
+    job: SimpleNamespace,
+    load: Callable[[SimpleNamespace], Callable[[Sentences], Sentences]],
+) -> dict[str, float]:
+    """Sentences a second: sorted by length, after a first batch."""
+    translate = load(job)
+    startup = time.process_time()
+    sentences = sorted(read_words(job.sentences), key=len)
+    translate(sentences[: job.batch])
+    started, words = time.process_time(), 0
+    for start in range(0, len(sentences), job.batch):
+        outputs = translate(sentences[start : start + job.batch])
+        words += sum(len(output) for output in outputs)
+    seconds = time.process_time() - started
+    return {
+        "sentences_per_second": len(sentences) / seconds,
+        "words_per_sentence": words / len(sentences),
+        "startup_seconds": startup,
+    }
