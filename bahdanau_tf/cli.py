@@ -29,6 +29,7 @@ COMMANDS = {
     "translate": "translate lines",
     "evaluate": "score translations: BLEU and chrF",
     "ensembles": "score single models and ensembles",
+    "report": "write the paper's tables and figures from any corpus",
     "rescore": "re-rank n-best lists with a model",
     "export": "write a SavedModel that takes and returns strings",
     "data": "list public corpora, or get one",

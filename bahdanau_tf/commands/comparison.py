@@ -7,8 +7,8 @@ from typing import Any
 from typing import NamedTuple
 
 from bahdanau_tf import evaluation
-
-LONGEST = 60  # longer sentences are one bin, as in the paper's Figure 2
+from bahdanau_tf.report.lengths import bin_title
+from bahdanau_tf.report.lengths import length_bins
 
 
 class TestSet(NamedTuple):
@@ -76,20 +76,13 @@ def by_subset(test: TestSet, how: dict[str, Any]) -> list[Column]:
         columns.append(_column("no unknown", sum(test.known), cells))
     if test.lengths:
         by_system = [
-            evaluation.bleu_by_length(
-                lines,
-                test.references,
-                [min(length, LONGEST + 1) for length in test.lengths],
-                n_bootstrap=0,
-                **how,
-            )
+            length_bins(lines, test.references, test.lengths, **how)
             for lines in test.systems.values()
         ]
         for bins in zip(*by_system, strict=True):
-            first, last = bins[0].shortest, bins[0].longest
-            title = f"{first}-{last}" if last <= LONGEST else f">{LONGEST}"
             scores = [one.score for one in bins]
-            columns.append(_column(title, bins[0].sentences, scores))
+            first = bins[0]
+            columns.append(_column(bin_title(first), first.sentences, scores))
     return columns
 
 

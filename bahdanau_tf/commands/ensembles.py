@@ -7,9 +7,6 @@ Rows with more models than there are say "not run".
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
-
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
@@ -20,17 +17,8 @@ from bahdanau_tf.commands.lines import read_lines
 from bahdanau_tf.commands.model import define_average_flag
 from bahdanau_tf.commands.model import load_best
 from bahdanau_tf.decoding import Decoding
-from bahdanau_tf.translator import Translator
-
-# How many models of which kind, at which beam size, as in the paper.
-ROWS = (
-    ("forward", 1, 12),
-    ("reversed", 1, 12),
-    ("reversed", 5, 1),
-    ("reversed", 2, 12),
-    ("reversed", 5, 2),
-    ("reversed", 5, 12),
-)
+from bahdanau_tf.report.ensembles import PAPER_ROWS
+from bahdanau_tf.report.ensembles import translate_rows
 
 
 def define_flags(flags: absl_flags.FlagValues) -> None:
@@ -65,43 +53,23 @@ def run(flags: absl_flags.FlagValues) -> int:
     sources = list(read_lines(flags.source))
     references = list(read_lines(flags.reference))
     check_count("--source", sources, references)
-    kinds = {
+    members = {
         kind: [load_best(folder) for folder in getattr(flags, kind)]
         for kind in ("forward", "reversed")
     }
-    decoding = from_flags(flags, Decoding)
     signature = ""
-    for kind, count, beam_size in ROWS:
-        row = f"{_name(kind, count)}, beam size {beam_size}"
-        if len(kinds[kind]) < count:
-            print(f"{row:<45} not run", flush=True)
-            continue
-        score = _score(
-            kinds[kind][:count],
-            dataclasses.replace(decoding, beam_size=beam_size, n_best=1),
-            (sources, references),
-            flags,
-        )
-        print(f"{row:<45} {score.score:6.2f}", flush=True)
-        signature = score.signature
+    for row, lines in translate_rows(
+        PAPER_ROWS,
+        members,
+        sources,
+        from_flags(flags, Decoding),
+        flags.average,
+    ):
+        text = "not run"
+        if lines is not None:
+            score = evaluation.bleu(lines, references, tokenize=flags.tokenize)
+            text, signature = f"{score.score:6.2f}", score.signature
+        print(f"{row.name:<45} {text}", flush=True)
     if signature:
         print(f"BLEU|{signature}")
     return 0
-
-
-def _name(kind: str, count: int) -> str:
-    return f"Single {kind}" if count == 1 else f"Ensemble of {count} {kind}"
-
-
-def _score(
-    translators: Sequence[Translator],
-    decoding: Decoding,
-    test: tuple[list[str], list[str]],
-    flags: absl_flags.FlagValues,
-) -> evaluation.Score:
-    translator = translators[0]
-    if len(translators) > 1:
-        translator = Translator.ensemble(translators, flags.average)
-    sources, references = test
-    texts = [t.text for t in translator.translate(sources, decoding)]
-    return evaluation.bleu(texts, references, tokenize=flags.tokenize)

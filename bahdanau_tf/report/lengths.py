@@ -1,0 +1,47 @@
+"""BLEU by sentence length: the points of the paper's Figure 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bahdanau_tf.evaluation import LengthBin
+from bahdanau_tf.evaluation import bleu_by_length
+
+LONGEST = 60  # longer sentences are one bin, as in the paper's Figure 2
+
+
+def length_bins(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    lengths: Sequence[int],
+    *,
+    n_bootstrap: int = 0,
+    **how: Any,
+) -> list[LengthBin]:
+    """BLEU of the sentences of 1 to 10 words, of 11 to 20, ..., over 60.
+
+    Args:
+        hypotheses: Translations.
+        references: Those by hand.
+        lengths: Words of each source.
+        n_bootstrap: Samples for the intervals; none below 2.
+        **how: `tokenize` and `lowercase` of `bleu`.
+
+    Returns:
+        The bins that hold sentences.
+    """
+    return bleu_by_length(
+        hypotheses,
+        references,
+        [min(length, LONGEST + 1) for length in lengths],
+        n_bootstrap=n_bootstrap,
+        **how,
+    )
+
+
+def bin_title(one: LengthBin) -> str:
+    """What a bin is called: "1-10", ">60"."""
+    if one.longest > LONGEST:
+        return f">{LONGEST}"
+    return f"{one.shortest}-{one.longest}"

@@ -1,0 +1,121 @@
+"""Table 2: what the trainings took, and how well the models fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from bahdanau_tf.report import paper
+from bahdanau_tf.report.systems import Corpus
+from bahdanau_tf.report.systems import Measured
+from bahdanau_tf.report.tables import NOT_RUN
+from bahdanau_tf.report.tables import NOTHING
+from bahdanau_tf.report.tables import Cell
+from bahdanau_tf.report.tables import Table
+from bahdanau_tf.report.trainings import Record
+from bahdanau_tf.report.trainings import read_record
+from bahdanau_tf.translator import Translator
+
+SAMPLE = 1000  # training sentences looked at
+_UNKNOWN = "not recorded"
+
+
+def training_table(
+    systems: Sequence[Measured], train: Corpus | None, dev: Corpus | None
+) -> Table:
+    """Table 2 of the paper: updates, epochs, hours, device, NLL.
+
+    Args:
+        systems: What was measured.
+        train: Training pairs, or None; of the first of them that are no
+            longer than a system's limit, its likelihood is computed.
+        dev: Dev pairs, or None.
+    """
+    rows: list[list[Cell]] = []
+    for name, figures in paper.TRAINING.items():
+        ours = [one for one in systems if one.counterpart == name]
+        theirs: list[Cell] = [name, *figures]
+        rows += [[*_row(one, train, dev), *theirs] for one in ours]
+        if not ours:
+            rows.append([f"for {name}", *[NOT_RUN] * 6, *theirs])
+    for one in systems:
+        if one.counterpart not in paper.TRAINING and one.translator:
+            rows.append([*_row(one, train, dev), *[NOTHING] * 7])
+    heads = ["updates", "epochs", "hours", "device", "train NLL", "dev NLL"]
+    return Table(
+        "table2",
+        "Table 2. Training",
+        [
+            "system",
+            *heads,
+            f"{paper.MARK}system",
+            *(paper.MARK + head for head in heads),
+        ],
+        rows,
+        [
+            "NLL: negative log-likelihood of a sentence in nats, the mean over "
+            "sentences. Train NLL is that of training sentences no longer "
+            f"than the system was trained on, {SAMPLE} at most; dev NLL that "
+            "of the whole dev set. An epoch is a pass over the whole corpus, "
+            "whatever a system leaves out."
+        ],
+    )
+
+
+def _row(
+    system: Measured, train: Corpus | None, dev: Corpus | None
+) -> list[Cell]:
+    if system.translator is None or system.model_dir is None:
+        raise ValueError(f"training_table: {system.name} is no trained model")
+    updates, epochs = _progress(system.model_dir)
+    record = read_record(system.model_dir)
+    if train is not None:
+        train = _short_enough(system, train)
+    return [
+        system.name,
+        updates,
+        epochs,
+        record.seconds / 3600 if record.device else _UNKNOWN,
+        _device(record),
+        _nll(system.translator, train),
+        _nll(system.translator, dev),
+    ]
+
+
+def _device(record: Record) -> str:
+    if not record.device:
+        return _UNKNOWN
+    return record.device + " (not trained out)" * (not record.is_over)
+
+
+def _progress(model_dir: Path) -> tuple[Cell, Cell]:
+    """Updates and epochs at the last evaluation."""
+    path = model_dir / "log.jsonl"
+    lines = path.read_text("utf-8").split("\n") if path.is_file() else []
+    written = [json.loads(line) for line in lines if line]
+    if not written:
+        return _UNKNOWN, _UNKNOWN
+    return written[-1]["step"], float(written[-1]["epoch"])
+
+
+def _short_enough(system: Measured, corpus: Corpus) -> Corpus | None:
+    """The first pairs that the system has seen in training."""
+    kept = [
+        pair
+        for pair in zip(corpus.sources, corpus.references, strict=True)
+        if all(pair)
+        and (
+            system.max_length is None
+            or max(len(side.split()) for side in pair) <= system.max_length
+        )
+    ][:SAMPLE]
+    return Corpus(*zip(*kept, strict=True)) if kept else None
+
+
+def _nll(translator: Translator, corpus: Corpus | None) -> Cell:
+    """Mean of -log p(y | x) over the sentences."""
+    if corpus is None:
+        return NOT_RUN
+    scored = translator.score(corpus.sources, corpus.references)
+    return -sum(one.log_prob for one in scored) / len(scored)

@@ -1,0 +1,199 @@
+"""Trains the systems of a report, some at a time, each in its own process.
+
+Each training is the command `bahdanau-tf train`, so that anybody can run it
+again; it goes on from its last checkpoint. What is finished is not trained
+again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import asdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from bahdanau_tf.files import write_atomically
+from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.report.device import available_cores
+from bahdanau_tf.report.device import describe_device
+
+STOPPED = 130  # exit status of a training that a signal has ended
+_RECORD = "trained.json"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A system to train.
+
+    Attributes:
+        name: What the report calls it.
+        flags: Of `bahdanau-tf train`, without --model_dir.
+        counterpart: The paper's system that it stands for, or "".
+    """
+
+    name: str
+    flags: tuple[str, ...]
+    counterpart: str = ""
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder."""
+        return self.name.replace("*", "-longer").replace(" ", "-")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known of a training.
+
+    Attributes:
+        seconds: Time spent, evaluation on the dev set and start included.
+        device: What it ran on.
+        is_over: Whether it came to its end, not to the end of its time.
+    """
+
+    seconds: float = 0.0
+    device: str = ""
+    is_over: bool = False
+
+
+def read_record(model_dir: Path) -> Record:
+    """Reads what `train_all` has left beside a model."""
+    path = model_dir / _RECORD
+    if not path.is_file():
+        return Record()
+    return Record(**json.loads(path.read_text("utf-8")))
+
+
+def train_all(
+    plans: Sequence[Plan], folder: Path, minutes: float, jobs: int
+) -> dict[str, Path]:
+    """Trains what is not trained yet.
+
+    Args:
+        plans: The systems.
+        folder: Gets a folder for each system, with a `train.log` in it.
+        minutes: Longest time that one system is trained for in this call;
+            then it is stopped, and the next call goes on.
+        jobs: How many are trained at a time; they share the cores.
+
+    Returns:
+        The folders of those systems that have a model.
+
+    Raises:
+        ValueError: A training failed; says why.
+    """
+    folders = {plan.name: folder / plan.folder for plan in plans}
+    left = [p for p in plans if not read_record(folders[p.name]).is_over]
+    cores = available_cores()
+    free = [cores[job::jobs] or cores for job in range(jobs)]
+    done = len(plans) - len(left)
+    total = 100 * len(plans)
+    line = ProgressLine(total, 100 * done)
+    with _ended_at_the_end() as running:
+        while left or running:
+            while left and free:
+                plan = left.pop(0)
+                running.append(_Child(plan, folders[plan.name], free.pop(0)))
+                line.note(f"training {plan.name}: {running[-1].log}")
+            time.sleep(0.2)
+            for child in [c for c in running if c.has_ended(60 * minutes)]:
+                running.remove(child)
+                free.append(child.share)
+                line.note(child.conclude())
+                done += 1
+            percent = 100 * done + sum(child.percent() for child in running)
+            names = " and ".join(child.plan.name for child in running)
+            line.update(min(percent, total - 1), f"% trained, now {names}")
+    return {
+        name: path for name, path in folders.items() if (path / "best").is_dir()
+    }
+
+
+class _Child:
+    """A training in its own process."""
+
+    def __init__(self, plan: Plan, model_dir: Path, share: list[int]) -> None:
+        self.plan, self.model_dir, self.share = plan, model_dir, share
+        model_dir.mkdir(parents=True, exist_ok=True)
+        self.log = model_dir / "train.log"
+        self.start = time.monotonic()
+        self.is_stopping = False
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [*command(plan), f"--model_dir={model_dir}"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=os.environ | {"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
+            )
+        if hasattr(os, "sched_setaffinity"):
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(self.process.pid, share)
+
+    def percent(self) -> int:
+        """How far it is: its log ends with lines such as "40/120 loss ..."."""
+        with open(self.log, "rb") as log:
+            log.seek(max(log.seek(0, os.SEEK_END) - 2000, 0))
+            steps = re.findall(rb"^(\d+)/(\d+) ", log.read(), re.MULTILINE)
+        done, total = map(int, steps[-1]) if steps else (0, 1)
+        return 100 * done // total
+
+    def has_ended(self, seconds: float) -> bool:
+        """Whether it is over; it is told to stop when its time is up."""
+        if not self.is_stopping and time.monotonic() - self.start > seconds:
+            self.is_stopping = True
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.poll() is not None
+
+    def conclude(self) -> str:
+        """Writes down how it went, and says it."""
+        status = self.process.returncode
+        if status not in (0, STOPPED, -signal.SIGTERM):
+            lines = self.log.read_text("utf-8", "replace").rstrip().split("\n")
+            raise ValueError(
+                f"train_all: the training of {self.plan.name} failed, see "
+                f"{self.log}: {lines[-1]}"
+            )
+        before = read_record(self.model_dir)
+        seconds = before.seconds + time.monotonic() - self.start
+        device = describe_device(len(self.share))
+        record = Record(seconds, device, status == 0)
+        data = json.dumps(asdict(record), indent=2).encode()
+        write_atomically(self.model_dir / _RECORD, data)
+        how = "trained" if status == 0 else "stopped at the end of its time"
+        return f"{self.plan.name}: {how}, {seconds / 60:.1f} minutes in all"
+
+
+def command(plan: Plan) -> list[str]:
+    """The command that trains a system, without --model_dir."""
+    return [sys.executable, "-m", "bahdanau_tf", "train", *plan.flags]
+
+
+@contextlib.contextmanager
+def _ended_at_the_end() -> Iterator[list[_Child]]:
+    """Stops what still runs after an error, Ctrl-C or SIGTERM; it is saved."""
+    running: list[_Child] = []
+    before = None
+    if threading.current_thread() is threading.main_thread():
+        before = signal.signal(
+            signal.SIGTERM, lambda number, _: sys.exit(128 + number)
+        )
+    try:
+        yield running
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+        for child in running:
+            child.process.send_signal(signal.SIGTERM)
+        for child in running:
+            child.process.wait()
