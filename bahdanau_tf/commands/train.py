@@ -80,6 +80,13 @@ class TextFlags:
     lowercase: bool = False
     reverse_source: bool = False
 
+    def __post_init__(self) -> None:
+        if self.tokenizer not in ("word", "bpe", "unigram"):
+            raise ValueError(
+                f"--tokenizer is {self.tokenizer!r}, wanted word, bpe or "
+                "unigram"
+            )
+
 
 @dataclass(frozen=True)
 class ModelFlags:
@@ -247,10 +254,6 @@ def _make_texts(text: TextFlags, files: TrainingFiles) -> tuple[Any, Any]:
             lowercase=text.lowercase,
         )
         return source, target
-    if text.tokenizer not in ("bpe", "unigram"):
-        raise ValueError(
-            f"--tokenizer is {text.tokenizer!r}, wanted word, bpe or unigram"
-        )
     learn = functools.partial(
         SubwordTokenizer.train,
         model_type=text.tokenizer,
