@@ -67,7 +67,6 @@ flags.DEFINE_string(
     "peer_dir", str(peers.PEER_DIR), "Folder of the peers' environments."
 )
 
-BATCH = 80
 POOL = 20  # batches sorted together
 
 
@@ -82,6 +81,7 @@ class Size(NamedTuple):
     source_length: int
     target_length: int
     optimizer: str
+    batch: int = 80
 
 
 SIZES = {
@@ -118,13 +118,14 @@ def make_batch(size: Size) -> tuple[Any, np.ndarray, np.ndarray]:
     """A batch of random words from the middle of a pool, and its lengths."""
     random = np.random.default_rng(0)
     longest = (size.source_length, size.target_length)
-    shares = random.uniform(FLAGS.shortest, 1.0, BATCH * POOL)
-    shares = np.sort(shares)[BATCH * POOL // 2 :][:BATCH]
+    shares = random.uniform(FLAGS.shortest, 1.0, size.batch * POOL)
+    shares = np.sort(shares)[size.batch * POOL // 2 :][: size.batch]
     sides, lengths = [], []
     for length in longest:
         words = np.maximum(np.rint(shares * length), 1).astype(int)
-        words = words if FLAGS.shortest < 1 else np.full(BATCH, length)
-        ids = random.integers(2, size.vocabulary_size, (BATCH, words.max()))
+        words = words if FLAGS.shortest < 1 else np.full(size.batch, length)
+        cells = (size.batch, words.max())
+        ids = random.integers(2, size.vocabulary_size, cells)
         ids[np.arange(words.max()) >= words[:, None]] = 0
         sides.append(tf.constant(ids, tf.int32))
         lengths.append(words)
@@ -199,7 +200,7 @@ def compare(peer: str, size: Size, batch: Any, rate: float) -> None:
             model=folder,
             embedding_dim=size.embedding_dim,
             units=size.units,
-            batch=BATCH,
+            batch=size.batch,
             updates=1 + FLAGS.repeats,
             warm_up=1,
             dropout=FLAGS.dropout,

@@ -129,6 +129,40 @@ def test_decoder_recurrence(step_order: str, dropout: bool) -> None:
     equal(found, wanted, 3e-6)  # the plain energies are float32
 
 
+@dropouts
+@pytest.mark.parametrize("step_order", STEP_ORDERS)
+@pytest.mark.parametrize("attention", ["fixed", "none"])
+def test_decoder_recurrence_without_attention(
+    attention: str, step_order: str, dropout: bool
+) -> None:
+    fixed = layers.FixedContext(dtype="float64")
+    decoder = layers.AttentionDecoder(
+        layers.GRUCell(N, dtype="float64"),
+        fixed if attention == "fixed" else None,
+        step_order=step_order,
+        dtype="float64",
+    )
+    decoder.build((None, None, M), memory_shape=(None, 4))
+    randomized(decoder)
+    inputs = [normal(B, TY, M), normal(B, N, seed=1)]
+    inputs += [normal(B, 4, seed=2)] if attention == "fixed" else []
+
+    def run(way: Any, embedded: Any, state: Any, *memory: Any) -> Any:
+        (memory,) = memory or ((),)
+        glimpse = way(embedded, (state,), memory, dropout_masks(dropout))
+        return [x for x in glimpse if x is not None]
+
+    found, wanted = (
+        values_and_gradients(
+            lambda *inputs, way=way: run(way, *inputs),
+            inputs,
+            decoder.trainable_weights,
+        )
+        for way in (decoder._fixed_recurrence, decoder._plain_loop)
+    )
+    equal(found, wanted, 1e-12)
+
+
 def test_which_parts_are_fast() -> None:
     class OwnCell(layers.GRUCell):
         pass

@@ -10,11 +10,14 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.attention import BahdanauAttention
+from bahdanau_tf.layers.attention import FixedContext
 from bahdanau_tf.layers.attention import Memory
 from bahdanau_tf.layers.attention_recurrence import Weights
 from bahdanau_tf.layers.attention_recurrence import attention_recurrence
 from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.encoder import Encoded
+from bahdanau_tf.layers.gru_recurrence import gru_recurrence
+from bahdanau_tf.layers.gru_recurrence import previous_states
 from bahdanau_tf.layers.recurrent import batch_major
 from bahdanau_tf.layers.recurrent import has_own_gradient
 from bahdanau_tf.layers.recurrent import state_dropout_masks
@@ -184,14 +187,14 @@ class AttentionDecoder(keras.layers.Layer):
         dropped = state_dropout_masks(
             states, self.state_dropout, training, self.seed_generator
         )
-        if self._has_own_gradient(embedded.dtype):
-            return self._recurrence(embedded, states, memory, dropped)
-        return self._plain_loop(embedded, states, memory, dropped)
-
-    def _has_own_gradient(self, dtype: tf.DType) -> bool:
-        return type(self.attention) is BahdanauAttention and has_own_gradient(
-            self.cell, dtype
-        )
+        unrolled = self._plain_loop
+        if has_own_gradient(self.cell, embedded.dtype):
+            # Of a class derived from these we do not know what it does.
+            if type(self.attention) is BahdanauAttention:
+                unrolled = self._recurrence
+            elif type(self.attention) in (FixedContext, type(None)):
+                unrolled = self._fixed_recurrence
+        return unrolled(embedded, states, memory, dropped)
 
     def _recurrence(
         self,
@@ -219,6 +222,32 @@ class AttentionDecoder(keras.layers.Layer):
             states_before=self.step_order != "main-text",
         )
         return Glimpse(*map(batch_major, unrolled))
+
+    def _fixed_recurrence(
+        self,
+        embedded: tf.Tensor,
+        states: States,
+        memory: Any,
+        dropped: States | None,
+    ) -> Glimpse:
+        """The fast way where the context is one for all steps, or none."""
+        projected = self.cell.project(time_major(embedded))
+        context = None
+        if self.attention is not None:
+            projected += linear(memory, self.context_kernel)
+            steps = tf.shape(embedded)[1]
+            context = tf.repeat(memory[:, None], steps, axis=1)
+        after, _ = gru_recurrence(
+            projected,
+            tf.ones_like(projected[..., :1]),
+            states[0],
+            tf.convert_to_tensor(self.cell.recurrent_kernel),
+            None if dropped is None else dropped[0],
+        )
+        read = after
+        if self.step_order != "main-text":
+            read = previous_states(after, states[0])
+        return Glimpse(batch_major(read), context, None)
 
     def _plain_loop(
         self,

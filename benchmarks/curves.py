@@ -1,0 +1,152 @@
+"""How cost grows: a training step and a search, one size changed at a time.
+
+    taskset -c 0 python benchmarks/curves.py
+
+Each line gives the processor time of size SMALL with one number changed, and
+how that compares with what the operations of the matrix products foretell:
+time over operations, in units of the unchanged one. 1.00 is as foretold.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import training
+from absl import app
+from absl import flags
+
+from bahdanau_tf import Decoding
+from bahdanau_tf import RNNSearch
+
+FLAGS = flags.FLAGS
+flags.DEFINE_integer("rounds", 5, "times each is measured; the median counts")
+
+SMALL = training.SIZES["small"]
+TRAINING = {
+    "source_length": (7, 13, 26, 52, 104),
+    "vocabulary_size": (2_500, 5_000, 10_000, 20_000, 40_000),
+    "batch": (20, 40, 80, 160),
+    "units": (128, 256, 512, 1024),
+}
+SEARCH = {
+    "beam": (1, 2, 5, 12, 24),
+    "steps": (5, 10, 20, 40, 80),
+    "batch": (1, 8, 32, 64),
+}
+BASE = {"beam": 5, "steps": 20, "batch": 32}
+
+
+class _Text:
+    """The special ids of a text that never ends by itself."""
+
+    pad_id = 0
+    eos_id = 1
+    unk_id = 2
+
+
+def training_steps(
+    name: str, values: Sequence[int]
+) -> Iterator[tuple[int, Callable[[], Any], float]]:
+    """Each value, a training step of that size, and its operations."""
+    for value in values:
+        size = SMALL._replace(**{name: value})
+        batch, source, target = training.make_batch(size)
+        step = training.make_step(size)
+        flops = training.step_flops(size, source, target)
+        yield value, lambda step=step, batch=batch: step(*batch), flops
+
+
+def searches(
+    model: RNNSearch, name: str, values: Sequence[int]
+) -> Iterator[tuple[int, Callable[[], Any], float]]:
+    """Each value, a search of exactly so many steps, and its operations."""
+    random = np.random.default_rng(0)
+    for value in values:
+        beam, steps, batch = ({**BASE, name: value}[key] for key in BASE)
+        shape = (batch, SMALL.source_length)
+        source = random.integers(3, SMALL.vocabulary_size, shape)
+        decoding = Decoding(
+            beam_size=beam,
+            max_length=steps,
+            max_length_ratio=1e6,
+            min_length_ratio=1e6,
+        )
+
+        @tf.function(autograph=False)
+        def search(ids: tf.Tensor, decoding: Decoding = decoding) -> Any:
+            memory, state = model.encode(ids)
+            step = model.decode_step
+            return decoding.search(step, state, memory, ids, 0, _Text)
+
+        ids = tf.constant(source, tf.int32)
+        words = np.full(batch, SMALL.source_length)
+        flops = search_flops(words, beam * steps)
+        yield value, lambda search=search, ids=ids: search(ids), flops
+
+
+def search_flops(words: np.ndarray, hypotheses: int) -> float:
+    """Operations of the textbook's search: a third of those of training."""
+    target = np.full(len(words), hypotheses)
+    return training.step_flops(SMALL, words, target) / 3
+
+
+def measured(
+    cases: Iterator[tuple[int, Callable[[], Any], float]], base: int
+) -> Iterator[tuple[int, float, float]]:
+    """Each value, its seconds, and these over what is foretold.
+
+    One after the other in every round, so that a busy minute meets all.
+    """
+    values, functions, flops = zip(*cases, strict=True)
+    for function in functions:
+        training.cpu_seconds(function)
+    rounds = [
+        [training.cpu_seconds(function) for function in functions]
+        for _ in range(FLAGS.rounds)
+    ]
+    seconds = np.median(rounds, axis=0)
+    unit = seconds[values.index(base)] / flops[values.index(base)]
+    for value, taken, operations in zip(values, seconds, flops, strict=True):
+        yield value, float(taken), float(taken / operations / unit)
+
+
+def report(what: str, rows: Iterator[tuple[int, float, float]]) -> None:
+    """Prints a curve."""
+    for value, seconds, ratio in rows:
+        print(f"{what} {value:6}: {seconds * 1e3:8.1f} ms, {ratio:.2f}")
+    print(flush=True)
+
+
+def main(_: Sequence[str]) -> None:
+    """Measures and prints."""
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    started = time.monotonic()
+    for name, values in TRAINING.items():
+        base = getattr(SMALL, name)
+        rows = measured(training_steps(name, values), base)
+        report(f"training, {name}", rows)
+    model = RNNSearch(
+        SMALL.vocabulary_size,
+        SMALL.vocabulary_size,
+        units=SMALL.units,
+        embedding_dim=SMALL.embedding_dim,
+        attention_units=SMALL.attention_units,
+        maxout_units=SMALL.maxout_units,
+        factored_output=False,
+        kernel_initializer="glorot_uniform",
+    )
+    for name, values in SEARCH.items():
+        rows = measured(searches(model, name, values), BASE[name])
+        report(f"search, {name}", rows)
+    print(f"{time.monotonic() - started:.0f} s in all")
+
+
+if __name__ == "__main__":
+    app.run(main)
