@@ -1,0 +1,313 @@
+"""README.md and the pages of docs/: what they show works.
+
+Their Python and shell blocks run, on a small corpus and with small models. A
+comment before a block, `<!-- not run: reason -->`, keeps it from being run;
+it is checked for commands, flags and files that exist. So is the rest.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from absl import flags as absl_flags
+from notebooks import NOTEBOOKS
+from notebooks import REPOSITORY
+from notebooks import read_notebook
+from notebooks import run_blocks
+from notebooks import source
+
+import bahdanau_tf
+from bahdanau_tf.cli import COMMANDS
+from bahdanau_tf.cli import main
+from bahdanau_tf.corpora import write_corpus
+
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+BLOCK = re.compile(
+    r"(?:<!-- not run: (?P<reason>.+?) -->\n)?"
+    r"^```(?P<language>\w+)\n(?P<text>.*?)^```$",
+    flags=re.MULTILINE | re.DOTALL,
+)
+# Whatever sizes a page names, a test makes them these: Python's keywords, and
+# flags that come after the page's own.
+SIZES = {
+    "units": 8,
+    "embedding_dim": 8,
+    "attention_units": 8,
+    "maxout_units": 8,
+    "epochs": 1,
+    "vocabulary_size": 400,
+    "train": 60,
+    "steps_per_epoch": 2,
+}
+FLAGS = {
+    "train": [
+        "--units=8",
+        "--embedding_dim=8",
+        "--attention_units=8",
+        "--maxout_units=8",
+        "--epochs=1",
+        "--source_vocabulary_size=400",
+        "--target_vocabulary_size=400",
+    ],
+    "select": ["--pairs=10"],
+    "ensembles": ["--reversed=r1,r2"],
+}
+# Commands that other programs are called by; those are never run.
+PROGRAMS = {"curl", "docker", "make", "pip", "python", "taskset", "xdg-open"}
+
+
+class Block(NamedTuple):
+    """A block of a page; `reason` says why it is not run, if it is not."""
+
+    name: str
+    language: str
+    text: str
+    reason: str | None
+
+
+def blocks_of(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(
+            f"{page.name}:{text.count(chr(10), 0, found.start('text')) + 1}",
+            found["language"],
+            found["text"],
+            found["reason"],
+        )
+        for found in BLOCK.finditer(text)
+    ]
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words of each command of a shell block, without comments."""
+    for line in text.replace("\\\n", " ").split("\n"):
+        words = shlex.split(line, comments=True)
+        while words and words[0] in ("do", "then"):
+            words = words[1:]
+        if words and words[0] not in ("for", "done"):
+            yield words
+
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+with_python = pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page,
+            id=page.stem,
+            marks=[] if page.stem == "README" else [pytest.mark.slow],
+        )
+        for page in PAGES
+        if any(block.language == "python" for block in blocks_of(page))
+    ],
+)
+
+
+@pytest.fixture(scope="session")
+def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files and models by the names that the pages call them by."""
+    folder = tmp_path_factory.mktemp("material")
+    write_corpus(folder, train=96, dev=6, test=6, max_words=6)
+    for language in ("en", "fr"):
+        text = (folder / f"train.{language}").read_bytes()
+        (folder / f"all.{language}").write_bytes(text)
+        text = (folder / f"dev.{language}").read_bytes()
+        (folder / f"mine.{language}").write_bytes(text)
+    shutil.copy(folder / "test.fr", folder / "moses.out.fr")
+    shutil.copy(folder / "test.fr", folder / "other.out.fr")
+    with open(folder / "test.fr", encoding="utf-8") as references:
+        lists = [
+            f"{number} ||| {line.strip()} ||| f= -1 ||| -1\n"
+            for number, line in enumerate(references)
+        ]
+    (folder / "moses.nbest").write_text("".join(lists), encoding="utf-8")
+    (folder / "dictionary.tsv").write_text("queen\treine\n", encoding="utf-8")
+    train = ["train", f"--data_dir={folder}", "--train_source=train.en"]
+    train += ["--train_target=train.fr", f"--model_dir={folder / 'model'}"]
+    assert main([*train, *FLAGS["train"]]) == 0
+    for name in ("model1", "model2", "forward", "r1", "r2", "r3", "r4", "r5"):
+        shutil.copytree(folder / "model", folder / name)
+    return folder
+
+
+@pytest.fixture
+def desk(
+    material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Path], None]:
+    """Lays the material out for a page; its own model is for it to train."""
+
+    def lay_out(page: Path) -> None:
+        shutil.copytree(material, tmp_path, dirs_exist_ok=True)
+        trains = "bahdanau-tf train --model_dir=model "
+        if trains in page.read_text(encoding="utf-8"):
+            shutil.rmtree(tmp_path / "model")
+        if page.stem == "groundhog":
+            write_groundhog(tmp_path)
+        monkeypatch.chdir(tmp_path)
+        # For the processes that commands start.
+        package = Path(bahdanau_tf.__file__).parents[1]
+        monkeypatch.setenv("PYTHONPATH", str(package))
+
+    return lay_out
+
+
+def write_groundhog(folder: Path) -> None:
+    """A parameter file and vocabularies such as GroundHog's programs wrote."""
+    import pickle
+
+    import numpy as np
+
+    from bahdanau_tf.models import RNNSearch
+    from bahdanau_tf.models import groundhog
+
+    size = 9
+    model = RNNSearch(size, size, 4, 3, 4, 2)
+    arrays = {}
+    for weight, names, is_transposed in groundhog.named_weights(model):
+        value = weight.numpy().T if is_transposed else weight.numpy()
+        parts = np.split(value, len(names), axis=-1)
+        arrays.update(zip(names, parts, strict=True))
+    np.savez(folder / "search_model.npz", **arrays)
+    words = {"en": "the queen sleeps", "fr": "la reine dort"}
+    for language, text in words.items():
+        ids = {word: number for number, word in enumerate(text.split(), 2)}
+        pickled = pickle.dumps(ids, protocol=2)
+        (folder / f"vocab.{language}.pkl").write_bytes(pickled)
+
+
+def small(text: str) -> str:
+    """Python with the sizes of a test."""
+    for name, size in SIZES.items():
+        text = re.sub(rf"\b{name}=[\d.]+", f"{name}={size}", text)
+    return text
+
+
+@with_python
+def test_python_blocks_run(page: Path, desk: Callable) -> None:
+    desk(page)
+    run_blocks(
+        (block.name, small(block.text))
+        for block in blocks_of(page)
+        if block.language == "python" and not block.reason
+    )
+
+
+@pytest.mark.slow
+@every_page
+def test_shell_blocks_run(page: Path, desk: Callable) -> None:
+    desk(page)
+    for block in blocks_of(page):
+        if block.language == "sh" and not block.reason:
+            for words in commands(block.text):
+                assert run_command(words) == 0, (block.name, words)
+
+
+def run_command(words: list[str]) -> int:
+    """Runs one command of this package, as a shell would."""
+    output = None
+    if ">" in words:
+        *words, _, output = words
+    if "<" in words:
+        *words, _, name = words
+        words.append(f"--input={name}")
+    program, command, *flags = words
+    if program != "bahdanau-tf":
+        raise ValueError(f"{program} is run: mark its block as not run")
+    flags += FLAGS.get(command, [])
+    if output is None:
+        return main([command, *flags])
+    with open(output, "w", encoding="utf-8") as file, redirect_stdout(file):
+        return main([command, *flags])
+
+
+@every_page
+def test_commands_flags_and_files_exist(page: Path) -> None:
+    for block in blocks_of(page):
+        if block.language in ("sh", "bash"):
+            for words in commands(block.text):
+                check_command(block.name, words)
+
+
+def check_command(name: str, words: list[str]) -> None:
+    program, *rest = words
+    if program == "bahdanau-tf":
+        if not rest[0].startswith("-"):
+            check_flags(name, *rest)
+        return
+    assert program in PROGRAMS, (name, words)
+    if program == "make":
+        makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+        for target in (word for word in rest if "=" not in word):
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), name
+    for word in rest:
+        path = word.partition("=")[2] or word
+        if path.endswith((".py", ".yml")):
+            assert (REPOSITORY / path).is_file(), (name, path)
+
+
+def check_flags(name: str, command: str, *words: str) -> None:
+    assert command in COMMANDS, (name, command)
+    flags = absl_flags.FlagValues()
+    absl_flags.DEFINE_bool("help", False, "", flag_values=flags)
+    import_module(f"bahdanau_tf.commands.{command}").define_flags(flags)
+    for word in words:
+        if word.startswith("--"):
+            flag = word[2:].partition("=")[0]
+            known = flag in flags or flag.removeprefix("no") in flags
+            assert known, (name, word)
+
+
+@every_page
+def test_links_lead_to_files(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)(?:#[\w-]*)?\)", text):
+        if not target.startswith("https://"):
+            assert (page.parent / target).exists(), target
+
+
+@every_page
+def test_links_lead_to_headings(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\(([^)#]*)#([\w-]+)\)", text):
+        path = page.parent / target if target else page
+        headings = re.findall(
+            r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        anchors = {
+            re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+            for heading in headings
+        }
+        assert anchor in anchors, (target, anchor)
+
+
+@every_page
+def test_files_in_the_text_exist(page: Path) -> None:
+    """`bahdanau_tf/x.py` and the like, named between backticks."""
+    text = page.read_text(encoding="utf-8")
+    for path in re.findall(
+        r"`((?:bahdanau_tf|benchmarks|colab|docs|export|tests)/[\w/.]*)`", text
+    ):
+        assert (REPOSITORY / path).exists(), path
+
+
+def test_readme_leads_to_every_page_and_notebook() -> None:
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    for path in [*PAGES[1:], *NOTEBOOKS]:
+        assert f"({path.relative_to(REPOSITORY).as_posix()})" in text, path
+
+
+def test_notebooks_name_notebooks_that_exist() -> None:
+    names = {path.stem for path in NOTEBOOKS}
+    for path in NOTEBOOKS:
+        for cell in read_notebook(path)["cells"]:
+            found = re.findall(r"`(\d\d_\w+)`", source(cell))
+            assert {*found} <= names, path.name
