@@ -108,7 +108,7 @@ def plot_bleu_by_length(
     Raises:
         ImportError: matplotlib is not installed.
     """
-    figure = new_figure("plot_bleu_by_length", 6.4, 4.0)
+    figure = new_figure("plot_bleu_by_length", 7.6, 4.0)
     axes = figure.add_subplot()
     for number, (name, bins) in enumerate(curves.items()):
         ordered = sorted(bins, key=lambda one: one.shortest)
@@ -127,6 +127,7 @@ def plot_bleu_by_length(
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     if curves:
-        axes.legend()
+        # Beside the curves: any corner may hold one.
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
     save(figure, path)
     return figure
