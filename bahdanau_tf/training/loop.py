@@ -77,7 +77,10 @@ class _State(tf.Module):
         super().__init__()
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
         self.position = tf.Variable(Position(), dtype=tf.int64, trainable=False)
-        self.best_bleu = tf.Variable(math.nan, trainable=False)
+        # In 64 bits, or an equal score may be the better one.
+        self.best_bleu = tf.Variable(
+            math.nan, dtype=tf.float64, trainable=False
+        )
         self.stale = tf.Variable(0, trainable=False)
 
 
