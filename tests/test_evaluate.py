@@ -21,6 +21,9 @@ class Text:
 
     unk_id = 1
 
+    def settings(self) -> dict[str, str]:
+        return {"kind": "words with a q"}
+
     def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
         rows = [
             [1 if b"q" in word else 2 for word in line.split()] + [3]

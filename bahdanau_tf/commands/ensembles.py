@@ -15,10 +15,10 @@ from bahdanau_tf.commands.fields import from_flags
 from bahdanau_tf.commands.lines import check_count
 from bahdanau_tf.commands.lines import read_lines
 from bahdanau_tf.commands.model import define_average_flag
-from bahdanau_tf.commands.model import load_best
 from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.report.ensembles import PAPER_ROWS
 from bahdanau_tf.report.ensembles import translate_rows
+from bahdanau_tf.report.systems import load
 
 
 def define_flags(flags: absl_flags.FlagValues) -> None:
@@ -54,7 +54,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     references = list(read_lines(flags.reference))
     check_count("--source", sources, references)
     members = {
-        kind: [load_best(folder) for folder in getattr(flags, kind)]
+        kind: [load(folder) for folder in getattr(flags, kind)]
         for kind in ("forward", "reversed")
     }
     signature = ""

@@ -14,14 +14,11 @@ or reference. The paper forbids unknown words there: --unknown=forbid.
 
 from __future__ import annotations
 
-import operator
 import os
 import sys
 import time
 from collections.abc import Sequence
-from functools import partial
 
-import tensorflow as tf
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
@@ -34,6 +31,7 @@ from bahdanau_tf.commands.lines import read_lines
 from bahdanau_tf.commands.model import define_model_flags
 from bahdanau_tf.commands.model import define_search_flags
 from bahdanau_tf.commands.model import load_translator
+from bahdanau_tf.report.systems import known_sentences
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translator import Translator
 
@@ -109,7 +107,7 @@ def _test(flags: absl_flags.FlagValues) -> TestSet:
         systems["model"] = [translation.text for translation in translations]
         lengths = [len(found.source_tokens) for found in translations]
         unit = "tokens"
-        known = _all_known(translator, sources, references)
+        known = known_sentences([translator], sources, references)
     elif flags.model_dir:
         raise ValueError("--source is missing, which --model_dir translates")
     for given in flags.hypotheses or []:
@@ -145,20 +143,3 @@ def _translated(
         file=sys.stderr,
     )
     return translations
-
-
-def _all_known(
-    translator: Translator, sources: Sequence[str], references: Sequence[str]
-) -> list[bool]:
-    """Says which sentences have no unknown words on either side."""
-    sides = [(text, sources) for text in translator.source_texts]
-    sides.append((translator.target_text, references))
-    return evaluation.without_unknown_words(
-        *(
-            (
-                text.tokenize(tf.constant(lines, tf.string)).to_list(),
-                partial(operator.ne, text.unk_id),
-            )
-            for text, lines in sides
-        )
-    )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.fields import define_fields
 from bahdanau_tf.commands.fields import from_flags
 from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.report.systems import load
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.translator import Translator
 
@@ -55,7 +54,7 @@ def load_translator(flags: absl_flags.FlagValues) -> Translator:
     """
     if not flags.model_dir:
         raise ValueError("--model_dir is missing")
-    translators = [load_best(folder) for folder in flags.model_dir]
+    translators = [load(folder) for folder in flags.model_dir]
     translator = translators[0]
     if len(translators) > 1:
         translator = Translator.ensemble(translators, flags.average)
@@ -64,9 +63,3 @@ def load_translator(flags: absl_flags.FlagValues) -> Translator:
         if flags.dictionary:
             translator.dictionary = Dictionary.load(flags.dictionary)
     return translator
-
-
-def load_best(folder: str) -> Translator:
-    """Loads the best model that training has left in a folder."""
-    best = Path(folder, "best")
-    return Translator.load(best if best.is_dir() else folder)
