@@ -351,3 +351,9 @@ def _in_batches(
         places = order[start : start + batch_size]
         done.update(zip(places, work(places), strict=True))
     return [done[place] for place in range(len(lengths))]
+
+
+def load_best(folder: str | os.PathLike[str]) -> Translator:
+    """Loads the best model that training has left in a folder."""
+    best = Path(folder, "best")
+    return Translator.load(best if best.is_dir() else folder)

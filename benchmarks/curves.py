@@ -20,6 +20,7 @@ import tensorflow as tf
 import training
 from absl import app
 from absl import flags
+from machine import cpu_seconds
 
 from bahdanau_tf import Decoding
 from bahdanau_tf import RNNSearch
@@ -105,9 +106,9 @@ def measured(
     """
     values, functions, flops = zip(*cases, strict=True)
     for function in functions:
-        training.cpu_seconds(function)
+        cpu_seconds(function)
     rounds = [
-        [training.cpu_seconds(function) for function in functions]
+        [cpu_seconds(function) for function in functions]
         for _ in range(FLAGS.rounds)
     ]
     seconds = np.median(rounds, axis=0)
@@ -132,16 +133,7 @@ def main(_: Sequence[str]) -> None:
         base = getattr(SMALL, name)
         rows = measured(training_steps(name, values), base)
         report(f"training, {name}", rows)
-    model = RNNSearch(
-        SMALL.vocabulary_size,
-        SMALL.vocabulary_size,
-        units=SMALL.units,
-        embedding_dim=SMALL.embedding_dim,
-        attention_units=SMALL.attention_units,
-        maxout_units=SMALL.maxout_units,
-        factored_output=False,
-        kernel_initializer="glorot_uniform",
-    )
+    model = training.make_model(SMALL, kernel_initializer="glorot_uniform")
     for name, values in SEARCH.items():
         rows = measured(searches(model, name, values), BASE[name])
         report(f"search, {name}", rows)

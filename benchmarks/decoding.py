@@ -66,19 +66,20 @@ def main(_: list[str]) -> None:
 
 def exports(translator: Any) -> Iterator[tuple[int, str, Path]]:
     """Beam size, what is asked of the search, and the folder of the export."""
-    steps = FLAGS.steps
-    kinds = {f"{steps} steps": {"max_length": steps, "max_length_ratio": 1e6}}
-    kinds[f"{steps} steps"]["min_length_ratio"] = 1e6
+    given = translator.decoding
+    exactly = {
+        "max_length": FLAGS.steps,
+        "max_length_ratio": 1e6,
+        "min_length_ratio": 1e6,
+    }
+    kinds: dict[str, dict[str, Any]] = {f"{FLAGS.steps} steps": exactly}
     if FLAGS.natural:
         kinds["natural"] = {}
     for beam in map(int, FLAGS.beams):
         for kind, options in kinds.items():
-            changed = replace(translator.decoding, beam_size=beam, **options)
-            translator.decoding = changed
+            translator.decoding = replace(given, beam_size=beam, **options)
             with tempfile.TemporaryDirectory() as folder:
                 yield beam, kind, translator.export(folder)
-            undone = {name: getattr(type(changed)(), name) for name in options}
-            translator.decoding = replace(changed, **undone)
 
 
 def measured(version: Path, lines: list[str], batch: int) -> dict[str, Any]:
@@ -100,6 +101,8 @@ def measure(
     """Loads an export, translates the lines, and says how fast."""
     import tensorflow as tf
     import tensorflow_text
+    from machine import matrix_rate
+    from peers.job import peak_gib
 
     del tensorflow_text  # its operations are known now
     tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -130,30 +133,9 @@ def measure(
         "words": words / len(lines),
         "load": loaded - started,
         "first": first,
-        "memory": peak_memory(),
+        "memory": peak_gib("self"),
         "matrix": matrix_rate(),
     }
-
-
-def peak_memory() -> float:
-    """Most resident memory so far, in GiB; `getrusage` has the parent's."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.split("VmHWM:")[1].split()[0]) / 2**20
-
-
-def matrix_rate() -> float:
-    """Operations a second in the better of two square matrix products."""
-    import tensorflow as tf
-
-    rates = []
-    for side in (1024, 2048):
-        a, b = tf.random.normal([side, side]), tf.random.normal([side, side])
-        for _ in range(3):
-            started = time.process_time()
-            tf.matmul(a, b).numpy()
-            taken = time.process_time() - started
-            rates.append(2 * side**3 / taken)
-    return max(rates)
 
 
 if __name__ == "__main__":

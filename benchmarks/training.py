@@ -19,7 +19,6 @@ import platform
 import resource
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +31,8 @@ import peers
 import tensorflow as tf
 from absl import app
 from absl import flags
+from machine import cpu_seconds
+from machine import matrix_rate
 
 from bahdanau_tf import RNNSearch
 from bahdanau_tf.losses import TokenCrossentropy
@@ -135,10 +136,10 @@ def make_batch(size: Size) -> tuple[Any, np.ndarray, np.ndarray]:
     return (inputs, target, weights), *lengths
 
 
-def make_step(size: Size) -> Callable[..., tf.Tensor]:
-    """The update of a new model."""
+def make_model(size: Size, **options: Any) -> RNNSearch:
+    """A new model of that size."""
     keras.utils.set_random_seed(1)
-    model = RNNSearch(
+    return RNNSearch(
         size.vocabulary_size,
         size.vocabulary_size,
         units=size.units,
@@ -149,7 +150,13 @@ def make_step(size: Size) -> Callable[..., tf.Tensor]:
         embedding_dropout=FLAGS.dropout,
         annotation_dropout=FLAGS.dropout,
         readout_dropout=FLAGS.dropout,
+        **options,
     )
+
+
+def make_step(size: Size) -> Callable[..., tf.Tensor]:
+    """The update of a new model."""
+    model = make_model(size)
     name = FLAGS.optimizer or size.optimizer
     rate = 1.0 if name == "adadelta" else 0.001
     recipe = Recipe(optimizer=name, learning_rate=rate)
@@ -157,24 +164,6 @@ def make_step(size: Size) -> Callable[..., tf.Tensor]:
     weights = sum(int(np.prod(w.shape)) for w in model.weights)
     print(f"{weights / 1e6:.1f} million weights, {name}")
     return step
-
-
-def cpu_seconds(function: Callable[..., Any], *arguments: Any) -> float:
-    """Processor time of a call, until its result is there."""
-    started = time.process_time()
-    tf.nest.map_structure(np.asarray, function(*arguments))
-    return time.process_time() - started
-
-
-def matrix_rate(sides: Sequence[int] = (1024, 2048)) -> float:
-    """Operations a second in the better of two square matrix products."""
-    rates = []
-    for side in sides:
-        a, b = tf.random.normal([side, side]), tf.random.normal([side, side])
-        product = tf.function(lambda a, b: tf.reduce_sum(tf.matmul(a, b)))
-        product(a, b)
-        rates += [2 * side**3 / cpu_seconds(product, a, b) for _ in range(3)]
-    return max(rates)
 
 
 def compare(peer: str, size: Size, batch: Any, rate: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 # Read by TensorFlow when it is first imported: no chatter, no accelerator.
@@ -15,6 +16,8 @@ import hypothesis
 import keras
 import pytest
 import tensorflow as tf
+from browser import Page
+from browser import find_chromium
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -52,3 +55,14 @@ def shared() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """Chromium, or the test is skipped."""
+    chromium = find_chromium()
+    if chromium is None:
+        pytest.skip("needs Chromium")
+    page = Page(chromium, tmp_path_factory.mktemp("profile"))
+    yield page
+    page.close()

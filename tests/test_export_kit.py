@@ -21,7 +21,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from browser import Page
-from browser import find_chromium
 from google.protobuf import descriptor_pb2
 from google.protobuf import descriptor_pool
 from google.protobuf import message_factory
@@ -674,16 +673,6 @@ def test_web_server_passes_on_what_the_page_needs(rest, model, tmp_path):
 
 
 # The page.
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory) -> Iterator[Page]:
-    chromium = find_chromium()
-    if chromium is None:
-        pytest.skip("needs Chromium")
-    page = Page(chromium, tmp_path_factory.mktemp("profile"))
-    yield page
-    page.close()
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import hypothesis
 import numpy as np
 import pytest
 from browser import Page
-from browser import find_chromium
 from hypothesis import strategies
 
 from bahdanau_tf import Translation
@@ -254,16 +253,6 @@ def test_a_long_sentence_stays_small():
 
 
 # In a browser.
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory) -> Iterator[Page]:
-    chromium = find_chromium()
-    if chromium is None:
-        pytest.skip("needs Chromium")
-    page = Page(chromium, tmp_path_factory.mktemp("profile"))
-    yield page
-    page.close()
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from bahdanau_tf.commands.model import define_average_flag
 from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.report.ensembles import PAPER_ROWS
 from bahdanau_tf.report.ensembles import translate_rows
-from bahdanau_tf.report.systems import load
+from bahdanau_tf.translator import load_best
 
 
 def define_flags(flags: absl_flags.FlagValues) -> None:
@@ -54,7 +54,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     references = list(read_lines(flags.reference))
     check_count("--source", sources, references)
     members = {
-        kind: [load(folder) for folder in getattr(flags, kind)]
+        kind: [load_best(folder) for folder in getattr(flags, kind)]
         for kind in ("forward", "reversed")
     }
     signature = ""

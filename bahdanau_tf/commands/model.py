@@ -7,9 +7,9 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands.fields import define_fields
 from bahdanau_tf.commands.fields import from_flags
 from bahdanau_tf.decoding import Decoding
-from bahdanau_tf.report.systems import load
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.translator import Translator
+from bahdanau_tf.translator import load_best
 
 
 def define_model_flags(flags: absl_flags.FlagValues) -> None:
@@ -54,7 +54,7 @@ def load_translator(flags: absl_flags.FlagValues) -> Translator:
     """
     if not flags.model_dir:
         raise ValueError("--model_dir is missing")
-    translators = [load(folder) for folder in flags.model_dir]
+    translators = [load_best(folder) for folder in flags.model_dir]
     translator = translators[0]
     if len(translators) > 1:
         translator = Translator.ensemble(translators, flags.average)

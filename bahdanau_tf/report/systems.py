@@ -24,6 +24,7 @@ from bahdanau_tf.report import paper
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translator import Translator
+from bahdanau_tf.translator import load_best
 
 KINDS = {
     "RNNSearch": "RNNsearch",
@@ -80,12 +81,6 @@ class Measured:
     def has_alignment(self) -> bool:
         """Whether its model gives attention weights."""
         return bool(self.translator and self.translator.model.has_alignment)
-
-
-def load(model_dir: str | Path) -> Translator:
-    """Loads the best model that training has left in a folder."""
-    best = Path(model_dir, "best")
-    return Translator.load(best if best.is_dir() else model_dir)
 
 
 def kind_of(translator: Translator) -> str:
@@ -168,7 +163,7 @@ def measure(
         The systems, those that stand for the paper's first; and which
         sentences have no unknown words.
     """
-    loaded = {name: load(folder) for name, folder in model_dirs.items()}
+    loaded = {name: load_best(folder) for name, folder in model_dirs.items()}
     sources, references = test.sources, test.references
     known = known_sentences([*loaded.values()], sources, references)
     systems = []

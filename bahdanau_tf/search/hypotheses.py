@@ -58,15 +58,6 @@ def only(mask: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
     )
 
 
-def choose(rows: tf.Tensor, yes: Hypotheses, no: Hypotheses) -> Hypotheses:
-    """Takes row b from `yes` where `rows[b]`, else from `no`."""
-
-    def where(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-        return tf.where(tf.reshape(rows, [-1] + [1] * (len(x.shape) - 1)), x, y)
-
-    return tf.nest.map_structure(where, yes, no)
-
-
 def best(hypotheses: Hypotheses, count: int) -> Hypotheses:
     """Takes the `count` that score best, best first; ties keep their order."""
     return take(hypotheses, tf.math.top_k(hypotheses.scores, count).indices)
