@@ -154,16 +154,19 @@ def make_model(size: Size, **options: Any) -> RNNSearch:
     )
 
 
-def make_step(size: Size) -> Callable[..., tf.Tensor]:
-    """The update of a new model."""
-    model = make_model(size)
+def make_optimizer(size: Size) -> keras.optimizers.Optimizer:
+    """The size's optimizer, or the one that is asked for."""
     name = FLAGS.optimizer or size.optimizer
     rate = 1.0 if name == "adadelta" else 0.001
-    recipe = Recipe(optimizer=name, learning_rate=rate)
-    step = train_step(model, recipe.make_optimizer(1000), TokenCrossentropy())
+    return Recipe(optimizer=name, learning_rate=rate).make_optimizer(1000)
+
+
+def make_step(size: Size) -> Callable[..., tf.Tensor]:
+    """The update of a new model."""
+    model, optimizer = make_model(size), make_optimizer(size)
     weights = sum(int(np.prod(w.shape)) for w in model.weights)
-    print(f"{weights / 1e6:.1f} million weights, {name}")
-    return step
+    print(f"{weights / 1e6:.1f} million weights, {optimizer.name}")
+    return train_step(model, optimizer, TokenCrossentropy())
 
 
 def compare(peer: str, size: Size, batch: Any, rate: float) -> None:

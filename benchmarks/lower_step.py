@@ -1,0 +1,193 @@
+"""The training step compiled by XLA, and as a file for other machines.
+
+    python benchmarks/lower_step.py --size=paper --output=paper.npz
+    python benchmarks/lower_step.py --size=small --output=small.npz --repeats=5
+
+Other flags are those of `training.py`. The loss is over the logits of all
+positions, padding weighted 0: XLA wants every shape known, and has no kernel
+for what `TokenCrossentropy.of_words` does in place. With `--repeats` this step
+and `train_step` are measured here, in turn, on one thread.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+import training
+from absl import app
+from absl import flags
+from lowered import STORED
+from lowered import LoweredStep
+from lowered import drawn
+
+from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.training.step import train_step
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_enum(
+    "policy",
+    "float32",
+    ["float32", "mixed_bfloat16", "mixed_float16"],
+    "What the model computes in.",
+)
+flags.DEFINE_string("output", None, "File to write, an .npz.", required=True)
+FLAGS.set_default("repeats", 0)
+
+
+def compiled_step(
+    model: keras.Model, optimizer: Any, loss: TokenCrossentropy
+) -> Any:
+    """`train_step`'s update, compiled for batches of one shape.
+
+    Args:
+        model: The model; its weights change.
+        optimizer: The optimizer, built here.
+        loss: The loss.
+
+    Returns:
+        A function of a batch (inputs, target, token weights) that updates the
+        weights and returns the batch's loss.
+    """
+    optimizer.build(model.trainable_variables)
+
+    @tf.function(jit_compile=True, autograph=False)
+    def step(
+        inputs: dict[str, tf.Tensor],
+        target: tf.Tensor,
+        token_weights: tf.Tensor,
+    ) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            cost = loss(target, model(inputs, training=True), token_weights)
+        variables = model.trainable_variables
+        optimizer.apply(tape.gradient(cost, variables), variables)
+        return cost
+
+    return step
+
+
+def draw(variables: Sequence[keras.Variable]) -> list[int]:
+    """Starts all matrices of weights anew; returns each variable's seed."""
+    seeds = [STORED] * len(variables)
+    for i, variable in enumerate(variables):
+        if variable.trainable and len(variable.shape) > 1:
+            seeds[i] = i
+            variable.assign(drawn(i, variable.shape))
+    return seeds
+
+
+def lower(
+    step: Any,
+    batch: Any,
+    variables: Sequence[keras.Variable],
+    seeds: Sequence[int],
+    **counted: Any,
+) -> LoweredStep:
+    """A compiled step as XLA is given it.
+
+    Args:
+        step: From `compiled_step`.
+        batch: Its arguments.
+        variables: Weights and the optimizer's variables, at their start.
+        seeds: From `draw`, or `STORED`.
+        **counted: `words`, `flops` and `dtype` of `LoweredStep`.
+    """
+    ir = step.experimental_get_compiler_ir(*batch)
+    # What replaces what: "{output}: (input, {}, may-alias), ..."
+    head = ir(stage="hlo").partition("\n")[0]
+    inputs = [int(i) for i in re.findall(r"\{\d+\}: \((\d+), \{\}", head)]
+    places = {v.value.handle.ref(): i for i, v in enumerate(variables)}
+    captured = step.get_concrete_function(*batch).captured_inputs
+    order = [places[handle.ref()] for handle in captured]
+    arrays = [tensor.numpy() for tensor in tf.nest.flatten(batch)]
+    return LoweredStep(
+        hlo=ir(stage="hlo_serialized"),
+        batch=arrays,
+        variables=[variables[i].numpy() for i in order],
+        seeds=[seeds[i] for i in order],
+        replaced=[i - len(arrays) for i in inputs],
+        **counted,
+    )
+
+
+def make_step(
+    size: training.Size, make: Callable[..., Any]
+) -> tuple[Any, list[keras.Variable], list[int]]:
+    """A new model's `train_step` or `compiled_step`.
+
+    Args:
+        size: The model.
+        make: Which of the two.
+
+    Returns:
+        The step, all that it reads and changes, and the seeds of that.
+    """
+    model = training.make_model(size, dtype=FLAGS.policy)
+    optimizer = training.make_optimizer(size)
+    step = make(model, optimizer, TokenCrossentropy())
+    variables = [*model.variables, *optimizer.variables]
+    return step, variables, draw(variables)
+
+
+def compare(size: training.Size, compiled: Any, batch: Any) -> None:
+    """Measures the plain step and the compiled one in turn.
+
+    Args:
+        size: The model.
+        compiled: The compiled step.
+        batch: The batch.
+    """
+    plain, *_ = make_step(size, train_step)
+    seconds = []
+    for number in range(1 + FLAGS.repeats):
+        taken = []
+        for name, step in (("plain", plain), ("compiled", compiled)):
+            started = time.process_time()
+            loss = float(step(*batch))
+            taken.append(time.process_time() - started)
+            print(
+                f"update {number}, {name}: loss {loss:.7g}, {taken[-1]:.3f} s"
+            )
+        seconds.append(taken)
+    one, other = np.median(seconds[1:], axis=0)
+    print(
+        f"median: {one:.3f} s plain, {other:.3f} s compiled, which is "
+        f"{one / other:.2f} times as fast"
+    )
+
+
+def main(_: Sequence[str]) -> None:
+    """Lowers, writes and, where asked, measures."""
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    size = training.SIZES[FLAGS.size]
+    batch, source, target = training.make_batch(size)
+    step, variables, seeds = make_step(size, compiled_step)
+    lowered = lower(
+        step,
+        batch,
+        variables,
+        seeds,
+        words=int(target.sum()),
+        flops=training.step_flops(size, source, target),
+        dtype=keras.dtype_policies.get(FLAGS.policy).compute_dtype,
+    )
+    lowered.save(FLAGS.output)
+    print(
+        f"{FLAGS.output}: {FLAGS.size}, {FLAGS.policy}, {lowered.words} target "
+        f"words an update, {lowered.flops / 1e9:.1f} GFLOP; TensorFlow "
+        f"{tf.__version__}"
+    )
+    if FLAGS.repeats:
+        compare(size, step, batch)
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,129 @@
+"""Trains by a lowered step with JAX, on whatever device JAX has.
+
+    python benchmarks/run_step.py --step=paper.npz --updates=50
+
+Wants jax, numpy and absl-py: no TensorFlow, and not this package. The step is
+the one that TensorFlow lowered (`lower_step.py`), compiled for the device
+here. It trains on its one batch again and again, so the loss must fall. Times
+are by the clock, from handing the arrays over until the loss is back. The
+rate of a large square product is measured in the same run and dtype.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from absl import app
+from absl import flags
+from jax._src.lib import xla_client
+from lowered import LoweredStep
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("step", None, "What lower_step.py wrote.", required=True)
+flags.DEFINE_integer("updates", 50, "Updates to make.", lower_bound=1)
+
+jax.config.update("jax_enable_x64", True)  # Keras counts updates in 64 bits
+
+WARM_UP = 3  # updates that are not timed, where there are more
+SIDES = {"cpu": 2048}  # of the square product, by platform
+SIDE = 8192
+
+
+def compiled(hlo: bytes, device: Any) -> Callable[..., list[Any]]:
+    """A function of arrays on the device, from a serialized HLO module.
+
+    JAX has no public way to run what it has not lowered itself. These are its
+    private calls; JAX 0.10.2, 0.11.2 and 0.12.0 have them.
+    """
+    computation = xla_client.XlaComputation(hlo)
+    to_module = xla_client._xla.mlir.xla_computation_to_mlir_module  # noqa: SLF001
+    executable = device.client.compile_and_load(
+        to_module(computation),
+        xla_client.DeviceList((device,)),
+        xla_client.CompileOptions(),
+    )
+
+    def run(*arrays: Any) -> list[Any]:
+        results = executable.execute_sharded(arrays)
+        outputs = results.disassemble_into_single_device_arrays()
+        return [output for (output,) in outputs]
+
+    return run
+
+
+def train(
+    step: LoweredStep, device: Any, updates: int
+) -> tuple[list[float], list[float]]:
+    """Trains by the step.
+
+    Args:
+        step: The step.
+        device: Where.
+        updates: How many times.
+
+    Returns:
+        The loss before each update, and the seconds it took.
+    """
+    run = compiled(step.hlo, device)
+    batch = jax.device_put(step.batch, device)
+    variables = jax.device_put(step.variables, device)
+    losses, seconds = [], []
+    for _ in range(updates):
+        started = time.perf_counter()
+        loss, *new = jax.block_until_ready(run(*batch, *variables))
+        seconds.append(time.perf_counter() - started)
+        losses.append(float(loss))
+        for place, value in zip(step.replaced, new, strict=True):
+            variables[place] = value
+    return losses, seconds
+
+
+def matrix_rate(device: Any, dtype: str) -> float:
+    """Operations a second in a large square product, the best of ten."""
+    side = SIDES.get(device.platform, SIDE)
+    keys = jax.random.split(jax.random.key(0))
+    a, b = (
+        jax.device_put(jax.random.normal(key, (side, side), dtype), device)
+        for key in keys
+    )
+    product = jax.jit(jnp.matmul)
+    jax.block_until_ready(product(a, b))
+    seconds = []
+    for _ in range(10):
+        started = time.perf_counter()
+        jax.block_until_ready(product(a, b))
+        seconds.append(time.perf_counter() - started)
+    return 2 * side**3 / min(seconds)
+
+
+def main(_: Sequence[str]) -> None:
+    """Trains, measures and prints."""
+    device = jax.devices()[0]
+    print(f"JAX {jax.__version__}, {device.device_kind} ({device.platform})")
+    if device.platform == "cpu":
+        print("no GPU: this shows that the way works, not how fast a GPU is")
+    step = LoweredStep.load(FLAGS.step)
+    losses, seconds = train(step, device, FLAGS.updates)
+    print(
+        f"loss at update 1: {losses[0]:.7g}, at update {len(losses)}: "
+        f"{losses[-1]:.7g}"
+    )
+    taken = statistics.median(seconds[WARM_UP:] or seconds)
+    rate = matrix_rate(device, step.dtype)
+    print(
+        f"median: {taken * 1e3:.3f} ms an update, {step.words / taken:.0f} "
+        f"target words/s, {step.flops / taken / 1e12:.3f} TFLOP/s = "
+        f"{step.flops / taken / rate:.1%} of the {step.dtype} matrix "
+        f"product's {rate / 1e12:.3f}"
+    )
+
+
+if __name__ == "__main__":
+    app.run(main)

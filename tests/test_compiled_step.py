@@ -1,0 +1,132 @@
+"""The step that the GPU benchmark measures is the step that trains."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from oracle import randomized
+
+from bahdanau_tf import RNNSearch
+from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.optimizers import Adam
+from bahdanau_tf.training.step import train_step
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+COUNTED = {"words": 8, "flops": 2.5e9, "dtype": "float32"}
+UPDATES = 3
+POLICIES = [
+    "float32",
+    pytest.param("mixed_bfloat16", marks=pytest.mark.slow),
+    pytest.param("mixed_float16", marks=pytest.mark.slow),
+]
+
+
+@pytest.fixture(scope="module")
+def benchmarks() -> Iterator[Any]:
+    """Imports a module of benchmarks/ by name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        yield importlib.import_module
+
+
+def make_batch() -> Any:
+    """Sentences of different lengths."""
+    source = tf.constant([[3, 4, 5, 6], [7, 8, 0, 0]])
+    target = tf.constant([[5, 3, 9, 10, 1], [4, 4, 1, 0, 0]])
+    weights = tf.cast(target != 0, tf.float32)
+    return {"source": source, "target": target}, target, weights
+
+
+def make_step(make: Any, policy: str) -> tuple[Any, list[keras.Variable]]:
+    """A step, and all that it reads and changes."""
+    keras.utils.set_random_seed(1)  # variables of the dropouts hold seeds
+    model = RNNSearch(11, 12, 3, 4, 5, 2, embedding_bias=False, dtype=policy)
+    randomized(model)
+    optimizer = Adam(0.01, max_norm=1.0)
+    step = make(model, optimizer, TokenCrossentropy())
+    return step, [*model.variables, *optimizer.variables]
+
+
+@pytest.fixture(scope="module", params=POLICIES)
+def trained(request: Any, benchmarks: Any) -> SimpleNamespace:
+    """Both steps after some updates, and the compiled one lowered before."""
+    lower_step, policy = benchmarks("lower_step"), request.param
+    batch = make_batch()
+    compiled, variables = make_step(lower_step.compiled_step, policy)
+    seeds = [lower_step.STORED] * len(variables)
+    lowered = lower_step.lower(compiled, batch, variables, seeds, **COUNTED)
+    plain, others = make_step(train_step, policy)
+    plain = plain.python_function  # a graph would take seconds to make
+    return SimpleNamespace(
+        policy=policy,
+        lowered=lowered,
+        compiled=[float(compiled(*batch)) for _ in range(UPDATES)],
+        plain=[float(plain(*batch)) for _ in range(UPDATES)],
+        variables=[v.numpy() for v in variables],
+        plain_variables=[v.numpy() for v in others],
+    )
+
+
+def test_the_compiled_step_is_the_plain_one(trained: Any) -> None:
+    """In half precision XLA rounds elsewhere: the loss is much the same."""
+    is_exact = trained.policy == "float32"
+    rtol = 1e-5 if is_exact else 0.02
+    np.testing.assert_allclose(trained.compiled, trained.plain, rtol=rtol)
+    assert trained.compiled[-1] < trained.compiled[0]
+    for one, other in zip(
+        trained.variables, trained.plain_variables, strict=True
+    ):
+        assert one.dtype == other.dtype
+        if is_exact:  # an update is 0.01 or so
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)
+
+
+def test_jax_trains_as_tensorflow_does(
+    trained: Any, benchmarks: Any, tmp_path: Path
+) -> None:
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    trained.lowered.save(tmp_path / "step.npz")
+    lowered = benchmarks("lowered").LoweredStep.load(tmp_path / "step.npz")
+    losses, seconds = benchmarks("run_step").train(
+        lowered, jax.devices("cpu")[0], UPDATES
+    )
+    np.testing.assert_allclose(losses, trained.compiled, rtol=1e-6)
+    assert len(seconds) == UPDATES
+
+
+def test_a_file_gives_back_the_step(benchmarks: Any, tmp_path: Path) -> None:
+    lowered = benchmarks("lowered")
+    weight = lowered.drawn(5, (40, 30))
+    step = lowered.LoweredStep(
+        hlo=b"\0HLO\0",
+        batch=[np.array([[3, 0]], np.int32), np.array([[1.0, 0.0]])],
+        variables=[np.array(7), weight, np.zeros(3, np.float32)],
+        seeds=[lowered.STORED, 5, lowered.STORED],
+        replaced=[1, 0],
+        **COUNTED,
+    )
+    step.save(tmp_path / "step.npz")
+    assert (tmp_path / "step.npz").stat().st_size < weight.nbytes
+    loaded = lowered.LoweredStep.load(tmp_path / "step.npz")
+    for name, value in step._asdict().items():
+        np.testing.assert_equal(getattr(loaded, name), value)
+        assert type(getattr(loaded, name)) is type(value)
+
+
+def test_drawn_weights_are_those_of_the_paper(benchmarks: Any) -> None:
+    drawn = benchmarks("lowered").drawn
+    one, other = drawn(1, (200, 300)), drawn(2, (200, 300))
+    assert (one != other).all()
+    np.testing.assert_array_equal(one, drawn(1, [200, 300]))
+    for weight in (one, other):
+        assert weight.dtype == np.float32
+        assert abs(weight.mean()) < 2e-4
+        assert weight.std() == pytest.approx(0.01, rel=0.02)
