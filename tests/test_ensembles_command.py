@@ -94,8 +94,11 @@ def test_several_folders_translate_together(models, corpus, tmp_path):
         ([], "--source is missing"),
         (["--source=a", "--reference=b"], "--forward or --reversed"),
         (["--source=a"], "--reference is missing"),
+        # Each row has a beam of its own.
+        (["--beam_size=3"], "Unknown command line flag 'beam_size'"),
+        (["--n_best=2"], "Unknown command line flag 'n_best'"),
     ],
 )
-def test_what_is_missing_is_said(capfd, flags, sentence):
+def test_what_is_wrong_is_said(capfd, flags, sentence):
     assert main(["ensembles", *flags]) == 2
     assert sentence in capfd.readouterr().err

@@ -37,6 +37,13 @@ SMALL: dict[str, dict[str, Any]] = {
         "epochs": 1.0,
         "units": 8,
         "test_pairs": 20,
+        "report_flags": [
+            "--train_flag=--epochs=0.02",
+            "--train_flag=--units=8",
+            "--max_length=10",
+            "--beam_size=2",
+            "--minutes=30",
+        ],
     },
     "04_your_own_corpus": {
         "corpus": "",

@@ -9,6 +9,7 @@ import json
 import math
 import random
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
@@ -43,6 +44,7 @@ from bahdanau_tf.report.tables import long_sentences
 from bahdanau_tf.report.tables import significance
 from bahdanau_tf.report.tables import translation_quality
 from bahdanau_tf.report.training_table import training_table
+from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import Vocabulary
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.translation import Scored
@@ -172,7 +174,7 @@ def test_the_claim_is_seen_where_it_holds():
     assert found.is_shown
     assert "RNNsearch stays flat where RNNencdec falls." in found.text
     short, long, share = re.search(
-        r"E has BLEU (\S+) on .* and (\S+) on .* keeps (\d+)%", found.text
+        r"E has BLEU (\S+) on .* and (\S+) on .* keeps (\d+) %", found.text
     ).groups()
     assert float(short) == 100
     wanted = sacrebleu.corpus_bleu(
@@ -244,8 +246,9 @@ def test_long_sentences_stand_side_by_side():
     table = long_sentences(
         [system("ours", "RNNsearch", noisy(REFERENCES, 0.5))], TEST, [5, 7]
     )
-    assert [row[0] for row in table.rows] == ["source", "reference", "ours"] * 2
-    assert table.rows[3][1] == REFERENCES[7]
+    assert [row[1] for row in table.rows] == ["source", "reference", "ours"] * 2
+    assert [row[0] for row in table.rows] == [1, "", "", 2, "", ""]
+    assert table.rows[3][2] == REFERENCES[7]
     assert "no sentence" in long_sentences([], TEST, []).notes[0]
 
 
@@ -334,8 +337,24 @@ def test_known_sentences_and_lengths(translator):
     known = known_sentences([translator], sources, references)
     assert known == [True, False, False]
     assert known_sentences([], sources, references) == [True] * 3
-    assert source_lengths([translator], ["a, b"])[0] == [3]
-    assert source_lengths([], ["a, b"])[0] == [2]
+    assert source_lengths([translator], ["a, b"]) == ([3], "tokens")
+    assert source_lengths([], ["a, b"]) == ([2], "words between blanks")
+
+
+def test_lengths_are_sub_words_where_training_counted_them(
+    translator, tmp_path
+):
+    path = tmp_path / "text"
+    path.write_text("".join(f"{line}\n" for line in REFERENCES))
+    text = SubwordTokenizer.train([path], 290)
+    by_pieces = SimpleNamespace(source_text=text)
+    ids = text.tokenize(["red catdog"]).to_list()[0]
+    assert source_lengths([by_pieces], ["red catdog"]) == (
+        [len(ids) - 1],
+        "sub-words",
+    )
+    assert len(ids) > 3  # more pieces than words
+    assert source_lengths([by_pieces, translator], ["red cat"])[1] == "tokens"
 
 
 class Lister:
@@ -416,9 +435,9 @@ def test_rescoring_finds_what_the_model_likes():
     figures = {row[0]: row[1] for row in table.rows}
     assert figures["Baseline: base, beam size 12"] == 0
     best = sacrebleu.corpus_bleu(["red cat sits", good], [[good, good]]).score
-    assert figures["Rescored: Single forward"] == pytest.approx(best)
-    assert figures["Rescored: Single reversed"] == 0
-    assert figures["Rescored: Ensemble of 5 reversed"] is None
+    assert figures["Rescored: single forward"] == pytest.approx(best)
+    assert figures["Rescored: single reversed"] == 0
+    assert figures["Rescored: ensemble of 5 reversed"] is None
     assert figures["Oracle"] == pytest.approx(best)
     empty = rescoring_table(None, {}, test, Decoding(), HOW)
     assert {row[1] for row in empty.rows} == {None}
@@ -458,7 +477,7 @@ def test_the_page_needs_nothing_else_and_marks_the_papers(tmp_path):
         "t",
         "T & t",
         ["system", f"{paper.MARK}BLEU"],
-        [["<script>alert(1)</script>", 26.75], [None, ""], ["$x$ & y", 3]],
+        [["<script>alert(1)</script>", 26.75], [None, ""], ["$x$ & y", 3000]],
     )
     html = page(
         "A <title>",
@@ -476,17 +495,21 @@ def test_the_page_needs_nothing_else_and_marks_the_papers(tmp_path):
     assert "http" not in html
     assert "url(" not in html
     assert [text for _, text in read.cells] == [
+        "",
+        "the paper's own",
         "system",
-        "the paper's BLEU",
+        "BLEU",
         "<script>alert(1)</script>",
         "26.75",
         "not run",
         "",
         "$x$ & y",
-        "3",
+        "3,000",
     ]
     marked = [text for kind, text in read.cells if kind and "paper" in kind]
-    assert marked == ["the paper's BLEU", "26.75", "", "3"]
+    assert marked == ["the paper's own", "BLEU", "26.75", "", "3,000"]
+    aligned = [text for kind, text in read.cells if kind and "number" in kind]
+    assert aligned == ["BLEU", "26.75", "", "3,000"]
     assert "prefers-color-scheme: dark" in html
     for answer in ("Yes.", "No.", "Not run."):
         assert f"<strong>{answer}</strong>" in html
@@ -500,7 +523,8 @@ def test_a_table_as_csv():
 
 def test_training_is_told_from_the_model_folder(translator, tmp_path):
     (tmp_path / "log.jsonl").write_text(
-        '{"step": 5, "epoch": 1.0}\n{"step": 12, "epoch": 2.5}\n'
+        '{"step": 5, "epoch": 1.0, "seconds": 90.0}\n'
+        '{"step": 12, "epoch": 2.5, "seconds": 1800.0, "device": "a GPU"}\n'
     )
     dev = Corpus(["red cat", "dog"], ["blue", "mat sits"])
     one = system(
@@ -512,9 +536,12 @@ def test_training_is_told_from_the_model_folder(translator, tmp_path):
         model_dir=tmp_path,
         max_length=1,
     )
-    rows = {row[0]: row for row in training_table([one], dev, dev).rows}
+    unwritten = replace(one, counterpart="", name="x", model_dir=tmp_path / "x")
+    table = training_table([one, unwritten], dev, dev)
+    rows = {row[0]: row for row in table.rows}
+    assert rows["x"][1:5] == ["not recorded"] * 4
     ours = rows["ours"]
-    assert ours[1:5] == [12, 2.5, "not recorded", "not recorded"]
+    assert ours[1:5] == [12, 2.5, 0.5, "a GPU"]
     scores = translator.score(dev.sources, dev.references)
     assert ours[6] == pytest.approx(-np.mean([s.log_prob for s in scores]))
     assert ours[5] is None  # no training pair is that short

@@ -14,10 +14,10 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import train
+from bahdanau_tf.device import available_cores
+from bahdanau_tf.device import describe_device
 from bahdanau_tf.report import suites
 from bahdanau_tf.report import trainings
-from bahdanau_tf.report.device import available_cores
-from bahdanau_tf.report.device import describe_device
 from bahdanau_tf.report.trainings import Plan
 from bahdanau_tf.report.trainings import read_record
 from bahdanau_tf.report.trainings import train_all

@@ -17,6 +17,7 @@ from bahdanau_tf import Translator
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf import make_dataset
 from bahdanau_tf.dataset import measure
+from bahdanau_tf.device import describe_device
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.training import Recipe
 from bahdanau_tf.training import TrainingFiles
@@ -91,6 +92,7 @@ def test_learns_and_keeps_the_best(files, tmp_path):
     scores = [json.loads(line)["dev_bleu"] for line in log]
     assert max(scores) == pytest.approx(result.best_bleu)
     assert len(scores) == 20
+    assert json.loads(log[-1])["device"] == describe_device()
 
 
 def test_stops_when_bleu_stalls(files, tmp_path):
@@ -134,10 +136,15 @@ def test_interrupted_training_ends_as_if_never_stopped(
     first = make_translator(files, dropout=0.2)
     result = train(first, files, RECIPE, tmp_path / "parts")
     assert (result.stopped_by, result.steps) == ("signal", stop_after)
+    first_seconds = result.seconds
     monkeypatch.setattr(loop, "train_step", make_step)
     second = make_translator(files, dropout=0.2)
     result = train(second, files, RECIPE, tmp_path / "parts")
     assert (result.stopped_by, result.steps) == ("epochs", 30)
+    log = (tmp_path / "parts" / "log.jsonl").read_text().split("\n")[:-1]
+    seconds = [json.loads(line)["seconds"] for line in log]
+    assert seconds == sorted(seconds)
+    assert first_seconds + result.seconds > seconds[-1] > first_seconds
     for expected, found in zip(never_stopped, weights(second), strict=True):
         np.testing.assert_allclose(found, expected, atol=2e-6)
 

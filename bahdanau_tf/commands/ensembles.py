@@ -40,7 +40,8 @@ def define_flags(flags: absl_flags.FlagValues) -> None:
         "sacreBLEU's tokenizer: 13a, none for tokenized text, char, ...",
         flag_values=flags,
     )
-    define_fields(flags, Decoding)
+    # Each row has its beam, and is scored by its best translations.
+    define_fields(flags, Decoding, without=("beam_size", "n_best"))
 
 
 def run(flags: absl_flags.FlagValues) -> int:

@@ -7,6 +7,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable
+from collections.abc import Collection
 from typing import Any
 from typing import TypeVar
 
@@ -22,29 +23,34 @@ _DEFINE: dict[type, Callable[..., Any]] = {
 }
 
 
-def define_fields(flags: absl_flags.FlagValues, owner: type) -> None:
+def define_fields(
+    flags: absl_flags.FlagValues, owner: type, without: Collection[str] = ()
+) -> None:
     """Defines a flag for each field of a dataclass.
 
     Args:
         flags: Where to define them.
         owner: A dataclass with defaults whose docstring has "Attributes:".
+        without: Fields that get none.
     """
     texts = _attribute_texts(owner)
     types = typing.get_type_hints(owner)
     for field in dataclasses.fields(owner):
+        if field.name in without:
+            continue
         _DEFINE[types[field.name]](
             field.name, field.default, texts[field.name], flag_values=flags
         )
 
 
 def from_flags(flags: absl_flags.FlagValues, owner: type[T]) -> T:
-    """Makes the dataclass from its flags.
+    """Makes the dataclass from its flags; the rest is as by default.
 
     Raises:
         ValueError: A value is out of range; it names the field.
     """
-    fields = dataclasses.fields(owner)  # type: ignore[arg-type]
-    return owner(**{field.name: flags[field.name].value for field in fields})
+    names = [one.name for one in dataclasses.fields(owner)]  # type: ignore[arg-type]
+    return owner(**{name: flags[name].value for name in names if name in flags})
 
 
 def _attribute_texts(owner: type) -> dict[str, str]:

@@ -89,7 +89,7 @@ def define_flags(flags: absl_flags.FlagValues) -> None:
         lower_bound=1,
         flag_values=flags,
     )
-    define_fields(flags, Decoding)
+    define_fields(flags, Decoding, without=("n_best",))
 
 
 def run(flags: absl_flags.FlagValues) -> int:
@@ -109,7 +109,7 @@ def run(flags: absl_flags.FlagValues) -> int:
         print("generating the built-in corpus", file=sys.stderr)
         files = suites.write_grammar(folder, pairs, suite.lengths[1])
         about.append(
-            f"Data: the built-in English-French grammar, {pairs['train']} "
+            f"Data: the built-in English-French grammar, {pairs['train']:,} "
             f"pairs of up to {suite.lengths[1]} words to train on, tested on "
             "sentences of up to 60."
         )

@@ -11,12 +11,12 @@ from typing import Any
 
 from bahdanau_tf import __version__
 from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.device import describe_device
 from bahdanau_tf.evaluation import LengthBin
 from bahdanau_tf.report import figures
 from bahdanau_tf.report.alignments import alignment_quality
 from bahdanau_tf.report.claim import Finding
 from bahdanau_tf.report.claim import findings
-from bahdanau_tf.report.device import describe_device
 from bahdanau_tf.report.lstm_tables import ensemble_table
 from bahdanau_tf.report.lstm_tables import lstm_members
 from bahdanau_tf.report.lstm_tables import rescoring_table
@@ -117,8 +117,8 @@ class Contents:
     def _figure_2(self) -> Section:
         path = figures.draw_curves(self.curves, self.out_dir)
         title = (
-            "BLEU by source length; bands are 95 % bootstrap intervals, points "
-            "stand in the middle of their ten lengths"
+            f"BLEU by source length in {self.unit}; bands are 95 % bootstrap "
+            "intervals, points stand in the middle of their ten lengths"
         )
         return Section(
             "Figure 2. BLEU by sentence length",
@@ -136,9 +136,9 @@ class Contents:
         )
         rule = (
             f"Soft alignments of {system.name}, 0 black and 1 white, source on "
-            "top, output at the side: (a) any sentence, the others drawn at "
-            "random, with a fixed seed, among those of 10 to 20 words without "
-            "unknown words."
+            "top, output at the side. By the paper's rule (a) is any sentence, "
+            "and the others are drawn at random, with a fixed seed, among "
+            "those of 10 to 20 words without unknown words."
         )
         return Section(
             title,
@@ -181,11 +181,16 @@ class Contents:
 
     def about(self) -> list[str]:
         """Sentences about the test and how it was done."""
-        search = vars(self.scoring.decoding)
+        search = ", ".join(
+            f"{name} {value}"
+            for name, value in vars(self.scoring.decoding).items()
+            if name != "n_best"
+        )
         return [
             f"Test set: {len(self.lengths)} sentences of {min(self.lengths)} "
-            f"to {max(self.lengths)} {self.unit}.",
-            "Search: " + ", ".join(f"{k} {v}" for k, v in search.items()) + ".",
+            f"to {max(self.lengths)} {self.unit}, which are meant wherever "
+            "this page counts the words of a sentence.",
+            f"Search: {search}.",
             f"Measured on {describe_device()}, with bahdanau_tf {__version__}"
             + "".join(f", {name} {version(name)}" for name in _PACKAGES)
             + ".",

@@ -83,9 +83,9 @@ def ensemble_table(
         ["", "BLEU, all", "BLEU, as long as in training", _PAPER_BLEU],
         rows,
         [
-            f"{sum(short)} of {len(short)} sentences are as long as in "
-            f"training. An {name_of(MIXED, 2).lower()} is a forward and a "
-            "reversed model."
+            f"{sum(short)} of {len(short)} sentences are no longer than those "
+            "that the LSTMs have learned from. An "
+            f"{name_of(MIXED, 2).lower()} is a forward and a reversed model."
         ],
     )
 
@@ -122,7 +122,8 @@ def rescoring_table(
             texts = [*_rescored(joined(chosen), lists)]
             cell = bleu(texts, test.references, **how).score
         theirs = paper.RESCORING.get((kind, count), NOTHING)
-        rows.append([f"Rescored: {name_of(kind, count)}", cell, theirs])
+        title = f"Rescored: {name_of(kind, count).lower()}"
+        rows.append([title, cell, theirs])
     cell = NOT_RUN
     if lists:
         cell = bleu([*_oracle(lists, test, how)], test.references, **how).score
@@ -135,9 +136,9 @@ def rescoring_table(
         [
             f"Our lists are the {_NBEST} best of the baseline, the paper's the "
             "1000 best of a phrase-based system. The score is the plain "
-            "average of both systems' log p. The oracle takes the hypothesis "
-            "with the best BLEU of its own, as our bound; the paper's is "
-            "about 45."
+            "average of both systems' log p. The oracle takes from each list "
+            "the hypothesis with the best BLEU, which no rescoring can know; "
+            "the paper gives its own as about 45."
         ],
     )
 

@@ -10,8 +10,10 @@ from html import escape
 from pathlib import Path
 
 from bahdanau_tf.report import paper
+from bahdanau_tf.report.claim import RULE
 from bahdanau_tf.report.claim import Finding
 from bahdanau_tf.report.tables import NOT_RUN
+from bahdanau_tf.report.tables import Cell
 from bahdanau_tf.report.tables import Table
 from bahdanau_tf.report.tables import shown
 
@@ -22,16 +24,23 @@ _STYLE = """
   :root { --text: #e6e6e6; --page: #17181a; --line: #44474c;
     --soft: #222428; --paper: #b9b9ee; } }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--text);
-  background: var(--page); max-width: 64rem; margin: 2rem auto;
+  background: var(--page); max-width: 78rem; margin: 2rem auto;
   padding: 0 1rem; }
+p, pre { max-width: 64rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem;
+table { border-collapse: collapse; font-size: .9375rem;
+  font-variant-numeric: tabular-nums; }
+th, td { border-bottom: 1px solid var(--line); padding: .25rem .45rem;
   text-align: left; vertical-align: top; }
-th { background: var(--soft); } td.number { text-align: right; }
+th { background: var(--soft); vertical-align: bottom; }
+thead td { border: 0; } th[colspan] { text-align: center; }
+.number { text-align: right; }
 td { white-space: nowrap; } td.missing { opacity: .7; }
-td.long { white-space: normal; min-width: 14rem; }
+td.long { white-space: normal; min-width: 9rem; }
+/* A number in the first column begins a group of rows. */
+tr:has(> td.number:first-child:not(:empty)) {
+  border-top: 3px solid var(--line); }
 .paper { color: var(--paper); font-style: italic; }
 .note { font-size: .875rem; }
 .finding { border-left: .3rem solid var(--line); padding-left: .8rem; }
@@ -40,8 +49,8 @@ td.long { white-space: normal; min-width: 14rem; }
 figure { margin: 0; } figcaption { font-size: .875rem; }
 img { background: #fff; max-width: 100%; max-height: 40rem; padding: .5rem;
   box-sizing: border-box; }
-pre { background: var(--soft); overflow-x: auto; padding: .6rem;
-  font-size: .8rem; }
+pre { background: var(--soft); padding: .6rem; font-size: .8rem;
+  white-space: pre-wrap; overflow-wrap: anywhere; }
 """
 
 
@@ -103,10 +112,11 @@ def page(
         f"<h1>{escape(title)}</h1>",
         *map(_paragraph, about),
         '<p class="paper">Figures in italics, in columns headed '
-        f"“{paper.MARK}…”, are the papers’ own, measured on other data "
+        f"“{paper.MARK}own”, are the papers’ own, measured on other data "
         "(WMT14 English-French) with far larger models; they stand here for "
         "reference, not for comparison.</p>",
         "<h2>Does RNNsearch stay flat where RNNencdec falls?</h2>",
+        _paragraph(RULE),
         *(
             f'<p class="finding"><strong>{_answer(one)}</strong> '
             f"{escape(one.text)}</p>"
@@ -152,30 +162,57 @@ def _figure(picture: Picture) -> str:
 
 
 def _table(table: Table) -> str:
-    marks = [_mark(column) for column in table.columns]
-    heads = "".join(
-        f'<th scope="col"{mark}>{escape(column)}</th>'
-        for column, mark in zip(table.columns, marks, strict=True)
-    )
+    kinds = [
+        ["number"] * any(_is_number(row[place]) for row in table.rows)
+        + ["paper"] * column.startswith(paper.MARK)
+        for place, column in enumerate(table.columns)
+    ]
     rows = []
     for row in table.rows:
         cells = []
-        for cell, column in zip(row, table.columns, strict=True):
-            names = ["number"] * isinstance(cell, int | float)
+        for cell, kind in zip(row, kinds, strict=True):
+            names = [*kind]
             names += ["missing"] * (cell is NOT_RUN)
             names += ["long"] * (len(shown(cell)) > 40)
-            names += ["paper"] * column.startswith(paper.MARK)
-            kind = f' class="{" ".join(names)}"' if names else ""
-            cells.append(f"<td{kind}>{escape(shown(cell))}</td>")
+            cells.append(f"<td{_class(names)}>{escape(_text(cell))}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
     body = "\n".join(rows)
     notes = "".join(f'<p class="note">{escape(n)}</p>' for n in table.notes)
     return (
         f"<h2>{escape(table.title)}</h2>"
-        f'<div class="scroll"><table><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>{notes}"
+        f'<div class="scroll"><table><thead>{_heads(table.columns, kinds)}'
+        f"</thead><tbody>{body}</tbody></table></div>{notes}"
     )
 
 
-def _mark(column: str) -> str:
-    return ' class="paper"' if column.startswith(paper.MARK) else ""
+def _heads(columns: Sequence[str], kinds: Sequence[Sequence[str]]) -> str:
+    """A row of heads; the papers' columns, the last, have one above theirs."""
+    own = [one for one in columns if not one.startswith(paper.MARK)]
+    count = len(columns) - len(own)
+    rows = ""
+    if count:
+        title = escape(f"{paper.MARK}own")
+        rows = (
+            f'<tr><td colspan="{len(own)}"></td>'
+            f'<th scope="colgroup" colspan="{count}" class="paper">{title}</th>'
+            "</tr>"
+        )
+    heads = "".join(
+        f'<th scope="col"{_class(kind)}>'
+        f"{escape(column.removeprefix(paper.MARK))}</th>"
+        for column, kind in zip(columns, kinds, strict=True)
+    )
+    return f"{rows}<tr>{heads}</tr>"
+
+
+def _is_number(cell: Cell) -> bool:
+    """Whether a cell is a number, or one with the width of its interval."""
+    return isinstance(cell, int | float) or " ± " in shown(cell)
+
+
+def _text(cell: Cell) -> str:
+    return f"{cell:,}" if isinstance(cell, int) else shown(cell)
+
+
+def _class(names: Sequence[str]) -> str:
+    return f' class="{" ".join(names)}"' if names else ""

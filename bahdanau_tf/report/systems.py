@@ -133,14 +133,27 @@ def source_lengths(
     """Words of each source, and what counts as a word.
 
     They are tokens of the first model that has words, the same for all
-    systems; without one, what stands between blanks.
+    systems; else sub-words of the first model, by which its training counted;
+    without a model, what stands between blanks.
     """
-    for translator in translators:
-        text = translator.source_text
-        if isinstance(text, WordTokenizer):
-            rows = text.tokenize(tf.constant(sources, tf.string))
-            return (rows.row_lengths() - 1).numpy().tolist(), "tokens"
+    texts = [translator.source_text for translator in translators]
+    by_word = [text for text in texts if isinstance(text, WordTokenizer)]
+    if by_word:
+        return token_lengths(by_word[0], sources), "tokens"
+    if texts:
+        return token_lengths(texts[0], sources), "sub-words"
     return [len(source.split()) for source in sources], "words between blanks"
+
+
+def token_lengths(text: Any, lines: Sequence[str]) -> list[int]:
+    """Tokens of each line, the end symbol not counted, as training counts.
+
+    Args:
+        text: A tokenizer.
+        lines: The lines.
+    """
+    rows = text.tokenize(tf.constant(lines, tf.string))
+    return (rows.row_lengths() - 1).numpy().tolist()
 
 
 def measure(

@@ -131,7 +131,8 @@ def translation_quality(
         [
             f"{len(test.sources)} sentences, {len(some)} of them without words "
             "that are unknown to a model, in source or reference; there [UNK] "
-            "was forbidden.",
+            "was forbidden. ± is half the width of the 95 % bootstrap interval "
+            "of BLEU on all.",
             *(f"{name}: {found}" for name, found in signatures.items()),
         ],
     )
@@ -173,7 +174,8 @@ def significance(
         [
             f"Paired bootstrap resampling (Koehn 2004), {n_bootstrap} samples "
             "of all sentences: how likely a distance as large as this is by "
-            "chance."
+            f"chance. {1 / (n_bootstrap + 1):.4f} is the least that so many "
+            "samples can show."
         ],
     )
 
@@ -189,14 +191,14 @@ def long_sentences(
         chosen: Which sentences.
     """
     rows: list[list[Cell]] = []
-    for number in chosen:
-        rows.append(["source", test.sources[number]])
-        rows.append(["reference", test.references[number]])
-        rows += [[one.name, one.texts[number]] for one in systems]
+    for count, number in enumerate(chosen, 1):
+        rows.append([count, "source", test.sources[number]])
+        rows.append([NOTHING, "reference", test.references[number]])
+        rows += [[NOTHING, one.name, one.texts[number]] for one in systems]
     return Table(
         "table3",
         "Table 3. Long sentences side by side",
-        ["", "text"],
+        ["", "", "text"],
         rows,
         [
             "Drawn with a fixed seed among the sentences over 30 words."
@@ -227,11 +229,11 @@ def alignment_table(
             rows.append([one.name, "no attention", *[NOTHING] * 3])
     return Table(
         "alignments",
-        "Alignments against the gold",
+        "Alignments beside the gold ones",
         [
             "system",
-            "alignment error rate",
-            "the same, as long as in training",
+            "alignment error rate, all",
+            "error rate, as long as in training",
             "entropy of α, nats",
             "source words looked at",
         ],
@@ -239,7 +241,9 @@ def alignment_table(
         [
             "Each model is given the reference word by word; a link goes from "
             "a target word to the source word with the largest weight. The "
-            "entropy is the mean over target words; its exponential says how "
-            "many source words share the weight."
+            "second rate is that of the sentences no longer than those that "
+            "the system has learned from. The entropy is the mean over target "
+            "words; its exponential says how many source words share the "
+            "weight."
         ],
     )

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from bahdanau_tf.report import paper
 from bahdanau_tf.report.systems import Corpus
 from bahdanau_tf.report.systems import Measured
+from bahdanau_tf.report.systems import token_lengths
 from bahdanau_tf.report.tables import NOT_RUN
 from bahdanau_tf.report.tables import NOTHING
 from bahdanau_tf.report.tables import Cell
 from bahdanau_tf.report.tables import Table
-from bahdanau_tf.report.trainings import Record
 from bahdanau_tf.report.trainings import read_record
 from bahdanau_tf.translator import Translator
 
@@ -57,8 +58,9 @@ def training_table(
             "NLL: negative log-likelihood of a sentence in nats, the mean over "
             "sentences. Train NLL is that of training sentences no longer "
             f"than the system was trained on, {SAMPLE} at most; dev NLL that "
-            "of the whole dev set. An epoch is a pass over the whole corpus, "
-            "whatever a system leaves out."
+            "of the whole dev set. Updates and epochs are those of the last "
+            "evaluation; an epoch is a pass over the whole corpus, whatever a "
+            "system leaves out."
         ],
     )
 
@@ -68,47 +70,47 @@ def _row(
 ) -> list[Cell]:
     if system.translator is None or system.model_dir is None:
         raise ValueError(f"training_table: {system.name} is no trained model")
-    updates, epochs = _progress(system.model_dir)
+    last = _last_evaluation(system.model_dir)
     record = read_record(system.model_dir)
+    seconds = record.seconds or last.get("seconds")
+    device = record.device or last.get("device", _UNKNOWN)
+    is_stopped = bool(record.device) and not record.is_over
     if train is not None:
-        train = _short_enough(system, train)
+        train = _short_enough(system, system.translator, train)
     return [
         system.name,
-        updates,
-        epochs,
-        record.seconds / 3600 if record.device else _UNKNOWN,
-        _device(record),
+        last.get("step", _UNKNOWN),
+        last.get("epoch", _UNKNOWN),
+        _UNKNOWN if seconds is None else seconds / 3600,
+        device + " (not trained out)" * is_stopped,
         _nll(system.translator, train),
         _nll(system.translator, dev),
     ]
 
 
-def _device(record: Record) -> str:
-    if not record.device:
-        return _UNKNOWN
-    return record.device + " (not trained out)" * (not record.is_over)
-
-
-def _progress(model_dir: Path) -> tuple[Cell, Cell]:
-    """Updates and epochs at the last evaluation."""
+def _last_evaluation(model_dir: Path) -> dict[str, Any]:
+    """The last line of the training's log; empty where there is none."""
     path = model_dir / "log.jsonl"
     lines = path.read_text("utf-8").split("\n") if path.is_file() else []
-    written = [json.loads(line) for line in lines if line]
-    if not written:
-        return _UNKNOWN, _UNKNOWN
-    return written[-1]["step"], float(written[-1]["epoch"])
+    written = [line for line in lines if line]
+    return json.loads(written[-1]) if written else {}
 
 
-def _short_enough(system: Measured, corpus: Corpus) -> Corpus | None:
+def _short_enough(
+    system: Measured, translator: Translator, corpus: Corpus
+) -> Corpus | None:
     """The first pairs that the system has seen in training."""
+    longest = system.max_length or float("inf")
+    rows = zip(
+        *corpus[:2],
+        token_lengths(translator.source_text, corpus.sources),
+        token_lengths(translator.target_text, corpus.references),
+        strict=True,
+    )
     kept = [
-        pair
-        for pair in zip(corpus.sources, corpus.references, strict=True)
-        if all(pair)
-        and (
-            system.max_length is None
-            or max(len(side.split()) for side in pair) <= system.max_length
-        )
+        (source, target)
+        for source, target, *lengths in rows
+        if source and target and max(lengths) <= longest
     ][:SAMPLE]
     return Corpus(*zip(*kept, strict=True)) if kept else None
 

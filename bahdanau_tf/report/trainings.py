@@ -22,10 +22,10 @@ from dataclasses import asdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from bahdanau_tf.device import available_cores
+from bahdanau_tf.device import describe_device
 from bahdanau_tf.files import write_atomically
 from bahdanau_tf.progress import ProgressLine
-from bahdanau_tf.report.device import available_cores
-from bahdanau_tf.report.device import describe_device
 
 STOPPED = 130  # exit status of a training that a signal has ended
 _RECORD = "trained.json"

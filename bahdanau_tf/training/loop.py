@@ -20,6 +20,7 @@ from bahdanau_tf.corpora.parallel import ParallelCorpus
 from bahdanau_tf.dataset import Position
 from bahdanau_tf.dataset import stream_batches
 from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.device import describe_device
 from bahdanau_tf.evaluation import bleu
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.progress import ProgressLine
@@ -82,6 +83,7 @@ class _State(tf.Module):
             math.nan, dtype=tf.float64, trainable=False
         )
         self.stale = tf.Variable(0, trainable=False)
+        self.seconds = tf.Variable(0.0, dtype=tf.float64, trainable=False)
 
 
 def train(
@@ -176,11 +178,14 @@ class _Training:
         )
         self.words = 0.0
         self.training_seconds = 0.0
+        self.started = time.monotonic()
 
     def run(self) -> TrainingResult:
         """Trains until the epochs are over, BLEU stalls or a signal comes."""
         self.checkpoints.restore_or_initialize()
         started = time.monotonic()
+        # As if earlier runs had ended just now.
+        self.started = started - float(self.state.seconds)
         step = int(self.state.step)
         line = ProgressLine(self.total_steps, step)
         line.note(
@@ -230,6 +235,7 @@ class _Training:
             self.state.position.assign(position)
             over = "signal" if caught else self._is_over(step)
             if over or is_due or now - saved > CHECKPOINT_SECONDS:
+                self.state.seconds.assign(time.monotonic() - self.started)
                 self.checkpoints.save()
                 saved = time.monotonic()
             if over:
@@ -310,6 +316,8 @@ class _Training:
         line.note(
             ", ".join(f"{name} {_short(v)}" for name, v in record.items())
         )
+        record["seconds"] = time.monotonic() - self.started
+        record["device"] = describe_device()
         with open(self.model_dir / "log.jsonl", "a", encoding="utf-8") as log:
             log.write(json.dumps(record) + "\n")
 
