@@ -31,6 +31,7 @@ COMMANDS = {
     "ensembles": "score single models and ensembles",
     "report": "write the paper's tables and figures from any corpus",
     "rescore": "re-rank n-best lists with a model",
+    "lexicon": "learn which words a word may become, for --shortlist",
     "export": "write a SavedModel that takes and returns strings",
     "data": "list public corpora, or get one",
     "select": "choose training pairs like an in-domain text",

@@ -43,6 +43,9 @@ class Decoding:
         unknown: What becomes of unknown words: "keep" writes [UNK], "forbid"
             never produces one, "replace" writes what the dictionary has for
             the source word with the largest weight, or that word itself.
+        shortlist: Whether to score only the frequent words and those that the
+            lexicon has for the words of the sentence: faster, and nearly the
+            same translations.
     """
 
     beam_size: int = 5
@@ -54,6 +57,7 @@ class Decoding:
     max_length: int = 200
     no_repeated_ngrams: int = 0
     unknown: str = "keep"
+    shortlist: bool = False
 
     def __post_init__(self) -> None:
         ratios = f"0 to max_length_ratio ({self.max_length_ratio})"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.lexicon import Lexicon
+from bahdanau_tf.models.memory import word_ids
 from bahdanau_tf.models.scoring import target_log_probs
 from bahdanau_tf.search import SearchResult
 from bahdanau_tf.text import Dictionary
@@ -43,6 +46,7 @@ class TranslationGraph(tf.Module):
         target_text: Any,
         decoding: Decoding = Decoding(),
         dictionary: Dictionary | None = None,
+        lexicon: Lexicon | None = None,
     ) -> None:
         super().__init__()
         texts = source_text
@@ -68,6 +72,9 @@ class TranslationGraph(tf.Module):
         self.target_text = target_text
         self.decoding = decoding
         self.dictionary = dictionary or Dictionary()
+        if lexicon is not None:
+            lexicon.check(sizes[0], target_text)
+        self.lexicon = lexicon
 
     @property
     def source_text(self) -> Any:
@@ -89,16 +96,30 @@ class TranslationGraph(tf.Module):
 
         Returns:
             `SearchResult` of [B, N] hypotheses.
+
+        Raises:
+            ValueError: A shortlist is asked for, but there is no lexicon.
         """
-        memory, state = self.model.encode(source)
-        return decoding.search(
-            self.model.decode_step,
-            state,
-            memory,
-            source=tf.nest.flatten(source)[0],
-            start_id=self.model.start_id,
-            text=self.target_text,
-        )
+        first_source = tf.nest.flatten(source)[0]
+        options = {
+            "source": first_source,
+            "start_id": self.model.start_id,
+            "text": self.target_text,
+        }
+        step = self.model.decode_step
+        if not decoding.shortlist:
+            memory, state = self.model.encode(source)
+            return decoding.search(step, state, memory, **options)
+        if self.lexicon is None:
+            raise ValueError(
+                "Translator: shortlist is True, but there is no lexicon; "
+                "wanted one, as `bahdanau-tf lexicon` learns it"
+            )
+        first, own = self.lexicon.first, self.lexicon.own(first_source)
+        memory, state = self.model.encode(source, own)
+        step = partial(step, first=first)
+        result = decoding.search(step, state, memory, **options)
+        return result._replace(tokens=word_ids(result.tokens, first, own))
 
     def translate_graph(
         self, sentences: tf.Tensor, decoding: Decoding

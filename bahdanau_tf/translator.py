@@ -19,9 +19,11 @@ import tensorflow as tf
 
 from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.files import replaced_directory
+from bahdanau_tf.lexicon import Lexicon
 from bahdanau_tf.models import Ensemble
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving import export
+from bahdanau_tf.serving import round_to_half
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text import load_text
 from bahdanau_tf.translation import Scored
@@ -32,6 +34,7 @@ from bahdanau_tf.translation import translation_of
 from bahdanau_tf.translation_graph import TranslationGraph
 
 FORMAT_VERSION = 1
+LEXICON = "lexicon.npz"
 T = TypeVar("T")
 
 
@@ -50,9 +53,11 @@ class Translator(TranslationGraph):
         decoding: How to search unless a call says otherwise.
         dictionary: What `Decoding.unknown` "replace" writes for a source word;
             the word itself where it has nothing.
+        lexicon: For `Decoding.shortlist`.
 
     Raises:
-        ValueError: A vocabulary and the model's embedding differ in size.
+        ValueError: A vocabulary and the model's embedding differ in size, or
+            the lexicon is another model's.
 
     Example:
 
@@ -76,7 +81,7 @@ class Translator(TranslationGraph):
 
         Args:
             translators: One or more, with the same target vocabulary; how to
-                search and the dictionary are those of the first.
+                search, dictionary and lexicon are those of the first.
             average: As for `Ensemble`.
 
         Raises:
@@ -106,6 +111,7 @@ class Translator(TranslationGraph):
             first.target_text,
             first.decoding,
             first.dictionary,
+            first.lexicon,
         )
 
     def translate(
@@ -272,6 +278,17 @@ class Translator(TranslationGraph):
             self, path, Limits(max_source_length, max_target_length, n_best)
         )
 
+    def halve_weights(self) -> None:
+        """Rounds the model's weights to numbers that float16 has, in place.
+
+        An export then stores them as float16 and takes half the room; it
+        computes in float32 as before.
+
+        Raises:
+            ValueError: A weight is beyond the largest of these, 65,504.
+        """
+        round_to_half(self.model)
+
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Writes everything `load` needs, in place of `directory`.
 
@@ -285,6 +302,8 @@ class Translator(TranslationGraph):
                 text.save(aside / _source_folder(number))
             self.target_text.save(aside / "target")
             self.dictionary.save(aside / "dictionary.tsv")
+            if self.lexicon is not None:
+                self.lexicon.save(aside / LEXICON)
             description = {
                 "format_version": FORMAT_VERSION,
                 "sources": len(self.source_texts),
@@ -326,12 +345,14 @@ class Translator(TranslationGraph):
         model = keras.models.load_model(
             path.with_name("model.keras"), compile=False
         )
+        lexicon = path.with_name(LEXICON)
         return cls(
             model,
             [load_text(path.with_name(_source_folder(n))) for n in sources],
             load_text(path.with_name("target")),
             decoding,
             Dictionary.load(path.with_name("dictionary.tsv")),
+            Lexicon.load(lexicon) if lexicon.is_file() else None,
         )
 
 
@@ -355,5 +376,10 @@ def _in_batches(
 
 def load_best(folder: str | os.PathLike[str]) -> Translator:
     """Loads the best model that training has left in a folder."""
+    return Translator.load(best_folder(folder))
+
+
+def best_folder(folder: str | os.PathLike[str]) -> Path:
+    """Where in a folder of training the best model is, or the folder."""
     best = Path(folder, "best")
-    return Translator.load(best if best.is_dir() else folder)
+    return best if best.is_dir() else Path(folder)

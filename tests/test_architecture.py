@@ -22,6 +22,7 @@ FLOORS = (
     (
         "evaluation",
         "layers",
+        "lexicon",
         "losses",
         "optimizers",
         "plotting",

@@ -28,6 +28,7 @@ from bahdanau_tf import WordTokenizer
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving import comparison
 from bahdanau_tf.serving import examine
+from bahdanau_tf.serving import round_to_half
 from bahdanau_tf.serving.limits import LimitedText
 from bahdanau_tf.serving.limits import first_bytes
 from bahdanau_tf.serving.operations import CORE_OPS
@@ -537,6 +538,53 @@ def corpus(tmp_path: Path) -> Path:
     ]
     path.write_text("\n".join(lines * 20) + "\n", "utf-8")
     return path
+
+
+def test_half_weights_are_served_to_the_last_bit(tmp_path, translator):
+    halved = make_translator(
+        translator.source_text,
+        translator.target_text,
+        decoding=translator.decoding,
+        dictionary=translator.dictionary,
+    )
+    weights = translator.model.get_weights()
+    halved.halve_weights()
+    for one, other in zip(halved.model.get_weights(), weights, strict=True):
+        if other.dtype == np.float32:
+            np.testing.assert_array_equal(one, np.float32(np.float16(other)))
+    version = halved.export(tmp_path / "half", **dataclasses.asdict(LIMITS))
+    stored = tf.train.load_checkpoint(str(version / "variables" / "variables"))
+    types = [
+        dtype
+        for name, dtype in stored.get_variable_to_dtype_map().items()
+        if name.startswith("used/")
+    ]
+    assert types
+    assert set(types) == {tf.float16}
+    found = tf.saved_model.load(str(version)).signatures["score"](
+        text=tf.constant(SHORT), translation=tf.constant(SHORT[::-1])
+    )
+    wanted = halved.score(SHORT, SHORT[::-1])
+    np.testing.assert_allclose(
+        found["log_prob"], [one.log_prob for one in wanted], rtol=1e-5
+    )
+
+
+def test_only_what_is_exact_is_stored_in_half(tmp_path, version):
+    stored = tf.train.load_checkpoint(str(version / "variables" / "variables"))
+    shapes = stored.get_variable_to_shape_map()
+    for name, dtype in stored.get_variable_to_dtype_map().items():
+        if name.startswith("used/"):
+            values = stored.get_tensor(name)
+            exact = np.array_equal(np.float32(np.float16(values)), values)
+            assert (dtype == tf.float16) == exact, (name, shapes[name])
+
+
+def test_weights_too_large_for_half_are_named(translator):
+    model = RNNSearch(11, 12, units=8, embedding_dim=6, maxout_units=4)
+    model.readout.output_bias.assign(np.full(12, 70_000.0))
+    with pytest.raises(ValueError, match=r"round_to_half: .*bias.* 70000"):
+        round_to_half(model)
 
 
 @pytest.mark.slow

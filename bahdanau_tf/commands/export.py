@@ -42,6 +42,12 @@ def define_flags(flags: absl_flags.FlagValues) -> None:
         "tokens of the longest translation, end symbol included",
         flag_values=flags,
     )
+    absl_flags.DEFINE_bool(
+        "half_weights",
+        False,
+        "whether weights are rounded to float16 and take half the room",
+        flag_values=flags,
+    )
 
 
 def run(flags: absl_flags.FlagValues) -> int:
@@ -50,6 +56,8 @@ def run(flags: absl_flags.FlagValues) -> int:
         raise ValueError("--export_dir is missing")
     limits = Limits(flags.max_source_length, flags.max_target_length)
     translator = load_translator(flags)
+    if flags.half_weights:
+        translator.halve_weights()
     version = translator.export(flags.export_dir, **dataclasses.asdict(limits))
     print(version)
     report = examine(translator, version, limits)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from types import MappingProxyType
 from typing import Any
-from typing import NamedTuple
 
 import keras
 import tensorflow as tf
@@ -20,22 +19,11 @@ from bahdanau_tf.layers.readout import scores
 from bahdanau_tf.layers.weights import rows_at
 from bahdanau_tf.layers.weights import serialized
 from bahdanau_tf.models import presets
+from bahdanau_tf.models.memory import OwnWords
+from bahdanau_tf.models.memory import SourceMemory
+from bahdanau_tf.models.memory import word_ids
 
 PAD_ID = 0
-
-
-class SourceMemory(NamedTuple):
-    """What stays the same while one source sentence is translated.
-
-    Attributes:
-        attended: What the decoder's `step` reads; () without attention.
-        first_input: float [B, m], what stands for E y_0.
-        annotations: float [B, T_x, c], h_1 .. h_Tx.
-    """
-
-    attended: Any
-    first_input: tf.Tensor
-    annotations: tf.Tensor
 
 
 class EncoderDecoder(keras.Model):
@@ -288,7 +276,7 @@ class EncoderDecoder(keras.Model):
         self, inputs: dict[str, tf.Tensor], training: bool = False
     ) -> tf.Tensor:
         hidden, _ = self.hidden(inputs, training=training)
-        return self._logits(hidden)
+        return scores(*self.factors(hidden))
 
     def hidden(
         self,
@@ -351,14 +339,14 @@ class EncoderDecoder(keras.Model):
         tied = self.target_embedding.embeddings if self.readout.tied else None
         return self.readout.factors(hidden, tied)
 
-    def _logits(self, hidden: tf.Tensor) -> tf.Tensor:
-        return scores(*self.factors(hidden))
-
-    def encode(self, source: tf.Tensor) -> tuple[SourceMemory, DecoderState]:
+    def encode(
+        self, source: tf.Tensor, own: tf.Tensor | None = None
+    ) -> tuple[SourceMemory, DecoderState]:
         """Reads source sentences.
 
         Args:
             source: int32 [B, T_x], padded with 0.
+            own: `OwnWords.words` of a shortlist, if there is one.
 
         Returns:
             The memory, a nest of [B, ...] that stays as it is, and the
@@ -370,10 +358,17 @@ class EncoderDecoder(keras.Model):
             self._attended(encoded), self.readout.context_term
         )
         memory = SourceMemory(attended, first, encoded.annotations)
+        if own is not None:
+            words = OwnWords.of(own, self.readout, self.target_embedding)
+            memory = memory._replace(own=words)
         return memory, self.decoder.initial_state(states)
 
     def decode_step(
-        self, ids: tf.Tensor, state: DecoderState, memory: SourceMemory
+        self,
+        ids: tf.Tensor,
+        state: DecoderState,
+        memory: SourceMemory,
+        first: int | None = None,
     ) -> tuple[tf.Tensor, DecoderState, tf.Tensor | None]:
         """Scores the next word of K hypotheses a sentence.
 
@@ -381,11 +376,14 @@ class EncoderDecoder(keras.Model):
             ids: int32 [B, K], the previous words; `start_id` at the start.
             state: Nest of [B, K, ...].
             memory: From `encode`, nest of [B, ...].
+            first: F of a shortlist, whose places `ids` then are.
 
         Returns:
-            Logits, float32 [B, K, K_y]; the new state; the alignment,
-            float32 [B, K, T_x], or None for a model without attention.
+            Logits, float32 [B, K, K_y] (the shortlist's: F + M); the new
+            state; the alignment, float32 [B, K, T_x], or None without one.
         """
+        if first is not None:
+            ids = word_ids(ids, first, memory.own.words)
         is_first = ids == self.start_id
         previous = tf.where(
             is_first[..., None],
@@ -396,4 +394,7 @@ class EncoderDecoder(keras.Model):
             previous, is_first, state, memory.attended
         )
         hidden = self.readout.hidden(glimpse.state, previous, glimpse.context)
-        return self._logits(hidden), state, glimpse.weights
+        factors = self.factors(hidden)
+        if first is None:
+            return scores(*factors), state, glimpse.weights
+        return memory.own.scores(*factors, first), state, glimpse.weights

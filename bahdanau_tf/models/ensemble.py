@@ -105,25 +105,32 @@ class Ensemble(keras.Model):
             ]
         )
 
-    def encode(self, source: Any) -> tuple[Any, Any]:
+    def encode(
+        self, source: Any, own: tf.Tensor | None = None
+    ) -> tuple[Any, Any]:
         """Reads source sentences with every member.
 
         Args:
             source: int32 [B, T_x], padded with 0, or a tuple of them.
+            own: As for a member.
 
         Returns:
             The members' memories and their states, a tuple each.
         """
         sources = tf.nest.flatten(source)
         encoded = [
-            member.encode(sources[number])
+            member.encode(sources[number], own)
             for number, member in zip(self.sources, self.members, strict=True)
         ]
         memories, states = zip(*encoded, strict=True)
         return memories, states
 
     def decode_step(
-        self, ids: tf.Tensor, state: Any, memory: Any
+        self,
+        ids: tf.Tensor,
+        state: Any,
+        memory: Any,
+        first: int | None = None,
     ) -> tuple[tf.Tensor, Any, tf.Tensor | None]:
         """Scores the next word of K hypotheses a sentence.
 
@@ -131,6 +138,7 @@ class Ensemble(keras.Model):
             ids: int32 [B, K], the previous words; `start_id` at the start.
             state: Of each member, nest of [B, K, ...].
             memory: Of each member, nest of [B, ...].
+            first: As for a member.
 
         Returns:
             Logits, float32 [B, K, K_y]; the new states; the alignment to
@@ -138,7 +146,7 @@ class Ensemble(keras.Model):
             [B, K, T_x], or None.
         """
         steps = [
-            member.decode_step(ids, one_state, one_memory)
+            member.decode_step(ids, one_state, one_memory, first)
             for member, one_state, one_memory in zip(
                 self.members, state, memory, strict=True
             )

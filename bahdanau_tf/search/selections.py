@@ -85,7 +85,9 @@ def best_of_all(
     """
     few = [one for one in constraints if isinstance(one, Few)]
     spare = sum(one.count for one in few)
-    if len(few) < len(constraints) or (logits.shape[-1] or 0) <= spare:
+    size = logits.shape[-1]
+    is_tiny = size is not None and size <= spare
+    if is_tiny or len(few) < len(constraints):
         offset = so_far - tf.reduce_logsumexp(logits, axis=-1)
         logits = constrain(logits, history, constraints)
         return top_continuations(_chunks(logits), offset, beam_size)
@@ -115,16 +117,21 @@ def _of_parents(few: Few, found: Continuations, history: History) -> tf.Tensor:
 def _chunks(logits: tf.Tensor) -> tf.Tensor:
     """Cuts a large vocabulary: `[B, K, V]` -> `[B, K, C, c]`, -inf added."""
     size = logits.shape[-1]
-    if size is None or size < SMALL:
+    if size is not None and size < SMALL:
         return logits[..., tf.newaxis]
-    length = next((c for c in CHUNKS if size % c == 0), max(CHUNKS))
-    if size % length:
+    length = max(CHUNKS)
+    if size is None:
+        size = tf.shape(logits)[-1]
+    else:
+        length = next((c for c in CHUNKS if size % c == 0), length)
+    if not isinstance(size, int) or size % length:
         missing = [[0, 0], [0, 0], [0, -size % length]]
         logits = tf.pad(logits, missing, constant_values=NEVER)
-    count = logits.shape[-1] // length
+    count = -(-size // length)
     shape = tf.concat([tf.shape(logits)[:2], [count, length]], 0)
     chunks = tf.reshape(logits, shape)
-    chunks.set_shape([*logits.shape[:2], count, length])
+    known = count if isinstance(count, int) else None
+    chunks.set_shape([*logits.shape[:2], known, length])
     return chunks
 
 

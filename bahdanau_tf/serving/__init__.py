@@ -6,10 +6,12 @@ from bahdanau_tf.serving.doctor import Report
 from bahdanau_tf.serving.doctor import examine
 from bahdanau_tf.serving.export import export
 from bahdanau_tf.serving.limits import Limits
+from bahdanau_tf.serving.weights import round_to_half
 
 __all__ = [
     "Limits",
     "Report",
     "examine",
     "export",
+    "round_to_half",
 ]

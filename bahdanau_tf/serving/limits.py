@@ -156,6 +156,7 @@ def limited(graph: Graph, limits: Limits) -> Graph:
             max_length=min(graph.decoding.max_length, limits.max_target_length),
         ),
         graph.dictionary,
+        graph.lexicon,
     )
 
 

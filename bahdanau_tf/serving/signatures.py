@@ -38,6 +38,7 @@ from bahdanau_tf.serving.limits import Limits
 from bahdanau_tf.serving.limits import limited
 from bahdanau_tf.serving.limits import n_best_of
 from bahdanau_tf.serving.limits import valid_utf8
+from bahdanau_tf.serving.weights import StoredWeights
 from bahdanau_tf.text.rows import as_strings
 from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.text.rows import turned
@@ -84,9 +85,10 @@ class _Served:
         self.count = n_best_of(graph, limits)
         best = replace(self.graph.decoding, n_best=1)
         self.greedily = replace(best, beam_size=1)
+        self.weights = StoredWeights(graph.model)
         # Two signatures share the graph of the search.
         self.best = tf.function(
-            lambda text: self.graph.translate_graph(text, best),
+            lambda text: self._translated(text, best),
             input_signature=[tf.TensorSpec([None], tf.string)],
             autograph=False,
         )
@@ -144,7 +146,8 @@ class _Served:
             tf.size(translation),
             "score: text and translation must have as many rows",
         )
-        ids, log_probs = self.graph.score_graph(text, translation)
+        with self.weights.loaded():
+            ids, log_probs = self.graph.score_graph(text, translation)
         cut = self.graph.target_text.is_cut(translation)
         return {
             "log_prob": tf.reduce_sum(log_probs, axis=1),
@@ -153,7 +156,8 @@ class _Served:
         }
 
     def _translated(self, text: tf.Tensor, decoding: Decoding) -> Translated:
-        return self.graph.translate_graph(as_strings(text), decoding)
+        with self.weights.loaded():
+            return self.graph.translate_graph(as_strings(text), decoding)
 
     def _first(self, text: tf.Tensor, found: Translated) -> Outputs:
         return {

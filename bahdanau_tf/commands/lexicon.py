@@ -1,0 +1,83 @@
+"""Learns a lexicon from what a trained model attends to.
+
+For each source word it keeps the target words that the model attends to it
+for, over the pairs of --source and --target, which best are those of training.
+It lies with the best model of --model_dir as lexicon.npz, where translate,
+evaluate and export find it for --shortlist: they then score the first words of
+the vocabulary, which are the most frequent, and those of the lexicon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.corpora import ParallelCorpus
+from bahdanau_tf.dataset import make_dataset
+from bahdanau_tf.lexicon import learn_lexicon
+from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.translator import LEXICON
+from bahdanau_tf.translator import Translator
+from bahdanau_tf.translator import best_folder
+
+
+def define_flags(flags: absl_flags.FlagValues) -> None:
+    """Defines the flags of the command."""
+    for name, text in (
+        ("model_dir", "folder of a trained model with attention"),
+        ("source", "text that the model translates"),
+        ("target", "its translation"),
+    ):
+        absl_flags.DEFINE_string(name, None, text, flag_values=flags)
+    absl_flags.DEFINE_integer(
+        "words", 10, "target words for each source word", flag_values=flags
+    )
+    absl_flags.DEFINE_integer(
+        "frequent",
+        2000,
+        "words, the first of the target vocabulary, that every sentence may "
+        "use; more are slower and nearer to the whole vocabulary",
+        flag_values=flags,
+    )
+
+
+def run(flags: absl_flags.FlagValues) -> int:
+    """Learns and writes."""
+    for name in ("model_dir", "source", "target"):
+        if flags[name].value is None:
+            raise ValueError(f"--{name} is missing")
+    for name, value in (("words", flags.words), ("frequent", flags.frequent)):
+        if value < 1:
+            raise ValueError(f"--{name} is {value}, wanted 1 or more")
+    corpus = ParallelCorpus(flags.source, flags.target)
+    folder = best_folder(flags.model_dir)
+    translator = Translator.load(folder)
+    batches = make_dataset(
+        corpus, translator.source_text, translator.target_text, shuffle="none"
+    )
+    lexicon = learn_lexicon(
+        translator.model,
+        _with_progress(batches, len(corpus)),
+        flags.words,
+        flags.frequent,
+    )
+    lexicon.check(len(lexicon.words), translator.target_text)
+    lexicon.save(folder / LEXICON)
+    print(
+        f"{folder / LEXICON}: {(lexicon.words >= 0).sum()} target words for "
+        f"{(lexicon.words >= 0).any(axis=1).sum()} source words, beside the "
+        f"first {lexicon.first}"
+    )
+    return 0
+
+
+def _with_progress(batches: Any, pairs: int) -> Iterator[Any]:
+    progress = ProgressLine(pairs)
+    done = 0
+    for batch in batches:
+        yield batch
+        done += len(batch[1])
+        progress.update(done, "pairs read")
+    progress.note(f"{done} of {pairs} pairs were short enough")

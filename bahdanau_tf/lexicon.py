@@ -1,0 +1,179 @@
+"""Which words of the target a source word may become, learned by attention."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import tensorflow as tf
+
+from bahdanau_tf.files import write_atomically
+
+AT_ONCE = 2**20  # sums gathered before they are added up
+
+Sums = tuple[np.ndarray, np.ndarray]  # int64 [N], ascending; float64 [N]
+
+
+class Lexicon:
+    """For each source word some words that it may become.
+
+    The shortlist of a sentence is the first F words of the target vocabulary,
+    which are the most frequent ones, and *own* words beside them, those of
+    its source words here. What a sentence may use does not depend on others.
+
+    Args:
+        words: int32 [K_x, k], ids from F on for each source id; -1 where
+            there are fewer, and for padding.
+        first: F.
+
+    Raises:
+        ValueError: Words are not so.
+
+    Reference:
+        Jean et al. 2015, arXiv 1412.2007, section 3.2.
+    """
+
+    def __init__(self, words: np.ndarray, first: int) -> None:
+        self.words = np.asarray(words, np.int32)
+        self.first = int(first)
+        if self.first < 1:
+            raise ValueError(f"Lexicon: first is {first}, wanted 1 or more")
+        if self.words.ndim != 2 or not self.words.size:
+            raise ValueError(
+                f"Lexicon: words has shape {self.words.shape}, wanted a row "
+                "for each source word"
+            )
+        if np.any(self.words[0] != -1) or np.any(
+            (self.words != -1) & (self.words < self.first)
+        ):
+            raise ValueError(
+                f"Lexicon: words has ids below {first}, or ids for padding; "
+                "wanted -1 where there is no word"
+            )
+
+    def own(self, source: tf.Tensor) -> tf.Tensor:
+        """The words each sentence may use beside the first ones, in graph.
+
+        Args:
+            source: int32 [B, T_x], padded with 0.
+
+        Returns:
+            int32 [B, M], each word once; -1, one or more a row, for none.
+        """
+        batch, length = tf.unstack(tf.shape(source))
+        found = tf.gather(self.words, source)
+        found = tf.reshape(found, [batch, length * self.words.shape[1]])
+        found = tf.sort(tf.pad(found, [[0, 0], [1, 0]], constant_values=-1))
+        is_new = tf.concat(
+            [found[:, :1] == -1, found[:, 1:] != found[:, :-1]], axis=1
+        )
+        return tf.ragged.boolean_mask(found, is_new).to_tensor(-1)
+
+    def check(self, source_size: int, target_text: Any) -> None:
+        """Raises ValueError where the lexicon is not for these vocabularies."""
+        size = target_text.vocabulary_size
+        last = max(self.first - 1, int(self.words.max()))
+        if len(self.words) != source_size or last >= size:
+            raise ValueError(
+                f"Lexicon: it is for {len(self.words)} source words and "
+                f"{last + 1} target words or more, the vocabularies have "
+                f"{source_size} and {size}; wanted the model's own lexicon"
+            )
+        special = (target_text.pad_id, target_text.unk_id, target_text.eos_id)
+        if max(special) >= self.first:
+            raise ValueError(
+                f"Lexicon: the special symbols are {special}, wanted all among "
+                f"the first {self.first} words"
+            )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the lexicon to a file, an .npz."""
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, words=self.words, first=self.first)
+        write_atomically(path, buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Lexicon:
+        """Reads what `save` wrote.
+
+        Raises:
+            ValueError: The file is something else.
+        """
+        try:
+            with np.load(io.BytesIO(Path(path).read_bytes())) as arrays:
+                return cls(arrays["words"], int(arrays["first"]))
+        except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"Lexicon.load: {path} holds no lexicon: {error}"
+            ) from error
+
+
+def learn_lexicon(
+    model: Any, batches: Iterable[Any], words: int = 10, first: int = 2000
+) -> Lexicon:
+    """Learns from known translations what a model attends to.
+
+    A source word x keeps the k target words y, from F on, with the largest
+    Σ α_ij over the places with x_j = x and y_i = y.
+
+    Args:
+        model: A trained model with attention.
+        batches: As from `make_dataset`.
+        words: k.
+        first: F, at most the vocabulary's size.
+
+    Raises:
+        ValueError: The model has no attention, or is an ensemble; k is less
+            than 1.
+    """
+    if words < 1:
+        raise ValueError(f"learn_lexicon: words is {words}, wanted 1 or more")
+    if not hasattr(model, "hidden") or not model.has_alignment:
+        raise ValueError(
+            f"learn_lexicon: {type(model).__name__} has no attention of its "
+            "own, wanted a single model with attention"
+        )
+    size = model.target_vocabulary_size
+    first = min(first, size)
+    attend = tf.function(
+        lambda inputs: model.hidden(inputs)[1].weights,
+        input_signature=[
+            {
+                side: tf.TensorSpec([None, None], tf.int32)
+                for side in ("source", "target")
+            }
+        ],
+        autograph=False,
+    )
+    parts: list[Sums] = []
+    for inputs, *_ in batches:
+        source, target = inputs["source"].numpy(), inputs["target"].numpy()
+        x, y = source[:, None, :], target[:, :, None]
+        counted = (x != 0) & (y >= first)
+        keys = (x.astype(np.int64) * size + y)[counted]
+        parts.append((keys, attend(inputs).numpy()[counted]))
+        more = sum(len(keys) for keys, _ in parts[1:])
+        if more > max(AT_ONCE, len(parts[0][0])):
+            parts = [_added(parts)]
+    keys, sums = _added(parts)
+    table = np.full([model.source_vocabulary_size, words], -1, np.int32)
+    source, target = np.divmod(keys, size)
+    order = np.lexsort((target, -sums, source))
+    source, target = source[order], target[order]
+    rank = np.arange(len(source)) - np.searchsorted(source, source)
+    kept = rank < words
+    table[source[kept], rank[kept]] = target[kept]
+    return Lexicon(table, first)
+
+
+def _added(parts: list[Sums]) -> Sums:
+    """Adds up the values of equal keys."""
+    all_keys = [np.zeros(0, np.int64), *(keys for keys, _ in parts)]
+    values = [np.zeros(0), *(values for _, values in parts)]
+    keys, places = np.unique(np.concatenate(all_keys), return_inverse=True)
+    return keys, np.bincount(places, np.concatenate(values), len(keys))

@@ -1,0 +1,64 @@
+"""Weights that take half the room in a SavedModel."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+
+def round_to_half(model: keras.Model) -> None:
+    """Rounds a model's float32 weights to numbers that float16 has, in place.
+
+    Raises:
+        ValueError: A weight is beyond the largest of these, 65,504.
+    """
+    for variable in _float32_variables(model):
+        weights = variable.numpy()
+        largest = np.abs(weights).max(initial=0.0)
+        if largest > np.finfo(np.float16).max:
+            raise ValueError(
+                f"round_to_half: {variable.path} has a weight of {largest:g}, "
+                "wanted none beyond 65,504"
+            )
+        variable.assign(_half(weights))
+
+
+class StoredWeights:
+    """The weights of a SavedModel, as float16 where that loses no bit.
+
+    Those are cast to float32 at each call, outside all loops.
+
+    Args:
+        model: The model that the signatures use.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._halves = [
+            (variable, tf.Variable(_half(weights)))
+            for variable in _float32_variables(model)
+            for weights in [variable.numpy()]
+            if np.array_equal(_half(weights), weights)
+        ]
+
+    def loaded(self) -> AbstractContextManager[Any]:
+        """In this context the model's weights are those stored."""
+        return keras.StatelessScope(
+            [(one, tf.cast(half, one.dtype)) for one, half in self._halves]
+        )
+
+
+def _half(weights: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return weights.astype(np.float16)
+
+
+def _float32_variables(model: Any) -> list[Any]:
+    return [
+        one
+        for one in getattr(model, "variables", [])
+        if isinstance(one, keras.Variable) and one.dtype == "float32"
+    ]

@@ -1,0 +1,350 @@
+"""Lexicons and shortlists: counts, exactness, neighbours, files, errors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bahdanau_tf import Decoding
+from bahdanau_tf import RNNEncDec
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import Translator
+from bahdanau_tf import Vocabulary
+from bahdanau_tf import WordTokenizer
+from bahdanau_tf.cli import main
+from bahdanau_tf.lexicon import Lexicon
+from bahdanau_tf.lexicon import learn_lexicon
+from bahdanau_tf.translation_graph import Translated
+
+SPECIAL = ["[PAD]", "[UNK]", "[END]"]
+ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
+FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
+SENTENCES = ["the cat sleeps.", "", "a red dog sees the cat.", "cat", "unheard"]
+FIRST = 5  # of 12 target words, so [PAD] [UNK] [END] le chat
+SOURCE_SIZE, TARGET_SIZE = 11, 12
+
+
+def make_translator(
+    seed: int = 7, lexicon: Lexicon | None = None, **options: Any
+) -> Translator:
+    source = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), language="en")
+    target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
+    model = RNNSearch(
+        SOURCE_SIZE,
+        TARGET_SIZE,
+        units=8,
+        embedding_dim=6,
+        maxout_units=6,
+        **options,
+    )
+    random = np.random.default_rng(seed)
+    for weight in model.weights:
+        weight.assign(random.normal(0.0, 0.7, weight.shape))
+    decoding = Decoding(max_length=9)
+    return Translator(model, source, target, decoding, lexicon=lexicon)
+
+
+def some_words(seed: int = 0) -> np.ndarray:
+    """Two words or fewer for each source word."""
+    random = np.random.default_rng(seed)
+    words = random.integers(FIRST, TARGET_SIZE, (SOURCE_SIZE, 2))
+    words[random.random(words.shape) < 0.3] = -1
+    words[0] = -1
+    return words
+
+
+def all_words() -> np.ndarray:
+    words = np.tile(np.arange(FIRST, TARGET_SIZE), (SOURCE_SIZE, 1))
+    words[0] = -1
+    return words
+
+
+ALL = [
+    Lexicon(all_words(), FIRST),  # the order of the words is another
+    Lexicon(np.full((SOURCE_SIZE, 1), -1), TARGET_SIZE),
+]
+SOME = Lexicon(some_words(), FIRST)
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return make_translator(lexicon=SOME)
+
+
+def batches(seed: int = 3) -> list[Any]:
+    """Random ids as `make_dataset` gives them, with padding."""
+    random = np.random.default_rng(seed)
+    found = []
+    for rows, width, height in ((3, 5, 4), (2, 1, 6), (4, 7, 7)):
+        source = random.integers(1, SOURCE_SIZE, (rows, width))
+        target = random.integers(1, TARGET_SIZE, (rows, height))
+        for row in range(rows):
+            source[row, random.integers(1, width + 1) :] = 0
+            target[row, random.integers(1, height + 1) :] = 0
+        ids = {"source": source, "target": target}
+        ids = {side: tf.constant(x, tf.int32) for side, x in ids.items()}
+        found.append((ids, ids["target"]))
+    return found
+
+
+def found(
+    translator: Translator, decoding: Decoding, sentences: Any = SENTENCES
+) -> Translated:
+    return translator.translate_graph(
+        tf.constant(sentences, tf.string), decoding
+    )
+
+
+def assert_equal(one: Translated, other: Translated) -> None:
+    assert one.texts.numpy().tolist() == other.texts.numpy().tolist()
+    for name in ("tokens", "lengths", "finished"):
+        np.testing.assert_array_equal(
+            getattr(one.result, name), getattr(other.result, name)
+        )
+    for name in ("scores", "log_probs", "weights"):
+        np.testing.assert_allclose(
+            getattr(one.result, name), getattr(other.result, name), atol=1e-4
+        )
+
+
+@pytest.mark.parametrize("at_once", [1, 2**20])
+def test_a_word_keeps_what_gets_the_most_attention(
+    translator, monkeypatch, at_once
+):
+    monkeypatch.setattr("bahdanau_tf.lexicon.AT_ONCE", at_once)
+    model = translator.model
+    lexicon = learn_lexicon(model, batches(), words=3, first=FIRST)
+    sums: Counter = Counter()
+    for inputs, _ in batches():
+        weights = model.hidden(inputs)[1].weights.numpy()
+        source, target = inputs["source"].numpy(), inputs["target"].numpy()
+        for b, i, j in np.ndindex(*weights.shape):
+            if source[b, j] and target[b, i]:
+                sums[source[b, j], target[b, i]] += float(weights[b, i, j])
+    assert lexicon.first == FIRST
+    for x in range(SOURCE_SIZE):
+        wanted = [
+            y for (one, y), _ in sums.most_common() if one == x and y >= FIRST
+        ][:3]
+        wanted += [-1] * (3 - len(wanted))
+        assert lexicon.words[x].tolist() == wanted
+
+
+def test_own_words_are_those_of_the_row():
+    source = np.array([[3, 4, 2], [5, 2, 0], [1, 0, 0]], np.int32)
+    own = SOME.own(tf.constant(source)).numpy()
+    for row, words in zip(source, own, strict=True):
+        wanted = {word for x in row for word in SOME.words[x].tolist()}
+        assert {*words.tolist()} == wanted | {-1}
+        assert len(words[words >= 0]) == len({*words[words >= 0].tolist()})
+
+
+@pytest.mark.parametrize("lexicon", ALL)
+@pytest.mark.parametrize(
+    "decoding",
+    [
+        Decoding(max_length=9, n_best=3),
+        Decoding(max_length=9, beam_size=1),
+        Decoding(max_length=9, no_repeated_ngrams=1),
+        Decoding(max_length=9, min_length_ratio=1.0, unknown="forbid"),
+        Decoding(max_length=9, unknown="replace", beta=0.3),
+    ],
+    ids=str,
+)
+def test_with_all_words_it_is_the_plain_search(lexicon, decoding):
+    translator = make_translator(lexicon=lexicon)
+    plain = found(translator, decoding)
+    short = found(translator, replace(decoding, shortlist=True))
+    assert_equal(plain, short)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"factored_output": False},
+        {"tie_embeddings": True},
+        {"dtype": "mixed_bfloat16"},
+    ],
+    ids=str,
+)
+def test_a_shortlist_is_the_softmax_over_its_words(options):
+    """Greedy search against the logits of given words, taken one by one."""
+    translator = make_translator(lexicon=SOME, **options)
+    model, text = translator.model, translator.target_text
+    source = translator.source_text.tokenize(["a red dog", "cat."]).to_tensor()
+    decoding = Decoding(beam_size=1, max_length=5, shortlist=True)
+    result = translator.search(source, decoding)
+    tolerance = 0.1 if options.get("dtype") else 1e-4
+    for row, ids in enumerate(result.tokens[:, 0].numpy()):
+        ids = ids[: result.lengths[row, 0]]
+        found = model({"source": source[row : row + 1], "target": ids[None]})
+        allowed = {*range(FIRST)}
+        for x in source[row].numpy():
+            allowed |= {*SOME.words[x].tolist()} - {-1}
+        allowed = sorted(allowed)
+        total = 0.0
+        for logits, word in zip(found[0].numpy(), ids, strict=True):
+            short = logits[allowed].astype(np.float64)
+            best = logits[[one for one in allowed if one != text.pad_id]].max()
+            assert logits[word] >= best - tolerance
+            total += logits[word] - np.log(np.exp(short).sum())
+        score = float(result.log_probs[row, 0])
+        assert score == pytest.approx(total, abs=tolerance)
+
+
+def test_rows_do_not_know_their_neighbours(translator):
+    short = Decoding(max_length=9, shortlist=True)
+    together = found(translator, short)
+    plain = found(translator, Decoding(max_length=9))
+    assert together.texts.numpy().tolist() != plain.texts.numpy().tolist()
+    for row, sentence in enumerate(SENTENCES):
+        alone = found(translator, short, [sentence])
+        assert alone.texts[0].numpy() == together.texts[row].numpy()
+        np.testing.assert_allclose(
+            alone.result.scores[0], together.result.scores[row], atol=1e-4
+        )
+    assert found(translator, short, []).texts.shape[0] == 0
+
+
+def test_an_ensemble_has_the_lexicon_of_the_first():
+    members = [make_translator(1, ALL[0]), make_translator(2)]
+    ensemble = Translator.ensemble(members)
+    short = Decoding(max_length=9, shortlist=True)
+    plain = found(ensemble, Decoding(max_length=9))
+    assert_equal(plain, found(ensemble, short))
+    some = make_translator(1, SOME)
+    double = Translator.ensemble([some, some])
+    assert_equal(found(some, short), found(double, short))
+
+
+def test_it_is_saved_and_loaded(translator, tmp_path):
+    own = make_translator(lexicon=SOME)
+    own.decoding = Decoding(max_length=9, shortlist=True)
+    own.save(tmp_path)
+    loaded = Translator.load(tmp_path)
+    np.testing.assert_array_equal(loaded.lexicon.words, SOME.words)
+    assert loaded.lexicon.first == FIRST
+    assert loaded.decoding == own.decoding
+    assert_equal(found(own, own.decoding), found(loaded, own.decoding))
+
+
+@pytest.mark.slow
+def test_it_is_exported(tmp_path):
+    own = make_translator(lexicon=SOME)
+    own.decoding = Decoding(max_length=9, shortlist=True)
+    version = own.export(tmp_path)
+    served = tf.saved_model.load(str(version)).signatures["serving_default"]
+    texts = served(text=tf.constant(SENTENCES))["translation"].numpy()
+    wanted = [one.text for one in own.translate(SENTENCES)]
+    assert [text.decode() for text in texts] == wanted
+
+
+def test_a_translator_without_one_says_so(tmp_path):
+    plain = make_translator()
+    plain.save(tmp_path / "plain")
+    assert not (tmp_path / "plain" / "lexicon.npz").exists()
+    loaded = Translator.load(tmp_path / "plain")
+    assert loaded.lexicon is None
+    with pytest.raises(ValueError, match="Translator: shortlist is True"):
+        loaded.translate(["cat"], Decoding(shortlist=True))
+
+
+def test_errors_say_what_was_wanted(tmp_path):
+    with pytest.raises(ValueError, match="Lexicon: first is 0"):
+        Lexicon(some_words(), 0)
+    with pytest.raises(ValueError, match=r"Lexicon: words has shape \(3,\)"):
+        Lexicon(np.zeros(3), 5)
+    with pytest.raises(ValueError, match="Lexicon: words has ids below 9"):
+        Lexicon(some_words(), 9)
+    of_padding = some_words()
+    of_padding[0, 0] = FIRST
+    with pytest.raises(ValueError, match="ids for padding"):
+        Lexicon(of_padding, FIRST)
+    none = np.full((SOURCE_SIZE, 1), -1)
+    for wrong, complaint in (
+        (Lexicon(some_words()[:4], FIRST), "it is for 4 source words"),
+        (Lexicon(none, TARGET_SIZE + 1), "13 target words or more"),
+        (Lexicon(none, 2), "among the first 2"),
+    ):
+        with pytest.raises(ValueError, match=f"Lexicon: .*{complaint}"):
+            make_translator(lexicon=wrong)
+    path = tmp_path / "lexicon.npz"
+    for data in (b"", b"no archive", b"PK\x03\x04"):
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match="holds no lexicon"):
+            Lexicon.load(path)
+    np.savez(path, words=some_words())
+    with pytest.raises(ValueError, match="holds no lexicon"):
+        Lexicon.load(path)
+
+
+def test_learning_wants_attention_of_a_single_model(translator):
+    plain = RNNEncDec(
+        SOURCE_SIZE, TARGET_SIZE, units=4, embedding_dim=4, maxout_units=2
+    )
+    with pytest.raises(ValueError, match="RNNEncDec has no attention"):
+        learn_lexicon(plain, batches())
+    ensemble = Translator.ensemble([translator, translator]).model
+    with pytest.raises(ValueError, match="Ensemble has no attention"):
+        learn_lexicon(ensemble, batches())
+    with pytest.raises(ValueError, match="words is 0"):
+        learn_lexicon(translator.model, batches(), words=0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    make_translator().save(tmp_path / "model" / "best")
+    (tmp_path / "en").write_text("the cat sleeps.\na dog\n\n", "utf-8")
+    (tmp_path / "fr").write_text("le chat dort.\nun chien\n\n", "utf-8")
+    return tmp_path
+
+
+def command(folder: Path, *flags: str) -> list[str]:
+    given = ("model_dir=model", "source=en", "target=fr", "frequent=5")
+    return [
+        "lexicon",
+        *(
+            f"--{name}={folder / value if name != 'frequent' else value}"
+            for name, value in (flag.split("=") for flag in given)
+        ),
+        *flags,
+    ]
+
+
+def test_the_command_writes_it_where_translate_finds_it(folder, capfd):
+    assert main(command(folder, "--words=3")) == 0
+    out, progress = capfd.readouterr()
+    assert "beside the first 5" in out
+    assert "2/2 pairs read" in progress
+    lexicon = Lexicon.load(folder / "model" / "best" / "lexicon.npz")
+    text = make_translator().target_text
+    dort, un = text.tokenize(["dort un"]).to_list()[0][:2]
+    words = make_translator().source_text.tokenize(["cat a"]).to_list()[0]
+    assert dort in lexicon.words[words[0]]
+    assert un in lexicon.words[words[1]]
+    assert un not in lexicon.words[words[0]]
+    flags = [f"--model_dir={folder / 'model'}", f"--input={folder / 'en'}"]
+    assert main(["translate", *flags, "--shortlist"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("flag", "complaint"),
+    [
+        ("--words=0", "--words is 0"),
+        ("--frequent=2", "among the first 2"),
+        ("--frequent=-1", "--frequent is -1"),
+        ("--model_dir=", "no translator"),
+    ],
+)
+def test_a_mistake_gets_one_sentence(folder, capfd, flag, complaint):
+    assert main(command(folder, flag)) == 2
+    error = capfd.readouterr().err
+    assert complaint in error
+    assert "Traceback" not in error
