@@ -234,6 +234,7 @@ def test_mistakes_get_one_sentence(corpus, tmp_path, capsys):
             ],
             "'moses' is there already",
         ),
+        (["--n_best=2"], "Unknown command line flag 'n_best'"),
     ):
         assert main(["evaluate", reference, *flags]) == 2
         out, err = capsys.readouterr()

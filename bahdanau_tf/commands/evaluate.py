@@ -39,7 +39,7 @@ from bahdanau_tf.translator import Translator
 def define_flags(flags: absl_flags.FlagValues) -> None:
     """Defines the flags of the command."""
     define_model_flags(flags)
-    define_search_flags(flags)
+    define_search_flags(flags, without=("n_best",))
     for name, text in (
         ("source", "text to translate"),
         ("reference", "its translation by hand"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.fields import define_fields
@@ -34,15 +36,17 @@ def define_average_flag(flags: absl_flags.FlagValues) -> None:
     )
 
 
-def define_search_flags(flags: absl_flags.FlagValues) -> None:
-    """Defines how to search."""
+def define_search_flags(
+    flags: absl_flags.FlagValues, without: Collection[str] = ()
+) -> None:
+    """Defines how to search, but for some fields of `Decoding`."""
     absl_flags.DEFINE_string(
         "dictionary",
         None,
         "file of lines 'source word, tab, target word' for --unknown=replace",
         flag_values=flags,
     )
-    define_fields(flags, Decoding)
+    define_fields(flags, Decoding, without)
 
 
 def load_translator(flags: absl_flags.FlagValues) -> Translator:
