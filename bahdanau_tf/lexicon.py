@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,28 @@ from bahdanau_tf.files import write_atomically
 
 AT_ONCE = 2**20  # sums gathered before they are added up
 
+# What NumPy and zipfile raise where a file is damaged or another.
+_NOT_A_LEXICON = (
+    AttributeError,
+    BadZipFile,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    TypeError,
+    ValueError,
+    zlib.error,
+)
 Sums = tuple[np.ndarray, np.ndarray]  # int64 [N], ascending; float64 [N]
 
 
 class Lexicon:
     """For each source word some words that it may become.
 
-    The shortlist of a sentence is the first F words of the target vocabulary,
-    which are the most frequent ones, and *own* words beside them, those of
-    its source words here. What a sentence may use does not depend on others.
+    The shortlist of a sentence is the first F words of the target vocabulary
+    and *own* words beside them, those of its source words here. What a
+    sentence may use does not depend on others. The first words of a word
+    vocabulary are the most frequent; of sub-words, single characters come
+    last, and are in reach as own words alone.
 
     Args:
         words: int32 [K_x, k], ids from F on for each source id; -1 where
@@ -85,10 +99,10 @@ class Lexicon:
                 f"{source_size} and {size}; wanted the model's own lexicon"
             )
         special = (target_text.pad_id, target_text.unk_id, target_text.eos_id)
-        if max(special) >= self.first:
+        if max(special) >= self.first or self.first <= len(special):
             raise ValueError(
                 f"Lexicon: the special symbols are {special}, wanted all among "
-                f"the first {self.first} words"
+                f"the first {self.first} words, and another word"
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -107,7 +121,7 @@ class Lexicon:
         try:
             with np.load(io.BytesIO(Path(path).read_bytes())) as arrays:
                 return cls(arrays["words"], int(arrays["first"]))
-        except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
+        except _NOT_A_LEXICON as error:
             raise ValueError(
                 f"Lexicon.load: {path} holds no lexicon: {error}"
             ) from error

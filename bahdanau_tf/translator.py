@@ -53,7 +53,9 @@ class Translator(TranslationGraph):
         decoding: How to search unless a call says otherwise.
         dictionary: What `Decoding.unknown` "replace" writes for a source word;
             the word itself where it has nothing.
-        lexicon: For `Decoding.shortlist`.
+        lexicon: For `Decoding.shortlist`; wants a model whose `encode` takes
+            each sentence's own words and whose `decode_step` the number of
+            those that all have, as the models here do.
 
     Raises:
         ValueError: A vocabulary and the model's embedding differ in size, or
@@ -210,7 +212,9 @@ class Translator(TranslationGraph):
     ) -> Iterator[Translation]:
         sentences = tf.constant(list(batch), tf.string)
         found = self._function(
-            decoding, lambda text: self.translate_graph(text, decoding), 1
+            (decoding, self.lexicon),
+            lambda text: self.translate_graph(text, decoding),
+            1,
         )(sentences)
         pieces, starts, ends = (
             ragged.to_list()

@@ -8,6 +8,13 @@ process on one thread, with TensorFlow and TensorFlow Text alone, loads an
 export and translates `--sentences` lines, sorted by length, in batches. Times
 are of that process on the processor, not by the clock; the matrix-product rate
 stands beside them, since other tenants of a machine slow both alike.
+
+    python -m benchmarks.peers --data_dir=multi30k-tok --peers=joeynmt \
+        --natural_updates=420 --work_dir=peers
+    python benchmarks/decoding.py --model_dir=model/best --source=test.en \
+        --peer=joeynmt=peers/joeynmt --words=test.tok.en
+
+measures a peer's model after this package's and this package's once more.
 """
 
 from __future__ import annotations
@@ -23,6 +30,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import peers
 from absl import app
 from absl import flags
 from absl import logging
@@ -36,6 +44,14 @@ flags.DEFINE_list("beams", ["12", "5"], "beam sizes")
 flags.DEFINE_list("batches", ["32", "1"], "sentences in a request")
 flags.DEFINE_bool("natural", True, "whether to translate to the end, too")
 flags.DEFINE_string("signature", "serving_default", "which to call")
+flags.DEFINE_bool("shortlist", False, "whether to use the model's lexicon")
+flags.DEFINE_multi_string(
+    "peer", [], "a peer's trained model, as NAME=FOLDER; may be repeated"
+)
+flags.DEFINE_string("words", None, "--source split into words, for --peer")
+flags.DEFINE_string(
+    "peer_dir", str(peers.PEER_DIR), "folder of the peers' environments"
+)
 # At batch 1 the overhead of a request is the same for all of them.
 SHARE_ALONE = 8
 
@@ -44,6 +60,9 @@ def main(_: list[str]) -> None:
     """Exports, and measures each export in a process of its own."""
     from bahdanau_tf import Translator
 
+    peers.check_peers(peer.partition("=")[0] for peer in FLAGS.peer)
+    if FLAGS.peer and not FLAGS.words:
+        raise app.UsageError("--words is missing, wanted with --peer")
     logging.set_verbosity(logging.WARNING)
     translator = Translator.load(FLAGS.model_dir)
     lines = Path(FLAGS.source).read_text(encoding="utf-8").split("\n")
@@ -62,11 +81,48 @@ def main(_: list[str]) -> None:
                 f"{found['matrix'] / 1e9:.0f} GFLOP/s",
                 flush=True,
             )
+            for peer in FLAGS.peer:
+                steps = None if kind == "natural" else FLAGS.steps
+                rate = peer_rate(peer, count, beam, batch, steps)
+                again = measured(version, lines[:count], batch)
+                ours = (found["rate"] + again["rate"]) / 2
+                print(
+                    f"    {peer.partition('=')[0]}: {rate:.1f} sentences/s, "
+                    f"{ours / rate:.2f} times as fast is this package, "
+                    f"{again['rate']:.1f} sentences/s now",
+                    flush=True,
+                )
+
+
+def peer_rate(
+    peer: str, count: int, beam: int, batch: int, steps: int | None
+) -> float:
+    """A peer's sentences a second for the first sentences.
+
+    Args:
+        peer: NAME=FOLDER, its trained model.
+        count: Sentences.
+        beam: Hypotheses.
+        batch: Sentences at once.
+        steps: Words of every output; None for outputs that end.
+    """
+    name, _, model = peer.partition("=")
+    words = Path(FLAGS.words).read_text(encoding="utf-8").split("\n")
+    figures = peers.decode(
+        name,
+        FLAGS.peer_dir,
+        words[:count],
+        model=model,
+        beam=beam,
+        batch=batch,
+        steps=steps,
+    )
+    return figures["sentences_per_second"]
 
 
 def exports(translator: Any) -> Iterator[tuple[int, str, Path]]:
     """Beam size, what is asked of the search, and the folder of the export."""
-    given = translator.decoding
+    given = replace(translator.decoding, shortlist=FLAGS.shortlist)
     exactly = {
         "max_length": FLAGS.steps,
         "max_length_ratio": 1e6,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -272,6 +273,7 @@ def test_errors_say_what_was_wanted(tmp_path):
         (Lexicon(some_words()[:4], FIRST), "it is for 4 source words"),
         (Lexicon(none, TARGET_SIZE + 1), "13 target words or more"),
         (Lexicon(none, 2), "among the first 2"),
+        (Lexicon(none, 3), "another word"),
     ):
         with pytest.raises(ValueError, match=f"Lexicon: .*{complaint}"):
             make_translator(lexicon=wrong)
@@ -279,6 +281,14 @@ def test_errors_say_what_was_wanted(tmp_path):
     for data in (b"", b"no archive", b"PK\x03\x04"):
         path.write_bytes(data)
         with pytest.raises(ValueError, match="holds no lexicon"):
+            Lexicon.load(path)
+    SOME.save(path)
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 7):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0xFF
+        path.write_bytes(damaged)
+        with suppress(ValueError):  # no other; some bytes mean nothing
             Lexicon.load(path)
     np.savez(path, words=some_words())
     with pytest.raises(ValueError, match="holds no lexicon"):

@@ -695,6 +695,37 @@ def test_continuations_are_those_of_top_k(seed, size, count, levels):
     assert (found.parents.numpy() < 3).all()
 
 
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 700])
+@pytest.mark.parametrize("forbidden", [[], [0]])
+def test_a_vocabulary_of_unknown_size_is_searched_alike(size, forbidden):
+    random = np.random.default_rng(size)
+    logits = random.normal(size=(2, 3, size)).astype(np.float32)
+    so_far = random.normal(size=(2, 3)).astype(np.float32)
+    history = selections.History(
+        tf.zeros([2, 3, 4], tf.int32), tf.constant(0), tf.range(2)
+    )
+    chosen = [constraints.forbid(forbidden)] if forbidden else []
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3, None])])
+    def best(logits):
+        return selections.best_of_all(logits, so_far, history, chosen, 3)
+
+    found = best(logits)
+    total = logits.astype(np.float64)
+    total -= np.log(np.exp(total).sum(-1, keepdims=True))
+    total += so_far[..., None]
+    total[..., forbidden] = -np.inf
+    flat = total.reshape(2, -1)
+    order = np.argsort(-flat, axis=1, kind="stable")[:, :3]
+    wanted = np.take_along_axis(flat, order, 1)
+    np.testing.assert_allclose(found.log_probs, wanted, rtol=1e-4)
+    possible = np.isfinite(wanted)
+    for name, values in (("parents", order // size), ("tokens", order % size)):
+        np.testing.assert_array_equal(
+            getattr(found, name).numpy()[possible], values[possible]
+        )
+
+
 @pytest.mark.parametrize("size", [1, 3, 640, 1009])
 def test_log_normalizer(size):
     logits = 8 * np.random.default_rng(size).normal(size=[4, 2, size])

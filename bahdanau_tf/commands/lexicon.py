@@ -1,10 +1,10 @@
 """Learns a lexicon from what a trained model attends to.
 
 For each source word it keeps the target words that the model attends to it
-for, over the pairs of --source and --target, which best are those of training.
-It lies with the best model of --model_dir as lexicon.npz, where translate,
-evaluate and export find it for --shortlist: they then score the first words of
-the vocabulary, which are the most frequent, and those of the lexicon.
+for, over the pairs of --source and --target, best those of training; pairs of
+more than 50 tokens are left out. It lies with the best model of --model_dir as
+lexicon.npz, where translate, evaluate and export find it for --shortlist: they
+then score the first words of the vocabulary and those of the lexicon.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from absl import flags as absl_flags
 
 from bahdanau_tf.corpora import ParallelCorpus
 from bahdanau_tf.dataset import make_dataset
+from bahdanau_tf.lexicon import Lexicon
 from bahdanau_tf.lexicon import learn_lexicon
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.translator import LEXICON
@@ -54,6 +56,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     corpus = ParallelCorpus(flags.source, flags.target)
     folder = best_folder(flags.model_dir)
     translator = Translator.load(folder)
+    _check_frequent(translator, flags.frequent)
     batches = make_dataset(
         corpus, translator.source_text, translator.target_text, shuffle="none"
     )
@@ -63,7 +66,6 @@ def run(flags: absl_flags.FlagValues) -> int:
         flags.words,
         flags.frequent,
     )
-    lexicon.check(len(lexicon.words), translator.target_text)
     lexicon.save(folder / LEXICON)
     print(
         f"{folder / LEXICON}: {(lexicon.words >= 0).sum()} target words for "
@@ -71,6 +73,12 @@ def run(flags: absl_flags.FlagValues) -> int:
         f"first {lexicon.first}"
     )
     return 0
+
+
+def _check_frequent(translator: Translator, first: int) -> None:
+    """Raises ValueError, before anything is learned, if F is too small."""
+    first = min(first, translator.target_text.vocabulary_size)
+    Lexicon(np.full([1, 1], -1), first).check(1, translator.target_text)
 
 
 def _with_progress(batches: Any, pairs: int) -> Iterator[Any]:

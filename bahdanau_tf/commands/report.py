@@ -89,7 +89,7 @@ def define_flags(flags: absl_flags.FlagValues) -> None:
         lower_bound=1,
         flag_values=flags,
     )
-    define_fields(flags, Decoding, without=("n_best",))
+    define_fields(flags, Decoding, without=("n_best", "shortlist"))
 
 
 def run(flags: absl_flags.FlagValues) -> int:

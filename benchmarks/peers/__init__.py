@@ -18,6 +18,7 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -121,6 +122,33 @@ def measure(
         last = "\n".join(log.read_text().splitlines()[-20:])
         raise RuntimeError(f"measure: {peer} failed at {job}; {log}:\n{last}")
     return json.loads(ended.stdout.splitlines()[-1])
+
+
+def decode(
+    peer: str, peer_dir: str | Path, lines: Sequence[str], **settings: Any
+) -> dict[str, float]:
+    """The figures of beam search by one peer.
+
+    Args:
+        peer: Its name.
+        peer_dir: As for `measure`.
+        lines: Sentences, their words apart.
+        **settings: Of decoding, as for `measure`, but for `sentences`.
+
+    Returns:
+        As of `measure`. Where `steps` are asked for, the rate is that of
+        outputs of so many words: Marian's have them on the mean only.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        sentences = Path(folder, "sentences")
+        text = "".join(f"{line}\n" for line in lines)
+        sentences.write_text(text, encoding="utf-8")
+        settings["sentences"] = sentences
+        figures = measure(peer, "decoding", peer_dir, **settings)
+    if settings["steps"]:
+        share = figures["words_per_sentence"] / settings["steps"]
+        figures["sentences_per_second"] *= share
+    return figures
 
 
 def check_peers(names: Iterable[str]) -> None:

@@ -22,6 +22,7 @@ from benchmarks.peers import PEER_DIR
 from benchmarks.peers import PEERS
 from benchmarks.peers import Pair
 from benchmarks.peers import check_peers
+from benchmarks.peers import decode
 from benchmarks.peers import frequent_words
 from benchmarks.peers import in_batches
 from benchmarks.peers import measure
@@ -41,6 +42,11 @@ flags.DEFINE_list("languages", ["en", "fr"], "Endings of source and target.")
 flags.DEFINE_integer("updates", 30, "Updates to time, after the first 5.")
 flags.DEFINE_integer(
     "natural_updates", 0, "Updates before beam search to the natural end."
+)
+flags.DEFINE_string(
+    "work_dir",
+    None,
+    "Folder that keeps the data and each peer's model; else none is kept.",
 )
 flags.DEFINE_float(
     "share", 1.0, "Of the sentences to translate that were chosen here."
@@ -74,38 +80,33 @@ def report_searches(
         if steps is None and batch == 1:
             continue
         chosen = test[: max(int(count * FLAGS.share), batch)]
-        sentences = folder / "sentences"
-        text = "".join(" ".join(words) + "\n" for words in chosen)
-        sentences.write_text(text, encoding="utf-8")
-        figures = measure(
+        figures = decode(
             peer,
-            "decoding",
             FLAGS.peer_dir,
+            [" ".join(words) for words in chosen],
             model=folder,
-            sentences=sentences,
             beam=beam,
             batch=batch,
             steps=steps,
         )
-        rate, words = figures["sentences_per_second"], steps
-        if steps:  # Marian's outputs have so many words on the mean only
-            rate *= figures["words_per_sentence"] / steps
-        else:
-            words = figures["words_per_sentence"]
+        words = steps or figures["words_per_sentence"]
         print(
             f"{peer}: {'exactly' if steps else 'natural ends,'} {words:.1f} "
-            f"words, beam {beam}, batch {batch}: {rate:.1f} sentences/s, "
-            f"start-up {figures['startup_seconds']:.1f} s, peak "
+            f"words, beam {beam}, batch {batch}: "
+            f"{figures['sentences_per_second']:.1f} sentences/s, start-up "
+            f"{figures['startup_seconds']:.1f} s, peak "
             f"{figures['peak_gib']:.2f} GiB",
             flush=True,
         )
 
 
-def report(peer: str, folder: Path, test: list[list[str]]) -> None:
+def report(peer: str, data: Path, test: list[list[str]]) -> None:
     """Measures and prints all of one peer."""
+    folder = data / peer
+    folder.mkdir(exist_ok=True)
 
     def trained(updates: int, **settings: Any) -> dict[str, float]:
-        settings |= {"updates": updates, "data": folder, "model": folder}
+        settings |= {"updates": updates, "data": data, "model": folder}
         return measure(peer, "training", FLAGS.peer_dir, **settings)
 
     figures = trained(FLAGS.updates + 5)
@@ -131,9 +132,11 @@ def main(_: Sequence[str]) -> None:
     updates = max(FLAGS.updates + 5, FLAGS.natural_updates)
     epochs = 1 + updates * 80 // len(pairs)
     with tempfile.TemporaryDirectory() as folder:
-        write_data(Path(folder), in_batches(pairs, 80, epochs), words)
+        work = Path(FLAGS.work_dir or folder)
+        work.mkdir(parents=True, exist_ok=True)
+        write_data(work, in_batches(pairs, 80, epochs), words)
         for peer in FLAGS.peers:
-            report(peer, Path(folder), test)
+            report(peer, work, test)
 
 
 if __name__ == "__main__":
