@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from c_runtime.harness import PYTHON_VARIABLE
 from c_runtime.harness import Runtime
 
 from bahdanau_tf import Decoding
+from bahdanau_tf import Lexicon
 from bahdanau_tf import RNNEncDec
 from bahdanau_tf import RNNSearch
 from bahdanau_tf import SubwordTokenizer
@@ -176,6 +178,18 @@ def without_attention() -> Translator:
     )
 
 
+def with_shortlist() -> Translator:
+    """In half the room, too."""
+    translator = with_words()
+    last = translator.target_text.vocabulary_size - 1
+    own = np.full([translator.source_text.vocabulary_size, 1], last)
+    own[0] = -1
+    translator.lexicon = Lexicon(own, first=last)
+    translator.decoding = replace(translator.decoding, shortlist=True)
+    translator.halve_weights()
+    return translator
+
+
 def with_subwords() -> Translator:
     return translator_of(subwords(KOREAN), subwords(JAPANESE))
 
@@ -185,7 +199,13 @@ def ensemble() -> Translator:
 
 
 Make = Callable[[], Translator]
-MAKERS: list[Make] = [with_words, without_attention, with_subwords, ensemble]
+MAKERS: list[Make] = [
+    with_words,
+    without_attention,
+    with_shortlist,
+    with_subwords,
+    ensemble,
+]
 
 
 @pytest.fixture(scope="module", params=MAKERS, ids=lambda make: make.__name__)
