@@ -154,6 +154,20 @@ def learn_lexicon(
         )
     size = model.target_vocabulary_size
     first = min(first, size)
+    keys, sums = _attended(model, batches, first)
+    source, target = np.divmod(keys, size)
+    order = np.lexsort((target, -sums, source))
+    source, target = source[order], target[order]
+    rank = np.arange(len(source)) - np.searchsorted(source, source)
+    kept = rank < words
+    table = np.full([model.source_vocabulary_size, words], -1, np.int32)
+    table[source[kept], rank[kept]] = target[kept]
+    return Lexicon(table, first)
+
+
+def _attended(model: Any, batches: Iterable[Any], first: int) -> Sums:
+    """Σ α_ij of each pair of words x, y, under the key x K_y + y."""
+    size = model.target_vocabulary_size
     attend = tf.function(
         lambda inputs: model.hidden(inputs)[1].weights,
         input_signature=[
@@ -174,15 +188,7 @@ def learn_lexicon(
         more = sum(len(keys) for keys, _ in parts[1:])
         if more > max(AT_ONCE, len(parts[0][0])):
             parts = [_added(parts)]
-    keys, sums = _added(parts)
-    table = np.full([model.source_vocabulary_size, words], -1, np.int32)
-    source, target = np.divmod(keys, size)
-    order = np.lexsort((target, -sums, source))
-    source, target = source[order], target[order]
-    rank = np.arange(len(source)) - np.searchsorted(source, source)
-    kept = rank < words
-    table[source[kept], rank[kept]] = target[kept]
-    return Lexicon(table, first)
+    return _added(parts)
 
 
 def _added(parts: list[Sums]) -> Sums:

@@ -29,6 +29,7 @@ from lowered import drawn
 
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.training.step import train_step
+from bahdanau_tf.training.step import update
 
 FLAGS = flags.FLAGS
 
@@ -64,11 +65,10 @@ def compiled_step(
         target: tf.Tensor,
         token_weights: tf.Tensor,
     ) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            cost = loss(target, model(inputs, training=True), token_weights)
-        variables = model.trainable_variables
-        optimizer.apply(tape.gradient(cost, variables), variables)
-        return cost
+        def cost() -> tf.Tensor:
+            return loss(target, model(inputs, training=True), token_weights)
+
+        return update(model, optimizer, cost)
 
     return step
 

@@ -165,7 +165,8 @@ class Readout(keras.layers.Layer):
 
         Args:
             hidden: float [..., l], from `hidden`.
-            embeddings: float [K, m], the target embeddings; only if tied.
+            embeddings: float [K, m], the target embeddings; looked at only
+                if tied.
         """
         return scores(*self.factors(hidden, embeddings))
 
@@ -183,9 +184,21 @@ class Readout(keras.layers.Layer):
         """
         if self.factor_kernel is not None:
             hidden = linear(hidden, self.factor_kernel)
+        kernel, bias = self.output_weights(embeddings)
+        return hidden, tf.cast(kernel, hidden.dtype), bias
+
+    def output_weights(
+        self, embeddings: Any | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """The last matrix, a row a word, and its bias: float [K, f], [K].
+
+        Args:
+            embeddings: As for `logits`.
+        """
         kernel = embeddings if self.tied else self.output_kernel
-        kernel = tf.cast(tf.convert_to_tensor(kernel), hidden.dtype)
-        return hidden, kernel, tf.convert_to_tensor(self.output_bias)
+        return tf.convert_to_tensor(kernel), tf.convert_to_tensor(
+            self.output_bias
+        )
 
     def call(
         self,

@@ -336,8 +336,7 @@ class EncoderDecoder(keras.Model):
 
     def factors(self, hidden: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """`Readout.factors`, of which `scores` makes the logits."""
-        tied = self.target_embedding.embeddings if self.readout.tied else None
-        return self.readout.factors(hidden, tied)
+        return self.readout.factors(hidden, self.target_embedding.embeddings)
 
     def encode(
         self, source: tf.Tensor, own: tf.Tensor | None = None
@@ -354,13 +353,14 @@ class EncoderDecoder(keras.Model):
         """
         encoded = self._encoded(source, training=False)
         states, first = self.bridge(encoded)
-        attended = self.decoder.step_memory(
-            self._attended(encoded), self.readout.context_term
-        )
+        attended = self._attended(encoded)
+        attended = self.decoder.step_memory(attended, self.readout.context_term)
         memory = SourceMemory(attended, first, encoded.annotations)
         if own is not None:
-            words = OwnWords.of(own, self.readout, self.target_embedding)
-            memory = memory._replace(own=words)
+            embeddings = self.target_embedding.embeddings
+            kernel, bias = self.readout.output_weights(embeddings)
+            dtype = self.readout.compute_dtype
+            memory = memory._replace(own=OwnWords.of(own, kernel, bias, dtype))
         return memory, self.decoder.initial_state(states)
 
     def decode_step(

@@ -43,17 +43,22 @@ class OwnWords(NamedTuple):
     bias: tf.Tensor
 
     @classmethod
-    def of(cls, words: tf.Tensor, readout: Any, embedding: Any) -> OwnWords:
-        """Looks the words up in a model's output matrix."""
-        kernel = readout.output_kernel
-        if readout.tied:
-            kernel = embedding.embeddings
+    def of(
+        cls, words: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor, dtype: str
+    ) -> OwnWords:
+        """Looks the words up in a readout's `output_weights`.
+
+        Args:
+            words: int32 [B, M].
+            kernel: float [K_y, f].
+            bias: float [K_y].
+            dtype: What the readout computes in.
+        """
         kernel, bias = (
-            tf.gather(tf.convert_to_tensor(weight), tf.maximum(words, 0))
-            for weight in (kernel, readout.output_bias)
+            tf.gather(weight, tf.maximum(words, 0)) for weight in (kernel, bias)
         )
         bias = tf.where(words < 0, -math.inf, tf.cast(bias, tf.float32))
-        return cls(words, tf.cast(kernel, readout.compute_dtype), bias)
+        return cls(words, tf.cast(kernel, dtype), bias)
 
     def scores(
         self,

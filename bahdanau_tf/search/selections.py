@@ -116,22 +116,22 @@ def _of_parents(few: Few, found: Continuations, history: History) -> tf.Tensor:
 
 def _chunks(logits: tf.Tensor) -> tf.Tensor:
     """Cuts a large vocabulary: `[B, K, V]` -> `[B, K, C, c]`, -inf added."""
-    size = logits.shape[-1]
-    if size is not None and size < SMALL:
+    known = logits.shape[-1]
+    if known is not None and known < SMALL:
         return logits[..., tf.newaxis]
-    length = max(CHUNKS)
-    if size is None:
+    size, length = known, max(CHUNKS)
+    if known is None:
         size = tf.shape(logits)[-1]
     else:
-        length = next((c for c in CHUNKS if size % c == 0), length)
-    if not isinstance(size, int) or size % length:
+        length = next((c for c in CHUNKS if known % c == 0), length)
+    if known is None or known % length:
         missing = [[0, 0], [0, 0], [0, -size % length]]
         logits = tf.pad(logits, missing, constant_values=NEVER)
     count = -(-size // length)
     shape = tf.concat([tf.shape(logits)[:2], [count, length]], 0)
     chunks = tf.reshape(logits, shape)
-    known = count if isinstance(count, int) else None
-    chunks.set_shape([*logits.shape[:2], known, length])
+    known_count = None if known is None else count
+    chunks.set_shape([*logits.shape[:2], known_count, length])
     return chunks
 
 

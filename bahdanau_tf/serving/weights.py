@@ -37,12 +37,12 @@ class StoredWeights:
     """
 
     def __init__(self, model: Any) -> None:
-        self._halves = [
-            (variable, tf.Variable(_half(weights)))
-            for variable in _float32_variables(model)
-            for weights in [variable.numpy()]
-            if np.array_equal(_half(weights), weights)
-        ]
+        self._halves = []
+        for variable in _float32_variables(model):
+            weights = variable.numpy()
+            half = _half(weights)
+            if np.array_equal(half, weights):
+                self._halves.append((variable, tf.Variable(half)))
 
     def loaded(self) -> AbstractContextManager[Any]:
         """In this context the model's weights are those stored."""

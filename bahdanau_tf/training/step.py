@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -38,6 +39,17 @@ def words_loss(
     return loss.of_words(features, kernel, bias, labels, weights)
 
 
+def update(
+    model: keras.Model, optimizer: Any, loss: Callable[[], tf.Tensor]
+) -> tf.Tensor:
+    """Updates the weights by the gradient of a loss; returns the loss."""
+    with tf.GradientTape() as tape:
+        cost = loss()
+    variables = model.trainable_variables
+    optimizer.apply(tape.gradient(cost, variables), variables)
+    return cost
+
+
 def train_step(
     model: keras.Model, optimizer: Any, loss: TokenCrossentropy
 ) -> Any:
@@ -65,10 +77,9 @@ def train_step(
         target: tf.Tensor,
         token_weights: tf.Tensor,
     ) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            cost = words_loss(model, loss, inputs, target, token_weights)
-        variables = model.trainable_variables
-        optimizer.apply(tape.gradient(cost, variables), variables)
-        return cost
+        def cost() -> tf.Tensor:
+            return words_loss(model, loss, inputs, target, token_weights)
+
+        return update(model, optimizer, cost)
 
     return step
