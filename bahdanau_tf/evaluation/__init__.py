@@ -8,6 +8,7 @@ from bahdanau_tf.evaluation.alignments import format_pharaoh
 from bahdanau_tf.evaluation.alignments import parse_pharaoh
 from bahdanau_tf.evaluation.alignments import read_pharaoh
 from bahdanau_tf.evaluation.alignments import write_pharaoh
+from bahdanau_tf.evaluation.measure import bleu_tokenizer
 from bahdanau_tf.evaluation.scores import Score
 from bahdanau_tf.evaluation.scores import bleu
 from bahdanau_tf.evaluation.scores import chrf
@@ -26,6 +27,7 @@ __all__ = [
     "alignment_error_rate",
     "bleu",
     "bleu_by_length",
+    "bleu_tokenizer",
     "chrf",
     "compare",
     "format_pharaoh",

@@ -1,0 +1,106 @@
+"""Which tokenizer BLEU takes for which language, judged by sacreBLEU."""
+
+import pytest
+import sacrebleu
+
+from bahdanau_tf.evaluation import bleu_tokenizer
+from bahdanau_tf.evaluation import measure
+
+JAPANESE = ["今日は天気がとても良いです。", "犬が公園を走っている。"]
+TOKENIZED = [
+    "今日 は 天気 が とても 良い です 。",
+    "犬 が 公園 を 走 っ て いる 。",
+]
+CHINESE = ["今天天气非常好。", "那只狗在公园里跑。"]
+THAI = ["วันนี้อากาศดีมาก", "สุนัขกำลังวิ่งอยู่ในสวน"]
+
+
+@pytest.fixture(autouse=True)
+def no_mecab(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine without MeCab."""
+    monkeypatch.setattr(measure, "find_spec", lambda name: None)
+
+
+def score(ours: list[str], theirs: list[str], tokenize: str) -> float:
+    """sacreBLEU's own number."""
+    return sacrebleu.corpus_bleu(
+        ours, [theirs], tokenize=tokenize, force=True
+    ).score
+
+
+@pytest.mark.parametrize(
+    ("references", "almost"),
+    [
+        (JAPANESE, ["今日は天気が良いです。", "犬は公園を走っている。"]),
+        (CHINESE, ["今天天气好。", "那只狗在公园里走。"]),
+        (THAI, ["วันนี้อากาศดี", "สุนัขวิ่งอยู่ในสวน"]),
+    ],
+)
+def test_almost_right_translations_have_a_score(
+    references: list[str], almost: list[str]
+) -> None:
+    chosen = bleu_tokenizer("", references)
+    assert score(almost, references, "13a") < 1e-9
+    assert score(almost, references, chosen) > 50
+    assert score(references, references, chosen) == pytest.approx(100)
+
+
+def test_words_of_tokenized_text_are_counted_as_they_stand() -> None:
+    almost = ["今日 は 天気 が 良い です 。", "犬 は 公園 を 走 っ て いる 。"]
+    chosen = bleu_tokenizer("ja", TOKENIZED)
+    n_words = sum(len(line.split()) for line in TOKENIZED)
+    found = sacrebleu.corpus_bleu(almost, [TOKENIZED], tokenize=chosen)
+    assert (found.ref_len, found.totals[0]) == (n_words, n_words - 1)
+
+
+@pytest.mark.parametrize(
+    ("language", "sentences", "wanted"),
+    [
+        ("en", ["a dog runs"], "13a"),
+        ("", ["a dog runs"], "13a"),
+        ("ko", ["개가 공원에서 달린다."], "13a"),
+        ("ja", JAPANESE, "char"),
+        ("en", JAPANESE, "char"),  # the script is right
+        ("ja", ["inu ga hashiru"], "13a"),
+        ("ja", ["ﾊﾝｶｸｶﾅ"], "char"),
+        ("zh-TW", ["今天"], "zh"),
+        ("", ["今天 天气 好 。", "好"], "zh"),
+        ("ja", ["東京都"], "char"),  # Japanese may have no kana
+        ("", ["東京都"], "zh"),
+        ("", ["我们使用 TensorFlow 来训练。"], "zh"),
+        ("", ["これは TensorFlow で訓練された翻訳の模型です。"], "char"),
+        ("", ["A dog (犬) is running through the park."], "13a"),
+        ("", ["はい。", "いいえ。"], "char"),  # short, but not tokenized
+        ("", ["ฉัน รัก คุณ มาก", "วันนี้ อากาศ ดี มาก"], "none"),
+        # Thai has blanks between clauses.
+        ("", ["ถ้าพรุ่งนี้อากาศดีมาก เราจะไปเดินเล่นในสวนสาธารณะ"], "char"),
+        ("", ["ຂ້ອຍຮັກເຈົ້າ"], "char"),
+        ("", ["ខ្ញុំស្រលាញ់អ្នក"], "char"),
+        ("", ["ငါမင်းကိုချစ်တယ်"], "char"),
+        ("", ["བཀྲ་ཤིས་བདེ་ལེགས། ཁྱེད་རང་།"], "char"),
+        ("th", [], "char"),  # nothing but the language is known
+        ("zh", ["..."], "zh"),
+        ("", ["", "123"], "13a"),
+    ],
+)
+def test_the_script_decides_and_then_the_language(
+    language: str, sentences: list[str], wanted: str
+) -> None:
+    assert bleu_tokenizer(language, sentences) == wanted
+
+
+@pytest.mark.parametrize(
+    ("installed", "wanted"),
+    [
+        ({"MeCab", "ipadic"}, "ja-mecab"),
+        ({"MeCab"}, "char"),  # sacreBLEU wants the dictionary too
+        ({"ipadic"}, "char"),
+    ],
+)
+def test_mecab_counts_japanese_words_where_it_is_installed(
+    installed: set[str], wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "find_spec", lambda name: name in installed)
+    assert bleu_tokenizer("ja", JAPANESE) == wanted
+    assert bleu_tokenizer("ja", TOKENIZED) == "none"
+    assert bleu_tokenizer("zh", CHINESE) == "zh"
