@@ -288,7 +288,7 @@ def test_mistakes_get_one_sentence(run, tmp_path, monkeypatch, capsys):
 def test_the_window_on_a_terminal_is_a_line(monkeypatch, capsys):
     model = Shouter()
     monkeypatch.setattr(translate, "load_translator", lambda _: model)
-    typed = io.TextIOWrapper(io.BytesIO(b"a b\nc\n"))
+    typed = io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"a b\nc\n")))
     monkeypatch.setattr(typed, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stdin", typed)
     assert main(["translate"]) == 0

@@ -16,12 +16,12 @@ from pathlib import Path
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.commands.lines import read_lines
 from bahdanau_tf.commands.train import ModelFlags
 from bahdanau_tf.commands.train import TextFlags
 from bahdanau_tf.commands.train import prepared
 from bahdanau_tf.corpora import grammar
 from bahdanau_tf.plotting import plot_alignment
+from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.training import Recipe
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import train

@@ -13,11 +13,11 @@ from bahdanau_tf import evaluation
 from bahdanau_tf.commands.fields import define_fields
 from bahdanau_tf.commands.fields import from_flags
 from bahdanau_tf.commands.lines import check_count
-from bahdanau_tf.commands.lines import read_lines
 from bahdanau_tf.commands.model import define_average_flag
 from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.report.ensembles import PAPER_ROWS
 from bahdanau_tf.report.ensembles import translate_rows
+from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.translator import load_best
 
 

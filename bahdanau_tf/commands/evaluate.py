@@ -27,11 +27,11 @@ from bahdanau_tf.commands.comparison import by_subset
 from bahdanau_tf.commands.comparison import compared
 from bahdanau_tf.commands.comparison import print_table
 from bahdanau_tf.commands.lines import check_count
-from bahdanau_tf.commands.lines import read_lines
 from bahdanau_tf.commands.model import define_model_flags
 from bahdanau_tf.commands.model import define_search_flags
 from bahdanau_tf.commands.model import load_translator
 from bahdanau_tf.report.systems import known_sentences
+from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translator import Translator
 

@@ -1,80 +1,10 @@
-"""Lines of text from and to files and pipes, and how far they are."""
+"""How far the lines of a command are, and which are odd."""
 
 from __future__ import annotations
 
-import contextlib
-import gzip
-import os
 import sys
 import time
-from collections.abc import Iterator
 from collections.abc import Sequence
-from pathlib import Path
-from typing import BinaryIO
-from typing import TextIO
-from typing import cast
-
-
-def read_lines(path: str | None) -> Iterator[str]:
-    """Gives the lines of a file, plain or .gz, or of standard input.
-
-    Lines end with a line feed alone, so that line numbers are those of `wc -l`.
-
-    Args:
-        path: The file; None for standard input.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: A line is not UTF-8; it says which.
-    """
-    with _opened(path) as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                yield line.decode("utf-8").removesuffix("\n")
-            except UnicodeDecodeError as error:
-                name = path or "standard input"
-                raise ValueError(
-                    f"{name}: line {number} is not UTF-8"
-                ) from error
-
-
-@contextlib.contextmanager
-def _opened(path: str | None) -> Iterator[BinaryIO]:
-    if path is None:
-        yield sys.stdin.buffer
-        return
-    is_gzip = Path(path).suffix == ".gz"
-    with gzip.open(path, "rb") if is_gzip else open(path, "rb") as stream:
-        yield cast(BinaryIO, stream)
-
-
-@contextlib.contextmanager
-def written(path: str | None) -> Iterator[TextIO]:
-    """Opens a file, plain or .gz, or standard output, to write lines to.
-
-    A file is written as `path`.part and takes its name at the end: `path` is
-    never half a file, it may be the file that is read, and after an error
-    what was done is kept.
-
-    Args:
-        path: The file; None for standard output.
-
-    Yields:
-        The stream, in UTF-8. Standard output is flushed at the end, so that a
-        closed pipe is seen here and not when the interpreter ends.
-    """
-    if path is None:
-        sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-        yield sys.stdout
-        sys.stdout.flush()
-        return
-    special = os.path.exists(path) and not os.path.isfile(path)  # /dev/null
-    aside = path if special else f"{path}.part"
-    opener = gzip.open if Path(path).suffix == ".gz" else open
-    with opener(aside, "wt", encoding="utf-8", newline="\n") as stream:
-        yield cast(TextIO, stream)
-    if not special:
-        os.replace(aside, path)
 
 
 class LineCounter:

@@ -28,12 +28,12 @@ from absl import flags as absl_flags
 from bahdanau_tf import report
 from bahdanau_tf.commands.fields import define_fields
 from bahdanau_tf.commands.fields import from_flags
-from bahdanau_tf.commands.lines import read_lines
 from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.evaluation import read_pharaoh
 from bahdanau_tf.report import suites
 from bahdanau_tf.report.trainings import Plan
 from bahdanau_tf.report.trainings import train_all
+from bahdanau_tf.text_files import read_lines
 
 NLL_SAMPLE = 5000  # training pairs read for their likelihood
 

@@ -20,8 +20,6 @@ import sys
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.lines import LineCounter
-from bahdanau_tf.commands.lines import read_lines
-from bahdanau_tf.commands.lines import written
 from bahdanau_tf.commands.model import define_model_flags
 from bahdanau_tf.commands.model import load_translator
 from bahdanau_tf.rescoring import Scorer
@@ -29,6 +27,8 @@ from bahdanau_tf.rescoring import choose_weight
 from bahdanau_tf.rescoring import combine
 from bahdanau_tf.rescoring import read_nbest
 from bahdanau_tf.rescoring import score_nbest
+from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.text_files import written
 
 _DEV = ("dev_source", "dev_input", "dev_reference")
 

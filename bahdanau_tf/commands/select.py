@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.lines import written
 from bahdanau_tf.corpora.parallel import ParallelCorpus
 from bahdanau_tf.corpora.selection import CHUNK
 from bahdanau_tf.corpora.selection import ORDER
 from bahdanau_tf.corpora.selection import lowest
 from bahdanau_tf.corpora.selection import score_pairs
+from bahdanau_tf.text_files import written
 
 _FILES = {
     "source": "the corpus to select from",

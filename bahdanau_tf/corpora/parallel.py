@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import gzip
+import contextlib
 import hashlib
 import os
-import shutil
-import tempfile
 import weakref
-import zlib
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
+from bahdanau_tf.text_files import seekable
+
 BLOCK = 1 << 22  # bytes of a file looked at together
 STRIDE = 16  # lines that are read together to have one of them
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class TextFile:
     """The lines of a UTF-8 file, by number.
 
-    Holds where every 16th line begins, not the lines. A line ends with LF or
-    CR LF; a byte order mark at the beginning is left out. A file whose name
-    ends in .gz is unpacked to a temporary file that lives as long as this.
+    Holds where every 16th line begins, not the lines. They are those that
+    `read_lines` gives. What is packed is unpacked to a temporary file without
+    a name, which lives as long as this.
 
     Args:
         path: the file.
@@ -37,27 +35,26 @@ class TextFile:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not UTF-8, or not a whole .gz file.
+        ValueError: it is not UTF-8, or not a whole gzip file.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._plain = self.path
-        if self.path.suffix == ".gz":
-            self._plain = self._unpack()
+        opened = contextlib.ExitStack()
+        weakref.finalize(self, opened.close)
+        file = opened.enter_context(seekable(path))
+        self._descriptor = file.fileno()
         digest = hashlib.blake2b()
         starts, blank, lines = [], [], 0
-        with open(self._plain, "rb") as file:
-            place = 3 if file.read(3) == BYTE_ORDER_MARK else 0
-            file.seek(place)
-            while block := file.read(BLOCK) + file.readline():
-                digest.update(block)
-                self._check_encoding(block, lines)
-                begins = _line_begins(block)
-                starts.append(place + begins[-lines % STRIDE :: STRIDE])
-                blank.append(_is_blank(block, begins))
-                place += len(block)
-                lines += len(begins)
+        place = file.tell()
+        while block := file.read(BLOCK) + file.readline():
+            digest.update(block)
+            self._check_encoding(block, lines)
+            begins = _line_begins(block)
+            starts.append(place + begins[-lines % STRIDE :: STRIDE])
+            blank.append(_is_blank(block, begins))
+            place += len(block)
+            lines += len(begins)
         self.digest = digest.digest()
         self.blank = np.concatenate([np.zeros(0, bool), *blank])
         self._starts = np.concatenate([*starts, [place]])
@@ -69,28 +66,16 @@ class TextFile:
         """The lines with these numbers, counted from 0."""
         lines = []
         together, at_hand = [b""], -1
-        with open(self._plain, "rb") as file:
-            for row in rows:
-                index, place = divmod(row, STRIDE)
-                if index != at_hand:
-                    start, end = self._starts[index : index + 2].tolist()
-                    file.seek(start)
-                    together = file.read(end - start).split(b"\n")
-                    at_hand = index
-                lines.append(together[place].rstrip(b"\r"))
+        for row in rows:
+            index, place = divmod(row, STRIDE)
+            if index != at_hand:
+                start, end = self._starts[index : index + 2].tolist()
+                # No seek: several threads may read.
+                block = os.pread(self._descriptor, end - start, start)
+                together = block.split(b"\n")
+                at_hand = index
+            lines.append(together[place].rstrip(b"\r"))
         return lines
-
-    def _unpack(self) -> Path:
-        handle, name = tempfile.mkstemp(prefix="bahdanau_tf.")
-        weakref.finalize(self, os.unlink, name)
-        try:
-            with os.fdopen(handle, "wb") as plain, gzip.open(self.path) as file:
-                shutil.copyfileobj(file, plain, BLOCK)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(
-                f"ParallelCorpus: {self.path} is not a whole gzip file: {error}"
-            ) from error
-        return Path(name)
 
     def _check_encoding(self, block: bytes, lines_before: int) -> None:
         try:

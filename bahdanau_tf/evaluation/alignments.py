@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bahdanau_tf.evaluation.scores import check_counts
+from bahdanau_tf.text_files import read_lines
 
 Links = frozenset[tuple[int, int]]
 
@@ -76,10 +77,8 @@ def read_pharaoh(path: str | Path) -> list[Links]:
     Raises:
         ValueError: a line has something else; says which.
     """
-    text = Path(path).read_text(encoding="utf-8")
-    lines = text.removesuffix("\n").split("\n") if text else []
     alignments = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         try:
             alignments.append(parse_pharaoh(line))
         except ValueError as error:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 import tensorflow as tf
 
 from bahdanau_tf.files import write_atomically
+from bahdanau_tf.text_files import read_lines
 
 
 class Dictionary(tf.Module):
@@ -57,9 +57,8 @@ class Dictionary(tf.Module):
             ValueError: A line is something else; says which.
         """
         entries = {}
-        lines = Path(path).read_bytes().decode("utf-8").split("\n")
-        for number, line in enumerate(lines, 1):
-            words = line.removesuffix("\r").split("\t")
+        for number, line in enumerate(read_lines(path), 1):
+            words = line.split("\t")
             if len(words) == 2 and all(words):
                 entries[words[0]] = words[1]
             elif line:

@@ -28,6 +28,7 @@ from bahdanau_tf.text.vocabulary import END
 from bahdanau_tf.text.vocabulary import PAD
 from bahdanau_tf.text.vocabulary import UNK
 from bahdanau_tf.text.vocabulary import read_checked
+from bahdanau_tf.text_files import read_lines
 
 BLANK = "\N{LOWER ONE EIGHTH BLOCK}".encode()  # as SentencePiece writes it
 
@@ -103,15 +104,16 @@ class SubwordTokenizer(tf.Module):
             The tokenizer.
 
         Raises:
-            ValueError: The trainer refuses, as when the text is too small for
-                so many pieces.
+            ValueError: A file is no text; or the trainer refuses, as when the
+                text is too small for so many pieces.
         """
         import sentencepiece
 
         model = io.BytesIO()
+        unread: list[ValueError] = []
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_lines(files),
+                sentence_iterator=_lines(files, unread),
                 model_writer=model,
                 vocab_size=vocabulary_size,
                 model_type=model_type,
@@ -130,6 +132,8 @@ class SubwordTokenizer(tf.Module):
                 minloglevel=2,
             )
         except RuntimeError as error:
+            if unread:
+                raise unread[0] from None
             raise ValueError(f"SubwordTokenizer.train: {error}") from error
         return cls(model.getvalue(), reverse)
 
@@ -319,8 +323,13 @@ def _written(
     return (texts, *spans(lengths, pieces.with_values(blank)))
 
 
-def _lines(files: Iterable[str | os.PathLike[str]]) -> Iterator[bytes]:
-    for path in files:
-        with open(path, "rb") as file:
-            for line in file:
-                yield line.rstrip(b"\n")
+def _lines(
+    files: Iterable[str | os.PathLike[str]], unread: list[ValueError]
+) -> Iterator[str]:
+    """The lines of files; SentencePiece garbles an error, so it is kept."""
+    try:
+        for path in files:
+            yield from read_lines(path)
+    except ValueError as error:
+        unread.append(error)
+        raise

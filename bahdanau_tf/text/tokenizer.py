@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -28,7 +29,12 @@ from bahdanau_tf.text.settings import write_settings
 from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.text.vocabulary import Coverage
 from bahdanau_tf.text.vocabulary import Vocabulary
+from bahdanau_tf.text_files import read_lines
 
+# What is counted together: so many lines, of so many characters if all were as
+# long as the longest.
+MOST_LINES = 1000
+MOST_CHARACTERS = 1 << 20
 _NORMAL_FORMS = (None, "NFC", "NFKC")
 
 
@@ -337,5 +343,15 @@ class WordTokenizer(tf.Module):
 
 
 def _batches(files: Iterable[str | os.PathLike[str]]) -> Iterator[tf.Tensor]:
-    for path in files:
-        yield from tf.data.TextLineDataset(os.fspath(path)).batch(1000)
+    """string [B]: lines of files, the fewer at once the longer they are."""
+    lines = itertools.chain.from_iterable(map(read_lines, files))
+    batch: list[str] = []
+    longest = 0
+    for line in lines:
+        longest = max(longest, len(line))
+        if len(batch) == MOST_LINES or longest * len(batch) > MOST_CHARACTERS:
+            yield tf.constant(batch)
+            batch, longest = [], len(line)
+        batch.append(line)
+    if batch:
+        yield tf.constant(batch)

@@ -1,0 +1,144 @@
+"""Lines of text, read and written: plain, .gz, standard input and output.
+
+Whoever reads a text reads it here, so that its lines are the same everywhere.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import gzip
+import os
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+from typing import BinaryIO
+from typing import TextIO
+from typing import cast
+
+GZIP = b"\x1f\x8b"  # how it begins, RFC 1952
+DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)
+AT_ONCE = 1 << 22  # bytes unpacked at once
+
+
+def read_lines(path: str | os.PathLike[str] | None) -> Iterator[str]:
+    r"""Gives the lines of a text in UTF-8, without their ends.
+
+    A line ends with \n or \r\n and nothing else, so that line numbers are
+    those of `wc -l`. A byte order mark at the beginning is left out. What is
+    packed with gzip is unpacked, whatever its name.
+
+    Args:
+        path: The file; None for standard input.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: A line is not UTF-8, it says which; or what is packed is
+            damaged.
+    """
+    with _source(path) as raw, _damage_named(path):
+        for number, line in enumerate(_unpacked(raw), 1):
+            try:
+                text = line.decode("utf-8" if number > 1 else "utf-8-sig")
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"{_name(path)}: line {number} is not UTF-8"
+                ) from error
+            if text:  # not all of it was the mark
+                yield text.removesuffix("\n").rstrip("\r")
+
+
+@contextlib.contextmanager
+def seekable(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Opens the bytes of a text, to be read in any order.
+
+    Of what is packed it is a copy without a name, which goes with the process
+    however that ends.
+
+    Args:
+        path: The file.
+
+    Yields:
+        The stream, behind its byte order mark if it has one.
+
+    Raises:
+        OSError: The file cannot be read, or the copy not be written.
+        ValueError: What is packed is damaged.
+    """
+    with _source(path) as raw, _damage_named(path):
+        text = _unpacked(raw)
+        if text is raw:
+            yield _behind_mark(raw)
+            return
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(text, copy, AT_ONCE)
+            yield _behind_mark(cast(BinaryIO, copy))
+
+
+@contextlib.contextmanager
+def written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
+    """Opens a file, plain or .gz, or standard output, to write lines to.
+
+    A file is written as `path`.part and takes its name at the end: `path` is
+    never half a file, it may be the file that is read, and after an error
+    what was done is kept.
+
+    Args:
+        path: The file; None for standard output.
+
+    Yields:
+        The stream, in UTF-8. Standard output is flushed at the end, so that a
+        closed pipe is seen here and not when the interpreter ends.
+    """
+    if path is None:
+        sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    special = os.path.exists(path) and not os.path.isfile(path)  # /dev/null
+    aside = path if special else f"{os.fspath(path)}.part"
+    opener = gzip.open if Path(path).suffix == ".gz" else open
+    with opener(aside, "wt", encoding="utf-8", newline="\n") as stream:
+        yield cast(TextIO, stream)
+    if not special:
+        os.replace(aside, path)
+
+
+def _source(
+    path: str | os.PathLike[str] | None,
+) -> contextlib.AbstractContextManager[BinaryIO]:
+    if path is None:
+        return contextlib.nullcontext(sys.stdin.buffer)
+    return open(path, "rb")
+
+
+def _unpacked(raw: BinaryIO) -> BinaryIO:
+    # Peeking leaves the bytes in place: neither a pipe nor a terminal seeks.
+    if cast(BufferedReader, raw).peek(len(GZIP)).startswith(GZIP):
+        return cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb"))
+    return raw
+
+
+def _behind_mark(stream: BinaryIO) -> BinaryIO:
+    stream.seek(0)
+    if stream.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+        stream.seek(0)
+    return stream
+
+
+@contextlib.contextmanager
+def _damage_named(path: str | os.PathLike[str] | None) -> Iterator[None]:
+    try:
+        yield
+    except DAMAGE as error:
+        raise ValueError(
+            f"{_name(path)} is not a whole gzip file: {error}"
+        ) from error
+
+
+def _name(path: str | os.PathLike[str] | None) -> str:
+    return "standard input" if path is None else os.fspath(path)

@@ -1,0 +1,187 @@
+"""Lines from and to files and pipes."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from bahdanau_tf.corpora import ParallelCorpus
+from bahdanau_tf.evaluation import read_pharaoh
+from bahdanau_tf.text import Dictionary
+from bahdanau_tf.text import SubwordTokenizer
+from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.text_files import seekable
+from bahdanau_tf.text_files import written
+
+
+def packed_in_parts(data: bytes) -> bytes:
+    """As `cat a.gz b.gz` gives it."""
+    return gzip.compress(data[:2]) + gzip.compress(data[2:])
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a", ["a"]),
+        (b"a\n\nb\n", ["a", "", "b"]),
+        (
+            "a\u2028b\u0085c\x0b\x0cd\re\n".encode(),
+            ["a\u2028b\x85c\x0b\x0cd\re"],
+        ),
+        (b"a\r\n\r\nb\r", ["a", "", "b"]),
+        ("\ufeffa\n\ufeffb\n".encode(), ["a", "\ufeffb"]),
+        ("\ufeff".encode(), []),
+        (b"\x1f", ["\x1f"]),
+    ],
+)
+@pytest.mark.parametrize("name", ["text", "text.gz"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, packed_in_parts])
+def test_lines_end_with_a_line_feed_whatever_holds_them(
+    tmp_path, monkeypatch, data, wanted, name, pack
+):
+    path = tmp_path / name
+    path.write_bytes(pack(data))
+    assert list(read_lines(path)) == wanted
+    with seekable(path) as stream:
+        begin = stream.tell()
+        text = stream.read()
+        assert stream.seek(begin) == begin
+        assert stream.read() == text == data.removeprefix(codecs.BOM_UTF8)
+    with open(path) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert list(read_lines(None)) == wanted
+
+
+def test_what_is_not_utf8_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "bad"
+    path.write_bytes(b"good\ncaf\xe9\n")
+    with pytest.raises(ValueError, match="bad: line 2 is not UTF-8"):
+        list(read_lines(str(path)))
+    bad = io.BufferedReader(io.BytesIO(b"\xff\n"))
+    stdin = io.TextIOWrapper(bad)
+    monkeypatch.setattr(sys, "stdin", stdin)
+    with pytest.raises(ValueError, match="standard input: line 1"):
+        list(read_lines(None))
+
+
+@pytest.mark.parametrize("name", ["plain", "packed.gz"])
+def test_what_is_written_can_be_read(tmp_path, name):
+    path = str(tmp_path / name)
+    with written(path) as stream:
+        stream.write("é\u2028\r\n")
+        stream.write("\n")
+        assert not os.path.exists(path)
+    assert list(read_lines(path)) == ["é\u2028", ""]
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_an_error_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def write() -> None:
+        with written(str(path)) as stream:
+            stream.write("new\n")
+            raise ValueError("mishap")
+
+    with pytest.raises(ValueError, match="mishap"):
+        write()
+    assert path.read_text() == "old"
+    assert (tmp_path / "file.part").read_text() == "new\n"
+
+
+def test_devices_and_pipes_are_written_directly(tmp_path):
+    with written(os.devnull) as stream:
+        stream.write("gone\n")
+    assert not os.path.isfile(os.devnull)
+    pipe = str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    found: list[str] = []
+    reader = threading.Thread(target=lambda: found.extend(read_lines(pipe)))
+    reader.start()
+    with written(pipe) as stream:
+        stream.write("through\n")
+    reader.join()
+    assert found == ["through"]
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "more"])
+def test_damaged_gzip_is_named(tmp_path: Path, damage: str) -> None:
+    packed = bytearray(gzip.compress(b"one line\n" * 1000))
+    if damage == "cut":
+        del packed[-12:]
+    elif damage == "changed":
+        packed[20] ^= 255
+    else:
+        packed += b"more"
+    path = tmp_path / "text"
+    path.write_bytes(packed)
+    learners = (
+        lambda: list(read_lines(path)),
+        lambda: ParallelCorpus(path, path),
+        lambda: WordTokenizer.train([path], 50),
+        lambda: SubwordTokenizer.train([path], 300),
+    )
+    for learn in learners:
+        with pytest.raises(ValueError, match=r"^[^ ]*text is not a whole gzip"):
+            learn()
+
+
+TEXT = "".join(f"the cat {i} sees {i * i} dogs .\n" for i in range(300))
+
+
+@pytest.mark.parametrize(
+    "disguise",
+    [
+        lambda text: gzip.compress(text),
+        lambda text: codecs.BOM_UTF8 + text,
+        lambda text: text.replace(b"\n", b"\r\n"),
+        lambda text: gzip.compress(
+            codecs.BOM_UTF8 + text.replace(b"\n", b"\r\n")
+        ),
+    ],
+    ids=["gzip", "mark", "returns", "all"],
+)
+def test_all_that_learns_from_text_reads_the_same_lines(
+    tmp_path, disguise, plain
+):
+    path = tmp_path / "text.gz"
+    path.write_bytes(disguise(TEXT.encode()))
+    assert learned(path) == plain
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plain") / "text"
+    path.write_text(TEXT)
+    return learned(path)
+
+
+def learned(path: Path) -> list[object]:
+    words = WordTokenizer.train([path], 200)
+    corpus = ParallelCorpus(path, path)
+    return [
+        words.vocabulary.tokens,
+        words.coverage([path]),
+        SubwordTokenizer.train([path], 300, "bpe").model_proto,
+        SubwordTokenizer.train([path], 300, "unigram").model_proto,
+        corpus.read(corpus.rows),
+    ]
+
+
+def test_word_lists_and_alignments_are_text_too(tmp_path: Path) -> None:
+    words, links = tmp_path / "words", tmp_path / "links"
+    words.write_bytes(gzip.compress("\ufeffcat\tchat\r\n".encode()))
+    links.write_bytes("\ufeff0-0 1-2\r\n\r\n".encode())
+    assert Dictionary.load(words).entries == (("cat", "chat"),)
+    assert read_pharaoh(links) == [frozenset({(0, 0), (1, 2)}), frozenset()]
