@@ -11,7 +11,8 @@ class ProgressLine:
     """Writes progress, at most every so often.
 
     On a terminal the line is overwritten; elsewhere (a log file) lines follow
-    one another, more rarely.
+    one another, more rarely. Time left is told from the second step on: the
+    first may hold what is done once, such as tracing a graph.
 
     Args:
         total: Steps until the end.
@@ -27,25 +28,32 @@ class ProgressLine:
         self._interval = 0.5 if self._live else 30.0
         self._total = total
         self._first = done
-        self._start = time.monotonic()
+        self._start: float | None = None  # after the first step
         self._last = -float("inf")
 
     def update(self, done: int, text: str) -> None:
         """Tells that `done` steps are done, with some words on them."""
         now = time.monotonic()
+        if self._start is None and done > self._first:
+            self._first, self._start = done, now
         if now - self._last < self._interval and done < self._total:
             return
         self._last = now
-        per_step = (now - self._start) / max(done - self._first, 1)
-        left = _clock(per_step * (self._total - done))
         share = done / max(self._total, 1)
         bar = "█" * round(20 * share) if self._live else ""
-        line = f"{done}/{self._total} {text}, {left} left"
+        line = f"{done}/{self._total} {text}{self._left(done, now)}"
         if self._live:
             self._stream.write(f"\r\x1b[K{bar:░<20} {line}")
         else:
             self._stream.write(line + "\n")
         self._stream.flush()
+
+    def _left(self, done: int, now: float) -> str:
+        """How long still, by what the steps after the first have taken."""
+        if self._start is None or done <= self._first:
+            return ""
+        per_step = (now - self._start) / (done - self._first)
+        return f", {_clock(per_step * (self._total - done))} left"
 
     def note(self, text: str) -> None:
         """Writes a line that stays."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
 
+from bahdanau_tf.files import remove_leftovers
 from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.files import write_atomically
 
@@ -42,3 +47,79 @@ def test_a_file_is_replaced_as_a_whole(tmp_path):
     write_atomically(path, b"two")
     assert path.read_bytes() == b"two"
     assert [p.name for p in path.parent.iterdir()] == ["file"]
+
+
+# Replaces a folder of three files again and again, each time killed at a later
+# touch of the file system, and tells what is seen then.
+KILLED = """
+import json, os, signal, sys
+from pathlib import Path
+from bahdanau_tf.files import found_directory, remove_leftovers
+from bahdanau_tf.files import replaced_directory, write_atomically
+
+FILES = "abc"
+
+def write(text):
+    with replaced_directory(target) as aside:
+        for name in FILES:
+            (aside / name).write_text(text)
+    write_atomically(target.parent / "file", text.encode())
+
+def read(folder):
+    return sorted(
+        p.name + p.read_text() for p in folder.iterdir()
+    ) if folder.is_dir() else []
+
+def kill_at(moment):
+    seen = 0
+    def hook(event, _):
+        nonlocal seen
+        if event.split(".")[0] in ("os", "shutil", "open", "tempfile"):
+            seen += 1
+            if seen == moment:
+                os.kill(os.getpid(), signal.SIGKILL)
+    sys.addaudithook(hook)
+
+target = Path(sys.argv[1], "model")
+write("old")
+status, moment = 1, 0
+while status:
+    moment += 1
+    child = os.fork()
+    if not child:
+        kill_at(moment)
+        write("new")
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    seen = [read(target), read(found_directory(target))]
+    remove_leftovers(target.parent)
+    left = sorted(p.name for p in target.parent.iterdir())
+    print(json.dumps([*seen, read(target), left]), flush=True)
+    write("old")
+"""
+
+
+def test_killed_at_any_moment_there_is_one_whole_folder(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    moments = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
+    old, new = ([f"{name}{text}" for name in "abc"] for text in ("old", "new"))
+    for at_path, found, after, left in moments:
+        assert at_path in ([], old, new)
+        assert found in (old, new)
+        assert after == found
+        assert left == ["file", "model"]
+    assert [] in [at_path for at_path, *_ in moments]  # it was in between
+    assert (moments[0][1], moments[-1][1]) == (old, new)
+
+
+def test_leftovers_are_told_from_what_a_user_has_put_there(tmp_path):
+    for name in ("best.previous", ".cache", ".git.old", "best.new"):
+        (tmp_path / name).mkdir()
+    before = sorted(path.name for path in tmp_path.iterdir())
+    remove_leftovers(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before

@@ -1,0 +1,32 @@
+"""What the progress line says, by a clock that the test turns."""
+
+from __future__ import annotations
+
+import io
+import time
+
+import pytest
+
+from bahdanau_tf.progress import ProgressLine
+
+
+@pytest.mark.parametrize("done_before", [0, 700])
+def test_time_left_is_that_of_the_steps_after_the_first(
+    monkeypatch, done_before
+):
+    """The first step traces a graph, once a run."""
+    clock = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    stream = io.StringIO()
+    line = ProgressLine(done_before + 100, done_before, stream)
+    for step, seconds in enumerate([45.0, *[2.0] * 99], start=1):
+        clock[0] += seconds
+        line.update(done_before + step, "loss 1.0")
+    first, *later, last = stream.getvalue().split("\n")[:-1]
+    assert first == f"{done_before + 1}/{done_before + 100} loss 1.0"
+    assert len(later) == 6  # one every 30 seconds
+    for text in later:
+        step = int(text.split("/")[0]) - done_before
+        minutes, seconds = text.split(", ")[1].split()[0].split(":")
+        assert 60 * int(minutes) + int(seconds) == 2 * (100 - step)
+    assert last.endswith("loss 1.0, 0:00 left")
