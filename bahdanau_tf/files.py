@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 _ASIDE = ".{}.new."  # hidden, and no name that a user would give
 _LEFTOVER = re.compile(r"\..+\.new\.[a-z0-9_]{8}")
@@ -35,6 +37,24 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     except BaseException:
         os.unlink(aside)
         raise
+
+
+def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads a file that holds a JSON object.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It holds something else; says which file.
+    """
+    try:
+        found = json.loads(Path(path).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"{path} holds a {type(found).__name__}, wanted a JSON object"
+        )
+    return found
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 from typing import TypeVar
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -32,8 +30,12 @@ from bahdanau_tf.translation import decoded
 from bahdanau_tf.translation import pairs
 from bahdanau_tf.translation import translation_of
 from bahdanau_tf.translation_graph import TranslationGraph
+from bahdanau_tf.translator_files import read_description
+from bahdanau_tf.translator_files import read_model
+from bahdanau_tf.translator_files import write_description
 
-FORMAT_VERSION = 1
+MODEL = "model.keras"
+DICTIONARY = "dictionary.tsv"
 LEXICON = "lexicon.npz"
 T = TypeVar("T")
 
@@ -71,8 +73,8 @@ class Translator(TranslationGraph):
     """
 
     @cached_property
-    def _functions(self) -> dict[Any, Any]:
-        """The graphs made so far."""
+    def _graphs(self) -> dict[Any, tuple[tuple[Any, ...], Any]]:
+        """The graphs made so far, each with the parts it was made of."""
         return {}
 
     @classmethod
@@ -184,14 +186,21 @@ class Translator(TranslationGraph):
         )
 
     def _function(self, key: Any, function: Callable[..., Any], n: int) -> Any:
-        """The graph of a function of n vectors of strings, made once."""
-        if key not in self._functions:
-            self._functions[key] = tf.function(
+        """The graph of a function of n vectors of strings, made once.
+
+        It is made anew after a part of the translator has been replaced.
+        """
+        texts = (*self.source_texts, self.target_text)
+        parts = (self.model, *texts, self.dictionary, self.lexicon)
+        made_of, graph = self._graphs.get(key, ((), None))
+        if [*map(id, made_of)] != [*map(id, parts)]:
+            graph = tf.function(
                 function,
                 input_signature=[tf.TensorSpec([None], tf.string)] * n,
                 autograph=False,
             )
-        return self._functions[key]
+            self._graphs[key] = parts, graph
+        return graph
 
     def _score_batch(
         self, sources: Sequence[str], targets: Sequence[str]
@@ -212,7 +221,7 @@ class Translator(TranslationGraph):
     ) -> Iterator[Translation]:
         sentences = tf.constant(list(batch), tf.string)
         found = self._function(
-            (decoding, self.lexicon),
+            decoding,
             lambda text: self.translate_graph(text, decoding),
             1,
         )(sentences)
@@ -301,21 +310,14 @@ class Translator(TranslationGraph):
                 written.
         """
         with replaced_directory(directory) as aside:
-            self.model.save(aside / "model.keras")
+            self.model.save(aside / MODEL)
             for number, text in enumerate(self.source_texts):
                 text.save(aside / _source_folder(number))
             self.target_text.save(aside / "target")
-            self.dictionary.save(aside / "dictionary.tsv")
+            self.dictionary.save(aside / DICTIONARY)
             if self.lexicon is not None:
                 self.lexicon.save(aside / LEXICON)
-            description = {
-                "format_version": FORMAT_VERSION,
-                "sources": len(self.source_texts),
-                "decoding": vars(self.decoding),
-            }
-            (aside / "translator.json").write_text(
-                json.dumps(description, indent=2) + "\n", "utf-8"
-            )
+            write_description(aside, len(self.source_texts), self.decoding)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Translator:
@@ -323,39 +325,18 @@ class Translator(TranslationGraph):
 
         Raises:
             ValueError: The folder holds no translator, or one written by a
-                newer version of this package.
+                newer version of this package; or a file is damaged.
+            OSError: A file is missing.
         """
-        path = Path(directory) / "translator.json"
-        if not path.is_file():
-            raise ValueError(
-                f"Translator.load: {directory} holds no translator "
-                "(no translator.json)"
-            )
-        description = json.loads(path.read_text("utf-8"))
-        if description["format_version"] > FORMAT_VERSION:
-            raise ValueError(
-                f"Translator.load: {directory} has format version "
-                f"{description['format_version']}, newer than the "
-                f"{FORMAT_VERSION} that this bahdanau_tf reads"
-            )
-        try:
-            sources = range(description["sources"])
-            decoding = Decoding(**description["decoding"])
-        except (KeyError, TypeError) as error:
-            raise ValueError(
-                f"Translator.load: {path} was not written by this version of "
-                f"bahdanau_tf: {error}"
-            ) from error
-        model = keras.models.load_model(
-            path.with_name("model.keras"), compile=False
-        )
-        lexicon = path.with_name(LEXICON)
+        folder = Path(directory)
+        sources, decoding = read_description(folder)
+        lexicon = folder / LEXICON
         return cls(
-            model,
-            [load_text(path.with_name(_source_folder(n))) for n in sources],
-            load_text(path.with_name("target")),
+            read_model(folder / MODEL),
+            [load_text(folder / _source_folder(n)) for n in range(sources)],
+            load_text(folder / "target"),
             decoding,
-            Dictionary.load(path.with_name("dictionary.tsv")),
+            Dictionary.load(folder / DICTIONARY),
             Lexicon.load(lexicon) if lexicon.is_file() else None,
         )
 

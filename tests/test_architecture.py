@@ -32,7 +32,7 @@ FLOORS = (
     ),
     ("constraints",),
     ("corpora", "decoding", "models", "rescoring", "translation"),
-    ("dataset", "translation_graph"),
+    ("dataset", "translation_graph", "translator_files"),
     ("serving",),
     ("translator",),
     ("report", "tracing", "training"),

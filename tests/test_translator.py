@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import json
+import shutil
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -167,15 +168,94 @@ def test_no_alignment_without_attention():
     assert translation.weights is None
 
 
-def test_load_says_what_is_wrong(tmp_path, translator):
+@pytest.fixture(scope="module")
+def saved(translator, tmp_path_factory):
+    """A folder that `save` has written."""
+    folder = tmp_path_factory.mktemp("translator") / "saved"
+    translator.save(folder)
+    return folder
+
+
+@pytest.fixture
+def damaged(saved, tmp_path):
+    """A copy of it, to be spoiled."""
+    return shutil.copytree(saved, tmp_path / "damaged")
+
+
+def test_load_wants_a_translator(tmp_path):
     with pytest.raises(ValueError, match="holds no translator"):
         Translator.load(tmp_path / "nothing")
-    translator.save(tmp_path / "newer")
-    path = tmp_path / "newer" / "translator.json"
-    description = json.loads(path.read_text())
-    path.write_text(json.dumps({**description, "format_version": 99}))
-    with pytest.raises(ValueError, match="format version 99"):
-        Translator.load(tmp_path / "newer")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda text: text[: len(text) // 2], "is no JSON"),
+        (lambda text: "", "is no JSON"),
+        (lambda text: "[]", "holds a list, wanted a JSON object"),
+        (lambda text: "null", "holds a NoneType"),
+        (lambda text: text.replace("format", "x"), "format_version None"),
+        (lambda text: text.replace(": 1", ': "1"', 1), "format_version '1'"),
+        (lambda text: text.replace(": 1", ": true", 1), "format_version True"),
+        (lambda text: text.replace(": 1", ": 0", 1), "format_version 0"),
+        (lambda text: text.replace(": 1", ": 99", 1), "format version 99"),
+        (lambda text: text.replace("sources", "x"), "not written by this"),
+        (lambda text: text.replace('"sources": 1', '"sources": "a"'), "not w"),
+        (lambda text: text.replace("alpha", "x"), "unexpected keyword"),
+        (lambda text: text.replace('"alpha": 1', '"alpha": -1'), "alpha is -1"),
+    ],
+)
+def test_a_description_that_cannot_be_read_is_named(damaged, spoil, said):
+    path = damaged / "translator.json"
+    assert spoil(path.read_text()) != path.read_text()
+    path.write_text(spoil(path.read_text()))
+    with pytest.raises(ValueError, match=said) as caught:
+        Translator.load(damaged)
+    assert str(damaged) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data[: len(data) // 2],
+        lambda data: b"",
+        # A bit of a weight, of a file's name in the archive, and of its end.
+        lambda data: flipped(data, len(data) // 2),
+        lambda data: flipped(data, data.rindex(b"config.json")),
+        lambda data: flipped(data, len(data) - 9),
+        lambda data: data.replace(b"RNNSearch", b"RNNSeerch"),
+    ],
+)
+def test_a_damaged_model_is_named(damaged, spoil):
+    path = damaged / "model.keras"
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises(ValueError, match="the file is damaged") as caught:
+        Translator.load(damaged)
+    assert str(path) in str(caught.value)
+
+
+def flipped(data: bytes, place: int) -> bytes:
+    """One bit is another."""
+    return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
+
+
+def test_a_missing_model_is_named(damaged):
+    (damaged / "model.keras").unlink()
+    with pytest.raises(ValueError, match=r"model\.keras is missing"):
+        Translator.load(damaged)
+
+
+def test_what_keras_does_not_know_is_said_in_its_words(damaged):
+    """The archive is whole, and its class is not there."""
+    path = damaged / "model.keras"
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    files["config.json"] = files["config.json"].replace(b"RNNSearch", b"Soup")
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    with pytest.raises(ValueError, match=r"Keras says: .*Soup"):
+        Translator.load(damaged)
 
 
 def test_text_and_model_must_fit(translator):
@@ -255,6 +335,41 @@ def test_unknown_words_are_replaced_by_the_aligned_ones(reverse):
     assert links == {
         (3 - i if reverse else i, i) for i in range(4)
     }  # the places of the source are those of its text
+
+
+def test_parts_that_are_replaced_count_from_then_on():
+    """As if the translator had been made of them."""
+    source = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]))
+    target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
+    decoding = Decoding(beam_size=1, unknown="replace")
+    one = Translator(Copyist(), source, target, decoding)
+
+    def texts() -> list[str]:
+        return [t.text for t in one.translate(["Ana sees Oslo", "Ana"])]
+
+    assert texts() == ["Ana sees Oslo", "Ana"]
+    one.dictionary = Dictionary({"Ana": "Anna", "Oslo": "Christiania"})
+    assert texts() == ["Anna sees Christiania", "Anna"]
+    one.source_texts = (
+        WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), reverse=True),
+    )
+    assert texts() == ["Christiania sees Anna", "Anna"]
+
+
+def test_a_graph_is_made_once(translator, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        translator,
+        "translate_graph",
+        lambda *given: (
+            made.append(1)
+            or type(translator).translate_graph(translator, *given)
+        ),
+    )
+    decoding = Decoding(beam_size=2, max_length=5, alpha=0.25)
+    for text in ("the cat", "a dog", "the red dog"):
+        translator.translate([text], decoding)
+    assert len(made) == 1
 
 
 def test_replacement_wants_attention():

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from bahdanau_tf.files import read_object
 from bahdanau_tf.files import write_atomically
 
 _FILE = "tokenizer.json"
@@ -36,10 +37,10 @@ def read_settings(
 ) -> tuple[str, str, dict[str, Any]]:
     """Reads class, SHA-256 and options back."""
     path = Path(directory, _FILE)
-    settings = json.loads(path.read_text("utf-8"))
+    settings = read_object(path)
     try:
         return settings["class"], settings["checksum"], settings["config"]
-    except (KeyError, TypeError):
+    except KeyError:
         raise ValueError(
             f"load_text: {path} lacks a class, a checksum or a config."
         ) from None

@@ -1,0 +1,87 @@
+"""The files of a saved translator, read with care: they may be damaged."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.files import read_object
+from bahdanau_tf.files import write_atomically
+
+FORMAT_VERSION = 1
+DESCRIPTION = "translator.json"
+
+
+def write_description(folder: Path, sources: int, decoding: Decoding) -> None:
+    """Writes `translator.json`: how many sources, and how to search."""
+    description = {
+        "format_version": FORMAT_VERSION,
+        "sources": sources,
+        "decoding": vars(decoding),
+    }
+    text = json.dumps(description, indent=2) + "\n"
+    write_atomically(folder / DESCRIPTION, text.encode())
+
+
+def read_description(folder: Path) -> tuple[int, Decoding]:
+    """Reads what `write_description` wrote.
+
+    Raises:
+        ValueError: There is none, it holds something else, or a newer version
+            of this package has written it.
+    """
+    path = folder / DESCRIPTION
+    if not path.is_file():
+        raise ValueError(
+            f"Translator.load: {folder} holds no translator (no {DESCRIPTION})"
+        )
+    description = read_object(path)
+    version = description.get("format_version")
+    if type(version) is not int or version < 1:
+        raise ValueError(
+            f"Translator.load: {path} has format_version {version!r}, wanted "
+            f"a number from 1 to {FORMAT_VERSION}"
+        )
+    if version > FORMAT_VERSION:
+        raise ValueError(
+            f"Translator.load: {folder} has format version {version}, newer "
+            f"than the {FORMAT_VERSION} that this bahdanau_tf reads"
+        )
+    try:
+        sources = range(description["sources"])
+        return len(sources), Decoding(**description["decoding"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"Translator.load: {path} was not written by this version of "
+            f"bahdanau_tf: {error}"
+        ) from error
+
+
+def read_model(path: Path) -> Any:
+    """Loads a Keras model, not compiled.
+
+    Raises:
+        ValueError: The file is damaged, or Keras does not know what is in it.
+    """
+    if not path.is_file():
+        raise ValueError(f"Translator.load: {path} is missing")
+    try:
+        return keras.models.load_model(path, compile=False)
+    except Exception as error:  # a damaged file may raise anything
+        reason = _damage(path) or f"Keras says: {error}"
+        raise ValueError(f"Translator.load: {path}: {reason}") from error
+
+
+def _damage(path: Path) -> str:
+    """What is wrong with a file that should be an archive; "" if nothing is."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            member = archive.testzip()
+    except Exception as error:  # see above
+        return f"the file is damaged ({error})"
+    return f"the file is damaged (in {member})" if member else ""
