@@ -227,8 +227,8 @@ class _Stream:
             fits &= length > 0
             if self.batching.max_length is not None:
                 fits &= length <= self.batching.max_length
-        pool = Pool(lines, *ids)
-        return Pool(*(tf.ragged.boolean_mask(part, fits) for part in pool))
+        kept = tf.where(fits)[:, 0]
+        return Pool(*(tf.gather(part, kept) for part in (lines, *ids)))
 
     def batches(
         self, pool: Pool, epoch: tf.Tensor, first: tf.Tensor

@@ -23,11 +23,37 @@ def after(x: tf.Tensor, edge: object) -> tf.Tensor:
     return tf.concat([x, tf.cast([edge], x.dtype)], 0)[1:]
 
 
+def row_ids(rows: tf.RaggedTensor) -> tf.Tensor:
+    """Says which row each value is of: integer [N], ascending.
+
+    `RaggedTensor.value_rowids` says the same, but by a mask of all rows times
+    the longest one: a token of 8 KiB among as many short ones needs 0.5 GB.
+    """
+    ends = rows.row_splits[1:]
+    count = tf.size(rows.values, ends.dtype)
+    ended = tf.scatter_nd(ends[:, None], tf.ones_like(ends), [count + 1])
+    return tf.cumsum(ended)[:-1]
+
+
+def masked(rows: tf.RaggedTensor, mask: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Keeps the values where a mask of the same rows is true.
+
+    `tf.ragged.boolean_mask` does the same by `RaggedTensor.value_rowids`.
+    """
+    splits = rows.row_splits
+    kept = tf.concat([[0], tf.cumsum(tf.cast(mask.values, splits.dtype))], 0)
+    return tf.RaggedTensor.from_row_splits(
+        tf.boolean_mask(rows.values, mask.values),
+        tf.gather(kept, splits),
+        validate=False,
+    )
+
+
 def append_end(ids: tf.RaggedTensor, eos_id: int) -> tf.RaggedTensor:
     """Puts the end symbol after each row: ragged int32 [B, (T)]."""
     splits = ids.row_splits
     splits += tf.range(tf.size(splits, splits.dtype))
-    places = ids.value_rowids()
+    places = row_ids(ids)
     places += tf.range(tf.size(places, places.dtype))
     values = tf.tensor_scatter_nd_update(
         tf.fill([splits[-1]], eos_id), places[:, None], ids.values
@@ -38,7 +64,7 @@ def append_end(ids: tf.RaggedTensor, eos_id: int) -> tf.RaggedTensor:
 def turned(rows: tf.RaggedTensor) -> tf.RaggedTensor:
     """Turns each row round, last value first: ragged [B, (T)]."""
     first_plus_last = rows.row_starts() + rows.row_limits() - 1
-    places = tf.gather(first_plus_last, rows.value_rowids())
+    places = tf.gather(first_plus_last, row_ids(rows))
     places -= tf.range(tf.size(places, places.dtype))
     return rows.with_values(tf.gather(rows.values, places))
 
@@ -59,7 +85,7 @@ def until_end(
     ids = as_rows(ids)
     ends = tf.cumsum(tf.cast(ids.values == eos_id, tf.int32))
     ends_before = tf.gather(tf.concat([[0], ends], 0), ids.row_starts())
-    before_end = ends == tf.gather(ends_before, ids.value_rowids())
+    before_end = ends == tf.gather(ends_before, row_ids(ids))
     return ids.with_values(before_end & (ids.values != pad_id))
 
 
@@ -85,7 +111,7 @@ def spans(
     """
     ends = tf.cumsum(lengths.values + gaps.values)
     ends_before = tf.gather(tf.concat([[0], ends], 0), lengths.row_starts())
-    ends -= tf.gather(ends_before, lengths.value_rowids())
+    ends -= tf.gather(ends_before, row_ids(lengths))
     return (
         lengths.with_values(ends - lengths.values),
         lengths.with_values(ends),
@@ -108,11 +134,11 @@ def surfaces(
     # tf.strings.substr would copy a string once for each of its tokens.
     data = tf.strings.bytes_split(strings)
     shift = tf.cast(data.row_starts(), tf.int32)
-    shift = tf.gather(shift, starts.value_rowids())
+    shift = tf.gather(shift, row_ids(starts))
     spans = tf.ragged.range(starts.values + shift, ends.values + shift)
     pieces = tf.gather(data.values, spans.values)
     return starts.with_values(
         tf.strings.unsorted_segment_join(
-            pieces, spans.value_rowids(), tf.size(starts.values)
+            pieces, row_ids(spans), tf.size(starts.values)
         )
     )

@@ -13,6 +13,7 @@ from bahdanau_tf.text.languages import Apostrophe
 from bahdanau_tf.text.languages import Language
 from bahdanau_tf.text.rows import after
 from bahdanau_tf.text.rows import before
+from bahdanau_tf.text.rows import row_ids
 
 _EDGE = -1  # the neighbour that the first and the last character lack
 
@@ -104,7 +105,7 @@ def split(
     codes, offsets = tf.strings.unicode_decode_with_offsets(
         strings + "\n", "UTF-8", errors="replace"
     )
-    rows = tf.cast(codes.value_rowids(), tf.int32)
+    rows = tf.cast(row_ids(codes), tf.int32)
     codes, starts = codes.flat_values, tf.cast(offsets.flat_values, tf.int32)
     ends = tf.concat([starts[1:], starts[:1]], 0)
     kinds = characters.kinds(codes)

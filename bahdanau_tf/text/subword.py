@@ -18,6 +18,8 @@ from bahdanau_tf.text._tensorflow_text import tensorflow_text
 from bahdanau_tf.text.rows import append_end
 from bahdanau_tf.text.rows import as_rows
 from bahdanau_tf.text.rows import as_strings
+from bahdanau_tf.text.rows import masked
+from bahdanau_tf.text.rows import row_ids
 from bahdanau_tf.text.rows import spans
 from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.text.rows import turned
@@ -218,10 +220,10 @@ class SubwordTokenizer(tf.Module):
             pieces, also where these make no character and U+FFFD is written.
         """
         kept = until_end(ids, self.eos_id, self.pad_id)
-        rows = tf.ragged.boolean_mask(as_rows(ids), kept)
+        rows = masked(as_rows(ids), kept)
         pieces = tf.gather(self._surfaces, self._known(rows.values))
         if replacements is not None:
-            other = tf.ragged.boolean_mask(as_rows(replacements), kept).values
+            other = masked(as_rows(replacements), kept).values
             unknown = self._known(rows.values) == self.unk_id
             pieces = tf.where(unknown & (other != ""), other, pieces)
         written = rows.with_values(pieces)
@@ -315,7 +317,7 @@ def _written(
     blank = tf.where(starts.values == 0, 0, blank)
     texts = tf.strings.unsorted_segment_join(
         tf.where(blank == 1, " ", "") + plain,
-        pieces.value_rowids(),
+        row_ids(pieces),
         pieces.nrows(),
     )
     # Bytes that make no character would not be a string in a JSON reply.

@@ -20,6 +20,8 @@ from bahdanau_tf.text.languages import language as rules_of
 from bahdanau_tf.text.rows import append_end
 from bahdanau_tf.text.rows import as_rows
 from bahdanau_tf.text.rows import as_strings
+from bahdanau_tf.text.rows import masked
+from bahdanau_tf.text.rows import row_ids
 from bahdanau_tf.text.rows import spans
 from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.text.rows import turned
@@ -257,10 +259,10 @@ class WordTokenizer(tf.Module):
             last.
         """
         kept = until_end(ids, self.eos_id, self.pad_id)
-        rows = tf.ragged.boolean_mask(as_rows(ids), kept)
+        rows = masked(as_rows(ids), kept)
         words = rows.with_values(self.vocabulary.words(rows.values))
         if replacements is not None:
-            other = tf.ragged.boolean_mask(as_rows(replacements), kept).values
+            other = masked(as_rows(replacements), kept).values
             replaced = (rows.values == self.unk_id) & (other != "")
             words = rows.with_values(tf.where(replaced, other, words.values))
         if self.reverse:
@@ -273,7 +275,7 @@ class WordTokenizer(tf.Module):
     def _written(
         self, words: tf.RaggedTensor
     ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
-        rows = tf.cast(words.value_rowids(), tf.int32)
+        rows = tf.cast(row_ids(words), tf.int32)
         gaps = blanks.between(words.values, rows, self._rules, self.no_break)
         plain = blanks.unsign(words.values)
         texts = tf.strings.unsorted_segment_join(

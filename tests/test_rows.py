@@ -1,0 +1,57 @@
+"""Rows of values: which row each is of, with memory by their number."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.text.rows import masked
+from bahdanau_tf.text.rows import row_ids
+from bahdanau_tf.text.vocabulary import SPECIAL
+from bahdanau_tf.text.vocabulary import Vocabulary
+
+ROWS = st.lists(st.lists(st.booleans(), max_size=4), max_size=6)
+
+
+@given(ROWS, st.sampled_from([tf.int32, tf.int64]))
+@settings(max_examples=50)
+def test_row_ids_and_masked(rows: list[list[bool]], dtype: tf.DType) -> None:
+    mask = tf.RaggedTensor.from_row_lengths(
+        tf.constant([value for row in rows for value in row], tf.bool),
+        tf.constant([len(row) for row in rows], dtype),
+    )
+    assert row_ids(mask).numpy().tolist() == [
+        number for number, row in enumerate(rows) for _ in row
+    ]
+    places = mask.with_values(tf.range(tf.size(mask.values)))
+    expected, count = [], 0
+    for row in rows:
+        expected.append([count + i for i, keep in enumerate(row) if keep])
+        count += len(row)
+    assert masked(places, mask).to_list() == expected
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_long_word_beside_many_short_ones(reverse: bool) -> None:
+    """A table of all words times the longest one would be 0.3 TB."""
+    count = 200_000
+    text = "x" * count + " a" * count
+    words = WordTokenizer(Vocabulary([*SPECIAL, "a"]), reverse=reverse)
+
+    @tf.function(autograph=False)
+    def graph(strings: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        surfaces = words.tokenize_with_offsets(strings)[0]
+        return words.detokenize(words.tokenize(strings)), surfaces.values
+
+    back, surfaces = graph(tf.constant([text]))
+    unknown = "[UNK]" + " a" * count
+    if reverse:
+        surfaces = surfaces[::-1]
+    assert back.numpy() == [unknown.encode()]
+    assert surfaces.shape == count + 1
+    assert surfaces[0] == b"x" * count
+    assert b" ".join(surfaces.numpy()) == text.encode()
