@@ -24,11 +24,14 @@ from oracle import randomized
 import bahdanau_tf
 from bahdanau_tf import layers
 from bahdanau_tf.layers.decoder import STEP_ORDERS
+from bahdanau_tf.layers.readout import scores
+from bahdanau_tf.models import Ensemble
 from bahdanau_tf.models import RNNEncDec
 from bahdanau_tf.models import RNNSearch
 from bahdanau_tf.models import Seq2SeqLSTM
 from bahdanau_tf.models import from_preset
 from bahdanau_tf.models import presets
+from bahdanau_tf.models import scoring
 from bahdanau_tf.models import token_log_probs
 
 # Keras' own `model.save` beside NumPy 2.
@@ -416,6 +419,37 @@ def test_token_log_probs(make: Any) -> None:
     assert token_log_probs(model, [], []) == []
     with pytest.raises(ValueError, match="3 sources and 2 targets"):
         token_log_probs(model, sources, targets[:2])
+
+
+def ensemble(average: str) -> Ensemble:
+    return Ensemble([search(), encdec()], average)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        search,
+        lambda: ensemble("probability"),
+        lambda: ensemble("log_probability"),
+    ],
+    ids=["one", "probability", "log_probability"],
+)
+def test_no_more_logits_than_a_chunk_are_there(make: Any, monkeypatch) -> None:
+    model = randomized(make())
+    logits = model(batch_of(SOURCE, TARGET)).numpy().astype("float64")
+    counts = []
+
+    def spy(features: tf.Tensor, *others: Any) -> tf.Tensor:
+        counts.append(len(features))
+        return scores(features, *others)
+
+    monkeypatch.setattr(scoring, "scores", spy)
+    monkeypatch.setattr(scoring, "CHUNK_LOGITS", 3 * logits.shape[-1] + 1)
+    found = scoring.target_log_probs(model, SOURCE, TARGET).numpy()
+    close(found, reference.token_log_probs(logits, TARGET) * (TARGET != 0))
+    words = np.count_nonzero(TARGET)
+    assert max(counts) == 3
+    assert sum(counts) == words * len(getattr(model, "members", [model]))
 
 
 # Sizes, presets, configs

@@ -92,18 +92,22 @@ class Ensemble(keras.Model):
         )
 
     def call(self, inputs: dict[str, Any], training: bool = False) -> tf.Tensor:
-        sources = tf.nest.flatten(inputs["source"])
-        return self._mean(
+        return self.mean(
             [
-                member(
-                    {"source": sources[source], "target": inputs["target"]},
-                    training=training,
-                )
-                for source, member in zip(
-                    self.sources, self.members, strict=True
-                )
+                member(own, training=training)
+                for member, own in self.inputs_of_members(inputs)
             ]
         )
+
+    def inputs_of_members(
+        self, inputs: dict[str, Any]
+    ) -> list[tuple[Any, dict[str, tf.Tensor]]]:
+        """Each member, and of the inputs what it reads."""
+        sources = tf.nest.flatten(inputs["source"])
+        return [
+            (member, {"source": sources[number], "target": inputs["target"]})
+            for number, member in zip(self.sources, self.members, strict=True)
+        ]
 
     def encode(
         self, source: Any, own: tf.Tensor | None = None
@@ -158,9 +162,10 @@ class Ensemble(keras.Model):
             if source == 0 and one is not None
         ]
         mean = tf.add_n(aligned) / len(aligned) if aligned else None
-        return self._mean(logits), states, mean
+        return self.mean(logits), states, mean
 
-    def _mean(self, logits: Sequence[tf.Tensor]) -> tf.Tensor:
+    def mean(self, logits: Sequence[tf.Tensor]) -> tf.Tensor:
+        """The logits of all members as one, float32, of the same shape."""
         log_probs = tf.stack(
             [tf.nn.log_softmax(tf.cast(one, tf.float32)) for one in logits]
         )
