@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from bahdanau_tf.text.rows import append_end
 from bahdanau_tf.text.rows import as_strings
+from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.translation_graph import TranslationGraph
 
 BYTES_PER_TOKEN = 64  # no language's words are as long, on average
@@ -74,7 +75,10 @@ class LimitedText(tf.Module):
         self.ids_to_tokens = text.ids_to_tokens
         # Functions, as the signatures share them; they are large.
         self._ids = self._function(text.tokenize)
-        self._words = self._function(text.tokenize_with_offsets)
+        # Without the words, which are never cut out for tokens left out.
+        self._places = self._function(
+            lambda strings: text.tokenize_with_offsets(strings)[1:]
+        )
         self.detokenize_with_offsets = tf.function(
             text.detokenize_with_offsets, autograph=False
         )
@@ -92,11 +96,11 @@ class LimitedText(tf.Module):
         What is no UTF-8 in a token becomes U+FFFD: a server writes its JSON
         as it is given the strings.
         """
-        pieces, starts, ends = (
-            self._first(rows) for rows in self._words(as_strings(strings))
-        )
-        pieces = pieces.with_values(valid_utf8(pieces.values))
-        return pieces, starts, ends
+        strings = as_strings(strings)
+        starts, ends = (self._first(rows) for rows in self._places(strings))
+        begin = first_bytes(strings, self.max_bytes)
+        pieces = surfaces(begin, starts, ends)
+        return pieces.with_values(valid_utf8(pieces.values)), starts, ends
 
     def is_cut(self, strings: tf.Tensor) -> tf.Tensor:
         """Whether a string is read in part only: bool [B]."""

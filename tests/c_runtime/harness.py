@@ -46,12 +46,14 @@ class Answer:
         code: The status code, 0 if all is well.
         message: What the runtime says otherwise.
         milliseconds: The time of the call.
+        kilobytes: How much more was resident at the call's peak than before.
         outputs: For each output an array.
     """
 
     code: int
     message: str
     milliseconds: float
+    kilobytes: int
     outputs: dict[str, np.ndarray]
 
 
@@ -167,4 +169,10 @@ def _answer(line: dict[str, Any]) -> Answer:
             values = [bytes.fromhex(one) for one in values]
         outputs[name] = np.array(values, dtype).reshape(tensor["shape"])
     message = bytes.fromhex(line["message"]).decode("utf-8", "replace")
-    return Answer(line["code"], message, line["milliseconds"], outputs)
+    return Answer(
+        line["code"],
+        message,
+        line["milliseconds"],
+        line["kilobytes"],
+        outputs,
+    )

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/param.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,6 +28,7 @@ static const double TOLERANCE = 1e-4; /* of numbers, between two runs */
 static TF_Session *session;
 static Request *requests;
 static int request_count;
+static long peak; /* of resident memory, in kilobytes, so far */
 static TF_Tensor *(*answers)[MAX_FETCHES];
 static atomic_int stopping;
 static atomic_long runs, errors, differences;
@@ -47,10 +48,22 @@ static long resident_kilobytes(void) {
   return resident * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
+/* The most that was resident since `forget_peak`. */
 static long peak_kilobytes(void) {
-  struct rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss;
+  long peak = -1;
+  char line[256];
+  FILE *file = fopen("/proc/self/status", "r");
+  while (file && peak < 0 && fgets(line, sizeof line, file))
+    sscanf(line, "VmHWM: %ld", &peak);
+  if (peak < 0) fail("cannot read VmHWM in /proc/self/status");
+  fclose(file);
+  return peak;
+}
+
+static void forget_peak(void) {
+  FILE *file = fopen("/proc/self/clear_refs", "w");
+  if (file == NULL || fputs("5", file) < 0 || fclose(file))
+    fail("cannot write /proc/self/clear_refs");
 }
 
 static void run(const Request *request, TF_Tensor **found, TF_Status *status) {
@@ -98,10 +111,11 @@ static void print_tensor(const char *name, const TF_Tensor *tensor) {
 }
 
 static void print_answer(const Request *request, TF_Tensor **found,
-                         TF_Status *status, double elapsed) {
+                         TF_Status *status, double elapsed, long kilobytes) {
   const char *message = TF_Message(status);
-  printf("{\"request\":\"%s\",\"milliseconds\":%.3f,\"code\":%d,\"message\":\"",
-         request->label, elapsed, (int)TF_GetCode(status));
+  printf("{\"request\":\"%s\",\"milliseconds\":%.3f,\"kilobytes\":%ld,"
+         "\"code\":%d,\"message\":\"",
+         request->label, elapsed, kilobytes, (int)TF_GetCode(status));
   print_hex(message, strlen(message));
   printf("\",\"outputs\":{");
   for (int i = 0; i < request->fetches && found[i]; i++) {
@@ -197,9 +211,14 @@ static void disable_xla(void) {
 static void answer_all(TF_Status *status) {
   answers = calloc((size_t)request_count, sizeof(*answers));
   for (int i = 0; i < request_count; i++) {
+    long rest = resident_kilobytes(), before = peak_kilobytes();
+    forget_peak();
     double begin = milliseconds();
     run(&requests[i], answers[i], status);
-    print_answer(&requests[i], answers[i], status, milliseconds() - begin);
+    double elapsed = milliseconds() - begin;
+    long during = peak_kilobytes();
+    peak = MAX(peak, MAX(before, during));
+    print_answer(&requests[i], answers[i], status, elapsed, during - rest);
   }
 }
 
@@ -236,6 +255,6 @@ int main(int count, char **arguments) {
   if (threads > 0) stress(threads, seconds);
   printf("{\"version\":\"%s\",\"libraries_milliseconds\":%.1f,"
          "\"load_milliseconds\":%.1f,\"peak_kilobytes\":%ld}\n",
-         TF_Version(), libraries, load, peak_kilobytes());
+         TF_Version(), libraries, load, MAX(peak, peak_kilobytes()));
   return 0;
 }
