@@ -1,0 +1,155 @@
+"""What language a text is in, by its script and its small words.
+
+It is asked of thousands of lines of one language; a single sentence may be too
+short.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+
+UNKNOWN = "und"  # ISO 639-2 for a language that could not be determined
+
+# The languages that are known by their script alone, as Unicode names it.
+BY_SCRIPT = {
+    "ARMENIAN": "hy",
+    "BENGALI": "bn",
+    "DEVANAGARI": "hi",
+    "ETHIOPIC": "am",
+    "GEORGIAN": "ka",
+    "GREEK": "el",
+    "GUJARATI": "gu",
+    "GURMUKHI": "pa",
+    "HEBREW": "he",
+    "KANNADA": "kn",
+    "KHMER": "km",
+    "LAO": "lo",
+    "MALAYALAM": "ml",
+    "MYANMAR": "my",
+    "ORIYA": "or",
+    "SINHALA": "si",
+    "TAMIL": "ta",
+    "TELUGU": "te",
+    "THAI": "th",
+    "TIBETAN": "bo",
+}
+
+# The small words that every text of a language is full of.
+BY_WORDS = {
+    "ARABIC": {
+        "ar": "في من على أن إلى ما لا هذا هذه التي الذي عن مع كان هو ذلك",
+        "fa": "و در به از که را این است با آن برای می یک تا هم خود",
+        "ur": "کے میں کی ہے اور سے کا کو ہیں نے پر یہ اس کہ تھا",
+    },
+    "CYRILLIC": {
+        "be": "і у не на што з да ў гэта як але ён па для былі яго за",
+        "bg": "и на да се в е от за не с че са по като това ще си",
+        "ru": "и в не на что с он я а как то это по к но из у за от все",
+        "sr": "и је у се на да су за од не то што као који са али би",
+        "uk": "і в не на що з та до у це як за але він від про для є був",
+    },
+    "LATIN": {
+        "ca": "de la i el a que en els les un una per del al és amb no es dels",
+        "cs": "a se na v je to že s z do o i ve si ale jako by po pro za jsou",
+        "da": "og at det i en på er som for af med den til ikke et har de der",
+        "de": "der die und in den von zu das mit sich des auf für ist im dem "
+        "nicht ein eine als auch es an aus er ich sie",
+        "en": "the of and to in a is that for it was on with as are be this by "
+        "at from have not you he his they we i",
+        "es": "de la que el en y a los se del las un por con no una su para es "
+        "al lo como más pero",
+        "et": "ja on ei et see oli ka mis kui ta ning aga oma ma siis",
+        "fi": "ja on ei se että oli hän mutta ovat kun myös joka niin hänen "
+        "minä sen tai jos",
+        "fr": "de la le et les des en un une du que est dans qui pour pas il au "
+        "sur ce par l d qu je ne se elle",
+        "hr": "i je u se na da su za od s ne to što kao koji o ali bi sam",
+        "hu": "a az és hogy nem is egy volt meg ez de van csak már mint el ha",
+        "id": "yang dan di itu dengan untuk tidak ini dari dalam akan pada ada "
+        "juga saya ke adalah",
+        "it": "di e il la che in un a per è una non sono con del si da dei le "
+        "della i al ha gli l lo nel",
+        "nl": "de het een van en in is dat op te zijn met voor niet aan er om "
+        "die ook als bij ze hij maar ik",
+        "no": "og å det i en på er som for av med den til ikke et har de jeg",
+        "pl": "w i na z się nie do to że jest o jak po co ale od za przez są",
+        "pt": "de a o que e do da em um para com não uma os no se na por mais "
+        "as dos como ao ele das",
+        "ro": "de și în a la cu o pe nu este din care să mai pentru un că se",
+        "sk": "a sa na v je to že s z do o i vo si ale ako by po pre za sú",
+        "sv": "och att det i en på är som för av med den till inte ett har de",
+        "tr": "ve bir bu da de için ile ne çok o var daha gibi olarak en olan",
+        "vi": "và của là có không được trong cho một những các người này với",
+    },
+}
+SMALL_WORDS = 0.1  # share of the words that must be small ones
+KINDS = 5  # of small words that must be seen
+LEAD = 1.05  # over the second language
+
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def guess_language(lines: Iterable[str]) -> str:
+    """Guesses the language of a text.
+
+    The script with the most letters decides where one language writes it: Han
+    with kana is Japanese, Han without is Chinese. Among the languages of one
+    script it is the one whose small words are the most frequent.
+
+    Args:
+        lines: The text, some thousand lines of it.
+
+    Returns:
+        The ISO 639-1 code; "und" where nothing is clear.
+    """
+    letters: Counter[str] = Counter()
+    words: Counter[str] = Counter()
+    for line in lines:
+        line = unicodedata.normalize("NFKC", line).lower()
+        letters.update(line)
+        words.update(_WORD.findall(line))
+    script = _script(letters)
+    if script in BY_WORDS:
+        return _by_words(words, BY_WORDS[script])
+    return BY_SCRIPT.get(script, script if script.islower() else UNKNOWN)
+
+
+def _script(letters: Counter[str]) -> str:
+    """The script of most letters; "ja", "ko" or "zh" where it is one of these.
+
+    A letter of another script counts as two of the Latin one: it stands for
+    more, and Latin names and terms are in all texts.
+    """
+    scripts: Counter[str] = Counter()
+    for letter, count in letters.items():
+        if letter.isalpha():
+            name = unicodedata.name(letter, "").split(" ")[0]
+            scripts[name] += count if name == "LATIN" else 2 * count
+    han = scripts.pop("CJK", 0)
+    kana = scripts.pop("HIRAGANA", 0) + scripts.pop("KATAKANA", 0)
+    hangul = scripts.pop("HANGUL", 0)
+    scripts["zh"] = han + kana + hangul
+    script, most = scripts.most_common(1)[0]
+    if 2 * most <= scripts.total():
+        return UNKNOWN
+    if script == "zh" and 10 * max(kana, hangul) > most:
+        return "ja" if kana > hangul else "ko"
+    return script
+
+
+def _by_words(words: Counter[str], languages: dict[str, str]) -> str:
+    """The language whose small words a text has."""
+    counts = {
+        code: [words[word] for word in small.split() if word in words]
+        for code, small in languages.items()
+    }
+    second, first = sorted(counts, key=lambda code: sum(counts[code]))[-2:]
+    clear = (
+        len(counts[first]) >= KINDS
+        and sum(counts[first]) >= SMALL_WORDS * words.total()
+        and sum(counts[first]) >= LEAD * sum(counts[second])
+    )
+    return first if clear else UNKNOWN
