@@ -113,7 +113,12 @@ def _train(folder: Path, epochs: float) -> Translator:
         shuffle_pool=True,
         epochs=epochs,
     )
-    text = TextFlags(source_vocabulary_size=1000, target_vocabulary_size=1000)
+    text = TextFlags(
+        source_vocabulary_size=1000,
+        target_vocabulary_size=1000,
+        source_language="en",
+        target_language="fr",
+    )
     model_dir = folder / "model"
     start = time.monotonic()
     result = train(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import types
 import typing
 from collections.abc import Callable
 from collections.abc import Collection
@@ -34,13 +35,14 @@ def define_fields(
         without: Fields that get none.
     """
     texts = _attribute_texts(owner)
-    types = typing.get_type_hints(owner)
+    hints = typing.get_type_hints(owner)
     for field in dataclasses.fields(owner):
-        if field.name in without:
+        name, hint = field.name, hints[field.name]
+        if name in without:
             continue
-        _DEFINE[types[field.name]](
-            field.name, field.default, texts[field.name], flag_values=flags
-        )
+        if typing.get_origin(hint) is types.UnionType:  # or None
+            hint = typing.get_args(hint)[0]
+        _DEFINE[hint](name, field.default, texts[name], flag_values=flags)
 
 
 def from_flags(flags: absl_flags.FlagValues, owner: type[T]) -> T:

@@ -22,10 +22,12 @@ from absl import flags as absl_flags
 from bahdanau_tf import models
 from bahdanau_tf.commands.fields import define_fields
 from bahdanau_tf.commands.fields import from_flags
+from bahdanau_tf.commands.languages import with_languages
 from bahdanau_tf.corpora.parallel import ParallelCorpus
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import load_text
+from bahdanau_tf.text.guess import UNKNOWN
 from bahdanau_tf.training import Recipe
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import remember
@@ -64,8 +66,9 @@ class TextFlags:
             included.
         target_vocabulary_size: Ids of the target side; with --joint those of
             the source side count.
-        source_language: Code of the source language, such as en.
-        target_language: Code of the target language, such as fr.
+        source_language: Code of the source language, such as en; guessed from
+            the training text if not given.
+        target_language: Code of the target language, such as fr; guessed, too.
         lowercase: Whether words lose their capitals.
         reverse_source: Whether the source is read from its last word to its
             first, as by Sutskever et al.
@@ -75,8 +78,8 @@ class TextFlags:
     joint: bool = False
     source_vocabulary_size: int = 30_001
     target_vocabulary_size: int = 30_001
-    source_language: str = "en"
-    target_language: str = "fr"
+    source_language: str | None = None
+    target_language: str | None = None
     lowercase: bool = False
     reverse_source: bool = False
 
@@ -211,6 +214,7 @@ def prepared(
     """
     keras.utils.set_random_seed(recipe.seed)
     model_dir.mkdir(parents=True, exist_ok=True)
+    text = with_languages(text, files, model_dir)
     remember(model_dir / "text.json", asdict(text))
     folders = (model_dir / "source", model_dir / "target")
     is_new = not all(folder.is_dir() for folder in folders)
@@ -243,14 +247,14 @@ def _make_texts(text: TextFlags, files: TrainingFiles) -> tuple[Any, Any]:
         source = WordTokenizer.train(
             [sides[0]],
             text.source_vocabulary_size,
-            language=text.source_language,
+            language=text.source_language or UNKNOWN,
             lowercase=text.lowercase,
             reverse=text.reverse_source,
         )
         target = WordTokenizer.train(
             [sides[1]],
             text.target_vocabulary_size,
-            language=text.target_language,
+            language=text.target_language or UNKNOWN,
             lowercase=text.lowercase,
         )
         return source, target

@@ -64,8 +64,8 @@ BY_WORDS = {
         "et": "ja on ei et see oli ka mis kui ta ning aga oma ma siis",
         "fi": "ja on ei se että oli hän mutta ovat kun myös joka niin hänen "
         "minä sen tai jos",
-        "fr": "de la le et les des en un une du que est dans qui pour pas il au "
-        "sur ce par l d qu je ne se elle",
+        "fr": "de la le et les des en un une du que est dans qui pour pas il "
+        "au sur ce par l d qu je ne se elle",
         "hr": "i je u se na da su za od s ne to što kao koji o ali bi sam",
         "hu": "a az és hogy nem is egy volt meg ez de van csak már mint el ha",
         "id": "yang dan di itu dengan untuk tidak ini dari dalam akan pada ada "

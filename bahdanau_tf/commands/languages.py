@@ -1,0 +1,63 @@
+"""The languages of a training text, where no flag names them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import sys
+from pathlib import Path
+from typing import Any
+from typing import TypeVar
+
+from bahdanau_tf.text.guess import UNKNOWN
+from bahdanau_tf.text.guess import guess_language
+from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.training import TrainingFiles
+
+T = TypeVar("T", bound=Any)
+
+LINES = 5000  # of the begin of a text, to guess by
+
+
+def with_languages(text: T, files: TrainingFiles, model_dir: Path) -> T:
+    """Fills in source_language and target_language where they are None.
+
+    They are those with which the folder was made, and else are guessed; a
+    guess is told on standard error.
+
+    Args:
+        text: A dataclass with the two fields.
+        files: The texts to guess by.
+        model_dir: The folder of the model.
+    """
+    known = _remembered(model_dir / "text.json")
+    found = {}
+    for side, path in (
+        ("source", files.train_source),
+        ("target", files.train_target),
+    ):
+        name = f"{side}_language"
+        if getattr(text, name) is None:
+            found[name] = known.get(name) or _guessed(side, path)
+    return dataclasses.replace(text, **found)
+
+
+def _guessed(side: str, path: str) -> str:
+    language = guess_language(itertools.islice(read_lines(path), LINES))
+    how = "guessed from the text"
+    if language == UNKNOWN:
+        how = "unknown: general rules"
+    print(
+        f"{side} language: {language} ({how}; --{side}_language overrides)",
+        file=sys.stderr,
+    )
+    return language
+
+
+def _remembered(path: Path) -> dict[str, Any]:
+    """What is written there; whoever checks it says what is wrong with it."""
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return {}

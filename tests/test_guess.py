@@ -1,0 +1,190 @@
+"""The language of a text, and what training makes of it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bahdanau_tf.commands.languages import with_languages
+from bahdanau_tf.text.guess import guess_language
+from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.training import TrainingFiles
+
+# Universal Declaration of Human Rights, article 1.
+ARTICLE = {
+    "ar": "يولد جميع الناس أحرارًا متساوين في الكرامة والحقوق. وقد وهبوا عقلاً "
+    "وضميرًا وعليهم أن يعامل بعضهم بعضًا بروح الإخاء.",
+    "cs": "Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a "
+    "práv. Jsou nadáni rozumem a svědomím a mají spolu jednat v duchu "
+    "bratrství.",
+    "da": "Alle mennesker er født frie og lige i værdighed og rettigheder. "
+    "De er udstyret med fornuft og samvittighed, og de bør handle mod "
+    "hverandre i en broderskabets ånd.",
+    "de": "Alle Menschen sind frei und gleich an Würde und Rechten geboren. "
+    "Sie sind mit Vernunft und Gewissen begabt und sollen einander im Geist "
+    "der Brüderlichkeit begegnen.",
+    "el": "Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια "
+    "και τα δικαιώματα.",
+    "en": "All human beings are born free and equal in dignity and rights. "
+    "They are endowed with reason and conscience and should act towards one "
+    "another in a spirit of brotherhood.",
+    "es": "Todos los seres humanos nacen libres e iguales en dignidad y "
+    "derechos y, dotados como están de razón y conciencia, deben comportarse "
+    "fraternalmente los unos con los otros.",
+    "fi": "Kaikki ihmiset syntyvät vapaina ja tasavertaisina arvoltaan ja "
+    "oikeuksiltaan. Heille on annettu järki ja omatunto, ja heidän on "
+    "toimittava toisiaan kohtaan veljeyden hengessä.",
+    "fr": "Tous les êtres humains naissent libres et égaux en dignité et en "
+    "droits. Ils sont doués de raison et de conscience et doivent agir les "
+    "uns envers les autres dans un esprit de fraternité.",
+    "he": "כל בני האדם נולדו בני חורין ושווים בערכם ובזכויותיהם.",
+    "hi": "सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता और "
+    "समानता प्राप्त है।",
+    "hu": "Minden emberi lény szabadon születik és egyenlő méltósága és joga "
+    "van. Az emberek, ésszel és lelkiismerettel bírván, egymással szemben "
+    "testvéri szellemben kell hogy viseltessenek.",
+    "it": "Tutti gli esseri umani nascono liberi ed eguali in dignità e "
+    "diritti. Essi sono dotati di ragione e di coscienza e devono agire gli "
+    "uni verso gli altri in spirito di fratellanza.",
+    "ja": "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とに"
+    "ついて平等である。",
+    "ko": "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 "
+    "동등하다.",
+    "nl": "Alle mensen worden vrij en gelijk in waardigheid en rechten "
+    "geboren. Zij zijn begiftigd met verstand en geweten, en behoren zich "
+    "jegens elkander in een geest van broederschap te gedragen.",
+    "pl": "Wszyscy ludzie rodzą się wolni i równi pod względem swej godności "
+    "i swych praw. Są oni obdarzeni rozumem i sumieniem i powinni postępować "
+    "wobec innych w duchu braterstwa.",
+    "pt": "Todos os seres humanos nascem livres e iguais em dignidade e em "
+    "direitos. Dotados de razão e de consciência, devem agir uns para com os "
+    "outros em espírito de fraternidade.",
+    "ro": "Toate ființele umane se nasc libere și egale în demnitate și în "
+    "drepturi. Ele sunt înzestrate cu rațiune și conștiință și trebuie să se "
+    "comporte unele față de altele în spiritul fraternității.",
+    "ru": "Все люди рождаются свободными и равными в своем достоинстве и "
+    "правах. Они наделены разумом и совестью и должны поступать в отношении "
+    "друг друга в духе братства.",
+    "sv": "Alla människor är födda fria och lika i värde och rättigheter. De "
+    "är utrustade med förnuft och samvete och bör handla gentemot varandra i "
+    "en anda av broderskap.",
+    "th": "มนุษย์ทั้งหลายเกิดมามีอิสระและเสมอภาคกันในเกียรติศักดิ์และสิทธิ",
+    "tr": "Bütün insanlar hür, haysiyet ve haklar bakımından eşit doğarlar. "
+    "Akıl ve vicdana sahiptirler ve birbirlerine karşı kardeşlik zihniyeti "
+    "ile hareket etmelidirler.",
+    "uk": "Всі люди народжуються вільними і рівними у своїй гідності та "
+    "правах. Вони наділені розумом і совістю і повинні діяти у відношенні "
+    "один до одного в дусі братерства.",
+    "vi": "Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm "
+    "và quyền lợi. Mọi con người đều được tạo hoá ban cho lý trí và lương "
+    "tâm và cần phải đối xử với nhau trong tình anh em.",
+    "zh": "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟"
+    "关系的精神相对待。",
+}
+TOO_SHORT = {"ar", "da", "fi", "hu", "pl", "ru", "tr"}  # one article is little
+
+
+@pytest.mark.parametrize("code", ARTICLE)
+def test_two_sentences_are_guessed_or_left_open(code: str) -> None:
+    wanted = "und" if code in TOO_SHORT else code
+    assert guess_language([ARTICLE[code]]) == wanted
+    assert guess_language([ARTICLE[code].upper()]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("corpus", "code"),
+    [
+        ("bible-en-ko/train", "en"),
+        ("bible-en-ko/train", "ko"),
+        ("korean-english-news/dev", "en"),
+        ("korean-english-news/dev", "ko"),
+        ("multi30k-tok/train.lc.norm.tok", "fr"),
+        ("multi30k/train", "en"),
+        ("multi30k/train", "fr"),
+        ("small_parallel_enja/train", "en"),
+        ("small_parallel_enja/train", "ja"),
+        ("tatoeba-en-fr/train", "en"),
+        ("tatoeba-en-fr/train", "fr"),
+        ("tatoeba-en-ko/train", "ko"),
+    ],
+)
+def test_corpora(shared: Callable[[str], Path], corpus: str, code: str) -> None:
+    lines = [*read_lines(shared(f"data/{corpus}.{code}"))][:5000]
+    assert guess_language(lines) == code
+    parts = [lines[i : i + 20] for i in range(0, len(lines), 20)]
+    guesses = Counter(map(guess_language, parts))
+    assert set(guesses) <= {code, "und"}
+    assert guesses[code] > 0.98 * len(parts)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        ["", " "],
+        ["1 + 1 = 2", "😀"],
+        ["a b c d e f"] * 100,
+        ["foo(bar) = baz;"] * 100,
+        [ARTICLE["el"], ARTICLE["he"], ARTICLE["ja"]],
+    ],
+)
+def test_what_is_not_clear_is_undetermined(lines: list[str]) -> None:
+    assert guess_language(lines) == "und"
+
+
+def test_foreign_names_do_not_matter() -> None:
+    """Nor does the form of the characters."""
+    half = "ｶﾀｶﾅ ﾃﾞｽ 日本 " * 3 + "TensorFlow Keras"
+    assert guess_language([half]) == "ja"
+    assert guess_language([ARTICLE["ko"] + ARTICLE["en"][:60]]) == "ko"
+    assert guess_language([ARTICLE["zh"] + "「の」 TensorFlow"]) == "zh"
+    assert guess_language([ARTICLE["en"] + " 北京 서울 Москва"]) == "en"
+
+
+@dataclass(frozen=True)
+class Languages:
+    source_language: str | None = None
+    target_language: str | None = None
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> TrainingFiles:
+    paths = [tmp_path / "train.ja", tmp_path / "train.en"]
+    for path in paths:
+        path.write_text(f"{ARTICLE[path.suffix[1:]]}\n" * 3)
+    return TrainingFiles(*map(str, paths))
+
+
+def test_what_no_flag_names_is_guessed_and_said(files, tmp_path, capsys):
+    found = with_languages(Languages(), files, tmp_path)
+    assert found == Languages("ja", "en")
+    assert capsys.readouterr().err == (
+        "source language: ja (guessed from the text; --source_language "
+        "overrides)\n"
+        "target language: en (guessed from the text; --target_language "
+        "overrides)\n"
+    )
+
+
+def test_what_a_flag_names_or_the_folder_has_is_not_guessed(
+    files, tmp_path, capsys
+):
+    settings = {"format_version": 1, "source_language": "fr"}
+    (tmp_path / "text.json").write_text(json.dumps(settings))
+    found = with_languages(Languages(target_language="it"), files, tmp_path)
+    assert found == Languages("fr", "it")
+    found = with_languages(Languages("ko", "it"), files, tmp_path)
+    assert found == Languages("ko", "it")  # refused by who checks the folder
+    assert not capsys.readouterr().err
+
+
+def test_an_unclear_language_has_the_general_rules(files, tmp_path, capsys):
+    Path(files.train_source).write_text("1\n2\n")
+    found = with_languages(Languages(), files, tmp_path)
+    assert found == Languages("und", "en")
+    assert "source language: und (unknown: general" in capsys.readouterr().err
