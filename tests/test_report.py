@@ -19,6 +19,7 @@ import sacrebleu
 
 from bahdanau_tf import report
 from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.evaluation import known_sentences
 from bahdanau_tf.models import RNNSearch
 from bahdanau_tf.report import figures
 from bahdanau_tf.report import paper
@@ -36,7 +37,6 @@ from bahdanau_tf.report.page import Section
 from bahdanau_tf.report.page import page
 from bahdanau_tf.report.systems import Corpus
 from bahdanau_tf.report.systems import Measured
-from bahdanau_tf.report.systems import known_sentences
 from bahdanau_tf.report.systems import source_lengths
 from bahdanau_tf.report.tables import Table
 from bahdanau_tf.report.tables import alignment_table

@@ -7,8 +7,6 @@ from typing import Any
 from typing import NamedTuple
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.report.lengths import bin_title
-from bahdanau_tf.report.lengths import length_bins
 
 
 class TestSet(NamedTuple):
@@ -76,13 +74,15 @@ def by_subset(test: TestSet, how: dict[str, Any]) -> list[Column]:
         columns.append(_column("no unknown", sum(test.known), cells))
     if test.lengths:
         by_system = [
-            length_bins(lines, test.references, test.lengths, **how)
+            evaluation.length_bins(lines, test.references, test.lengths, **how)
             for lines in test.systems.values()
         ]
         for bins in zip(*by_system, strict=True):
             scores = [one.score for one in bins]
             first = bins[0]
-            columns.append(_column(bin_title(first), first.sentences, scores))
+            columns.append(
+                _column(evaluation.bin_title(first), first.sentences, scores)
+            )
     return columns
 
 

@@ -30,7 +30,6 @@ from bahdanau_tf.commands.lines import check_count
 from bahdanau_tf.commands.model import define_model_flags
 from bahdanau_tf.commands.model import define_search_flags
 from bahdanau_tf.commands.model import load_translator
-from bahdanau_tf.report.systems import known_sentences
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translator import Translator
@@ -107,7 +106,7 @@ def _test(flags: absl_flags.FlagValues) -> TestSet:
         systems["model"] = [translation.text for translation in translations]
         lengths = [len(found.source_tokens) for found in translations]
         unit = "tokens"
-        known = known_sentences([translator], sources, references)
+        known = evaluation.known_sentences([translator], sources, references)
     elif flags.model_dir:
         raise ValueError("--source is missing, which --model_dir translates")
     for given in flags.hypotheses or []:

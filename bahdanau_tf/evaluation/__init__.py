@@ -8,6 +8,8 @@ from bahdanau_tf.evaluation.alignments import format_pharaoh
 from bahdanau_tf.evaluation.alignments import parse_pharaoh
 from bahdanau_tf.evaluation.alignments import read_pharaoh
 from bahdanau_tf.evaluation.alignments import write_pharaoh
+from bahdanau_tf.evaluation.lengths import bin_title
+from bahdanau_tf.evaluation.lengths import length_bins
 from bahdanau_tf.evaluation.measure import bleu_tokenizer
 from bahdanau_tf.evaluation.scores import Score
 from bahdanau_tf.evaluation.scores import bleu
@@ -16,6 +18,7 @@ from bahdanau_tf.evaluation.significance import Comparison
 from bahdanau_tf.evaluation.significance import compare
 from bahdanau_tf.evaluation.subsets import LengthBin
 from bahdanau_tf.evaluation.subsets import bleu_by_length
+from bahdanau_tf.evaluation.subsets import known_sentences
 from bahdanau_tf.evaluation.subsets import select
 from bahdanau_tf.evaluation.subsets import without_unknown_words
 
@@ -25,12 +28,15 @@ __all__ = [
     "Links",
     "Score",
     "alignment_error_rate",
+    "bin_title",
     "bleu",
     "bleu_by_length",
     "bleu_tokenizer",
     "chrf",
     "compare",
     "format_pharaoh",
+    "known_sentences",
+    "length_bins",
     "parse_pharaoh",
     "read_pharaoh",
     "select",

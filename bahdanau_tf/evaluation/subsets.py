@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import operator
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import tensorflow as tf
 
 from bahdanau_tf.evaluation.scores import Score
 from bahdanau_tf.evaluation.scores import bleu
@@ -96,6 +102,41 @@ def without_unknown_words(
     named = {f"side {i}": mask for i, mask in enumerate(masks, start=1)}
     check_counts("without_unknown_words", named)
     return [all(row) for row in zip(*masks, strict=True)]
+
+
+def known_sentences(
+    translators: Sequence[Any],
+    sources: Sequence[str],
+    references: Sequence[str],
+) -> list[bool]:
+    """Says which sentences have no word unknown to any of the models.
+
+    Args:
+        translators: What holds the tokenizers of each model, as
+            `source_texts` and `target_text`.
+        sources: The sentences.
+        references: Their translations, which are looked at as well.
+
+    Returns:
+        One entry per sentence.
+    """
+    sides: dict[str, tuple[Any, Sequence[str]]] = {}
+    for translator in translators:
+        texts = [(text, sources) for text in translator.source_texts]
+        for text, lines in [*texts, (translator.target_text, references)]:
+            key = json.dumps([text.settings(), lines is sources], default=str)
+            sides[key] = (text, lines)
+    if not sides:
+        return [True] * len(sources)
+    return without_unknown_words(
+        *(
+            (
+                text.tokenize(tf.constant(lines, tf.string)).to_list(),
+                partial(operator.ne, text.unk_id),
+            )
+            for text, lines in sides.values()
+        )
+    )
 
 
 def select(mask: Sequence[bool], *columns: Sequence[str]) -> list[list[str]]:

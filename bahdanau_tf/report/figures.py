@@ -10,10 +10,10 @@ from typing import Any
 from typing import NamedTuple
 
 from bahdanau_tf.evaluation import LengthBin
+from bahdanau_tf.evaluation import bin_title
+from bahdanau_tf.evaluation import length_bins
 from bahdanau_tf.plotting import plot_alignment
 from bahdanau_tf.plotting import plot_bleu_by_length
-from bahdanau_tf.report.lengths import bin_title
-from bahdanau_tf.report.lengths import length_bins
 from bahdanau_tf.report.systems import Corpus
 from bahdanau_tf.report.systems import Measured
 from bahdanau_tf.report.tables import Table

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import operator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from typing import NamedTuple
@@ -18,7 +16,7 @@ import tensorflow as tf
 
 from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.evaluation import Links
-from bahdanau_tf.evaluation import without_unknown_words
+from bahdanau_tf.evaluation import known_sentences
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.report import paper
 from bahdanau_tf.text import WordTokenizer
@@ -91,40 +89,6 @@ def kind_of(translator: Translator) -> str:
         return kind
     turned = translator.source_text.reverse
     return f"{kind} {'reversed' if turned else 'forward'}"
-
-
-def known_sentences(
-    translators: Sequence[Translator],
-    sources: Sequence[str],
-    references: Sequence[str],
-) -> list[bool]:
-    """Says which sentences have no word unknown to any of the models.
-
-    Args:
-        translators: The models.
-        sources: The sentences.
-        references: Their translations, which are looked at as well.
-
-    Returns:
-        One entry per sentence.
-    """
-    sides: dict[str, tuple[Any, Sequence[str]]] = {}
-    for translator in translators:
-        texts = [(text, sources) for text in translator.source_texts]
-        for text, lines in [*texts, (translator.target_text, references)]:
-            key = json.dumps([text.settings(), lines is sources], default=str)
-            sides[key] = (text, lines)
-    if not sides:
-        return [True] * len(sources)
-    return without_unknown_words(
-        *(
-            (
-                text.tokenize(tf.constant(lines, tf.string)).to_list(),
-                partial(operator.ne, text.unk_id),
-            )
-            for text, lines in sides.values()
-        )
-    )
 
 
 def source_lengths(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bahdanau_tf.evaluation import LengthBin
-from bahdanau_tf.evaluation import bleu_by_length
+from bahdanau_tf.evaluation.subsets import LengthBin
+from bahdanau_tf.evaluation.subsets import bleu_by_length
 
 LONGEST = 60  # longer sentences are one bin, as in the paper's Figure 2
 
