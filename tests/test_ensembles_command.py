@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import Seq2SeqLSTM
+from bahdanau_tf import Translator
+from bahdanau_tf import WordTokenizer
 from bahdanau_tf.cli import main
 from bahdanau_tf.corpora import grammar
-
-SMALL = [
-    "--source_vocabulary_size=200",
-    "--target_vocabulary_size=200",
-    "--units=8",
-    "--embedding_dim=8",
-    "--layers=1",
-    "--model=seq2seq-lstm",
-    "--optimizer=adam",
-    "--batch_size=16",
-    "--epochs=1",
-]
 
 
 @pytest.fixture(scope="module")
@@ -31,22 +24,21 @@ def corpus(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def models(corpus, tmp_path_factory) -> dict[str, str]:
-    """A forward model, and two that read the source reversed."""
+    """Models of chance, two of which read the source reversed."""
     folder = tmp_path_factory.mktemp("models")
-    for name, flags in (
-        ("forward", []),
-        ("reversed-1", ["--reverse_source", "--seed=1"]),
-        ("reversed-2", ["--reverse_source", "--seed=2"]),
+    target = WordTokenizer.train([corpus / "train.fr"], 60)
+    lstm = partial(Seq2SeqLSTM, layers=1)
+    for name, make in (
+        ("forward", lstm),
+        ("reversed-1", lstm),
+        ("reversed-2", lstm),
+        ("rnnsearch", RNNSearch),
     ):
-        command = [
-            "train",
-            f"--data_dir={corpus.parent}",
-            f"--corpus={corpus.name}",
-            "--train_source=train.en",
-            "--train_target=train.fr",
-            f"--model_dir={folder / name}",
-        ]
-        assert main([*command, *SMALL, *flags]) == 0
+        reverse = name.startswith("reversed")
+        source = WordTokenizer.train([corpus / "train.en"], 50, reverse=reverse)
+        sizes = source.vocabulary_size, target.vocabulary_size
+        model = make(*sizes, units=8, embedding_dim=8)
+        Translator(model, source, target).save(folder / name)
     return {path.name: str(path) for path in folder.iterdir()}
 
 
@@ -78,6 +70,33 @@ def test_rows_that_can_be_are_scored(models, corpus, capsys):
             assert score == "not run"
         else:
             assert 0 <= float(score) <= 100
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--reversed={forward}"], "reads the source forward"),
+        (["--reversed={reversed-1},{forward}"], "reads the source forward"),
+        (["--forward={reversed-1}"], "reads the source reversed"),
+        (["--forward={forward},{rnnsearch}"], "wanted models of one kind"),
+        (["--reversed={rnnsearch}"], "RNNSearch of"),
+    ],
+)
+def test_models_are_what_their_flags_say(
+    models, corpus, capsys, flags, sentence
+):
+    status = main(
+        [
+            "ensembles",
+            *(flag.format_map(models) for flag in flags),
+            f"--source={corpus / 'test.en'}",
+            f"--reference={corpus / 'test.fr'}",
+        ]
+    )
+    out, err = capsys.readouterr()
+    assert (status, out) == (2, "")
+    assert sentence in err
+    assert err.count("\n") == 1
 
 
 def test_several_folders_translate_together(models, corpus, tmp_path):

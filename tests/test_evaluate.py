@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import tensorflow as tf
 
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import evaluate
+from bahdanau_tf.evaluation import measure
 from bahdanau_tf.translation import Translation
 
 WORDS = [*"abcdefghij", "cat", "sat", "mat", "house"]
@@ -219,6 +221,90 @@ def test_tokenizer_and_case_hold_for_the_table(corpus, tmp_path, capsys):
     }
 
 
+def test_the_tokenizer_fits_the_references(tmp_path, capsys, monkeypatch):
+    """13a has one word a line in Japanese, and BLEU 0."""
+    monkeypatch.setattr(measure, "find_spec", lambda name: None)
+    files = {
+        "reference": ["今日は天気がとても良いです。", "犬が公園を走っている。"],
+        "ours": ["今日は天気が良いです。", "犬は公園を走っている。"],
+    }
+    for name, rows in files.items():
+        text = "".join(f"{row}\n" for row in rows)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    flag = f"--hypotheses={tmp_path / 'ours'}"
+    (by_char, _), (by_blanks, _) = (
+        run(tmp_path, capsys, flag, *more) for more in ([], ["--tokenize=13a"])
+    )
+    for row, tokenize in ((by_char, "char"), (by_blanks, "13a")):
+        wanted = sacrebleu.corpus_bleu(
+            files["ours"], [files["reference"]], tokenize=tokenize
+        ).score
+        assert f"|tok:{tokenize}|" in row
+        assert f"= {wanted:.2f} " in row
+    assert "= 0.00 " in by_blanks
+    main(["evaluate", f"--reference={tmp_path / 'reference'}", flag])
+    assert capsys.readouterr().err == (
+        "--tokenize=char, which fits the script of the references\n"
+    )
+
+
+def test_translations_go_to_a_file(corpus, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(evaluate, "WINDOW", 25)
+    output = tmp_path / "output"
+    flags = ["--model_dir=m", f"--source={tmp_path / 'source'}"]
+    rows = run(tmp_path, capsys, *flags, f"--output={output}")
+    assert output.read_text() == (tmp_path / "source").read_text()
+    assert not output.with_name("output.part").exists()
+    assert f" = {judged(corpus['source'], corpus['reference'])} " in rows[0]
+
+
+def test_what_is_translated_outlives_an_interrupt(
+    corpus, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(evaluate, "WINDOW", 25)
+    copier, windows = Copier(), []
+
+    def interrupted(lines: list[str]) -> list[Translation]:
+        windows.append(lines)
+        if len(windows) > 2:
+            raise KeyboardInterrupt
+        return Copier.translate(copier, lines)
+
+    copier.translate = interrupted
+    monkeypatch.setattr(evaluate, "load_translator", lambda _: copier)
+    output = tmp_path / "output"
+    output.write_text("of an earlier run\n")
+    reference = f"--reference={tmp_path / 'reference'}"
+    status = main(
+        [
+            *("evaluate", reference, "--model_dir=m", f"--output={output}"),
+            f"--source={tmp_path / 'source'}",
+        ]
+    )
+    assert status == 130
+    assert output.read_text() == "of an earlier run\n"
+    kept = output.with_name("output.part").read_text().split("\n")
+    assert kept == [*corpus["source"][:50], ""]
+    told = capsys.readouterr().err
+    assert "50/60 sentences, " in told or "25/60 sentences, " in told
+    assert f"50 translations are in {output}.part\n" in told
+
+
+@pytest.mark.parametrize("tokenize", ["ja-mecab", "ko-mecab"])
+def test_a_tokenizer_without_its_package_is_refused_at_once(
+    tmp_path, capsys, tokenize
+):
+    """Before any file is read."""
+    if find_spec("MeCab") or find_spec("mecab_ko"):
+        pytest.skip("it is installed here")
+    flags = ["--reference=absent", "--hypotheses=absent"]
+    assert main(["evaluate", *flags, f"--tokenize={tokenize}"]) == 2
+    told = capsys.readouterr().err
+    assert f"tokenize is '{tokenize}'" in told
+    assert f"pip install sacrebleu[{tokenize[:2]}]" in told
+    assert told.count("\n") == 1
+
+
 def test_mistakes_get_one_sentence(corpus, tmp_path, capsys):
     reference = f"--reference={tmp_path / 'reference'}"
     short = tmp_path / "short"
@@ -233,6 +319,15 @@ def test_mistakes_get_one_sentence(corpus, tmp_path, capsys):
                 f"--hypotheses={tmp_path / 'moses'}",
             ],
             "'moses' is there already",
+        ),
+        (
+            [f"--hypotheses={tmp_path / 'moses'}", "--output=x"],
+            "--output is given, and no --model_dir translates",
+        ),
+        (["--tokenize=soup"], "--source (with --model_dir)"),
+        (
+            [f"--hypotheses={tmp_path / 'moses'}", "--tokenize=soup"],
+            "tokenize is 'soup', wanted one of",
         ),
         (["--n_best=2"], "Unknown command line flag 'n_best'"),
     ):

@@ -1,11 +1,13 @@
 """Scores single models and ensembles: Table 1 of Sutskever et al. 2014.
 
---reversed names models of one kind, with different seeds (in the paper, deep
-LSTMs that read the source reversed); --forward one that reads it as it is.
-Rows with more models than there are say "not run".
+--reversed names models of one kind, with different seeds, that read the source
+from its last word to its first (in the paper, deep LSTMs); --forward one that
+reads it as it is. Rows with more models than there are say "not run".
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
@@ -14,11 +16,17 @@ from bahdanau_tf.commands.fields import define_fields
 from bahdanau_tf.commands.fields import from_flags
 from bahdanau_tf.commands.lines import check_count
 from bahdanau_tf.commands.model import define_average_flag
+from bahdanau_tf.commands.scoring import check_tokenize_flag
+from bahdanau_tf.commands.scoring import define_tokenize_flag
+from bahdanau_tf.commands.scoring import tokenizer_for
 from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.report.ensembles import PAPER_ROWS
 from bahdanau_tf.report.ensembles import translate_rows
 from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.translator import Translator
 from bahdanau_tf.translator import load_best
+
+DIRECTIONS = ("forward", "reversed")
 
 
 def define_flags(flags: absl_flags.FlagValues) -> None:
@@ -34,12 +42,7 @@ def define_flags(flags: absl_flags.FlagValues) -> None:
     ):
         absl_flags.DEFINE_string(name, None, text, flag_values=flags)
     define_average_flag(flags)
-    absl_flags.DEFINE_string(
-        "tokenize",
-        "13a",
-        "sacreBLEU's tokenizer: 13a, none for tokenized text, char, ...",
-        flag_values=flags,
-    )
+    define_tokenize_flag(flags)
     # Each row has its beam, and is scored by its best translations.
     define_fields(flags, Decoding, without=("beam_size", "n_best"))
 
@@ -51,13 +54,13 @@ def run(flags: absl_flags.FlagValues) -> int:
             raise ValueError(f"--{name} is missing")
     if not flags.forward and not flags.reversed:
         raise ValueError("--forward or --reversed is missing")
+    check_tokenize_flag(flags)
     sources = list(read_lines(flags.source))
     references = list(read_lines(flags.reference))
     check_count("--source", sources, references)
-    members = {
-        kind: [load_best(folder) for folder in getattr(flags, kind)]
-        for kind in ("forward", "reversed")
-    }
+    members = {kind: _loaded(kind, getattr(flags, kind)) for kind in DIRECTIONS}
+    first = next(one for some in members.values() for one in some)
+    tokenize = tokenizer_for(flags, first, references)
     signature = ""
     for row, lines in translate_rows(
         PAPER_ROWS,
@@ -66,11 +69,36 @@ def run(flags: absl_flags.FlagValues) -> int:
         from_flags(flags, Decoding),
         flags.average,
     ):
-        text = "not run"
+        result = "not run"
         if lines is not None:
-            score = evaluation.bleu(lines, references, tokenize=flags.tokenize)
-            text, signature = f"{score.score:6.2f}", score.signature
-        print(f"{row.name:<45} {text}", flush=True)
+            score = evaluation.bleu(lines, references, tokenize=tokenize)
+            result, signature = f"{score.score:6.2f}", score.signature
+        print(f"{row.name:<45} {result}", flush=True)
     if signature:
         print(f"BLEU|{signature}")
     return 0
+
+
+def _loaded(direction: str, folders: Sequence[str]) -> list[Translator]:
+    """Loads the models of a flag, if they are what it says.
+
+    Raises:
+        ValueError: A model reads the source the other way round, or is of
+            another class than the first.
+    """
+    loaded = [load_best(folder) for folder in folders]
+    for folder, one in zip(folders, loaded, strict=True):
+        kind, first = (type(x.model).__name__ for x in (one, loaded[0]))
+        for text in one.source_texts:
+            found = DIRECTIONS[bool(text.reverse)]
+            if found != direction:
+                raise ValueError(
+                    f"--{direction}: the {kind} of {folder} reads the source "
+                    f"{found}, wanted it under --{found}"
+                )
+        if kind != first:
+            raise ValueError(
+                f"--{direction}: {folder} holds a {kind} and {folders[0]} a "
+                f"{first}, wanted models of one kind"
+            )
+    return loaded

@@ -2,7 +2,11 @@
 
 With --model_dir the lines of --source are translated. Each
 --hypotheses=NAME=FILE, of which there may be several, is another system's
-output. BLEU and chrF are sacreBLEU's, printed with signatures.
+output. BLEU and chrF are sacreBLEU's, printed with signatures. Unless
+--tokenize is given, BLEU counts the words that fit the script of the
+references: 13a where there are blanks between words, zh for Chinese, ja-mecab
+for Japanese where it is installed, char for it elsewhere and for Thai and its
+kin, none where such a text is tokenized.
 
 Several systems make a table: BLEU with the margin of its 95 % bootstrap
 interval, chrF2, and p, how likely a distance to the first row as large as
@@ -15,9 +19,9 @@ or reference. The paper forbids unknown words there: --unknown=forbid.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from absl import flags as absl_flags
 
@@ -30,9 +34,17 @@ from bahdanau_tf.commands.lines import check_count
 from bahdanau_tf.commands.model import define_model_flags
 from bahdanau_tf.commands.model import define_search_flags
 from bahdanau_tf.commands.model import load_translator
+from bahdanau_tf.commands.scoring import check_tokenize_flag
+from bahdanau_tf.commands.scoring import define_tokenize_flag
+from bahdanau_tf.commands.scoring import tokenizer_for
+from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.text_files import written
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translator import Translator
+
+MODEL = "model"  # what the one of --model_dir is called
+WINDOW = 256  # sentences between two signs of progress
 
 
 def define_flags(flags: absl_flags.FlagValues) -> None:
@@ -51,11 +63,13 @@ def define_flags(flags: absl_flags.FlagValues) -> None:
         flag_values=flags,
     )
     absl_flags.DEFINE_string(
-        "tokenize",
-        "13a",
-        "sacreBLEU's tokenizer: 13a, none for tokenized text, char, ...",
+        "output",
+        None,
+        "where the model's translations go; a .gz too. Until the last it is "
+        "called .part",
         flag_values=flags,
     )
+    define_tokenize_flag(flags)
     absl_flags.DEFINE_bool(
         "ignore_case", False, "whether case is ignored", flag_values=flags
     )
@@ -63,22 +77,80 @@ def define_flags(flags: absl_flags.FlagValues) -> None:
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Scores."""
+    _check(flags)
+    references = list(read_lines(flags.reference))
+    sources = None
+    if flags.source is not None:
+        sources = list(read_lines(flags.source))
+        check_count("--source", sources, references)
+    others = _others(flags, references)
+    translator = load_translator(flags) if _has_model(flags) else None
+    how = {
+        "tokenize": tokenizer_for(flags, translator, references),
+        "lowercase": flags.ignore_case,
+    }
+    test = TestSet(others, references, *_lengths(sources), [])
+    if translator is not None and sources is not None:
+        found = _translated(translator, sources, flags.output)
+        test = TestSet(
+            {MODEL: [translation.text for translation in found], **others},
+            references,
+            [len(translation.source_tokens) for translation in found],
+            "tokens",
+            evaluation.known_sentences([translator], sources, references),
+        )
+    _print(test, how)
+    return 0
+
+
+def _check(flags: absl_flags.FlagValues) -> None:
     if flags.reference is None:
         raise ValueError("--reference is missing")
     if flags.source is None and not flags.hypotheses:
         raise ValueError(
             "--source (with --model_dir) or --hypotheses is missing"
         )
-    test = _test(flags)
-    how = {"tokenize": flags.tokenize, "lowercase": flags.ignore_case}
+    if flags.source is None and flags.model_dir:
+        raise ValueError("--source is missing, which --model_dir translates")
+    if flags.output is not None and not _has_model(flags):
+        raise ValueError("--output is given, and no --model_dir translates")
+    check_tokenize_flag(flags)
+
+
+def _has_model(flags: absl_flags.FlagValues) -> bool:
+    """Whether a model is to translate, or is asked for at least."""
+    return bool(flags.model_dir or not flags.hypotheses)
+
+
+def _others(
+    flags: absl_flags.FlagValues, references: Sequence[str]
+) -> dict[str, list[str]]:
+    """Other systems' translations, by name."""
+    systems: dict[str, list[str]] = {}
+    taken = {MODEL} if _has_model(flags) else set()
+    for given in flags.hypotheses or []:
+        name, path = _name_and_path(given)
+        if name in {*taken, *systems}:
+            raise ValueError(
+                f"--hypotheses: {name!r} is there already, wanted another "
+                "name, as in NAME=FILE"
+            )
+        systems[name] = list(read_lines(path))
+        check_count(f"--hypotheses={given}", systems[name], references)
+    return systems
+
+
+def _lengths(sources: Sequence[str] | None) -> tuple[list[int], str]:
+    """Words between blanks of each source, if there are sources."""
+    return [len(source.split()) for source in sources or ()], "words"
+
+
+def _print(test: TestSet, how: dict[str, Any]) -> None:
     if len(test.systems) == 1:
         (hypotheses,) = test.systems.values()
+        lowercase = how["lowercase"]
         print(evaluation.bleu(hypotheses, test.references, **how))
-        print(
-            evaluation.chrf(
-                hypotheses, test.references, lowercase=flags.ignore_case
-            )
-        )
+        print(evaluation.chrf(hypotheses, test.references, lowercase=lowercase))
         columns = by_subset(test, how)
     else:
         columns = compared(test, how) + by_subset(test, how)
@@ -87,38 +159,6 @@ def run(flags: absl_flags.FlagValues) -> int:
     if columns:
         print()
         print_table([*test.systems], columns)
-    return 0
-
-
-def _test(flags: absl_flags.FlagValues) -> TestSet:
-    """Reads the files, and translates where there is a model."""
-    references = list(read_lines(flags.reference))
-    systems: dict[str, list[str]] = {}
-    lengths, unit = [], "words"
-    known: list[bool] = []
-    if flags.source is not None:
-        sources = list(read_lines(flags.source))
-        check_count("--source", sources, references)
-        lengths = [len(source.split()) for source in sources]
-    if flags.source is not None and (flags.model_dir or not flags.hypotheses):
-        translator = load_translator(flags)
-        translations = _translated(translator, sources)
-        systems["model"] = [translation.text for translation in translations]
-        lengths = [len(found.source_tokens) for found in translations]
-        unit = "tokens"
-        known = evaluation.known_sentences([translator], sources, references)
-    elif flags.model_dir:
-        raise ValueError("--source is missing, which --model_dir translates")
-    for given in flags.hypotheses or []:
-        name, path = _name_and_path(given)
-        if name in systems:
-            raise ValueError(
-                f"--hypotheses: {name!r} is there already, wanted another "
-                "name, as in NAME=FILE"
-            )
-        systems[name] = list(read_lines(path))
-        check_count(f"--hypotheses={given}", systems[name], references)
-    return TestSet(systems, references, lengths, unit, known)
 
 
 def _name_and_path(given: str) -> tuple[str, str]:
@@ -130,15 +170,29 @@ def _name_and_path(given: str) -> tuple[str, str]:
 
 
 def _translated(
-    translator: Translator, sources: Sequence[str]
+    translator: Translator, sources: Sequence[str], output: str | None
 ) -> list[Translation]:
+    """Translates, tells how far it is, and keeps what is done in a file."""
     start = time.monotonic()
-    translations = translator.translate(sources)
-    seconds = time.monotonic() - start
-    unfinished = sum(not t.finished for t in translations)
-    print(
-        f"{len(sources)} sentences in {seconds:.1f} s, {unfinished} cut off "
-        "at the length limit",
-        file=sys.stderr,
+    line = ProgressLine(len(sources))
+    done: list[Translation] = []
+    try:
+        with written(output or os.devnull) as file:
+            while some := sources[len(done) : len(done) + WINDOW]:
+                found = translator.translate(some)
+                done += found
+                for one in found:
+                    file.write(" ".join(one.text.split("\n")) + "\n")
+                file.flush()
+                rate = len(done) / (time.monotonic() - start)
+                line.update(len(done), f"sentences, {rate:.1f} a second")
+    except KeyboardInterrupt:
+        if output is not None:
+            line.note(f"{len(done)} translations are in {output}.part")
+        raise
+    unfinished = sum(not translation.finished for translation in done)
+    line.note(
+        f"{len(done)} sentences in {time.monotonic() - start:.1f} s, "
+        f"{unfinished} cut off at the length limit"
     )
-    return translations
+    return done

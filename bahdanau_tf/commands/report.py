@@ -28,6 +28,8 @@ from absl import flags as absl_flags
 from bahdanau_tf import report
 from bahdanau_tf.commands.fields import define_fields
 from bahdanau_tf.commands.fields import from_flags
+from bahdanau_tf.commands.scoring import check_tokenize_flag
+from bahdanau_tf.commands.scoring import define_tokenize_flag
 from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.evaluation import read_pharaoh
 from bahdanau_tf.report import suites
@@ -68,12 +70,7 @@ def define_flags(flags: absl_flags.FlagValues) -> None:
         ("dev_target", "dev text, target side"),
     ):
         absl_flags.DEFINE_string(name, None, text, flag_values=flags)
-    absl_flags.DEFINE_string(
-        "tokenize",
-        "13a",
-        "sacreBLEU's tokenizer: 13a, none for tokenized text, char, ...",
-        flag_values=flags,
-    )
+    define_tokenize_flag(flags)
     absl_flags.DEFINE_float(
         "minutes",
         None,
@@ -99,6 +96,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     outside = dict(_named("hypotheses", flags.hypotheses))
     suite = _suite(flags)
     files = _files(flags)
+    check_tokenize_flag(flags)
     if suite is None and not models and not outside:
         raise ValueError("--quick, --full, --system or --hypotheses is missing")
     about = []

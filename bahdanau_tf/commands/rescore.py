@@ -10,7 +10,7 @@ The model reads sources and hypotheses as they stand: they should look like
 the text it was trained on.
 
 w is --weight, and with --dev_source, --dev_input and --dev_reference the one
-of 0, 0.01, ..., 1 that gives the best BLEU there.
+of 0, 0.01, ..., 1 that gives the best BLEU there, by --tokenize.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands.lines import LineCounter
 from bahdanau_tf.commands.model import define_model_flags
 from bahdanau_tf.commands.model import load_translator
+from bahdanau_tf.commands.scoring import check_tokenize_flag
+from bahdanau_tf.commands.scoring import define_tokenize_flag
+from bahdanau_tf.commands.scoring import tokenizer_for
 from bahdanau_tf.rescoring import Scorer
 from bahdanau_tf.rescoring import choose_weight
 from bahdanau_tf.rescoring import combine
@@ -61,12 +64,7 @@ def define_flags(flags: absl_flags.FlagValues) -> None:
         "lists as they came, or the best hypothesis of each sentence alone",
         flag_values=flags,
     )
-    absl_flags.DEFINE_string(
-        "tokenize",
-        "13a",
-        "sacreBLEU's tokenizer for choosing the weight",
-        flag_values=flags,
-    )
+    define_tokenize_flag(flags)
     absl_flags.DEFINE_bool(
         "ignore_case",
         False,
@@ -104,6 +102,7 @@ def _check(flags: absl_flags.FlagValues) -> None:
     if given and len(given) < len(_DEV):
         missing = ", ".join(f"--{name}" for name in _DEV if name not in given)
         raise ValueError(f"--{given[0]} is given and {missing} missing")
+    check_tokenize_flag(flags)
     if given and flags.weight is not None:
         raise ValueError(f"--weight and --{given[0]}: wanted one of them")
 
@@ -115,10 +114,11 @@ def _weight(flags: absl_flags.FlagValues, translator: Scorer) -> float:
     lists = read_nbest(
         read_lines(flags.dev_input), read_lines(flags.dev_source)
     )
+    references = list(read_lines(flags.dev_reference))
     choice = choose_weight(
         score_nbest(translator, lists),
-        list(read_lines(flags.dev_reference)),
-        tokenize=flags.tokenize,
+        references,
+        tokenize=tokenizer_for(flags, translator, references),
         lowercase=flags.ignore_case,
     )
     print(f"weight {choice.weight:.2f}, dev {choice.score}", file=sys.stderr)

@@ -58,8 +58,10 @@ def bleu(
     Args:
         hypotheses: translations, one string per sentence.
         references: as many references.
-        tokenize: a tokenizer of sacreBLEU: "13a", "none" for text that is
+        tokenize: a tokenizer of sacreBLEU: "13a" for text with blanks between
+            words (Japanese without them has BLEU 0), "none" for text that is
             tokenized already, "char", "intl", "zh", "ja-mecab", "ko-mecab"...
+            `bleu_tokenizer` chooses one.
         lowercase: whether case is ignored.
         n_bootstrap: bootstrap samples to draw; below 2 none are.
 
@@ -67,8 +69,8 @@ def bleu(
         The score.
 
     Raises:
-        ValueError: no sentences, different numbers of them, or an unknown
-            tokenizer.
+        ValueError: no sentences, different numbers of them, an unknown
+            tokenizer or one whose package is not installed.
     """
     metric = bleu_metric(tokenize, lowercase)
     return _score(metric, "bleu", hypotheses, references, n_bootstrap)
@@ -87,16 +89,25 @@ def chrf(
 
 
 def bleu_metric(tokenize: str, lowercase: bool) -> BLEU:
-    """Makes sacreBLEU's metric, or says which tokenizers there are."""
+    """Makes sacreBLEU's metric.
+
+    Raises:
+        ValueError: There is no such tokenizer, says which there are; or its
+            package is not installed, says how to install it.
+    """
     if tokenize not in BLEU.TOKENIZERS:
         raise ValueError(
             f"bleu: tokenize is {tokenize!r}, wanted one of "
             f"{', '.join(BLEU.TOKENIZERS)}."
         )
-    # `force` stops the warning that the text looks tokenized: it is.
-    return BLEU(
-        lowercase=lowercase, tokenize=tokenize, force=tokenize == "none"
-    )
+    try:
+        # `force` stops the warning that the text looks tokenized: it is.
+        return BLEU(
+            lowercase=lowercase, tokenize=tokenize, force=tokenize == "none"
+        )
+    except RuntimeError as error:
+        advice = " ".join(str(error).split())
+        raise ValueError(f"bleu: tokenize is {tokenize!r}: {advice}") from error
 
 
 def _score(

@@ -13,6 +13,7 @@ from bahdanau_tf import __version__
 from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.device import describe_device
 from bahdanau_tf.evaluation import LengthBin
+from bahdanau_tf.evaluation import bleu_tokenizer
 from bahdanau_tf.report import figures
 from bahdanau_tf.report.alignments import alignment_quality
 from bahdanau_tf.report.claim import Finding
@@ -33,6 +34,7 @@ from bahdanau_tf.report.tables import translation_quality
 from bahdanau_tf.report.training_table import training_table
 
 SAMPLES = 1000  # of the bootstraps
+FITTING = ", which fits the script of the references."
 _PACKAGES = ("tensorflow", "keras", "sacrebleu", "numpy")
 
 
@@ -42,20 +44,28 @@ class Scoring:
 
     Attributes:
         decoding: How to search.
-        tokenize: sacreBLEU's tokenizer, as in `bleu`.
+        tokenize: sacreBLEU's tokenizer, as in `bleu`; None for the one that
+            fits the references.
         lowercase: Whether case is ignored.
         n_bootstrap: Samples for intervals and tests.
     """
 
     decoding: Decoding = field(default_factory=Decoding)
-    tokenize: str = "13a"
+    tokenize: str | None = None
     lowercase: bool = False
     n_bootstrap: int = SAMPLES
 
-    @property
-    def how(self) -> dict[str, Any]:
-        """What `bleu` is told."""
-        return {"tokenize": self.tokenize, "lowercase": self.lowercase}
+    def how(
+        self, systems: Sequence[Measured], references: Sequence[str]
+    ) -> dict[str, Any]:
+        """What `bleu` is told; the language is that of the first model."""
+        known = (one.translator for one in systems if one.translator)
+        text = getattr(next(known, None), "target_text", None)
+        language = getattr(text, "language", "")
+        return {
+            "tokenize": self.tokenize or bleu_tokenizer(language, references),
+            "lowercase": self.lowercase,
+        }
 
 
 class Contents:
@@ -83,7 +93,8 @@ class Contents:
             [one.translator for one in systems if one.translator], test.sources
         )
         self.chosen = figures.choose(self.lengths, known)
-        how, samples = scoring.how, scoring.n_bootstrap
+        self.how = how = scoring.how(systems, test.references)
+        samples = scoring.n_bootstrap
         self.findings: list[Finding] = findings(
             systems, test, self.lengths, how, samples
         )
@@ -95,7 +106,7 @@ class Contents:
         self, train: Corpus | None, dev: Corpus | None
     ) -> list[Section]:
         """Tables and figures in the order of the paper."""
-        how, samples = self.scoring.how, self.scoring.n_bootstrap
+        how, samples = self.how, self.scoring.n_bootstrap
         quality = translation_quality(
             self.systems, self.test, self.known, how, samples
         )
@@ -163,7 +174,7 @@ class Contents:
         members = lstm_members(self.systems)
         lstms = [one for one in self.systems if one.kind.startswith("LSTM")]
         short = self._as_in_training(*lstms)
-        how, decoding = self.scoring.how, self.scoring.decoding
+        how, decoding = self.how, self.scoring.decoding
         encdecs = [one for one in self.systems if one.kind == "RNNencdec"]
         baseline = max(
             encdecs, key=lambda one: one.max_length or 0, default=None
@@ -191,6 +202,9 @@ class Contents:
             f"to {max(self.lengths)} {self.unit}, which are meant wherever "
             "this page counts the words of a sentence.",
             f"Search: {search}.",
+            "BLEU counts words as sacreBLEU's tokenizer "
+            f"{self.how['tokenize']} makes them"
+            + ("." if self.scoring.tokenize else FITTING),
             f"Measured on {describe_device()}, with bahdanau_tf {__version__}"
             + "".join(f", {name} {version(name)}" for name in _PACKAGES)
             + ".",

@@ -1,0 +1,56 @@
+"""How translations are scored: a flag, and what is chosen without it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from absl import flags as absl_flags
+
+from bahdanau_tf import evaluation
+from bahdanau_tf.evaluation.scores import bleu_metric
+
+
+def define_tokenize_flag(flags: absl_flags.FlagValues) -> None:
+    """Defines --tokenize."""
+    absl_flags.DEFINE_string(
+        "tokenize",
+        None,
+        "sacreBLEU's tokenizer: 13a, none for tokenized text, zh, ja-mecab, "
+        "char, ...; the one that fits the script of the references, and then "
+        "the language, unless given",
+        flag_values=flags,
+    )
+
+
+def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:
+    """Looks at --tokenize before long work begins.
+
+    Raises:
+        ValueError: There is no such tokenizer, or its package is missing.
+    """
+    if flags.tokenize is not None:
+        bleu_metric(flags.tokenize, lowercase=False)
+
+
+def tokenizer_for(
+    flags: absl_flags.FlagValues, translator: Any, references: Sequence[str]
+) -> str:
+    """--tokenize, or what fits the references; says so on standard error.
+
+    Args:
+        flags: The flags.
+        translator: Its target's tokenizer may know the language; or None.
+        references: Translations by hand.
+    """
+    if flags.tokenize is not None:
+        return str(flags.tokenize)
+    text = getattr(translator, "target_text", None)
+    language = getattr(text, "language", "")
+    chosen = evaluation.bleu_tokenizer(language, references)
+    print(
+        f"--tokenize={chosen}, which fits the script of the references",
+        file=sys.stderr,
+    )
+    return chosen
