@@ -290,9 +290,10 @@ def test_the_command_chooses_a_weight(run, tmp_path, capsys):
         "--format=text",
     )
     assert found == "the cat sat on the mat\n"
-    err = capsys.readouterr().err
-    assert err.startswith("weight 0.50, dev BLEU|")
-    assert "= 100.00" in err
+    chosen, weight, _ = capsys.readouterr().err.split("\n")
+    assert chosen.startswith("--tokenize=13a, which fits")
+    assert weight.startswith("weight 0.50, dev BLEU|")
+    assert "= 100.00" in weight
 
 
 @pytest.mark.parametrize(
