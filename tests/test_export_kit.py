@@ -87,12 +87,14 @@ class ToyModel:
             none = _array([b""] * len(rows))
             return {
                 "translations": np.stack([best, other, none], axis=1),
-                "scores": np.float32([[-1.25, -2.5, -1e9]] * len(rows)),
+                "scores": np.float32([[-1.25, -0.5, -1e9]] * len(rows)),
+                "finished": np.array([[True, False, False]] * len(rows)),
                 "truncated": found["truncated"],
             }
         return {
             "translation": found["translation"],
             "score": np.full(len(rows), -1.25, np.float32),
+            "finished": found["finished"],
             "truncated": found["truncated"],
         }
 
@@ -126,6 +128,7 @@ class ToyModel:
             "target_offsets": _spans(spaced),
             "target_length": np.int32(count + 1),
             "weights": weights,
+            "finished": np.bool_(True),
             "truncated": np.bool_(len(text) > 100),
         }
 
@@ -413,7 +416,8 @@ def post(url: str, body: str) -> tuple[int, Any]:
 
 def test_stand_in_speaks_both_rest_formats(rest):
     """The forms are those of TensorFlow Serving's `api_rest.md`."""
-    row = {"translation": "B A", "score": -1.25, "truncated": False}
+    row = {"translation": "B A", "score": -1.25}
+    row |= {"finished": True, "truncated": False}
     for instances in (["a b"], [{"text": "a b"}]):
         body = json.dumps({"instances": instances})
         assert post(rest, body) == (200, {"predictions": [row]})
@@ -655,6 +659,7 @@ def test_web_server_passes_on_what_the_page_needs(rest, model, tmp_path):
         assert post(url, '{"inputs": ["a b"]}')[1]["outputs"] == {
             "translation": ["B A"],
             "score": [-1.25],
+            "finished": [True],
             "truncated": [False],
         }
         with urllib.request.urlopen(f"{url}/playground.js") as reply:
@@ -755,7 +760,7 @@ def test_page_joins_tokens_that_share_characters(shown):
     found = page.evaluate(
         "import('/playground.js').then((page) => {"
         "const offsets = [[0, 3], [0, 3], [4, 5], [5, 5]];"
-        "const parts = page.partsOf('ﬁ x', offsets, 4);"
+        "const parts = page.partsOf('ﬁ x', offsets, 4, true);"
         "const weights = [[.1, .2, .3, .4], [.4, .3, .2, .1]];"
         "const targets = [{tokens: [0, 1]}];"
         "return [parts, page.sharesOf(weights, targets, parts)]; })"
@@ -766,6 +771,96 @@ def test_page_joins_tokens_that_share_characters(shown):
         {"start": 3, "end": 3, "tokens": [3]},
     ]
     assert found[1] == [pytest.approx([0.5, 0.25, 0.25])]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text", ["5 €", "고양이가 잔다 .", "החתול ישן", " a\u0301 😀", "€"]
+)
+def test_page_puts_pieces_without_characters_to_the_next(shown, text):
+    """A piece may be a blank, or one byte of three."""
+    from test_c_runtime import KOREAN
+    from test_c_runtime import subwords
+
+    pytest.importorskip("tensorflow_text", reason="needs tensorflow-text")
+    tokenizer = subwords(KOREAN)
+    strings = tf.constant([text])
+    _, starts, ends = tokenizer.tokenize_with_offsets(strings)
+    written = tokenizer.detokenize_with_offsets(tokenizer.tokenize(strings))
+    page = shown("a")
+    for line, spans in (
+        (text, zip(starts[0].numpy(), ends[0].numpy(), strict=True)),
+        (
+            written[0].numpy()[0].decode(),
+            zip(written[1][0].numpy(), written[2][0].numpy(), strict=True),
+        ),
+    ):
+        offsets = [list(map(int, pair)) for pair in spans]
+        count = len(offsets)
+        offsets.append([len(line.encode())] * 2)
+        parts = page.evaluate(
+            "import('/playground.js').then((page) => page.partsOf("
+            f"{json.dumps(line)}, {json.dumps(offsets)}, {count + 1}, true))"
+        )
+        assert parts.pop()["tokens"] == [count]
+        assert sorted(t for one in parts for t in one["tokens"]) == [
+            *range(count)
+        ]
+        units = line.encode("utf-16-le")
+        words = [
+            units[2 * one["start"] : 2 * one["end"]].decode("utf-16-le")
+            for one in parts
+        ]
+        assert all(words)
+        assert "".join("".join(words).split()) == "".join(line.split())
+
+
+@pytest.mark.slow
+def test_page_runs_from_right_to_left_where_the_text_does(
+    shown, model, monkeypatch
+):
+    """Also where a sub-word model has a blank as its first piece."""
+    row = model.row
+
+    def with_blank(text: str) -> dict[str, Any]:
+        found = row(text)
+        weights = np.roll(found["weights"], (1, 1), (0, 1))
+        weights[0, 0] = 1.0
+        found["weights"] = weights
+        for side in ("source", "target"):
+            tokens, spans = found[f"{side}_tokens"], found[f"{side}_offsets"]
+            found[f"{side}_tokens"] = np.array([b"", *tokens[:-1]], object)
+            found[f"{side}_offsets"] = np.array([[0, 0], *spans[:-1]], np.int32)
+            found[f"{side}_length"] += np.int32(1)
+        return found
+
+    monkeypatch.setattr(model, "row", with_blank)
+    words = ["החתול", "ישן", "עכשיו"]
+    page = shown(" ".join(words))
+    assert texts_of(page, "#source .word") == [*words, "(end)"]
+    for place in ("#source", "#translation"):
+        boxes = page.evaluate(
+            f"[...document.querySelectorAll('{place} .word')]"
+            ".map((one) => one.getBoundingClientRect().x)"
+        )
+        assert boxes == sorted(boxes, reverse=True)
+        style = f"getComputedStyle(document.querySelector('{place}'))"
+        assert page.evaluate(f"{style}.direction") == "rtl"
+
+
+@pytest.mark.slow
+def test_page_marks_no_end_that_is_not_there(shown, model, monkeypatch):
+    row = model.row
+
+    def unfinished(text: str) -> dict[str, Any]:
+        found = row(text)
+        found["target_length"] = found["target_length"] - np.int32(1)
+        return found | {"finished": np.bool_(False)}
+
+    monkeypatch.setattr(model, "row", unfinished)
+    page = shown("one two")
+    assert texts_of(page, "#translation .word") == ["TWO", "ONE"]
+    assert texts_of(page, "#source .word") == ["one", "two", "(end)"]
 
 
 @pytest.mark.slow
@@ -786,7 +881,7 @@ def test_page_works_from_the_keyboard(shown, model):
 def test_page_lets_one_pick_among_the_best(shown):
     page = shown("one two")
     assert texts_of(page, "#list bdi") == ["TWO ONE", "TWO ONE!"]
-    assert texts_of(page, "#list .score") == ["-1.25", "-2.50"]
+    assert texts_of(page, "#list .score") == ["-1.25", "unfinished, -0.50"]
     page.evaluate("document.querySelectorAll('#list input')[1].click()")
     assert text_of(page, "#translation") == "TWO ONE!"
     assert "best translation only" in text_of(page, "#note")

@@ -51,13 +51,13 @@ SHORT = [
     "here cat",
 ]
 OUTPUTS = {
-    "serving_default": {"translation", "score", "truncated"},
-    "greedy": {"translation", "score", "truncated"},
-    "n_best": {"translations", "scores", "truncated"},
+    "serving_default": {"translation", "score", "finished", "truncated"},
+    "greedy": {"translation", "score", "finished", "truncated"},
+    "n_best": {"translations", "scores", "finished", "truncated"},
     "align": {
         "translation", "source_tokens", "source_offsets", "source_length",
         "target_tokens", "target_offsets", "target_length", "weights",
-        "truncated",
+        "finished", "truncated",
     },
     "score": {"log_prob", "length", "truncated"},
 }  # fmt: skip
@@ -70,6 +70,13 @@ CONSTANT_DIMENSIONS = {
     "target_offsets": [20, 2],
     "weights": [20, 24],
 }
+
+
+def rest_of(signature: str, output: str) -> list[int]:
+    """The dimensions of an output after the first."""
+    if (signature, output) == ("n_best", "finished"):
+        return [3]
+    return CONSTANT_DIMENSIONS.get(output, [])
 
 
 def with_large_weights(model: Any, seed: int = 28) -> Any:
@@ -165,8 +172,7 @@ def test_signatures_are_those_promised(served):
         outputs = function.structured_outputs
         assert set(outputs) == OUTPUTS[name]
         for output, spec in outputs.items():
-            rest = CONSTANT_DIMENSIONS.get(output, [])
-            assert spec.shape.as_list() == [None, *rest], output
+            assert spec.shape.as_list() == [None, *rest_of(name, output)]
 
 
 def test_translations_are_those_in_memory(served, expected):
@@ -185,6 +191,25 @@ def test_translations_are_those_in_memory(served, expected):
         )
     assert decoded(best["translation"])[1] == ""
     assert best["score"][1] == 0.0
+
+
+def test_of_each_translation_one_learns_whether_it_came_to_its_end(
+    served, expected
+):
+    """Finished ones come first; these and the others best first."""
+    found = served("n_best", SHORT)
+    for row, wanted in enumerate(expected):
+        count = 1 + len(wanted.alternatives)
+        flags = [one.finished for one in (wanted, *wanted.alternatives)]
+        assert found["finished"][row].tolist() == flags + [False] * (3 - count)
+        for kind in (True, False):
+            scores = found["scores"][row][found["finished"][row] == kind]
+            assert sorted(scores, reverse=True) == scores.tolist()
+        assert flags == sorted(flags, reverse=True)
+    assert 0 < found["finished"][:, 0].sum() < len(SHORT)
+    for signature in ("serving_default", "align"):
+        first = served(signature, SHORT)["finished"]
+        assert first.tolist() == found["finished"][:, 0].tolist()
 
 
 def test_scores_are_what_the_softmax_says(served, translator):
@@ -258,9 +283,7 @@ def test_no_row_is_an_error(served, translator, signature):
     for some in (rows, []):
         found = served(signature, *inputs_of(signature, some))
         for name, value in found.items():
-            assert value.shape == (
-                len(some), *CONSTANT_DIMENSIONS.get(name, [])
-            )  # fmt: skip
+            assert value.shape == (len(some), *rest_of(signature, name))
             assert not name.endswith("_bytes")
             if value.dtype == object:
                 decoded(value.ravel())  # or JSON could not hold it
@@ -468,6 +491,7 @@ def outputs_like(rows: list[list[Translation]]) -> dict[str, np.ndarray]:
     return {
         "translation": np.array([row[0].text.encode() for row in rows], object),
         "score": np.array([row[0].score for row in rows], np.float32),
+        "finished": np.array([row[0].finished for row in rows]),
         "truncated": np.array([not row[0].finished for row in rows]),
     }
 
@@ -491,6 +515,7 @@ def test_equal_means_equal_up_to_ties():
     assert "row 0: b'e'" in differences(translation=(0, b"e"))[0]
     assert "row 1: score" in differences(score=(1, -1.001))[0]
     assert "row 0: truncated" in differences(truncated=(0, True))[0]
+    assert "row 1: finished" in differences(finished=(1, False))[0]
 
 
 def test_the_form_of_outputs_is_checked():

@@ -51,8 +51,9 @@ def translations(
         match = _best_as(hypotheses, text)
         if match is None:
             yield f"row {row}: {text!r}, not {hypotheses[0].text!r}"
-        elif outputs["truncated"][row] != (cut[row] or not match.finished):
-            yield f"row {row}: truncated is {outputs['truncated'][row]}"
+        else:
+            found = {name: value[row] for name, value in outputs.items()}
+            yield from _ends(found, match, cut[row], row)
 
 
 def n_best(
@@ -62,23 +63,30 @@ def n_best(
     first = {
         "translation": outputs["translations"][:, 0],
         "score": outputs["scores"][:, 0],
+        "finished": outputs["finished"][:, 0],
         "truncated": outputs["truncated"],
     }
     yield from translations(first, wanted, cut)
     count = outputs["scores"].shape[1]
     for row, hypotheses in enumerate(wanted):
-        missing = [Translation("", score=ABSENT)] * (count - len(hypotheses))
+        missing = [Translation("", score=ABSENT, finished=False)]
+        missing *= count - len(hypotheses)
         ranked = [*hypotheses, *missing]
         for n, score in enumerate(outputs["scores"][row]):
             text = outputs["translations"][row, n]
+            finished = outputs["finished"][row, n]
             if not _close(score, ranked[n].score):
                 yield f"row {row}, {n}: score {score}, not {ranked[n].score}"
             # What ties with the last may be missing from the list.
             elif not _close(score, ranked[-1].score) and not any(
-                one.text.encode() == text and _close(score, one.score)
+                (one.text.encode(), one.finished) == (text, finished)
+                and _close(score, one.score)
                 for one in ranked
             ):
-                yield f"row {row}, {n}: {text!r}, not {ranked[n].text!r}"
+                yield (
+                    f"row {row}, {n}: {text!r}, finished {finished}, not "
+                    f"{ranked[n].text!r}, {ranked[n].finished}"
+                )
 
 
 def align(
@@ -91,8 +99,7 @@ def align(
         if match is None:
             yield f"row {row}: {found['translation']!r}"
             continue
-        if found["truncated"] != (cut[row] or not match.finished):
-            yield f"row {row}: truncated is {found['truncated']}"
+        yield from _ends(found, match, cut[row], row)
         for side, tokens, offsets in (
             ("source", match.source_tokens, match.source_offsets),
             ("target", match.tokens, match.target_offsets),
@@ -122,6 +129,15 @@ def scores(
             yield f"row {row}: length {found['length']}"
         if found["truncated"] != cut[row]:
             yield f"row {row}: truncated is {found['truncated']}"
+
+
+def _ends(
+    found: Outputs, match: Translation, cut: bool, row: int
+) -> Iterator[str]:
+    if found["finished"] != match.finished:
+        yield f"row {row}: finished is {found['finished']}"
+    if found["truncated"] != (cut or not match.finished):
+        yield f"row {row}: truncated is {found['truncated']}"
 
 
 def _weights(found: Outputs, match: Translation, row: int) -> Iterator[str]:

@@ -1,9 +1,9 @@
 """The signatures of a served translator: strings in, strings out.
 
-    serving_default (text) -> translation, score, truncated
-    greedy (text)          -> translation, score, truncated
-    n_best (text)          -> translations, scores, truncated
-    align (text)           -> translation, truncated, weights,
+    serving_default (text) -> translation, score, finished, truncated
+    greedy (text)          -> translation, score, finished, truncated
+    n_best (text)          -> translations, scores, finished, truncated
+    align (text)           -> translation, finished, truncated, weights,
                               source_tokens, source_offsets, source_length,
                               target_tokens, target_offsets, target_length
     score (text, translation) -> log_prob, length, truncated
@@ -14,14 +14,22 @@ splits the replies, and sees no other dimension. No row knows its neighbours.
 
 Lengths count the end symbol. In `align` it is an empty token after the last,
 so that the weights of a target token sum to 1 over `source_length` places; a
-translation that was cut has none. Source tokens come in the order of the text,
-target tokens in that of the search. Offsets (start, end) are bytes.
+translation that is not finished has none. Other tokens may be empty, too:
+pieces that add a blank, bytes that are not the last of a character. Source
+tokens come in the order of the text, target tokens in that of the search.
+Offsets (start, end) are bytes.
 
-`truncated` says that a row is not translated (or scored) whole: it was longer
-than the limit and was cut, or its translation came to no end within its own.
-Where there are fewer than N translations, the others are "" with the score
--1e9. Without words in the text there are none in the translation; its score
-is 0.
+`finished`, bool [B] and in `n_best` [B, N], says that a translation came to its
+end; one that did not was cut at the limit, and its score lacks what would have
+followed. `truncated`, bool [B], says that a row is not translated (or scored)
+whole: it was longer than the limit and was cut, or its (first) translation is
+not finished.
+
+The N translations are the finished ones, best score first, then those that are
+not, best score first: where some are not, scores are not in order. Where there
+are fewer than N, the others are "" with the score -1e9, not finished. Without
+words in the text there are none in the translation; its score is 0, and it is
+finished.
 """
 
 from __future__ import annotations
@@ -111,6 +119,7 @@ class _Served:
         return {
             "translations": tf.ensure_shape(found.texts, shape),
             "scores": tf.ensure_shape(_scores(found), shape),
+            "finished": tf.ensure_shape(_finished(found), shape),
             "truncated": self._truncated(text, found),
         }
 
@@ -129,6 +138,7 @@ class _Served:
         always = tf.ones_like(ended)
         return {
             "translation": translation,
+            "finished": _finished(found)[:, 0],
             "truncated": self._truncated(text, found),
             "weights": self._weights(found, _count(words)),
             "source_tokens": words.to_tensor(shape=[None, width]),
@@ -163,12 +173,12 @@ class _Served:
         return {
             "translation": found.texts[:, 0],
             "score": _scores(found)[:, 0],
+            "finished": _finished(found)[:, 0],
             "truncated": self._truncated(text, found),
         }
 
     def _truncated(self, text: tf.Tensor, found: Translated) -> tf.Tensor:
-        ended = found.result.finished[:, 0] | _is_blank(found)
-        return self._is_cut(text) | ~ended
+        return self._is_cut(text) | ~_finished(found)[:, 0]
 
     def _is_cut(self, text: tf.Tensor) -> tf.Tensor:
         cut = [one.is_cut(text) for one in self.graph.source_texts]
@@ -203,8 +213,19 @@ def _is_blank(found: Translated) -> tf.Tensor:
 def _scores(found: Translated) -> tf.Tensor:
     """Scores [B, N]; a row without words has one translation, of score 0."""
     scores = found.result.scores
-    nothing = tf.where(tf.range(tf.shape(scores)[1]) == 0, 0.0, ABSENT)
+    nothing = tf.where(_is_first(scores), 0.0, ABSENT)
     return tf.where(_is_blank(found)[:, None], nothing, scores)
+
+
+def _finished(found: Translated) -> tf.Tensor:
+    """Which translations came to their end: bool [B, N]."""
+    finished = found.result.finished
+    return tf.where(_is_blank(found)[:, None], _is_first(finished), finished)
+
+
+def _is_first(hypotheses: tf.Tensor) -> tf.Tensor:
+    """Of [B, N] hypotheses the first: bool [N]."""
+    return tf.range(tf.shape(hypotheses)[1]) == 0
 
 
 def _count(rows: tf.RaggedTensor) -> tf.Tensor:

@@ -59,24 +59,34 @@ export function positions(text) {
 }
 
 // Parts of a text that can be pointed at: `{start, end, tokens}`, in order.
-// Tokens that share characters, as sub-words may, are one part.
-export function partsOf(text, offsets, count) {
+// Tokens that share characters, as sub-words may, are one part. A token without
+// a character of its own (a blank, a byte that is not a character's last) goes
+// with the next one. If `ended`, the last token is the end symbol, a part of
+// its own without characters.
+export function partsOf(text, offsets, count, ended) {
   const at = positions(text);
   const last = at.length - 1;
+  const words = ended ? count - 1 : count;
   const parts = [];
-  const order = [...Array(count).keys()].sort(
+  const order = [...Array(words).keys()].sort(
     (a, b) => offsets[a][0] - offsets[b][0] || offsets[a][1] - offsets[b][1],
   );
+  let waiting = [];
   for (const token of order) {
     const [start, end] = offsets[token].map((byte) => at[Math.min(byte, last)]);
     const before = parts.at(-1);
+    waiting.push(token);
+    if (start === end) continue;
     if (before && start < before.end) {
       before.end = Math.max(before.end, end);
-      before.tokens.push(token);
+      before.tokens.push(...waiting);
     } else {
-      parts.push({ start, end, tokens: [token] });
+      parts.push({ start, end, tokens: waiting });
     }
+    waiting = [];
   }
+  parts.at(-1)?.tokens.push(...waiting);
+  if (ended) parts.push({ start: text.length, end: text.length, tokens: [words] });
   return parts;
 }
 
@@ -96,7 +106,7 @@ export function sharesOf(weights, targets, sources) {
 // The page.
 
 // Writes a text with its parts as words to point at; returns their elements.
-function writeParts(place, text, parts, tokens) {
+function writeParts(place, text, parts) {
   let position = 0;
   place.replaceChildren();
   const words = parts.map((part) => {
@@ -108,9 +118,8 @@ function writeParts(place, text, parts, tokens) {
     word.setAttribute("aria-describedby", "detail");
     word.textContent = text.slice(part.start, part.end);
     if (part.start === part.end) {
-      // Nothing of the text: the end symbol, whose token is empty, or a piece.
       word.classList.add("symbol");
-      word.textContent = tokens[part.tokens[0]] || "(end)";
+      word.textContent = "(end)";
     }
     place.append(word);
     position = part.end;
@@ -146,15 +155,15 @@ function mark(chosen, others, shares, verb) {
 }
 
 function showAlignment(found, text) {
-  const sources = partsOf(text, found.source_offsets, found.source_length);
+  const sources = partsOf(text, found.source_offsets, found.source_length, true);
+  // Earlier exports do not say whether a translation is finished.
+  const ended = found.target_length > 0 && (found.finished ?? !found.truncated);
   const targets = partsOf(
-    found.translation, found.target_offsets, found.target_length,
+    found.translation, found.target_offsets, found.target_length, ended,
   );
   const shares = sharesOf(found.weights, targets, sources);
-  const sourceWords = writeParts($("source"), text, sources, found.source_tokens);
-  const targetWords = writeParts(
-    $("translation"), found.translation, targets, found.target_tokens,
-  );
+  const sourceWords = writeParts($("source"), text, sources);
+  const targetWords = writeParts($("translation"), found.translation, targets);
   const listen = (words, show) =>
     words.forEach((word, i) => {
       for (const event of ["mouseenter", "focus", "click"]) {
@@ -203,7 +212,8 @@ function showChoices(found, choose) {
       text.textContent = translation || "(empty)";
       const score = document.createElement("span");
       score.className = "score";
-      score.textContent = found.scores[i].toFixed(2);
+      const unfinished = found.finished?.[i] === false ? "unfinished, " : "";
+      score.textContent = unfinished + found.scores[i].toFixed(2);
       label.append(radio, text, score);
       return label;
     }),
