@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -39,9 +40,18 @@ ODD = [
 ]
 
 
+# Of Unicode's format characters (Cf), those that are not to be seen.
+INVISIBLE = (
+    "\xad\u061c\u180e\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060"
+    "\u2066\u2067\u2068\u2069\ufeff"
+)
+
+
 def collapsed(text: str) -> str:
-    """Does what the identity normaliser names: it is about U+0020 only."""
-    return re.sub(" +", " ", text).strip(" ")
+    """As Unicode has it: NFC, plain blanks, nothing invisible or wide."""
+    wide = {0xFF01 + i: 0x21 + i for i in range(94)}
+    text = text.translate(dict.fromkeys(map(ord, INVISIBLE)) | wide)
+    return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +139,9 @@ def test_inverse_of_any_text(
         tokenizer = SubwordTokenizer(tokenizer.model_proto, reverse=True)
     strings = tf.constant(texts, tf.string)
     back = tokenizer.detokenize(tokenizer.tokenize(strings)).numpy()
-    assert [text.decode() for text in back] == [collapsed(t) for t in texts]
+    # The order of marks that compose with nothing stays as it was.
+    normal = [unicodedata.normalize("NFC", text.decode()) for text in back]
+    assert normal == [collapsed(text) for text in texts]
 
 
 @given(st.lists(st.binary()), st.booleans())
@@ -139,6 +151,7 @@ def test_offsets_of_any_bytes(
 ) -> None:
     if reverse:
         tokenizer = SubwordTokenizer(tokenizer.model_proto, reverse=True)
+    strings += [text.encode() for text in ODD]
     strings = [*strings, b"\xff", b"a\xc3", b"\xed\xa0\x80 x", "é a".encode()]
     ids = tokenizer.tokenize(tf.constant(strings)).to_list()
     columns = tokenizer.tokenize_with_offsets(tf.constant(strings))
@@ -155,7 +168,7 @@ def test_offsets_of_any_bytes(
         gaps = [
             string[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)
         ]
-        assert not b"".join(gaps).strip(b" ")
+        assert not collapsed(b"".join(gaps).decode())
 
 
 def test_offsets(tokenizer: SubwordTokenizer) -> None:
@@ -191,6 +204,116 @@ def test_inverse_on_a_corpus(
     lines = lines[:: 1 + len(lines) // 2000]
     back = tokenizer.detokenize(tokenizer.tokenize(lines)).numpy()
     assert [t.decode() for t in back] == [collapsed(line) for line in lines]
+
+
+@pytest.mark.parametrize("name", ["U+0041 to U+1FFFF", "Hangul"])
+def test_parts_are_written_as_one(
+    tokenizer: SubwordTokenizer, name: str
+) -> None:
+    """Whatever Unicode composes, in any order of the marks, is composed."""
+    hangul = range(0xAC00, 0xD7A4)
+    codes = hangul if name == "Hangul" else range(0x41, 0x20000)
+    texts, composed = [], []
+    for character in map(chr, codes):
+        form = unicodedata.normalize("NFC", character)
+        apart = unicodedata.normalize("NFD", character)
+        if apart == character or character.isspace():
+            continue
+        if name != "Hangul" and ord(character) in hangul:
+            continue
+        half = unicodedata.normalize("NFC", apart[:2]) + apart[2:]
+        turned = apart[0] + apart[:0:-1]
+        for text in {character, apart, half, turned}:
+            if unicodedata.normalize("NFC", text) == form:
+                texts.append(text)
+                composed.append(form)
+    assert len(texts) > 2000
+    judge = sentencepiece.SentencePieceProcessor(
+        model_proto=tokenizer.model_proto
+    )
+    assert [judge.normalize(t)[1:] for t in texts] == composed
+    pieces = tokenizer.tokenize(texts[::50]).to_list()
+    assert pieces == tokenizer.tokenize(composed[::50]).to_list()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffShe sells l'été!",
+        "\u200bShe\u3000sells\tl'été!",
+        " \ufeff She\xa0sells\u202fl'été!\u200b\n",
+        "S\xadhe\u2009sells l'e\u0301te\u0301\u2060!",
+        "Ｓｈｅ\u3000ｓｅｌｌｓ ｌ＇été！",
+    ],
+)
+def test_one_way_to_write(tokenizer: SubwordTokenizer, text: str) -> None:
+    ids = tokenizer.tokenize(["She sells l'été!"]).to_list()
+    assert tokenizer.tokenize([text]).to_list() == ids
+
+
+def test_full_width_forms_stay_where_the_text_has_them(tmp_path: Path) -> None:
+    text = "Ｔシャツ を １枚 買った。"
+    (tmp_path / "text").write_text(20 * f"{text}\n", "utf-8")
+    for half_width, back in (
+        (None, text),
+        (True, "Tシャツ を 1枚 買った。"),
+    ):
+        tokenizer = SubwordTokenizer.train(
+            [tmp_path / "text"], 280, half_width=half_width
+        )
+        strings = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()
+        assert strings[0].decode() == back
+
+
+def test_lower_case(corpus: list[Path]) -> None:
+    text = "ÉTÉ E\u0301te\u0301 Ｆull\u3000ẞ Ǆ Σ"
+    small = "été été full ß ǆ σ"
+    for options, wanted in (
+        ({"lowercase": True}, small),
+        (
+            {"normalization": "nfkc_cf"},
+            small.replace("ǆ", "dž"),
+        ),
+    ):
+        tokenizer = SubwordTokenizer.train(corpus, 330, **options)
+        back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()
+        assert back[0].decode() == wanted
+    with pytest.raises(ValueError, match=r"it is 'identity'\.$"):
+        SubwordTokenizer.train(
+            corpus, 330, normalization="identity", lowercase=True
+        )
+
+
+def test_a_model_of_an_older_version_reads_as_it_did(
+    corpus: list[Path], tmp_path: Path
+) -> None:
+    old = SubwordTokenizer.train(corpus, 330, normalization="identity")
+    old.save(tmp_path)
+    told = json.loads((tmp_path / "tokenizer.json").read_text())
+    told["config"] = {"reverse": False}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(told))
+    loaded = load_text(tmp_path)
+    texts = [*ODD, "A BIG HOUSE"]
+    back = loaded.detokenize(loaded.tokenize(texts)).numpy()
+    assert [text.decode() for text in back] == [
+        re.sub(" +", " ", text).strip(" ") for text in texts
+    ]
+
+
+def test_two_trainings_give_the_same_bytes(corpus: list[Path]) -> None:
+    first, second = (SubwordTokenizer.train(corpus, 330) for _ in range(2))
+    assert first.model_proto == second.model_proto
+    folder = tempfile.gettempdir().encode()
+    assert folder not in first.model_proto
+    assert b".tsv" not in first.model_proto
+
+
+def test_nothing_is_said_of_normalisation(
+    corpus: list[Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    tokenizer = SubwordTokenizer.train(corpus, 330)
+    tokenizer.tokenize(["one"])
+    assert "normalizer" not in capfd.readouterr().err
 
 
 def test_an_empty_batch(tokenizer: SubwordTokenizer) -> None:

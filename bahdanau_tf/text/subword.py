@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import re
+import tempfile
 from collections.abc import Iterable
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,9 @@ import tensorflow as tf
 from bahdanau_tf.files import checksum
 from bahdanau_tf.files import write_atomically
 from bahdanau_tf.text._tensorflow_text import tensorflow_text
+from bahdanau_tf.text.normalization import FULL_WIDTH
+from bahdanau_tf.text.normalization import rules_text
+from bahdanau_tf.text.normalization import without_rules_path
 from bahdanau_tf.text.rows import append_end
 from bahdanau_tf.text.rows import as_rows
 from bahdanau_tf.text.rows import as_strings
@@ -26,6 +31,7 @@ from bahdanau_tf.text.rows import turned
 from bahdanau_tf.text.rows import until_end
 from bahdanau_tf.text.settings import settings_of
 from bahdanau_tf.text.settings import write_settings
+from bahdanau_tf.text.true_case import true_cased
 from bahdanau_tf.text.vocabulary import END
 from bahdanau_tf.text.vocabulary import PAD
 from bahdanau_tf.text.vocabulary import UNK
@@ -38,17 +44,18 @@ BLANK = "\N{LOWER ONE EIGHTH BLOCK}".encode()  # as SentencePiece writes it
 class SubwordTokenizer(tf.Module):
     """Splits text into the pieces of a SentencePiece model, losslessly.
 
-    All there is to know is in the model, also its normalisation: with
-    "identity" runs of blanks (U+0020) become one, those at the ends go, and
-    U+2581 becomes a blank; with "nfkc" the text is brought into that normal
-    form as well; nothing else changes. A character that the model does not
-    know is spelled in bytes, so that nothing is unknown.
+    All there is to know is in the model, also its normalisation, see `train`.
+    Whatever that is, runs of blanks (U+0020) become one, those at the ends go,
+    and U+2581 becomes a blank. A character that the model does not know is
+    spelled in bytes, so that nothing is unknown.
 
     Args:
         model_proto: The bytes of a SentencePiece model with padding, unknown
             and end symbol; padding must be 0.
         reverse: Whether ids come last piece first (Sutskever et al. 2014,
             section 3.3). The end symbol is last still.
+        true_case: Whether a line that is all in capitals is read as a sentence
+            in ordinary writing, see `true_cased`.
 
     Raises:
         ValueError: The model lacks one of the three symbols.
@@ -59,11 +66,17 @@ class SubwordTokenizer(tf.Module):
         Machine Translation of Rare Words with Subword Units.
     """
 
-    def __init__(self, model_proto: bytes, reverse: bool = False) -> None:
+    def __init__(
+        self,
+        model_proto: bytes,
+        reverse: bool = False,
+        true_case: bool = False,
+    ) -> None:
         super().__init__()
         self.model_proto = model_proto
         self._checksum = checksum(model_proto)
         self.reverse = reverse
+        self.true_case = true_case
         model = self._model()
         self.vocabulary_size = int(model.vocab_size())
         self._tokens = model.id_to_string(tf.range(self.vocabulary_size))
@@ -82,10 +95,13 @@ class SubwordTokenizer(tf.Module):
         files: Iterable[str | os.PathLike[str]],
         vocabulary_size: int,
         model_type: str = "bpe",
-        normalization: str = "identity",
+        normalization: str = "nfc",
         byte_fallback: bool = True,
         max_sentences: int = 2_000_000,
         reverse: bool = False,
+        true_case: bool = False,
+        lowercase: bool = False,
+        half_width: bool | None = None,
     ) -> SubwordTokenizer:
         """Learns the pieces of text files.
 
@@ -96,11 +112,18 @@ class SubwordTokenizer(tf.Module):
             vocabulary_size: Number of ids; the three special symbols and, with
                 `byte_fallback`, the 256 bytes are among them.
             model_type: "bpe" or "unigram".
-            normalization: "identity", "nfkc" or "nfkc_cf" (lower case).
+            normalization: "nfc": canonical parts become one character, all
+                blanks plain blanks, and what is invisible goes. Or one of
+                SentencePiece's own: "identity", "nfkc", "nfkc_cf" (lower
+                case), "nmt_nfkc", "nmt_nfkc_cf".
             byte_fallback: Whether an unknown character is spelled in bytes; if
                 not, it is [UNK].
             max_sentences: A larger corpus is sampled down to so many lines.
             reverse: As in the constructor.
+            true_case: As in the constructor.
+            lowercase: With "nfc", whether capitals become small.
+            half_width: With "nfc", whether the full-width forms of ASCII become
+                ASCII; None, if the text has none of them.
 
         Returns:
             The tokenizer.
@@ -109,35 +132,24 @@ class SubwordTokenizer(tf.Module):
             ValueError: A file is no text; or the trainer refuses, as when the
                 text is too small for so many pieces.
         """
-        import sentencepiece
-
-        model = io.BytesIO()
-        unread: list[ValueError] = []
-        try:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_lines(files, unread),
-                model_writer=model,
-                vocab_size=vocabulary_size,
-                model_type=model_type,
-                normalization_rule_name=normalization,
-                byte_fallback=byte_fallback,
-                input_sentence_size=max_sentences,
-                character_coverage=1.0,
-                pad_id=0,
-                unk_id=1,
-                eos_id=2,
-                bos_id=-1,
-                pad_piece=PAD,
-                unk_piece=UNK,
-                eos_piece=END,
-                unk_surface=UNK,
-                minloglevel=2,
+        files = list(files)
+        rule = {"normalization_rule_name": normalization}
+        if normalization == "nfc":
+            if half_width is None:
+                half_width = not _has_full_width(files)
+            rule = {"normalization_rule_tsv": rules_text(half_width, lowercase)}
+        elif lowercase or half_width:
+            raise ValueError(
+                "SubwordTokenizer.train: lowercase and half_width go with "
+                f"normalization='nfc', it is {normalization!r}."
             )
-        except RuntimeError as error:
-            if unread:
-                raise unread[0] from None
-            raise ValueError(f"SubwordTokenizer.train: {error}") from error
-        return cls(model.getvalue(), reverse)
+        options = {
+            "vocab_size": vocabulary_size,
+            "model_type": model_type,
+            "byte_fallback": byte_fallback,
+            "input_sentence_size": max_sentences,
+        }
+        return cls(_learned(files, rule | options), reverse, true_case)
 
     def tokenize(
         self,
@@ -162,7 +174,7 @@ class SubwordTokenizer(tf.Module):
         """
         strings = as_strings(strings)
         options = {"nbest_size": nbest, "alpha": alpha} if sample else {}
-        ids = self._model(**options).tokenize(strings)
+        ids = self._model(**options).tokenize(self._read(strings))
         return append_end(turned(ids) if self.reverse else ids, self.eos_id)
 
     def tokenize_with_offsets(
@@ -181,7 +193,9 @@ class SubwordTokenizer(tf.Module):
             their last.
         """
         strings = as_strings(strings)
-        _, starts, ends = self._model().tokenize_with_offsets(strings)
+        _, starts, ends = self._model().tokenize_with_offsets(
+            self._read(strings)
+        )
         starts = starts.with_values(tf.cast(starts.values, tf.int32))
         ends = ends.with_values(tf.cast(ends.values, tf.int32))
         if self.reverse:
@@ -259,7 +273,7 @@ class SubwordTokenizer(tf.Module):
 
     def settings(self) -> dict[str, Any]:
         """Class, options and SHA-256; two tokenizers are the same by them."""
-        config = {"reverse": self.reverse}
+        config = {"reverse": self.reverse, "true_case": self.true_case}
         return settings_of(self, self._checksum, config)
 
     def _model(self, **options: Any) -> Any:
@@ -276,6 +290,9 @@ class SubwordTokenizer(tf.Module):
             return text.SentencepieceTokenizer(
                 self.model_proto, tf.int32, **options
             )
+
+    def _read(self, strings: tf.Tensor) -> tf.Tensor:
+        return true_cased(strings) if self.true_case else strings
 
     def _known(self, ids: tf.Tensor) -> tf.Tensor:
         """Turns a number that is no id into `unk_id`."""
@@ -323,6 +340,47 @@ def _written(
     # Bytes that make no character would not be a string in a JSON reply.
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", "replace")
     return (texts, *spans(lengths, pieces.with_values(blank)))
+
+
+def _learned(
+    files: Iterable[str | os.PathLike[str]], options: dict[str, Any]
+) -> bytes:
+    """Has SentencePiece learn a model; rules are given as text."""
+    import sentencepiece
+
+    model = io.BytesIO()
+    unread: list[ValueError] = []
+    with tempfile.TemporaryDirectory() as folder:
+        rules = Path(folder, "rules.tsv")
+        if "normalization_rule_tsv" in options:
+            rules.write_text(options["normalization_rule_tsv"], "utf-8")
+            options = options | {"normalization_rule_tsv": str(rules)}
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=_lines(files, unread),
+                model_writer=model,
+                character_coverage=1.0,
+                pad_id=0,
+                unk_id=1,
+                eos_id=2,
+                bos_id=-1,
+                pad_piece=PAD,
+                unk_piece=UNK,
+                eos_piece=END,
+                unk_surface=UNK,
+                minloglevel=2,
+                **options,
+            )
+        except RuntimeError as error:
+            if unread:
+                raise unread[0] from None
+            raise ValueError(f"SubwordTokenizer.train: {error}") from error
+    return without_rules_path(model.getvalue())
+
+
+def _has_full_width(files: Iterable[str | os.PathLike[str]]) -> bool:
+    lines = itertools.chain.from_iterable(map(read_lines, files))
+    return any(FULL_WIDTH.search(line) for line in lines)
 
 
 def _lines(

@@ -28,6 +28,7 @@ from bahdanau_tf.text.rows import turned
 from bahdanau_tf.text.rows import until_end
 from bahdanau_tf.text.settings import settings_of
 from bahdanau_tf.text.settings import write_settings
+from bahdanau_tf.text.true_case import true_cased
 from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.text.vocabulary import Coverage
 from bahdanau_tf.text.vocabulary import Vocabulary
@@ -64,6 +65,8 @@ class WordTokenizer(tf.Module):
         no_break: Whether `detokenize` writes no-break blanks (U+00A0) where
             the language has them, in French before ! ? : ; and inside « »; if
             not, plain blanks.
+        true_case: Whether a line that is all in capitals is read as a sentence
+            in ordinary writing, see `true_cased`.
 
     Raises:
         ValueError: `normalization` is none of the three.
@@ -87,6 +90,7 @@ class WordTokenizer(tf.Module):
         normalization: NormalForm = "NFC",
         reverse: bool = False,
         no_break: bool = False,
+        true_case: bool = False,
     ) -> None:
         super().__init__()
         if normalization not in _NORMAL_FORMS:
@@ -102,6 +106,7 @@ class WordTokenizer(tf.Module):
         self.normalization = normalization
         self.reverse = reverse
         self.no_break = no_break
+        self.true_case = true_case
         self.vocabulary_size = vocabulary.size
         self.pad_id = vocabulary.pad_id
         self.unk_id = vocabulary.unk_id
@@ -119,6 +124,7 @@ class WordTokenizer(tf.Module):
         normalization: NormalForm = "NFC",
         reverse: bool = False,
         no_break: bool = False,
+        true_case: bool = False,
     ) -> WordTokenizer:
         """Builds the vocabulary from the most frequent words of text files.
 
@@ -132,11 +138,15 @@ class WordTokenizer(tf.Module):
             normalization: "NFC", "NFKC" or None.
             reverse: Whether ids come last word first.
             no_break: Whether `detokenize` writes no-break blanks.
+            true_case: Whether lines all in capitals are read otherwise.
 
         Returns:
             The tokenizer.
         """
-        options = (language, lowercase, normalization, reverse, no_break)
+        options = (
+            *(language, lowercase, normalization),
+            *(reverse, no_break, true_case),
+        )
         empty = cls(Vocabulary(SPECIAL), *options)
         sentences = empty.sentences(files)
         return cls(Vocabulary.build(sentences, vocabulary_size), *options)
@@ -315,10 +325,13 @@ class WordTokenizer(tf.Module):
             "normalization": self.normalization,
             "reverse": self.reverse,
             "no_break": self.no_break,
+            "true_case": self.true_case,
         }
         return settings_of(self, self.vocabulary.checksum, config)
 
     def _words(self, strings: tf.Tensor) -> splitting.Words:
+        if self.true_case:
+            strings = true_cased(strings)
         return splitting.split(strings, self._characters, self._rules)
 
     def _text(self, words: splitting.Words) -> tf.Tensor:

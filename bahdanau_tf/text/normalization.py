@@ -1,0 +1,124 @@
+"""One way to write each text: the rules that a SentencePiece model carries."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+from google.protobuf import descriptor_pb2  # type: ignore[import-untyped]
+from google.protobuf import descriptor_pool
+from google.protobuf import message_factory
+
+# They have no ink and no width and say nothing but where a line may break or
+# which way it runs. The joiners U+200C and U+200D make other words: they stay.
+INVISIBLE = (
+    "\N{SOFT HYPHEN}\N{ARABIC LETTER MARK}\N{MONGOLIAN VOWEL SEPARATOR}"
+    "\N{ZERO WIDTH SPACE}\N{LEFT-TO-RIGHT MARK}\N{RIGHT-TO-LEFT MARK}"
+    "\u202a\u202b\u202c\u202d\u202e"  # embeddings and overrides of direction
+    "\N{WORD JOINER}\u2066\u2067\u2068\u2069"  # isolates
+    "\N{ZERO WIDTH NO-BREAK SPACE}"  # the byte order mark
+)
+FULL_WIDTH = re.compile("[\uff01-\uff5e]")  # ! to ~
+
+
+def normalization_rules(half_width: bool, lowercase: bool) -> dict[str, str]:
+    """What is written for what; the longest rule counts, and its result stays.
+
+    A character that has parts (Unicode's canonical decomposition) is written
+    as one, however its marks are ordered and how many are apart: NFC, but for
+    marks between the parts that belong to none. Blanks become U+0020, what is
+    invisible goes.
+
+    Args:
+        half_width: Whether the full-width forms of ASCII become ASCII.
+        lowercase: Whether capitals become small.
+
+    Returns:
+        Texts that are not written so, and how they are written.
+    """
+    rules = {}
+    # Between and after these two ranges nothing is assigned (Unicode 17).
+    codes = itertools.chain(range(0x33500), range(0xE0000, 0xE0200))
+    for character in map(chr, codes):
+        if unicodedata.category(character) in ("Cn", "Co", "Cs"):
+            continue
+        written = unicodedata.normalize("NFC", character)
+        if half_width and FULL_WIDTH.match(character):
+            written = unicodedata.normalize("NFKC", character)
+        if lowercase:
+            written = written.lower()
+        if character.isspace():
+            written = " "
+        for form in _equals(character):
+            if form != written:
+                rules[form] = written
+    return rules | dict.fromkeys(INVISIBLE, "")
+
+
+def _equals(character: str) -> Iterator[str]:
+    """A character, and what of several characters is canonically equal."""
+    yield character
+    if unicodedata.is_normalized("NFD", character):
+        return
+    first, *marks = unicodedata.normalize("NFD", character)
+    composed = unicodedata.normalize("NFC", character)
+    for order in itertools.permutations(marks):
+        for joined in range(len(order)):
+            head = "".join([first, *order[:joined]])
+            form = unicodedata.normalize("NFC", head)
+            form += "".join(order[joined:])
+            if unicodedata.normalize("NFC", form) == composed:
+                yield form
+
+
+@functools.cache
+def rules_text(half_width: bool, lowercase: bool) -> str:
+    """The rules as SentencePiece reads them: code points, a tab, others."""
+    rules = normalization_rules(half_width, lowercase)
+    lines = (
+        "\t".join(" ".join(f"{ord(part):X}" for part in side) for side in rule)
+        for rule in sorted(rules.items())
+    )
+    return "\n".join(lines) + "\n"
+
+
+def without_rules_path(model_proto: bytes) -> bytes:
+    """Takes out of a SentencePiece model where its rules file lay."""
+    model = _model_class().FromString(model_proto)
+    model.normalizer_spec.ClearField("normalization_rule_tsv")
+    return bytes(model.SerializeToString())
+
+
+@functools.cache
+def _model_class() -> Any:
+    """SentencePiece's ModelProto with the field at hand; it keeps the others.
+
+    The class that comes with SentencePiece asks for a newer protobuf than
+    TensorFlow may have.
+    """
+    file = descriptor_pb2.FileDescriptorProto(
+        name="bahdanau_tf/model.proto", package="bahdanau_tf"
+    )
+    spec = file.message_type.add(name="NormalizerSpec")
+    spec.field.add(
+        name="normalization_rule_tsv",
+        number=6,
+        type=descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
+        label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
+    )
+    model = file.message_type.add(name="ModelProto")
+    model.field.add(
+        name="normalizer_spec",
+        number=3,
+        type=descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE,
+        type_name=".bahdanau_tf.NormalizerSpec",
+        label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
+    )
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    found = pool.FindMessageTypeByName("bahdanau_tf.ModelProto")
+    return message_factory.GetMessageClass(found)
