@@ -15,6 +15,7 @@ import pytest
 from bahdanau_tf.cli import COMMANDS
 from bahdanau_tf.cli import main
 from bahdanau_tf.corpora import grammar
+from bahdanau_tf.text import load_text
 
 SMALL = [
     "--source_vocabulary_size=300",
@@ -178,11 +179,14 @@ def test_other_models_and_texts(corpus, tmp_path, capsys, flags):
     model_dir = tmp_path / "model"
     assert main([*train_flags(corpus, model_dir), *flags]) == 0
     source = tmp_path / "source"
-    source.write_text("The cat sleeps.\n")
+    source.write_text("The cat sleeps.\nTHE CAT SLEEPS.\n")
     capsys.readouterr()
     flags = [f"--model_dir={model_dir}", f"--input={source}"]
     assert main(["translate", *flags]) == 0
-    assert capsys.readouterr().out.count("\n") == 1
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second  # capitals all over are read as a sentence
+    texts = [load_text(model_dir / side) for side in ("source", "target")]
+    assert [text.true_case for text in texts] == [True, False]
 
 
 def test_the_same_command_goes_on(model_dir, corpus, capsys):

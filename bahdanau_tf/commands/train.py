@@ -72,6 +72,8 @@ class TextFlags:
         lowercase: Whether words lose their capitals.
         reverse_source: Whether the source is read from its last word to its
             first, as by Sutskever et al.
+        true_case: Whether a source line that is all in capitals is read as a
+            sentence in ordinary writing; no other line is touched.
     """
 
     tokenizer: str = "word"
@@ -82,6 +84,7 @@ class TextFlags:
     target_language: str | None = None
     lowercase: bool = False
     reverse_source: bool = False
+    true_case: bool = True
 
     def __post_init__(self) -> None:
         if self.tokenizer not in ("word", "bpe", "unigram"):
@@ -250,6 +253,7 @@ def _make_texts(text: TextFlags, files: TrainingFiles) -> tuple[Any, Any]:
             language=text.source_language or UNKNOWN,
             lowercase=text.lowercase,
             reverse=text.reverse_source,
+            true_case=text.true_case,
         )
         target = WordTokenizer.train(
             [sides[1]],
@@ -261,7 +265,7 @@ def _make_texts(text: TextFlags, files: TrainingFiles) -> tuple[Any, Any]:
     learn = functools.partial(
         SubwordTokenizer.train,
         model_type=text.tokenizer,
-        normalization="nfkc_cf" if text.lowercase else "identity",
+        lowercase=text.lowercase,
     )
     if text.joint:
         target = learn(sides, text.source_vocabulary_size)
@@ -270,8 +274,9 @@ def _make_texts(text: TextFlags, files: TrainingFiles) -> tuple[Any, Any]:
     source = (
         target if text.joint else learn([sides[0]], text.source_vocabulary_size)
     )
-    if text.reverse_source:
-        source = SubwordTokenizer(source.model_proto, reverse=True)
+    source = SubwordTokenizer(
+        source.model_proto, text.reverse_source, text.true_case
+    )
     return source, target
 
 

@@ -64,11 +64,11 @@ def _equals(character: str) -> Iterator[str]:
     yield character
     if unicodedata.is_normalized("NFD", character):
         return
-    first, *marks = unicodedata.normalize("NFD", character)
+    apart = unicodedata.normalize("NFD", character)
     composed = unicodedata.normalize("NFC", character)
-    for order in itertools.permutations(marks):
+    for order in itertools.permutations(apart[1:]):
         for joined in range(len(order)):
-            head = "".join([first, *order[:joined]])
+            head = apart[0] + "".join(order[:joined])
             form = unicodedata.normalize("NFC", head)
             form += "".join(order[joined:])
             if unicodedata.normalize("NFC", form) == composed:
