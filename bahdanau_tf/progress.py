@@ -1,9 +1,12 @@
-"""A line that tells how far a long job is, how fast and how long still."""
+"""Lines that tell how far a long job is, how fast and how long still."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import TextIO
 
 
@@ -59,6 +62,81 @@ class ProgressLine:
         """Writes a line that stays."""
         self._stream.write(("\r\x1b[K" if self._live else "") + text + "\n")
         self._stream.flush()
+
+
+class LineCounter:
+    """Tells on standard error how many lines are done, and which are odd.
+
+    How many there will be is not known, as the lines may come from a pipe.
+
+    Args:
+        about: What the lines are of, to be said before their number.
+        quiet: Whether to tell no progress, as where the lines themselves go
+            to the same terminal.
+    """
+
+    def __init__(self, about: str = "", quiet: bool = False) -> None:
+        self.done = 0
+        self._told = 0
+        self._about = f"{about}: " if about else ""
+        self._quiet = quiet
+        self._live = sys.stderr.isatty()
+        self._interval = 0.5 if self._live else 30.0
+        self._start = self._last = time.monotonic()
+        self._odd: dict[str, int] = {}
+
+    def advance(self, lines: int) -> None:
+        """Tells that some more lines are done, if it is time."""
+        self.done += lines
+        now = time.monotonic()
+        if self._quiet or now - self._last < self._interval:
+            return
+        self._last, self._told = now, self.done
+        self._write(f"\r\x1b[K{self}" if self._live else f"{self}\n")
+
+    def __str__(self) -> str:
+        rate = self.done / max(time.monotonic() - self._start, 1e-9)
+        digits = f"{rate:.1f}" if rate >= 1 else f"{rate:.2g}"
+        return f"{self._about}{self.done} lines, {digits} lines/s"
+
+    def report(self, what: str, places: Sequence[int]) -> None:
+        """Tells of odd lines among those to come next.
+
+        Args:
+            what: What is odd about them.
+            places: Which lines, from 0 for the one after those `done`.
+        """
+        if not places:
+            return
+        self._odd[what] = self._odd.get(what, 0) + len(places)
+        numbers = ", ".join(str(self.done + place + 1) for place in places)
+        self._note(f"line{'s' * (len(places) > 1)} {numbers}: {what}")
+
+    def close(self) -> None:
+        """Tells how many lines were done, if fewer were told, and odd."""
+        if self._told and (self._live or self._told < self.done):
+            self._note(str(self))
+        for what, count in self._odd.items():
+            self._note(f"{count} of {self.done} lines: {what}")
+
+    def _note(self, text: str) -> None:
+        """Writes a line that stays."""
+        self._write(f"\r\x1b[K{text}\n" if self._live else f"{text}\n")
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def counted(lines: Iterable[str], about: str) -> Iterator[str]:
+    """Passes lines on, and tells how many there were, as `LineCounter` does."""
+    counter = LineCounter(about)
+    try:
+        for line in lines:
+            yield line
+            counter.advance(1)
+    finally:
+        counter.close()
 
 
 def _clock(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""What a command tells about its lines."""
+"""What is told about lines that are worked on."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from bahdanau_tf.commands import lines
-from bahdanau_tf.commands.lines import LineCounter
+from bahdanau_tf import progress
+from bahdanau_tf.progress import LineCounter
+from bahdanau_tf.progress import counted
 
 
 class Terminal(io.StringIO):
@@ -19,7 +20,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def clock(monkeypatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr(lines.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     return now
 
 
@@ -35,6 +36,35 @@ def test_a_log_is_told_every_half_minute(clock, monkeypatch):
         "300 lines, 10.0 lines/s\n"
         "600 lines, 10.0 lines/s\n"
         "650 lines, 10.0 lines/s\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rate"), [(35, "0.057"), (2000, "0.001"), (0.5, "4.0")]
+)
+def test_nothing_is_told_twice(clock, monkeypatch, seconds, rate):
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    counter = LineCounter("test.en")
+    clock[0] += seconds
+    counter.advance(2)
+    counter.close()
+    told = f"test.en: 2 lines, {rate} lines/s\n"
+    assert log.getvalue() == (told if seconds > 30 else "")
+
+
+def test_what_is_counted_passes_on(clock, monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    lines = counted(map(str, range(5)), "train.en")
+    for number, line in enumerate(lines):
+        assert line == str(number)
+        clock[0] += 1
+    assert screen.getvalue() == (
+        "".join(
+            f"\r\x1b[Ktrain.en: {n} lines, 1.0 lines/s" for n in range(1, 6)
+        )
+        + "\r\x1b[Ktrain.en: 5 lines, 1.0 lines/s\n"
     )
 
 

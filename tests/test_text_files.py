@@ -5,18 +5,22 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import itertools
 import os
 import sys
 import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bahdanau_tf.corpora import ParallelCorpus
 from bahdanau_tf.evaluation import read_pharaoh
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.text import tokenizer
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import seekable
 from bahdanau_tf.text_files import written
@@ -177,6 +181,31 @@ def learned(path: Path) -> list[object]:
         SubwordTokenizer.train([path], 300, "unigram").model_proto,
         corpus.read(corpus.rows),
     ]
+
+
+@given(lines=st.lists(st.text("aé한 ", max_size=30), max_size=40))
+def test_no_batch_is_large_in_lines_or_in_characters(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "lines"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenizer, "MOST_LINES", 7)
+        patch.setattr(tokenizer, "MOST_CHARACTERS", 60)
+        batches = [
+            [line.decode() for line in batch.numpy()]
+            for batch in tokenizer.line_batches([path, path])
+        ]
+    assert list(itertools.chain(*batches)) == lines * 2
+    assert all(map(fits, batches))
+    for batch, after in itertools.pairwise(batches):
+        assert not fits([*batch, after[0]])
+
+
+def fits(batch: list[str]) -> bool:
+    if len(batch) == 1:
+        return True
+    return len(batch) <= 7 and len(batch) * max(map(len, batch)) <= 60
 
 
 def test_word_lists_and_alignments_are_text_too(tmp_path: Path) -> None:

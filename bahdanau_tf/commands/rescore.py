@@ -19,12 +19,12 @@ import sys
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.lines import LineCounter
 from bahdanau_tf.commands.model import define_model_flags
 from bahdanau_tf.commands.model import load_translator
 from bahdanau_tf.commands.scoring import check_tokenize_flag
 from bahdanau_tf.commands.scoring import define_tokenize_flag
 from bahdanau_tf.commands.scoring import tokenizer_for
+from bahdanau_tf.progress import LineCounter
 from bahdanau_tf.rescoring import Scorer
 from bahdanau_tf.rescoring import choose_weight
 from bahdanau_tf.rescoring import combine

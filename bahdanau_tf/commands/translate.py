@@ -27,12 +27,12 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.lines import LineCounter
 from bahdanau_tf.commands.long_lines import Found
 from bahdanau_tf.commands.long_lines import translate_lines
 from bahdanau_tf.commands.model import define_model_flags
 from bahdanau_tf.commands.model import define_search_flags
 from bahdanau_tf.commands.model import load_translator
+from bahdanau_tf.progress import LineCounter
 from bahdanau_tf.rescoring import Hypothesis
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import written

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from bahdanau_tf.files import checksum
 from bahdanau_tf.files import write_atomically
+from bahdanau_tf.progress import counted
 from bahdanau_tf.text._tensorflow_text import tensorflow_text
 from bahdanau_tf.text.normalization import FULL_WIDTH
 from bahdanau_tf.text.normalization import rules_text
@@ -389,7 +390,7 @@ def _lines(
     """The lines of files; SentencePiece garbles an error, so it is kept."""
     try:
         for path in files:
-            yield from read_lines(path)
+            yield from counted(read_lines(path), os.fspath(path))
     except ValueError as error:
         unread.append(error)
         raise

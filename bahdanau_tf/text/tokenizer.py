@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from bahdanau_tf.progress import counted
 from bahdanau_tf.text import blanks
 from bahdanau_tf.text import splitting
 from bahdanau_tf.text._tensorflow_text import tensorflow_text
@@ -128,7 +129,8 @@ class WordTokenizer(tf.Module):
     ) -> WordTokenizer:
         """Builds the vocabulary from the most frequent words of text files.
 
-        The files are streamed: memory is that of the word counts.
+        The files are streamed: memory is that of the word counts. Tells its
+        progress on standard error.
 
         Args:
             files: UTF-8 text, one sentence a line.
@@ -163,7 +165,7 @@ class WordTokenizer(tf.Module):
             input_signature=[tf.TensorSpec([None], tf.string)],
             autograph=False,
         )
-        for strings in _batches(files):
+        for strings in line_batches(files):
             for sentence in signed(strings).to_list():
                 yield [word.decode() for word in sentence]
 
@@ -175,7 +177,7 @@ class WordTokenizer(tf.Module):
             autograph=False,
         )
         running = known = 0
-        for strings in _batches(files):
+        for strings in line_batches(files):
             ids = tokenize(strings).numpy()
             ends = (ids == self.eos_id).sum()
             running += int(ids.size - ends)
@@ -357,14 +359,18 @@ class WordTokenizer(tf.Module):
         return signed.with_values(tf.where(ids == self.unk_id, plain, ids))
 
 
-def _batches(files: Iterable[str | os.PathLike[str]]) -> Iterator[tf.Tensor]:
+def line_batches(
+    files: Iterable[str | os.PathLike[str]],
+) -> Iterator[tf.Tensor]:
     """string [B]: lines of files, the fewer at once the longer they are."""
-    lines = itertools.chain.from_iterable(map(read_lines, files))
+    lines = (counted(read_lines(path), os.fspath(path)) for path in files)
     batch: list[str] = []
     longest = 0
-    for line in lines:
+    for line in itertools.chain.from_iterable(lines):
         longest = max(longest, len(line))
-        if len(batch) == MOST_LINES or longest * len(batch) > MOST_CHARACTERS:
+        count = len(batch) + 1
+        too_many = count > MOST_LINES or count * longest > MOST_CHARACTERS
+        if batch and too_many:
             yield tf.constant(batch)
             batch, longest = [], len(line)
         batch.append(line)
