@@ -248,7 +248,8 @@ class _Training:
     ) -> None:
         """Says after the first epoch how many pairs were too long."""
         before = Position(*self.state.position.numpy().tolist())
-        if (before.epoch, int(position.epoch)) == (0, 1):
+        is_second = (before.epoch, int(position.epoch)) == (0, 1)
+        if is_second and self.recipe.max_length:
             long = len(self.corpus) - before.pairs
             line.note(
                 f"{long} too long (over {self.recipe.max_length} tokens), "

@@ -36,7 +36,7 @@ class Recipe:
         divisor: What a batch's summed loss is divided by.
         batch_size: Sentence pairs an update.
         max_length: Longest sentence in tokens on either side, the end symbol
-            not counted; longer pairs are left out.
+            not counted; longer pairs are left out. 0 leaves none out.
         pool_batches: Batches fetched at once, sorted by length and cut.
         shuffle_pool: Whether the batches of a pool come in random order, not
             the shortest first.
@@ -79,7 +79,11 @@ class Recipe:
                 f"Recipe: schedule is {self.schedule!r}, wanted one of "
                 f"{list(SCHEDULES)}"
             )
-        for name in ("batch_size", "max_length", "pool_batches", "patience"):
+        if self.max_length < 0:
+            raise ValueError(
+                f"Recipe: max_length is {self.max_length}, wanted 0 or more"
+            )
+        for name in ("batch_size", "pool_batches", "patience"):
             if getattr(self, name) < 1:
                 raise ValueError(
                     f"Recipe: {name} is {getattr(self, name)}, wanted 1 or more"
@@ -97,7 +101,8 @@ class Recipe:
             name: "rnnsearch-30", "rnnsearch-50", "rnnencdec-30" or
                 "rnnencdec-50": appendix B.2, with sentences of up to 30 or 50
                 words. RNNencdec-30 sorts 10 batches at once, not 20, as its
-                code does. "sutskever-2014": SGD, section 3.4 there.
+                code does. "sutskever-2014": SGD, section 3.4 there, with
+                sentences of any length.
 
         Raises:
             ValueError: There is no such preset.
@@ -113,7 +118,7 @@ class Recipe:
         """How the corpus becomes batches."""
         return Batching(
             batch_size=self.batch_size,
-            max_length=self.max_length,
+            max_length=self.max_length or None,
             pool_batches=self.pool_batches,
             shuffle_pool=self.shuffle_pool,
             shuffle=self.shuffle,
@@ -151,6 +156,7 @@ _PRESETS: dict[str, dict[str, Any]] = {
         "max_norm": 5.0,
         "batch_size": 128,
         "divisor": 128.0,
+        "max_length": 0,
         "shuffle_pool": True,
         "epochs": 7.5,
     },

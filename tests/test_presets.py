@@ -1,0 +1,127 @@
+"""Presets against what the papers say of their systems, number by number."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import resources
+
+import pytest
+import tensorflow as tf
+
+import bahdanau_tf
+from bahdanau_tf.corpora.parallel import ParallelCorpus
+from bahdanau_tf.dataset import stream_batches
+from bahdanau_tf.models import presets
+from bahdanau_tf.training import Recipe
+
+# Bahdanau et al. 2015, appendices A and B; Sutskever et al. 2014, section 3.4.
+# Vocabularies of 30,000 words, the unknown one and the end among them, have one
+# id more here, that of padding.
+BAHDANAU = {
+    "source_vocabulary_size": 30_001,
+    "target_vocabulary_size": 30_001,
+    "units": 1000,
+    "embedding_dim": 620,
+    "maxout_units": 500,
+    "attention_units": 1000,
+    "optimizer": "adadelta",
+    "max_norm": 1.0,
+    "batch_size": 80,
+    "pool_batches": 20,  # 1,600 pairs
+    "shuffle": "once",
+    "shuffle_pool": False,  # the shortest of them first
+    "divisor": 1.0,
+    "label_smoothing": 0.0,
+}
+SUTSKEVER = {
+    "source_vocabulary_size": 160_000,
+    "target_vocabulary_size": 80_000,
+    "units": 1000,
+    "embedding_dim": 1000,
+    "layers": 4,
+    "optimizer": "sgd",
+    "learning_rate": 0.7,
+    "schedule": "halved",
+    "epochs": 7.5,
+    "max_norm": 5.0,
+    "batch_size": 128,
+    "divisor": 128.0,
+    "max_length": 0,  # no sentence is left out for its length
+}
+PRESETS = {
+    "rnnsearch-30": {**BAHDANAU, "max_length": 30},
+    "rnnsearch-50": {**BAHDANAU, "max_length": 50},
+    # Groundhog's settings of this one alone sort 10 batches together.
+    "rnnencdec-30": {**BAHDANAU, "max_length": 30, "pool_batches": 10},
+    "rnnencdec-50": {**BAHDANAU, "max_length": 50},
+    "sutskever-2014": SUTSKEVER,
+}
+
+
+def model_arguments(name: str) -> dict[str, object]:
+    """What the model's constructor gets, defaults included."""
+    owner = presets.class_name(name)
+    signature = inspect.signature(getattr(bahdanau_tf, owner).__init__)
+    bound = signature.bind(None, **presets.arguments(owner, name, {}))
+    bound.apply_defaults()
+    return bound.arguments
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_are_the_papers(name: str) -> None:
+    found = {**vars(Recipe.from_preset(name)), **model_arguments(name)}
+    wanted = dict(PRESETS[name])
+    if name.startswith("rnnencdec"):
+        del wanted["attention_units"]  # it has none
+    assert {key: found[key] for key in wanted} == wanted
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_flag_files_are_the_papers(name: str) -> None:
+    """Those of the command line, `train --recipe`."""
+    folder = resources.files("bahdanau_tf").joinpath("recipes")
+    lines = folder.joinpath(f"{name}.flags").read_text().split("\n")
+    flags = dict(
+        line.removeprefix("--").split("=") if "=" in line else (line, "")
+        for line in lines
+        if line.startswith("--")
+    )
+    for key, value in PRESETS[name].items():
+        if isinstance(value, bool):
+            assert (key in flags) is value, key
+        elif key in flags:
+            assert type(value)(flags[key]) == value, key
+    assert int(flags["max_length"]) == PRESETS[name]["max_length"]
+
+
+def test_adadelta_has_the_papers_constants() -> None:
+    optimizer = Recipe.from_preset("rnnsearch-50").make_optimizer(100)
+    assert (optimizer.rho, optimizer.epsilon) == (0.95, 1e-6)
+    assert float(optimizer.learning_rate) == 1.0
+
+
+class Letters:
+    """Each letter is an id."""
+
+    def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
+        codes = tf.strings.unicode_decode(lines, "UTF-8")
+        return tf.concat([codes, tf.ones([tf.size(lines), 1], tf.int32)], 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "longest"),
+    [("rnnsearch-30", 30), ("rnnsearch-50", 50), ("sutskever-2014", 300)],
+)
+def test_longer_sentences_are_left_out(tmp_path, name, longest) -> None:
+    lengths = [1, 29, 30, 31, 49, 50, 51, 300]
+    path = tmp_path / "text"
+    path.write_text("".join("a" * length + "\n" for length in lengths))
+    corpus = ParallelCorpus(path, path)
+    batching = Recipe.from_preset(name).make_batching()
+    batches = stream_batches(corpus, Letters(), Letters(), batching)
+    found = [
+        length
+        for (inputs, *_), position in batches.take(1)
+        for length in tf.math.count_nonzero(inputs["source"], 1).numpy() - 1
+    ]
+    assert sorted(found) == [length for length in lengths if length <= longest]
