@@ -25,10 +25,12 @@ from bahdanau_tf.report import figures
 from bahdanau_tf.report import paper
 from bahdanau_tf.report.alignments import align
 from bahdanau_tf.report.alignments import alignment_quality
+from bahdanau_tf.report.alignments import diagonal_links
 from bahdanau_tf.report.alignments import hard_links
 from bahdanau_tf.report.alignments import mean_entropy
 from bahdanau_tf.report.claim import Finding
 from bahdanau_tf.report.claim import findings
+from bahdanau_tf.report.contents import Contents
 from bahdanau_tf.report.lstm_tables import ensemble_table
 from bahdanau_tf.report.lstm_tables import lstm_members
 from bahdanau_tf.report.lstm_tables import rescoring_table
@@ -291,10 +293,42 @@ def test_given_pairs_are_aligned_as_they_would_be_in_search(translator):
     mine, some = (
         alignment_quality(translator, one, short) for one in (corpus, half)
     )
-    assert mine[:2] == (0, 0)
-    assert some.short_error_rate == 0 < some.error_rate < 1
+    assert mine.all.model == mine.short.model == 0
+    assert some.short.model == 0 < some.all.model < 1
     no_gold = corpus._replace(alignments=None)
     assert alignment_quality(translator, no_gold, short)[:2] == (None, None)
+    # It is not known which are short: that is not all of them.
+    assert alignment_quality(translator, corpus, None).short is None
+
+
+def test_the_diagonal_is_a_baseline():
+    """Each target word at the middle of its share of the source."""
+    assert diagonal_links(3, 3) == {(0, 0), (1, 1), (2, 2)}
+    assert diagonal_links(2, 4) == {(1, 0), (3, 1)}
+    assert diagonal_links(4, 2) == {(0, 0), (0, 1), (1, 2), (1, 3)}
+    assert diagonal_links(2, 0) == diagonal_links(0, 2) == frozenset()
+    for target, source in itertools.product(range(1, 30), repeat=2):
+        links = diagonal_links(target, source)
+        assert len(links) == target
+        for j, i in links:
+            assert j / source <= (i + 0.5) / target < (j + 1) / source + 1e-9
+
+
+def test_the_diagonal_stands_beside_the_model(translator):
+    """Gold that is the diagonal itself: it has no errors, the model some."""
+    lines = sentences([6, 9, 12])
+    lengths = [len(line.split()) for line in lines]
+    gold = [diagonal_links(length, length) for length in lengths]
+    quality = alignment_quality(
+        translator, Corpus(lines, lines, gold), [True, False, False]
+    )
+    assert quality.all.diagonal == quality.short.diagonal == 0
+    assert quality.all.model > 0
+    table = alignment_table({"S": quality}, [system("S", "RNNsearch", [])])
+    assert len(table.rows[0]) == len(table.columns)
+    cells = dict(zip(table.columns, table.rows[0], strict=True))
+    assert cells["the diagonal's, all"] == 0
+    assert cells["alignment error rate, all"] == quality.all.model
 
 
 def test_entropy():
@@ -322,12 +356,8 @@ def test_alignment_table_says_who_has_none(translator):
         ],
     )
     assert [row[0] for row in table.rows] == ["S", "L"]
-    assert table.rows[0][1:] == [
-        "no gold",
-        "no gold",
-        0.0,
-        1.0,
-    ]  # one word has all
+    # One word has all.
+    assert table.rows[0][1:] == [*["no gold"] * 4, 0.0, 1.0]
     assert table.rows[1][1] == "no attention"
 
 
@@ -412,6 +442,48 @@ def test_ensembles_that_cannot_be_are_not_run():
     assert forward.beams == [12]
     assert all(row[1:3] == [None, None] for row in table.rows[1:])
     assert [row[3] for row in table.rows] == [*paper.ENSEMBLES.values(), ""]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "said"),
+    [
+        ([], "No LSTM was run."),
+        ([None], "It is not known how long the LSTMs' training"),
+        ([14, None], "It is not known how long the LSTMs' training"),
+        ([14], "18 of 48 sentences are no longer than those that"),
+        # All have learned from those.
+        ([50, 14], "18 of 48 sentences are no longer than those that"),
+    ],
+)
+def test_what_lstms_have_learned_from_is_not_made_up(tmp_path, lengths, said):
+    lines = [[line] for line in REFERENCES]
+    systems = [
+        system("S", "RNNsearch", REFERENCES, max_length=50),
+        *(
+            system(
+                f"L{n}",
+                "LSTM forward",
+                REFERENCES,
+                max_length=length,
+                translator=Lister(lines),
+            )
+            for n, length in enumerate(lengths)
+        ),
+    ]
+    # Lengths are words between blanks, as no system has a tokenizer.
+    contents = Contents(
+        tmp_path,
+        [replace(one, translator=None) for one in systems],
+        [True] * len(LENGTHS),
+        TEST,
+        report.Scoring(n_bootstrap=0),
+    )
+    contents.systems = systems
+    ensembles, rescoring = contents.lstm_tables()
+    assert ensembles.notes[0].startswith(said)
+    assert "No RNNencdec was run" in rescoring.notes[0]
+    if not lengths:
+        assert {row[1] for row in ensembles.rows} == {None}
 
 
 def test_rescoring_finds_what_the_model_likes():

@@ -20,30 +20,44 @@ from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.translator import Translator
 
 
+class ErrorRates(NamedTuple):
+    """AER against the gold alignment, and what it takes no model to reach.
+
+    Attributes:
+        model: Of the model's links.
+        diagonal: Of those of `diagonal_links`.
+    """
+
+    model: float
+    diagonal: float
+
+
 class AlignmentQuality(NamedTuple):
     """What the alignments of a model are like.
 
     Attributes:
-        error_rate: AER against the gold alignment; None without one, or where
-            the model reads sub-words, which the gold does not know.
-        short_error_rate: That of the sentences as long as in training.
+        all: Error rates; None without a gold alignment, or where the model
+            reads sub-words, which the gold does not know.
+        short: Those of the sentences as long as in training; None likewise,
+            and where there are none or it is not known which they are.
         entropy: Mean of H(α_i) = -Σ_j α_ij ln α_ij over the target words.
     """
 
-    error_rate: float | None
-    short_error_rate: float | None
+    all: ErrorRates | None
+    short: ErrorRates | None
     entropy: float
 
 
 def alignment_quality(
-    translator: Translator, corpus: Corpus, short: Sequence[bool]
+    translator: Translator, corpus: Corpus, short: Sequence[bool] | None
 ) -> AlignmentQuality:
     """Judges a model's alignments of given sentence pairs.
 
     Args:
         translator: A model with attention.
         corpus: The pairs.
-        short: Which of them are as long as in training.
+        short: Which of them are as long as in training; None if that is not
+            known.
 
     Returns:
         `AlignmentQuality`.
@@ -57,17 +71,39 @@ def alignment_quality(
     by_word = all(isinstance(text, WordTokenizer) for text in texts)
     if corpus.alignments is None or not by_word:
         return AlignmentQuality(None, None, entropy)
-    links = [hard_links(one) for one in weights]
-    kept = [place for place, is_short in enumerate(short) if is_short]
+    kept = [place for place, is_short in enumerate(short or []) if is_short]
     return AlignmentQuality(
-        alignment_error_rate(links, corpus.alignments),
-        alignment_error_rate(
-            [links[place] for place in kept],
+        _error_rates(weights, corpus.alignments),
+        _error_rates(
+            [weights[place] for place in kept],
             [corpus.alignments[place] for place in kept],
         )
         if kept
         else None,
         entropy,
+    )
+
+
+def _error_rates(
+    weights: Sequence[np.ndarray], gold: Sequence[Links]
+) -> ErrorRates:
+    found = [hard_links(one) for one in weights]
+    drawn = [diagonal_links(*one.shape) for one in weights]
+    return ErrorRates(
+        alignment_error_rate(found, gold), alignment_error_rate(drawn, gold)
+    )
+
+
+def diagonal_links(target_length: int, source_length: int) -> Links:
+    """Links word i of T_y to the source word at the same share of T_x.
+
+    That is word ⌊(i + 1/2) T_x / T_y⌋, counted from 0, whatever the words.
+    """
+    if not source_length:
+        return frozenset()
+    return frozenset(
+        ((2 * i + 1) * source_length // (2 * target_length), i)
+        for i in range(target_length)
     )
 
 

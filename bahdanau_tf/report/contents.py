@@ -122,7 +122,7 @@ class Contents:
                     long_sentences(self.systems, self.test, self.chosen.long)
                 ]
             ),
-            Section(tables=self._lstm_tables()),
+            Section(tables=self.lstm_tables()),
         ]
 
     def _figure_2(self) -> Section:
@@ -145,6 +145,9 @@ class Contents:
         drawn = figures.draw_alignments(
             system, self.chosen.aligned, self.out_dir
         )
+        if not drawn:
+            silent = f"Not drawn: {system.name} wrote nothing for those chosen."
+            return Section(title, paragraphs=[silent])
         rule = (
             f"Soft alignments of {system.name}, 0 black and 1 white, source on "
             "top, output at the side. By the paper's rule (a) is any sentence, "
@@ -170,7 +173,8 @@ class Contents:
         }
         return alignment_table(qualities, self.systems)
 
-    def _lstm_tables(self) -> list[Table]:
+    def lstm_tables(self) -> list[Table]:
+        """Ensembles and rescoring, after Sutskever et al."""
         members = lstm_members(self.systems)
         lstms = [one for one in self.systems if one.kind.startswith("LSTM")]
         short = self._as_in_training(*lstms)
@@ -184,11 +188,15 @@ class Contents:
             rescoring_table(baseline, members, self.test, decoding, how),
         ]
 
-    def _as_in_training(self, *systems: Measured) -> list[bool]:
-        """Which sentences are no longer than what was trained on."""
+    def _as_in_training(self, *systems: Measured) -> list[bool] | None:
+        """Which sentences are no longer than what all were trained on.
+
+        None if there are no systems, or it is not known of one of them.
+        """
         known = [one.max_length for one in systems if one.max_length]
-        longest = max(known, default=max(self.lengths))
-        return [length <= longest for length in self.lengths]
+        if not known or len(known) < len(systems):
+            return None
+        return [length <= min(known) for length in self.lengths]
 
     def about(self) -> list[str]:
         """Sentences about the test and how it was done."""

@@ -56,7 +56,7 @@ def lstm_members(systems: Sequence[Measured]) -> dict[str, list[Translator]]:
 def ensemble_table(
     members: Members,
     test: Corpus,
-    short: Sequence[bool],
+    short: Sequence[bool] | None,
     decoding: Decoding,
     how: Mapping[str, Any],
 ) -> Table:
@@ -65,7 +65,8 @@ def ensemble_table(
     Args:
         members: From `lstm_members`.
         test: The test set.
-        short: Which sentences are no longer than those trained on.
+        short: Which sentences are no longer than those trained on; None if
+            that is not known.
         decoding: How to search but for the beam size.
         how: `tokenize` and `lowercase` of `bleu`.
     """
@@ -83,8 +84,7 @@ def ensemble_table(
         ["", "BLEU, all", "BLEU, as long as in training", _PAPER_BLEU],
         rows,
         [
-            f"{sum(short)} of {len(short)} sentences are no longer than those "
-            "that the LSTMs have learned from. An "
+            f"{_lengths_in_words(members, short)} An "
             f"{name_of(MIXED, 2).lower()} is a forward and a reversed model."
         ],
     )
@@ -124,6 +124,9 @@ def rescoring_table(
         theirs = paper.RESCORING.get((kind, count), NOTHING)
         title = f"Rescored: {name_of(kind, count).lower()}"
         rows.append([title, cell, theirs])
+    ours = f"Our lists are the {_NBEST} best of the baseline."
+    if baseline is None:
+        ours = "No RNNencdec was run, whose lists are rescored here."
     cell = NOT_RUN
     if lists:
         cell = bleu([*_oracle(lists, test, how)], test.references, **how).score
@@ -134,22 +137,33 @@ def rescoring_table(
         ["", "BLEU, all", _PAPER_BLEU],
         rows,
         [
-            f"Our lists are the {_NBEST} best of the baseline, the paper's the "
-            "1000 best of a phrase-based system. The score is the plain "
-            "average of both systems' log p. The oracle takes from each list "
-            "the hypothesis with the best BLEU, which no rescoring can know; "
-            "the paper gives its own as about 45."
+            f"{ours} The paper's are the 1000 best of a phrase-based system. "
+            "The score is the plain average of both systems' log p. The "
+            "oracle takes from each list the hypothesis with the best BLEU, "
+            "which no rescoring can know; the paper gives its own as about 45."
         ],
+    )
+
+
+def _lengths_in_words(members: Members, short: Sequence[bool] | None) -> str:
+    """What the column of sentences as long as in training stands on."""
+    if not any(members.values()):
+        return "No LSTM was run."
+    if short is None:
+        return "It is not known how long the LSTMs' training sentences were."
+    return (
+        f"{sum(short)} of {len(short)} sentences are no longer than those "
+        "that the LSTMs have learned from."
     )
 
 
 def _bleu_cells(
     lines: Sequence[str],
     references: Sequence[str],
-    short: Sequence[bool],
+    short: Sequence[bool] | None,
     how: Mapping[str, Any],
 ) -> list[Cell]:
-    kept = [place for place, is_short in enumerate(short) if is_short]
+    kept = [place for place, is_short in enumerate(short or []) if is_short]
     ours, theirs = (
         [side[place] for place in kept] for side in (lines, references)
     )

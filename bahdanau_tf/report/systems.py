@@ -58,7 +58,8 @@ class Measured:
         known_texts: Its translation of those without unknown words, where
             [UNK] was forbidden.
         counterpart: The paper's system that it stands for, or "".
-        max_length: Longest sentence that it was trained on, or None.
+        max_length: Longest sentence that it was trained on; None if that is
+            not known, or none was left out for its length.
         translator: The model, or None.
         model_dir: Its folder, or None.
         translations: As `texts`, with tokens and weights; none of an outside
@@ -195,8 +196,8 @@ def _counterpart(name: str, counterparts: Mapping[str, str]) -> str:
 
 
 def _trained_length(model_dir: Path) -> int | None:
-    """The longest sentence in training, where it is written down."""
+    """The longest sentence in training, where there is a limit on record."""
     path = model_dir / "training.json"
     if not path.is_file():
         return None
-    return json.loads(path.read_text("utf-8"))["recipe"]["max_length"]
+    return json.loads(path.read_text("utf-8"))["recipe"]["max_length"] or None

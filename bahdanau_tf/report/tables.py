@@ -222,26 +222,34 @@ def alignment_table(
         if one.kind == OUTSIDE:
             continue
         if one.name in qualities:
-            *errors, entropy = qualities[one.name]
-            judged = ["no gold" if e is None else e for e in errors]
-            rows.append([one.name, *judged, entropy, math.exp(entropy)])
+            quality = qualities[one.name]
+            rates: list[Cell] = ["no gold"] * 4
+            if quality.all is not None:
+                rates = [*quality.all, *(quality.short or [NOTHING] * 2)]
+            entropy = quality.entropy
+            rows.append([one.name, *rates, entropy, math.exp(entropy)])
         else:
-            rows.append([one.name, "no attention", *[NOTHING] * 3])
+            rows.append([one.name, "no attention", *[NOTHING] * 5])
     return Table(
         "alignments",
         "Alignments beside the gold ones",
         [
             "system",
             "alignment error rate, all",
+            "the diagonal's, all",
             "error rate, as long as in training",
+            "the diagonal's, as long as in training",
             "entropy of α, nats",
             "source words looked at",
         ],
         rows,
         [
             "Each model is given the reference word by word; a link goes from "
-            "a target word to the source word with the largest weight. The "
-            "second rate is that of the sentences no longer than those that "
+            "a target word to the source word with the largest weight. Error "
+            "rates are from 0, the best, to 1. The diagonal is a baseline that "
+            "looks at no word: it links each target word to the source word at "
+            "the same share of the sentence's length. The rates as long as in "
+            "training are those of the sentences no longer than those that "
             "the system has learned from. The entropy is the mean over target "
             "words; its exponential says how many source words share the "
             "weight."
