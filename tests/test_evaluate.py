@@ -86,6 +86,14 @@ def run(tmp_path: Path, capsys, *flags: str) -> list[str]:
     return capsys.readouterr().out.split("\n")[:-1]
 
 
+def test_a_byte_order_mark_is_no_word(tmp_path, capsys):
+    (tmp_path / "reference").write_text("the cat sat .\na b c d\n")
+    hypotheses = tmp_path / "hypotheses"
+    hypotheses.write_text("\ufeffthe cat sat .\r\na b c d\r\n")
+    rows = run(tmp_path, capsys, f"--hypotheses={hypotheses}")
+    assert any(" 100.00 " in f"{row} " for row in rows)
+
+
 def table(rows: list[str]) -> dict[str, dict[str, str]]:
     """The cells by system and title; "57.41 ± 1.20" is "57.41"."""
     start = next(n for n, row in enumerate(rows) if "sentences" in row)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bahdanau_tf.commands.languages import with_languages
+from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text.guess import guess_language
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.training import TrainingFiles
@@ -120,6 +121,23 @@ def test_corpora(shared: Callable[[str], Path], corpus: str, code: str) -> None:
     guesses = Counter(map(guess_language, parts))
     assert set(guesses) <= {code, "und"}
     assert guesses[code] > 0.98 * len(parts)
+
+
+def test_unsegmented_japanese_is_cut_by_its_own_rules(
+    shared: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """With those of French half of the words of the dev set were unknown."""
+    paths = {}
+    for split in ("train", "dev"):
+        lines = read_lines(shared(f"data/small_parallel_enja/{split}.ja"))
+        paths[split] = tmp_path / split
+        paths[split].write_text(
+            "".join(f"{line.replace(' ', '')}\n" for line in lines)
+        )
+    language = guess_language(read_lines(paths["train"]))
+    assert language == "ja"
+    text = WordTokenizer.train([paths["train"]], 8000, language)
+    assert text.coverage([paths["dev"]]).share > 0.9
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,32 @@ def test_compressed_output(run, tmp_path, monkeypatch):
     assert gzip.decompress(output.read_bytes()) == b"B A\n"
 
 
+def test_a_mark_or_carriage_returns_do_not_matter(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
+    source = tmp_path / "source"
+    source.write_bytes("\ufeffa b\r\n\r\nc\r\n".encode())
+    assert main(["translate", f"--input={source}"]) == 0
+    assert capsys.readouterr().out == "B A\n\nC\n"
+
+
+def test_a_truncated_gz_keeps_what_was_done(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
+    source, output = tmp_path / "s.gz", tmp_path / "o"
+    lines = [f"{number} {number * number}" for number in range(10_000)]
+    source.write_bytes(gzip.compress("\n".join(lines).encode())[:-9])
+    flags = [f"--input={source}", f"--output={output}", "--window=100"]
+    assert main(["translate", *flags]) == 2
+    err = capsys.readouterr().err
+    assert f"{source} is not a whole gzip file" in err
+    assert err.count("\n") == 1
+    done = (tmp_path / "o.part").read_text().split("\n")[:-1]
+    assert done == [" ".join(line.split()[::-1]) for line in lines[: len(done)]]
+    assert len(done) > 5000
+    assert not output.exists()
+
+
 def test_a_file_may_be_translated_in_place(tmp_path, monkeypatch):
     monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
     path = tmp_path / "text"
