@@ -38,7 +38,7 @@ _HOMES = {
     "Perplexity": "losses",
     "RNNEncDec": "models",
     "RNNSearch": "models",
-    "Recipe": "training",
+    "Recipe": "options",
     "Recurrent": "layers",
     "SGD": "optimizers",
     "SentenceBridge": "layers",

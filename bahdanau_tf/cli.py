@@ -1,8 +1,9 @@
 """The command `bahdanau-tf`: finds the subcommand, parses flags, says errors.
 
-Each subcommand is a module of `bahdanau_tf.commands` with a docstring, a
-function `define_flags(flags)` and a function `run(flags)`; one that sets
-TAKES_ARGUMENTS has `run(flags, arguments)`.
+Each subcommand is two modules. That of `bahdanau_tf.flags` knows what it takes
+and does not need TensorFlow: a docstring, which is the help, `define(flags)`
+and `check(flags)`. That of `bahdanau_tf.commands` has `run(flags)`. Where
+TAKES_ARGUMENTS is set, `check` and `run` get the arguments too.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import sys
+import textwrap
 import traceback
 from collections.abc import Iterator
 from collections.abc import Sequence
 from importlib import import_module
 from importlib import resources
 from types import ModuleType
+from typing import Any
 from typing import TextIO
 
 from absl import flags as absl_flags
@@ -56,43 +60,71 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name not in COMMANDS:
         wanted = ", ".join(COMMANDS)
         return _fail(f"no command {name!r}, wanted one of {wanted}")
-    with _quiet_start():
-        command = import_module(f"bahdanau_tf.commands.{name}")
-    return _run(name, command, rest)
+    return _run(name, import_module(f"bahdanau_tf.flags.{name}"), rest)
 
 
-def _run(name: str, command: ModuleType, arguments: list[str]) -> int:
-    flags = absl_flags.FlagValues()
-    flags.set_gnu_getopt()  # flags may follow arguments
-    absl_flags.DEFINE_bool("help", False, "show this", flag_values=flags)
-    absl_flags.DEFINE_bool(
-        "traceback", False, "show where an error arose", flag_values=flags
-    )
-    command.define_flags(flags)
+def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
+    flags = defined_flags(name)
     try:
-        left = flags([f"bahdanau-tf {name}", *map(_as_flagfile, arguments)])
+        words = _expanded(arguments, flags)
+        left = flags([f"bahdanau-tf {name}", *words])[1:]
         if flags.help:
-            return _say(_help(name, command, flags), sys.stdout, 0)
-        if getattr(command, "TAKES_ARGUMENTS", False):
-            status = command.run(flags, left[1:])
-        elif left[1:]:
-            return _fail(f"{name}: {left[1]!r} is not a flag; see --help")
-        else:
-            status = command.run(flags)
+            return _say(_help(name, taken, flags), sys.stdout, 0)
+        takes_arguments = getattr(taken, "TAKES_ARGUMENTS", False)
+        if left and not takes_arguments:
+            return _fail(f"{name}: {left[0]!r} is not a flag; see --help")
+        given = (flags, left) if takes_arguments else (flags,)
+        taken.check(*given)
+        with _quiet_start():
+            command = import_module(f"bahdanau_tf.commands.{name}")
+        status = command.run(*given)
         sys.stdout.flush()
         return int(status or 0)
     except absl_flags.Error as error:
         return _fail(f"{name}: {error}")
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, MemoryError) as error:
         if isinstance(error, OSError):
             _forget_unwritten()
         if isinstance(error, BrokenPipeError):
             return 0  # whoever read our output has enough, as in `... | head`
         if flags.is_parsed() and flags.traceback:
             traceback.print_exc()
-        return _fail(f"{name}: {error}")
+        return _fail(f"{name}: {_by_flag(error, flags)}")
     except KeyboardInterrupt:
         return _fail(f"{name}: interrupted", status=130)
+
+
+def defined_flags(name: str) -> absl_flags.FlagValues:
+    """The flags of a subcommand, with those that all have."""
+    flags = absl_flags.FlagValues()
+    flags.set_gnu_getopt()  # flags may follow arguments
+    import_module(f"bahdanau_tf.flags.{name}").define(flags)
+    every: dict[str, Any] = {
+        "flag_values": flags,
+        "module_name": "Every command",
+    }
+    absl_flags.DEFINE_string(
+        "flagfile",
+        None,
+        "file of flags, one a line, as if they stood here: those after it "
+        "change it; may be repeated",
+        **every,
+    )
+    absl_flags.DEFINE_bool("help", False, "show this", **every)
+    absl_flags.DEFINE_bool(
+        "traceback", False, "show where an error arose", **every
+    )
+    return flags
+
+
+def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
+    """What an error says; "Recipe: epochs is 0" is of the flag --epochs."""
+    if isinstance(error, MemoryError):
+        return f"not enough memory {error}".rstrip()
+    found = re.match(r"\w+: (\w+) is ", str(error))
+    if found and found[1] in flags:
+        return f"--{str(error).partition(': ')[2]}"
+    return str(error)
 
 
 def _forget_unwritten() -> None:
@@ -103,21 +135,37 @@ def _forget_unwritten() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _as_flagfile(argument: str) -> str:
-    """--recipe=NAME stands for a file of flags in the package."""
-    option, _, name = argument.partition("=")
-    if option not in ("--recipe", "-recipe"):
-        return argument
+def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
+    """Puts in place of --flagfile=FILE and --recipe=NAME the flags there.
+
+    --recipe=NAME, which stands for a file of flags in the package, stays
+    before them.
+    """
+    words = flags.read_flags_from_files(arguments)
+    expanded: list[str] = []
+    while words:
+        word, *words = words
+        option, equals, name = word.partition("=")
+        if option in ("--recipe", "-recipe") and "recipe" in flags:
+            if not equals and words:
+                name, *words = words
+            recipe = flags.read_flags_from_files([_recipe_file(name)])
+            expanded += [f"--recipe={name}", *recipe]
+        else:
+            expanded.append(word)
+    return expanded
+
+
+def _recipe_file(name: str) -> str:
     folder = resources.files("bahdanau_tf").joinpath("recipes")
-    path = folder.joinpath(f"{name}.flags")
-    if not path.is_file():
-        known = sorted(
-            entry.name.removesuffix(".flags")
-            for entry in folder.iterdir()
-            if entry.name.endswith(".flags")
-        )
+    known = sorted(
+        entry.name.removesuffix(".flags")
+        for entry in folder.iterdir()
+        if entry.name.endswith(".flags")
+    )
+    if name not in known:
         raise ValueError(f"--recipe is {name!r}, wanted one of {known}")
-    return f"--flagfile={path}"
+    return f"--flagfile={folder.joinpath(f'{name}.flags')}"
 
 
 @contextlib.contextmanager
@@ -158,15 +206,31 @@ def _usage() -> str:
     return "\n".join(lines)
 
 
-def _help(name: str, command: ModuleType, flags: absl_flags.FlagValues) -> str:
-    lines = [f"bahdanau-tf {name}: {COMMANDS[name]}", "", command.__doc__ or ""]
-    for flag_name in flags:
-        flag = flags[flag_name]
-        if flag_name in ("help", "traceback") or flag.name != flag_name:
-            continue
-        default = "" if flag.default is None else f" [{flag.default}]"
-        lines.append(f"  --{flag_name}{default}\n      {flag.help}")
+def _help(name: str, taken: ModuleType, flags: absl_flags.FlagValues) -> str:
+    lines = [f"bahdanau-tf {name}: {COMMANDS[name]}", "", taken.__doc__ or ""]
+    for group, members in flags.flags_by_module_dict().items():
+        lines.append(f"{group}:")
+        for flag in members:
+            lines += [f"  {_usage_of(flag)}", *_wrapped(flag.help)]
+        lines.append("")
     return "\n".join(lines)
+
+
+def _usage_of(flag: absl_flags.Flag) -> str:
+    """A flag with what it takes and its default: --units=1000."""
+    if flag.boolean:
+        return f"--[no]{flag.name}  [{'yes' if flag.default else 'no'}]"
+    choices = getattr(flag.parser, "enum_values", None)
+    value = "|".join(choices) if choices else flag.flag_type().split()[-1]
+    default = "" if flag.default in (None, []) else f"  [{flag.default}]"
+    return f"--{flag.name}=<{value}>{default}"
+
+
+def _wrapped(text: str) -> list[str]:
+    text = re.sub(r"^<.*?>: ", "", text)  # choices, which absl puts there
+    return textwrap.wrap(
+        text, 78, initial_indent=" " * 6, subsequent_indent=" " * 6
+    )
 
 
 def _say(text: str, stream: TextIO, status: int) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from typing import Literal
 from typing import NamedTuple
 from typing import Protocol
 
@@ -56,7 +57,7 @@ def make_dataset(
     pool_batches: int = Batching.pool_batches,
     shuffle_pool: bool = Batching.shuffle_pool,
     token_budget: int | None = Batching.token_budget,
-    shuffle: str = Batching.shuffle,
+    shuffle: Literal["none", "once", "each_epoch"] = Batching.shuffle,
     seed: int = Batching.seed,
     sample_subwords: bool = Batching.sample_subwords,
 ) -> tf.data.Dataset:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from typing import Any
+from typing import Literal
 
-import tensorflow as tf
+from bahdanau_tf.ranges import Range
+from bahdanau_tf.ranges import check_values
 
-from bahdanau_tf.constraints import forbid
-from bahdanau_tf.constraints import minimum_length
-from bahdanau_tf.constraints import no_repeated_ngrams
-from bahdanau_tf.search import Constraint
-from bahdanau_tf.search import SearchResult
-from bahdanau_tf.search import Step
-from bahdanau_tf.search import beam_search
-from bahdanau_tf.search import gnmt_coverage_penalty
-from bahdanau_tf.search import gnmt_length_penalty
-from bahdanau_tf.search import greedy_search
+if TYPE_CHECKING:  # the command line reads its flags from here
+    import tensorflow as tf
 
-UNKNOWN = ("keep", "forbid", "replace")
+    from bahdanau_tf.search import Constraint
+    from bahdanau_tf.search import SearchResult
+    from bahdanau_tf.search import Step
+
+_LARGEST = 1000.0
 
 
 @dataclass(frozen=True)
@@ -56,35 +55,21 @@ class Decoding:
     max_length_ratio: float = 3.0
     max_length: int = 200
     no_repeated_ngrams: int = 0
-    unknown: str = "keep"
+    unknown: Literal["keep", "forbid", "replace"] = "keep"
     shortlist: bool = False
 
     def __post_init__(self) -> None:
-        ratios = f"0 to max_length_ratio ({self.max_length_ratio})"
-        for name, good, wanted in (
-            ("beam_size", self.beam_size >= 1, "1 or more"),
-            (
-                "n_best",
-                1 <= self.n_best <= self.beam_size,
-                f"1 to beam_size ({self.beam_size})",
-            ),
-            ("alpha", self.alpha >= 0, "0 or more"),
-            ("beta", self.beta >= 0, "0 or more"),
-            ("max_length_ratio", self.max_length_ratio > 0, "more than 0"),
-            (
-                "min_length_ratio",
-                0 <= self.min_length_ratio <= self.max_length_ratio,
-                ratios,
-            ),
-            ("max_length", self.max_length >= 1, "1 or more"),
-            ("no_repeated_ngrams", self.no_repeated_ngrams >= 0, "0 or more"),
-            ("unknown", self.unknown in UNKNOWN, f"one of {list(UNKNOWN)}"),
-        ):
-            if not good:
-                raise ValueError(
-                    f"Decoding: {name} is {getattr(self, name)!r}, wanted "
-                    f"{wanted}"
-                )
+        check_values(
+            self,
+            beam_size=Range(1, 10_000),
+            n_best=Range(1, self.beam_size),
+            alpha=Range(0, _LARGEST),
+            beta=Range(0, _LARGEST),
+            max_length_ratio=Range(0, _LARGEST, above_low=True),
+            min_length_ratio=Range(0, self.max_length_ratio),
+            max_length=Range(1, 10**6),
+            no_repeated_ngrams=Range(0, 10**6),
+        )
 
     def search(
         self,
@@ -111,6 +96,13 @@ class Decoding:
         Raises:
             ValueError: A coverage penalty for a model without attention.
         """
+        import tensorflow as tf
+
+        from bahdanau_tf.search import beam_search
+        from bahdanau_tf.search import gnmt_coverage_penalty
+        from bahdanau_tf.search import gnmt_length_penalty
+        from bahdanau_tf.search import greedy_search
+
         lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.float32)
         longest = tf.cast(self.max_length_ratio * lengths, tf.int32)
         longest = tf.clip_by_value(longest, 1, self.max_length)
@@ -139,6 +131,12 @@ class Decoding:
     def _constraints(
         self, lengths: tf.Tensor, longest: tf.Tensor, text: Any
     ) -> list[Constraint]:
+        import tensorflow as tf
+
+        from bahdanau_tf.constraints import forbid
+        from bahdanau_tf.constraints import minimum_length
+        from bahdanau_tf.constraints import no_repeated_ngrams
+
         # Padding is never a word; a hypothesis with it could not be told from
         # a shorter one.
         forbidden = [text.pad_id]

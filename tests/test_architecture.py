@@ -18,7 +18,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Imports go down this list only. On one floor nobody imports a neighbour,
 # but the files of one folder may import each other.
 FLOORS = (
-    ("device", "files", "generators", "progress", "text_files"),
+    ("device", "files", "generators", "progress", "ranges", "text_files"),
     (
         "evaluation",
         "layers",
@@ -32,10 +32,11 @@ FLOORS = (
     ),
     ("constraints",),
     ("corpora", "decoding", "models", "rescoring", "translation"),
-    ("dataset", "translation_graph", "translator_files"),
+    ("dataset", "options", "translation_graph", "translator_files"),
     ("serving",),
     ("translator",),
     ("report", "tracing", "training"),
+    ("flags",),
     ("commands",),
     ("cli",),
     ("__main__",),

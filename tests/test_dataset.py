@@ -563,12 +563,12 @@ def test_no_pair_fits(lines: Lines) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size=0"),
-        ({"max_length": 0}, "max_length=0"),
-        ({"pool_batches": -1}, "pool_batches=-1"),
-        ({"token_budget": 0}, "token_budget=0"),
-        ({"shuffle": "twice"}, "shuffle='twice'"),
-        ({"seed": -1}, "seed=-1"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"max_length": 0}, "max_length is 0"),
+        ({"pool_batches": -1}, "pool_batches is -1"),
+        ({"token_budget": 0}, "token_budget is 0"),
+        ({"shuffle": "twice"}, "shuffle is 'twice'"),
+        ({"seed": -1}, "seed is -1"),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], message: str) -> None:

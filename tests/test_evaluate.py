@@ -330,7 +330,7 @@ def test_mistakes_get_one_sentence(corpus, tmp_path, capsys):
         ),
         (
             [f"--hypotheses={tmp_path / 'moses'}", "--output=x"],
-            "--output is given, and no --model_dir translates",
+            "--output is not used without --model_dir",
         ),
         (["--tokenize=soup"], "--source (with --model_dir)"),
         (

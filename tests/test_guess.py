@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from bahdanau_tf.commands.languages import with_languages
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text.guess import guess_language
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.training import TrainingFiles
+from bahdanau_tf.training.languages import with_languages
 
 # Universal Declaration of Human Rights, article 1.
 ARTICLE = {
@@ -179,7 +179,7 @@ def files(tmp_path: Path) -> TrainingFiles:
 
 
 def test_what_no_flag_names_is_guessed_and_said(files, tmp_path, capsys):
-    found = with_languages(Languages(), files, tmp_path)
+    found = with_languages(Languages(), files, tmp_path / "text.json")
     assert found == Languages("ja", "en")
     assert capsys.readouterr().err == (
         "source language: ja (guessed from the text; --source_language "
@@ -194,15 +194,17 @@ def test_what_a_flag_names_or_the_folder_has_is_not_guessed(
 ):
     settings = {"format_version": 1, "source_language": "fr"}
     (tmp_path / "text.json").write_text(json.dumps(settings))
-    found = with_languages(Languages(target_language="it"), files, tmp_path)
+    found = with_languages(
+        Languages(target_language="it"), files, tmp_path / "text.json"
+    )
     assert found == Languages("fr", "it")
-    found = with_languages(Languages("ko", "it"), files, tmp_path)
+    found = with_languages(Languages("ko", "it"), files, tmp_path / "text.json")
     assert found == Languages("ko", "it")  # refused by who checks the folder
     assert not capsys.readouterr().err
 
 
 def test_an_unclear_language_has_the_general_rules(files, tmp_path, capsys):
     Path(files.train_source).write_text("1\n2\n")
-    found = with_languages(Languages(), files, tmp_path)
+    found = with_languages(Languages(), files, tmp_path / "text.json")
     assert found == Languages("und", "en")
     assert "source language: und (unknown: general" in capsys.readouterr().err

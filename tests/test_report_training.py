@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 
 import pytest
-from absl import flags as absl_flags
 
+from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.cli import main
-from bahdanau_tf.commands import train
 from bahdanau_tf.device import available_cores
 from bahdanau_tf.device import describe_device
+from bahdanau_tf.flags.train import options
 from bahdanau_tf.report import suites
 from bahdanau_tf.report import trainings
 from bahdanau_tf.report.trainings import Plan
@@ -135,9 +135,9 @@ def test_plans_are_commands_that_train_knows(suite, lengths, count):
     assert len({plan.folder for plan in plans}) == len(plans) == count
     seeds = set()
     for plan in plans:
-        flags = absl_flags.FlagValues()
-        train.define_flags(flags)
+        flags = defined_flags("train")
         assert flags(["train", *plan.flags]) == ["train"]
+        options(flags)  # each model is told only what it takes
         assert flags.train_source == FILES.train_source
         assert flags.dev_target == FILES.dev_target
         assert flags.units == 7  # what is given counts last
@@ -172,7 +172,7 @@ def test_the_built_in_corpus_is_written_once(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        ([], "--source is missing"),
+        ([], "--quick, --full, --system or --hypotheses is missing"),
         (["--quick", "--full"], "wanted one of them"),
         (["--quick", "--source=a"], "--source is given, and the built-in"),
         (["--full", "--train_source=a"], "--source is missing"),

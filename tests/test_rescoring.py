@@ -13,7 +13,9 @@ from absl import flags as absl_flags
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.commands import rescore
+from bahdanau_tf.flags.rescore import check
 from bahdanau_tf.rescoring import Hypothesis
 from bahdanau_tf.rescoring import NBest
 from bahdanau_tf.rescoring import choose_weight
@@ -237,10 +239,10 @@ def run(monkeypatch, tmp_path):
 
     def call(*flags: str) -> str:
         monkeypatch.setattr(rescore, "load_translator", lambda _: Wordy())
-        values = absl_flags.FlagValues()
-        rescore.define_flags(values)
+        values = defined_flags("rescore")
         output = tmp_path / "output"
-        values(["rescore", f"--output={output}", *flags])
+        values(["rescore", f"--output={output}", "--model_dir=x", *flags])
+        check(values)
         assert rescore.run(values) == 0
         return output.read_text("utf-8")
 

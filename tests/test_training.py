@@ -201,7 +201,7 @@ def test_without_dev_the_last_model_is_kept(files, tmp_path):
     ],
 )
 def test_recipe_names_a_bad_option(option, value):
-    with pytest.raises(ValueError, match=f"Recipe: {option} is {value!r}"):
+    with pytest.raises(ValueError, match=f": {option} is {value!r}, wanted"):
         Recipe(**{option: value})
 
 

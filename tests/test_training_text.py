@@ -14,7 +14,6 @@ from bahdanau_tf.corpora import write_corpus
 
 SMALL = [
     "--source_vocabulary_size=340",
-    "--target_vocabulary_size=340",
     "--units=8",
     "--embedding_dim=8",
     "--attention_units=8",
@@ -50,8 +49,8 @@ def pack(folder: Path, how: Callable[[bytes], bytes]) -> None:
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--tokenizer=word"],
-        ["--tokenizer=unigram"],
+        ["--tokenizer=word", "--target_vocabulary_size=340"],
+        ["--tokenizer=unigram", "--target_vocabulary_size=340"],
         ["--tokenizer=bpe", "--joint"],
     ],
     ids=lambda flags: flags[0],

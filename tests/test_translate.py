@@ -42,7 +42,9 @@ class Shouter:
         rows = [[*line.split(), b"end"] for line in lines.numpy()]
         return tf.ragged.constant(rows, ragged_rank=1)
 
-    def translate(self, lines: list[str]) -> list[Translation]:
+    def translate(
+        self, lines: list[str], batch_size: int = 64
+    ) -> list[Translation]:
         self.windows.append(len(lines))
         return [self._translate(line) for line in lines]
 
@@ -96,7 +98,7 @@ def run(monkeypatch, tmp_path):
         source, output = tmp_path / "source", tmp_path / "output"
         source.write_text(text, "utf-8", newline="\n")
         files = [f"--input={source}", f"--output={output}"]
-        assert main(["translate", *files, *flags]) == 0
+        assert main(["translate", "--model_dir=x", *files, *flags]) == 0
         assert not list(tmp_path.glob("*.part"))
         return output.read_bytes().decode("utf-8")
 
@@ -165,7 +167,7 @@ def test_compressed_output(run, tmp_path, monkeypatch):
     source, output = tmp_path / "s.gz", tmp_path / "o.gz"
     source.write_bytes(gzip.compress(b"a b\n"))
     flags = [f"--input={source}", f"--output={output}"]
-    assert main(["translate", *flags]) == 0
+    assert main(["translate", "--model_dir=x", *flags]) == 0
     assert gzip.decompress(output.read_bytes()) == b"B A\n"
 
 
@@ -199,7 +201,17 @@ def test_a_file_may_be_translated_in_place(tmp_path, monkeypatch):
     monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
     path = tmp_path / "text"
     path.write_text("a b\n" * 3000)
-    assert main(["translate", f"--input={path}", f"--output={path}"]) == 0
+    assert (
+        main(
+            [
+                "translate",
+                "--model_dir=x",
+                f"--input={path}",
+                f"--output={path}",
+            ]
+        )
+        == 0
+    )
     assert path.read_text() == "B A\n" * 3000
 
 
@@ -211,7 +223,7 @@ def test_an_error_keeps_the_old_output_and_what_was_done(
     source.write_bytes(b"a b\n\xff\n")
     output.write_text("old\n")
     flags = [f"--input={source}", f"--output={output}", "--window=1"]
-    assert main(["translate", *flags]) == 2
+    assert main(["translate", "--model_dir=x", *flags]) == 2
     assert "line 2 is not UTF-8" in capsys.readouterr().err
     assert output.read_text() == "old\n"
     assert (tmp_path / "output.part").read_text() == "B A\n"
@@ -298,16 +310,16 @@ def test_parts_without_attention_or_words():
 def test_mistakes_get_one_sentence(run, tmp_path, monkeypatch, capsys):
     assert main(["translate", "--split_long", "--model_dir=x"]) == 2
     assert "--max_source_length" in capsys.readouterr().err
-    assert main(["translate", "--max_source_length=0"]) == 2
+    assert main(["translate", "--model_dir=x", "--max_source_length=0"]) == 2
     assert "--max_source_length" in capsys.readouterr().err
-    assert main(["translate", "--format=xml"]) == 2
+    assert main(["translate", "--model_dir=x", "--format=xml"]) == 2
     assert "--format" in capsys.readouterr().err
     model = Shouter(attention=False)
     monkeypatch.setattr(translate, "load_translator", lambda _: model)
     source = tmp_path / "source"
     source.write_text("a\n")
     flags = ["--alignments", f"--input={source}"]
-    assert main(["translate", *flags]) == 2
+    assert main(["translate", "--model_dir=x", *flags]) == 2
     assert "attention" in capsys.readouterr().err
 
 
@@ -317,7 +329,7 @@ def test_the_window_on_a_terminal_is_a_line(monkeypatch, capsys):
     typed = io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"a b\nc\n")))
     monkeypatch.setattr(typed, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stdin", typed)
-    assert main(["translate"]) == 0
+    assert main(["translate", "--model_dir=x"]) == 0
     assert model.windows == [1, 1]
     assert capsys.readouterr().out == "B A\nC\n"
 
@@ -338,7 +350,7 @@ class Fast(Shouter):
         return Translation(line, line.upper(), finished="7" not in line)
 translate.load_translator = lambda _: Fast()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-status = main(sys.argv[1:])
+status = main([*sys.argv[1:], "--model_dir=x"])
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(after - before, "KiB", file=sys.stderr)
 sys.exit(status)
@@ -350,7 +362,15 @@ def stream(*flags: str, **options) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(Path(here).parent)}
     environment.pop("PYTHONUNBUFFERED", None)  # as a user's shell
     return subprocess.run(
-        [sys.executable, "-c", STREAM, "translate", *flags, here],
+        [
+            sys.executable,
+            "-c",
+            STREAM,
+            "translate",
+            "--model_dir=x",
+            *flags,
+            here,
+        ],
         check=False,
         text=True,
         env=environment,

@@ -1,13 +1,4 @@
-"""Lists the public corpora that can be had, or gets one of them.
-
-bahdanau-tf data list
-bahdanau-tf data get NAME
-
-After `get` the folder NAME in --data_dir has a file SPLIT.LANGUAGE for each
-side of each split, such as train.en; `bahdanau-tf train --data_dir=.../NAME`
-finds them. A download that broke off goes on when the command is run again. A
-file fetched by hand is used if it lies in --data_dir.
-"""
+"""Lists the public corpora that can be had, or gets one of them."""
 
 from __future__ import annotations
 
@@ -19,25 +10,12 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.train import DATA_VARIABLE
 from bahdanau_tf.corpora.assembly import get_corpus
 from bahdanau_tf.corpora.assembly import missing_files
 from bahdanau_tf.corpora.registry import CORPORA
 from bahdanau_tf.corpora.registry import find_corpus
 from bahdanau_tf.corpora.sources import Corpus
-
-TAKES_ARGUMENTS = True
-
-
-def define_flags(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    absl_flags.DEFINE_string(
-        "data_dir",
-        None,
-        "folder in which those of the corpora are made; the environment "
-        f"variable {DATA_VARIABLE} says the same; else the current folder",
-        flag_values=flags,
-    )
+from bahdanau_tf.flags.train import DATA_VARIABLE
 
 
 def run(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> int:
@@ -51,11 +29,6 @@ def run(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> int:
             corpus = find_corpus(name)
             print(_warning(corpus), file=sys.stderr)
             print(get_corpus(corpus, data_dir))
-        case _:
-            raise ValueError(
-                f"{' '.join(arguments) or 'nothing'} given, wanted list, or "
-                "get and a name"
-            )
     return 0
 
 

@@ -1,9 +1,4 @@
-"""Scores single models and ensembles: Table 1 of Sutskever et al. 2014.
-
---reversed names models of one kind, with different seeds, that read the source
-from its last word to its first (in the paper, deep LSTMs); --forward one that
-reads it as it is. Rows with more models than there are say "not run".
-"""
+"""Scores single models and ensembles: Table 1 of Sutskever et al. 2014."""
 
 from __future__ import annotations
 
@@ -12,14 +7,11 @@ from collections.abc import Sequence
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.commands.fields import define_fields
-from bahdanau_tf.commands.fields import from_flags
 from bahdanau_tf.commands.lines import check_count
-from bahdanau_tf.commands.model import define_average_flag
 from bahdanau_tf.commands.scoring import check_tokenize_flag
-from bahdanau_tf.commands.scoring import define_tokenize_flag
 from bahdanau_tf.commands.scoring import tokenizer_for
 from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.report.ensembles import PAPER_ROWS
 from bahdanau_tf.report.ensembles import translate_rows
 from bahdanau_tf.text_files import read_lines
@@ -29,31 +21,8 @@ from bahdanau_tf.translator import load_best
 DIRECTIONS = ("forward", "reversed")
 
 
-def define_flags(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    for name, text in (
-        ("forward", "folder of a model that reads the source as it is"),
-        ("reversed", "folders of models, with commas between"),
-    ):
-        absl_flags.DEFINE_list(name, [], text, flag_values=flags)
-    for name, text in (
-        ("source", "text to translate"),
-        ("reference", "its translation by hand"),
-    ):
-        absl_flags.DEFINE_string(name, None, text, flag_values=flags)
-    define_average_flag(flags)
-    define_tokenize_flag(flags)
-    # Each row has its beam, and is scored by its best translations.
-    define_fields(flags, Decoding, without=("beam_size", "n_best"))
-
-
 def run(flags: absl_flags.FlagValues) -> int:
     """Scores every row."""
-    for name in ("source", "reference"):
-        if flags[name].value is None:
-            raise ValueError(f"--{name} is missing")
-    if not flags.forward and not flags.reversed:
-        raise ValueError("--forward or --reversed is missing")
     check_tokenize_flag(flags)
     sources = list(read_lines(flags.source))
     references = list(read_lines(flags.reference))

@@ -1,20 +1,4 @@
-"""Scores a model, and other systems' output, against references.
-
-With --model_dir the lines of --source are translated. Each
---hypotheses=NAME=FILE, of which there may be several, is another system's
-output. BLEU and chrF are sacreBLEU's, printed with signatures. Unless
---tokenize is given, BLEU counts the words that fit the script of the
-references: 13a where there are blanks between words, zh for Chinese, ja-mecab
-for Japanese where it is installed, char for it elsewhere and for Thai and its
-kin, none where such a text is tokenized.
-
-Several systems make a table: BLEU with the margin of its 95 % bootstrap
-interval, chrF2, and p, how likely a distance to the first row as large as
-this is by chance (paired bootstrap). With --source there is BLEU by source
-length, in tokens of the model or, without one, words between blanks; with
-a model also BLEU of the sentences that have no word unknown to it, in source
-or reference. The paper forbids unknown words there: --unknown=forbid.
-"""
+"""Scores a model, and other systems' output, against references."""
 
 from __future__ import annotations
 
@@ -31,11 +15,8 @@ from bahdanau_tf.commands.comparison import by_subset
 from bahdanau_tf.commands.comparison import compared
 from bahdanau_tf.commands.comparison import print_table
 from bahdanau_tf.commands.lines import check_count
-from bahdanau_tf.commands.model import define_model_flags
-from bahdanau_tf.commands.model import define_search_flags
 from bahdanau_tf.commands.model import load_translator
 from bahdanau_tf.commands.scoring import check_tokenize_flag
-from bahdanau_tf.commands.scoring import define_tokenize_flag
 from bahdanau_tf.commands.scoring import tokenizer_for
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.text_files import read_lines
@@ -47,37 +28,9 @@ MODEL = "model"  # what the one of --model_dir is called
 WINDOW = 256  # sentences between two signs of progress
 
 
-def define_flags(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    define_model_flags(flags)
-    define_search_flags(flags, without=("n_best",))
-    for name, text in (
-        ("source", "text to translate"),
-        ("reference", "its translation by hand"),
-    ):
-        absl_flags.DEFINE_string(name, None, text, flag_values=flags)
-    absl_flags.DEFINE_multi_string(
-        "hypotheses",
-        None,
-        "another system's translations, as FILE or NAME=FILE; may be repeated",
-        flag_values=flags,
-    )
-    absl_flags.DEFINE_string(
-        "output",
-        None,
-        "where the model's translations go; a .gz too. Until the last it is "
-        "called .part",
-        flag_values=flags,
-    )
-    define_tokenize_flag(flags)
-    absl_flags.DEFINE_bool(
-        "ignore_case", False, "whether case is ignored", flag_values=flags
-    )
-
-
 def run(flags: absl_flags.FlagValues) -> int:
     """Scores."""
-    _check(flags)
+    check_tokenize_flag(flags)
     references = list(read_lines(flags.reference))
     sources = None
     if flags.source is not None:
@@ -101,20 +54,6 @@ def run(flags: absl_flags.FlagValues) -> int:
         )
     _print(test, how)
     return 0
-
-
-def _check(flags: absl_flags.FlagValues) -> None:
-    if flags.reference is None:
-        raise ValueError("--reference is missing")
-    if flags.source is None and not flags.hypotheses:
-        raise ValueError(
-            "--source (with --model_dir) or --hypotheses is missing"
-        )
-    if flags.source is None and flags.model_dir:
-        raise ValueError("--source is missing, which --model_dir translates")
-    if flags.output is not None and not _has_model(flags):
-        raise ValueError("--output is given, and no --model_dir translates")
-    check_tokenize_flag(flags)
 
 
 def _has_model(flags: absl_flags.FlagValues) -> bool:

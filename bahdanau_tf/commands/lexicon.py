@@ -1,11 +1,4 @@
-"""Learns a lexicon from what a trained model attends to.
-
-For each source word it keeps the target words that the model attends to it
-for, over the pairs of --source and --target, best those of training; pairs of
-more than 50 tokens are left out. It lies with the best model of --model_dir as
-lexicon.npz, where translate, evaluate and export find it for --shortlist: they
-then score the first words of the vocabulary and those of the lexicon.
-"""
+"""Learns a lexicon from what a trained model attends to."""
 
 from __future__ import annotations
 
@@ -25,34 +18,8 @@ from bahdanau_tf.translator import Translator
 from bahdanau_tf.translator import best_folder
 
 
-def define_flags(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    for name, text in (
-        ("model_dir", "folder of a trained model with attention"),
-        ("source", "text that the model translates"),
-        ("target", "its translation"),
-    ):
-        absl_flags.DEFINE_string(name, None, text, flag_values=flags)
-    absl_flags.DEFINE_integer(
-        "words", 10, "target words for each source word", flag_values=flags
-    )
-    absl_flags.DEFINE_integer(
-        "frequent",
-        2000,
-        "words, the first of the target vocabulary, that every sentence may "
-        "use; more are slower and nearer to the whole vocabulary",
-        flag_values=flags,
-    )
-
-
 def run(flags: absl_flags.FlagValues) -> int:
     """Learns and writes."""
-    for name in ("model_dir", "source", "target"):
-        if flags[name].value is None:
-            raise ValueError(f"--{name} is missing")
-    for name, value in (("words", flags.words), ("frequent", flags.frequent)):
-        if value < 1:
-            raise ValueError(f"--{name} is {value}, wanted 1 or more")
     corpus = ParallelCorpus(flags.source, flags.target)
     folder = best_folder(flags.model_dir)
     translator = Translator.load(folder)

@@ -35,6 +35,7 @@ def translate_lines(
     lines: Sequence[str],
     max_length: int | None,
     split: bool,
+    batch_size: int = 64,
 ) -> Found:
     """Translates lines, minding the length of the longest that is wanted.
 
@@ -44,16 +45,17 @@ def translate_lines(
         max_length: Longest source in tokens, end symbol not counted; None for
             any.
         split: Whether longer lines are translated sentence by sentence.
+        batch_size: Sentences translated at once.
     """
     if max_length is None:
-        return Found(translator.translate(lines), [], [])
+        return Found(translator.translate(lines, batch_size=batch_size), [], [])
     parts = [
         split_sentences(line) if split and length > max_length else [line]
         for line, length in zip(lines, _lengths(translator, lines), strict=True)
     ]
     flat = [part for some in parts for part in some]
     lengths = iter(_lengths(translator, flat))
-    translations = iter(translator.translate(flat))
+    translations = iter(translator.translate(flat, batch_size=batch_size))
     found = Found([], [], [])
     for place, (line, some) in enumerate(zip(lines, parts, strict=True)):
         if len(some) > 1:

@@ -1,37 +1,22 @@
-"""Writes the paper's tables and figures, from any corpus, as one HTML page.
-
---quick trains on the built-in corpus, within 15 minutes on two cores:
-RNNencdec and RNNsearch on sentences of up to 15 and of up to 30 words, a
-forward and a reversed LSTM. --full trains more and larger systems, with up to
-two hours each, on the built-in corpus or on --train_source and its kin:
-RNNencdec and RNNsearch with sentences of up to 30 and 50 words (built-in: 15
-and 30), a longer trained RNNsearch, a forward and five reversed LSTMs. A
-system that is not ready when its --minutes are over is stopped and reported as
-it is; the same command run again goes on with it, and trains nothing that is
-ready.
-
---system names a trained model and --hypotheses another system's translations;
-each may be repeated and stand beside what is trained. A system called like
-one of the paper's, such as RNNsearch-50, stands in its row of the tables.
-"""
+"""Writes the paper's tables and figures, from any corpus, as one page."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 from absl import flags as absl_flags
 
 from bahdanau_tf import report
-from bahdanau_tf.commands.fields import define_fields
-from bahdanau_tf.commands.fields import from_flags
 from bahdanau_tf.commands.scoring import check_tokenize_flag
-from bahdanau_tf.commands.scoring import define_tokenize_flag
 from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.evaluation import read_pharaoh
+from bahdanau_tf.flags.fields import from_flags
+from bahdanau_tf.flags.report import named
+from bahdanau_tf.flags.train import define
+from bahdanau_tf.flags.train import options
 from bahdanau_tf.report import suites
 from bahdanau_tf.report.trainings import Plan
 from bahdanau_tf.report.trainings import train_all
@@ -40,65 +25,14 @@ from bahdanau_tf.text_files import read_lines
 NLL_SAMPLE = 5000  # training pairs read for their likelihood
 
 
-def define_flags(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    absl_flags.DEFINE_string(
-        "out_dir", "report", "folder for all that is made", flag_values=flags
-    )
-    for name, text in (
-        ("quick", "whether to train small systems on the built-in corpus"),
-        ("full", "whether to train larger systems, on any corpus"),
-        ("ignore_case", "whether BLEU ignores case"),
-    ):
-        absl_flags.DEFINE_bool(name, False, text, flag_values=flags)
-    for name, text in (
-        ("system", "a trained model, as NAME=MODEL_DIR; may be repeated"),
-        ("hypotheses", "others' translations, as NAME=FILE; may be repeated"),
-        (
-            "train_flag",
-            "a flag for every training, such as --units=512; may be repeated",
-        ),
-    ):
-        absl_flags.DEFINE_multi_string(name, [], text, flag_values=flags)
-    for name, text in (
-        ("source", "text to translate"),
-        ("reference", "its translation by hand"),
-        ("alignments", "its gold word alignment, in Pharaoh's form"),
-        ("train_source", "training text, source side"),
-        ("train_target", "training text, target side"),
-        ("dev_source", "dev text, source side"),
-        ("dev_target", "dev text, target side"),
-    ):
-        absl_flags.DEFINE_string(name, None, text, flag_values=flags)
-    define_tokenize_flag(flags)
-    absl_flags.DEFINE_float(
-        "minutes",
-        None,
-        "longest time to train one system in this run; 3.2 with --quick and "
-        "120 with --full unless given",
-        lower_bound=0,
-        flag_values=flags,
-    )
-    absl_flags.DEFINE_integer(
-        "jobs",
-        2,
-        "systems trained at a time; they share the cores",
-        lower_bound=1,
-        flag_values=flags,
-    )
-    define_fields(flags, Decoding, without=("n_best", "shortlist"))
-
-
 def run(flags: absl_flags.FlagValues) -> int:
     """Trains what is to be trained, and writes the report."""
     out_dir = Path(flags.out_dir)
-    models: dict[str, str | Path] = dict(_named("system", flags.system))
-    outside = dict(_named("hypotheses", flags.hypotheses))
+    models: dict[str, str | Path] = dict(named("system", flags.system))
+    outside = dict(named("hypotheses", flags.hypotheses))
     suite = _suite(flags)
-    files = _files(flags)
+    files = suites.Files(*(flags[n].value for n in suites.Files._fields))
     check_tokenize_flag(flags)
-    if suite is None and not models and not outside:
-        raise ValueError("--quick, --full, --system or --hypotheses is missing")
     about = []
     if suite is not None and files.train_source is None:
         pairs = suites.FULL_PAIRS if flags.full else suites.QUICK_PAIRS
@@ -115,6 +49,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     plans: list[Plan] = []
     if suite is not None:
         plans = suite.plans(files, flags.train_flag)
+        _check_plans(plans)
         minutes = suite.minutes if flags.minutes is None else flags.minutes
         folder = out_dir / "models"
         trained = train_all(plans, folder, minutes, flags.jobs)
@@ -139,8 +74,6 @@ def run(flags: absl_flags.FlagValues) -> int:
 
 
 def _suite(flags: absl_flags.FlagValues) -> suites.Suite | None:
-    if flags.quick and flags.full:
-        raise ValueError("--quick and --full: wanted one of them")
     if flags.quick:
         return suites.QUICK
     if not flags.full:
@@ -148,40 +81,18 @@ def _suite(flags: absl_flags.FlagValues) -> suites.Suite | None:
     return suites.FULL if flags.train_source else suites.FULL_GRAMMAR
 
 
-def _files(flags: absl_flags.FlagValues) -> suites.Files:
-    """The files given, if they are enough for what is asked."""
-    files = suites.Files(*(flags[n].value for n in suites.Files._fields))
-    given = [name for name, path in files._asdict().items() if path]
-    if flags.quick or (flags.full and not files.train_source):
-        if given:
-            raise ValueError(
-                f"--{given[0]} is given, and the built-in corpus is to be "
-                "trained on; wanted --full with --train_source and its kin"
-            )
-        return files
-    wanted = ["source", "reference"]
-    if flags.full:
-        wanted += suites.TRAINING_FILES
-    for name in wanted:
-        if name not in given:
-            raise ValueError(f"--{name} is missing")
-    for side in ("train", "dev"):
-        if (f"{side}_source" in given) != (f"{side}_target" in given):
-            raise ValueError(f"--{side}_source and --{side}_target go together")
-    return files
-
-
-def _named(flag: str, values: list[str]) -> Iterator[tuple[str, str]]:
-    """Reads NAME=PATH, each name once."""
-    seen = set()
-    for value in values:
-        name, equals, path = value.partition("=")
-        if not (name and equals and path) or name in seen:
-            raise ValueError(
-                f"--{flag} is {value!r}, wanted NAME=PATH, each name once"
-            )
-        seen.add(name)
-        yield name, path
+def _check_plans(plans: list[Plan]) -> None:
+    """Refuses flags that a training would refuse later."""
+    for plan in plans:
+        flags = absl_flags.FlagValues()
+        define(flags)
+        try:
+            left = flags(["train", *plan.flags])[1:]
+            options(flags)
+        except (absl_flags.Error, ValueError) as error:
+            raise ValueError(f"--train_flag: {plan.name}: {error}") from error
+        if left:
+            raise ValueError(f"--train_flag is {left[0]!r}, wanted a flag")
 
 
 def _lines(path: str | None, most: int | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""How translations are scored: a flag, and what is chosen without it."""
+"""The words that BLEU counts: those asked for, or those that fit."""
 
 from __future__ import annotations
 
@@ -10,18 +10,6 @@ from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.evaluation.scores import bleu_metric
-
-
-def define_tokenize_flag(flags: absl_flags.FlagValues) -> None:
-    """Defines --tokenize."""
-    absl_flags.DEFINE_string(
-        "tokenize",
-        None,
-        "sacreBLEU's tokenizer: 13a, none for tokenized text, zh, ja-mecab, "
-        "char, ...; the one that fits the script of the references, and then "
-        "the language, unless given",
-        flag_values=flags,
-    )
 
 
 def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:

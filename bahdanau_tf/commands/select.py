@@ -1,55 +1,21 @@
-"""Keeps the pairs of a large corpus that are most like those of a small one.
-
-Pairs are scored by bilingual cross-entropy difference (Axelrod, He and Gao,
-2011): n-gram models of the in-domain text against models of a random sample
-of the corpus. The best --pairs are written in the order of the corpus, one
-sentence a line. Files may be plain or .gz, UTF-8.
-"""
+"""Keeps the pairs of a large corpus that are most like a small one's."""
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import numpy as np
 from absl import flags as absl_flags
 
 from bahdanau_tf.corpora.parallel import ParallelCorpus
 from bahdanau_tf.corpora.selection import CHUNK
-from bahdanau_tf.corpora.selection import ORDER
 from bahdanau_tf.corpora.selection import lowest
 from bahdanau_tf.corpora.selection import score_pairs
 from bahdanau_tf.text_files import written
 
-_FILES = {
-    "source": "the corpus to select from",
-    "target": "its translation",
-    "in_domain_source": "text like what is wanted",
-    "in_domain_target": "its translation",
-    "output_source": "where the selected lines of --source go",
-    "output_target": "where those of --target go",
-}
-
-
-def define_flags(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    scores = (
-        "where the score of each line of the corpus goes, the lower the "
-        "better, inf for lines that are blank on a side"
-    )
-    for name, text in (*_FILES.items(), ("scores", scores)):
-        absl_flags.DEFINE_string(name, None, text, flag_values=flags)
-    absl_flags.DEFINE_integer(
-        "pairs", None, "how many pairs to keep", flag_values=flags
-    )
-    absl_flags.DEFINE_integer(
-        "order", ORDER, "length of the longest n-grams", flag_values=flags
-    )
-
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Selects."""
-    _check(flags)
     corpus = ParallelCorpus(flags.source, flags.target)
     in_domain = ParallelCorpus(flags.in_domain_source, flags.in_domain_target)
     if not 1 <= flags.pairs <= len(corpus):
@@ -72,28 +38,6 @@ def run(flags: absl_flags.FlagValues) -> int:
         f"{corpus.blank} blank; {rate:.0f} pairs a second"
     )
     return 0
-
-
-def _check(flags: absl_flags.FlagValues) -> None:
-    """Refuses what would only be found out after hours of work."""
-    for name in (*_FILES, "pairs"):
-        if flags[name].value is None:
-            raise ValueError(f"--{name} is missing")
-    if flags.order < 1:
-        raise ValueError(f"--order is {flags.order}, wanted at least 1")
-    places: dict[Path, str] = {}
-    for name in ("output_source", "output_target", "scores"):
-        path = flags[name].value
-        if path is None:
-            continue
-        place = Path(path).absolute()
-        if place in places:
-            raise ValueError(
-                f"--{name} is the file of --{places[place]}, wanted another"
-            )
-        if not place.parent.is_dir():
-            raise ValueError(f"--{name}: there is no folder {place.parent}")
-        places[place] = name
 
 
 def _write_pairs(

@@ -1,20 +1,4 @@
-"""Translates lines, in order: blank lines stay blank.
-
-Reads --input or standard input, writes --output or standard output, in memory
-that does not grow with the number of lines. Lines that the model could not
-translate to their end are named on standard error.
-
---format=text writes a line for each line. With --n_best, or by --format=moses,
-each hypothesis has a line, as Moses writes them: sentence number from 0 |||
-translation ||| log-probability ||| score. --format=json writes for each line
-an object with source, text, score, log_prob, finished and, with --n_best,
-alternatives.
-
---alignments adds to the text ||| and the hard alignment, source-target token
-numbers from 0 as in 0-0 1-2; in JSON also the tokens, their bytes in the
-source, and the soft alignment: a row for each target token, a column for each
-source token, both with the end symbol.
-"""
+"""Translates lines, in order, in memory that does not grow with them."""
 
 from __future__ import annotations
 
@@ -29,8 +13,6 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.commands.long_lines import Found
 from bahdanau_tf.commands.long_lines import translate_lines
-from bahdanau_tf.commands.model import define_model_flags
-from bahdanau_tf.commands.model import define_search_flags
 from bahdanau_tf.commands.model import load_translator
 from bahdanau_tf.progress import LineCounter
 from bahdanau_tf.rescoring import Hypothesis
@@ -40,61 +22,8 @@ from bahdanau_tf.translation import Translation
 from bahdanau_tf.translator import Translator
 
 
-def define_flags(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    define_model_flags(flags)
-    define_search_flags(flags)
-    absl_flags.DEFINE_string(
-        "input", None, "text to translate; a .gz too", flag_values=flags
-    )
-    absl_flags.DEFINE_string(
-        "output",
-        None,
-        "where the translations go; a .gz too. Until the end it is called "
-        ".part",
-        flag_values=flags,
-    )
-    absl_flags.DEFINE_enum(
-        "format",
-        "text",
-        ["text", "moses", "json"],
-        "text, Moses' n-best list, or a JSON object a line",
-        flag_values=flags,
-    )
-    absl_flags.DEFINE_bool(
-        "alignments",
-        False,
-        "whether to write which source token each target token stands for",
-        flag_values=flags,
-    )
-    absl_flags.DEFINE_integer(
-        "window",
-        1000,
-        "lines held at once, so that like lengths go together; 1 answers "
-        "each line before the next is read, as on a terminal",
-        lower_bound=1,
-        flag_values=flags,
-    )
-    absl_flags.DEFINE_integer(
-        "max_source_length",
-        None,
-        "name longer lines on standard error; in tokens of the model",
-        lower_bound=1,
-        flag_values=flags,
-    )
-    absl_flags.DEFINE_bool(
-        "split_long",
-        False,
-        "whether lines longer than --max_source_length are translated "
-        "sentence by sentence",
-        flag_values=flags,
-    )
-
-
 def run(flags: absl_flags.FlagValues) -> int:
     """Translates."""
-    if flags.split_long and flags.max_source_length is None:
-        raise ValueError("--split_long needs --max_source_length")
     translator = load_translator(flags)
     to_lines = _Format.of(flags, translator)
     lines = read_lines(flags.input)
@@ -104,7 +33,11 @@ def run(flags: absl_flags.FlagValues) -> int:
     with written(flags.output) as output:
         while window := list(itertools.islice(lines, size)):
             found = translate_lines(
-                translator, window, flags.max_source_length, flags.split_long
+                translator,
+                window,
+                flags.max_source_length,
+                flags.split_long,
+                flags.batch_size,
             )
             numbered = enumerate(found.translations, counter.done)
             for number, translation in numbered:

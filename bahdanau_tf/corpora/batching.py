@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 from typing import NamedTuple
 
 import numpy as np
 
-SHUFFLES = ("none", "once", "each_epoch")
+from bahdanau_tf.ranges import Range
+from bahdanau_tf.ranges import check_values
+
+_COUNT = Range(1, 10**6)
 
 
 class Position(NamedTuple):
@@ -55,28 +59,19 @@ class Batching:
     pool_batches: int = 20
     shuffle_pool: bool = False
     token_budget: int | None = None
-    shuffle: str = "once"
+    shuffle: Literal["none", "once", "each_epoch"] = "once"
     seed: int = 0
     sample_subwords: bool = False
 
     def __post_init__(self) -> None:
-        for name in (
-            "batch_size",
-            "max_length",
-            "pool_batches",
-            "token_budget",
-        ):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"Batching: {name}={value}, wanted 1 or more")
-        if self.shuffle not in SHUFFLES:
-            raise ValueError(
-                f"Batching: shuffle={self.shuffle!r}, wanted one of {SHUFFLES}"
-            )
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(
-                f"Batching: seed={self.seed}, wanted 0 or more, below 2**32"
-            )
+        check_values(
+            self,
+            batch_size=_COUNT,
+            max_length=_COUNT,
+            pool_batches=_COUNT,
+            token_budget=Range(1, 10**9),
+            seed=Range(0, 2**32, below_high=True),
+        )
 
     @property
     def pool_size(self) -> int:

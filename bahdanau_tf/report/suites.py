@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bahdanau_tf.corpora import grammar
+from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.report.trainings import Plan
 
 TRAINING_FILES = ("train_source", "train_target", "dev_source", "dev_target")
@@ -77,7 +78,8 @@ class Suite:
 
         Args:
             files: What to train on.
-            more: Further flags of `bahdanau-tf train`, for every system.
+            more: Further flags of `bahdanau-tf train`, for every system whose
+                model takes them.
         """
         corpus = [f"--{name}={getattr(files, name)}" for name in TRAINING_FILES]
         common = (*corpus, *self.common)
@@ -88,7 +90,9 @@ class Suite:
                 f"--max_length={length}",
                 f"--epochs={epochs:g}",
             )
-            flags = (*common, *self.attention, *own, *more)
+            flags = _taken(
+                model.lower(), (*common, *self.attention, *own, *more)
+            )
             star = "*" * counterpart.endswith("*")
             plans.append(Plan(f"{model}-{length}{star}", flags, counterpart))
         for number in range(1 + self.reversed_count):
@@ -100,7 +104,8 @@ class Suite:
                 *["--reverse_source"] * bool(number),
             )
             name = f"LSTM reversed {number}" if number else "LSTM forward"
-            plans.append(Plan(name, (*common, *self.lstm, *seeded, *more)))
+            flags = (*common, *self.lstm, *seeded, *more)
+            plans.append(Plan(name, _taken("seq2seq-lstm", flags)))
         return plans
 
     def budget(self, minutes: float) -> str:
@@ -123,6 +128,13 @@ class Suite:
             length, epochs = self.lengths[1], self.longest_epochs
             systems.insert(0, ("RNNsearch", "RNNsearch-50*", length, epochs))
         return systems
+
+
+def _taken(model: str, flags: Sequence[str]) -> tuple[str, ...]:
+    """Those of some flags that a model takes."""
+    unused = ModelOptions(model=model).unused()  # type: ignore[arg-type]
+    refused = {f"--{no}{name}" for name in unused for no in ("", "no")}
+    return tuple(f for f in flags if f.partition("=")[0] not in refused)
 
 
 _COMMON = (

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import itertools
 import os
 import re
-import tempfile
 from collections.abc import Iterable
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +12,8 @@ import tensorflow as tf
 
 from bahdanau_tf.files import checksum
 from bahdanau_tf.files import write_atomically
-from bahdanau_tf.progress import counted
 from bahdanau_tf.text._tensorflow_text import tensorflow_text
-from bahdanau_tf.text.normalization import FULL_WIDTH
 from bahdanau_tf.text.normalization import rules_text
-from bahdanau_tf.text.normalization import without_rules_path
 from bahdanau_tf.text.rows import append_end
 from bahdanau_tf.text.rows import as_rows
 from bahdanau_tf.text.rows import as_strings
@@ -32,12 +25,13 @@ from bahdanau_tf.text.rows import turned
 from bahdanau_tf.text.rows import until_end
 from bahdanau_tf.text.settings import settings_of
 from bahdanau_tf.text.settings import write_settings
+from bahdanau_tf.text.subword_learning import has_full_width
+from bahdanau_tf.text.subword_learning import learned
 from bahdanau_tf.text.true_case import true_cased
 from bahdanau_tf.text.vocabulary import END
 from bahdanau_tf.text.vocabulary import PAD
 from bahdanau_tf.text.vocabulary import UNK
 from bahdanau_tf.text.vocabulary import read_checked
-from bahdanau_tf.text_files import read_lines
 
 BLANK = "\N{LOWER ONE EIGHTH BLOCK}".encode()  # as SentencePiece writes it
 
@@ -111,7 +105,8 @@ class SubwordTokenizer(tf.Module):
         Args:
             files: UTF-8 text, one sentence a line; streamed.
             vocabulary_size: Number of ids; the three special symbols and, with
-                `byte_fallback`, the 256 bytes are among them.
+                `byte_fallback`, the 256 bytes are among them. A text that has
+                no more pieces gives fewer.
             model_type: "bpe" or "unigram".
             normalization: "nfc": canonical parts become one character, all
                 blanks plain blanks, and what is invisible goes. Or one of
@@ -131,13 +126,13 @@ class SubwordTokenizer(tf.Module):
 
         Raises:
             ValueError: A file is no text; or the trainer refuses, as when the
-                text is too small for so many pieces.
+                characters of the text are more than the pieces.
         """
         files = list(files)
         rule = {"normalization_rule_name": normalization}
         if normalization == "nfc":
             if half_width is None:
-                half_width = not _has_full_width(files)
+                half_width = not has_full_width(files)
             rule = {"normalization_rule_tsv": rules_text(half_width, lowercase)}
         elif lowercase or half_width:
             raise ValueError(
@@ -150,7 +145,7 @@ class SubwordTokenizer(tf.Module):
             "byte_fallback": byte_fallback,
             "input_sentence_size": max_sentences,
         }
-        return cls(_learned(files, rule | options), reverse, true_case)
+        return cls(learned(files, rule | options), reverse, true_case)
 
     def tokenize(
         self,
@@ -341,56 +336,3 @@ def _written(
     # Bytes that make no character would not be a string in a JSON reply.
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", "replace")
     return (texts, *spans(lengths, pieces.with_values(blank)))
-
-
-def _learned(
-    files: Iterable[str | os.PathLike[str]], options: dict[str, Any]
-) -> bytes:
-    """Has SentencePiece learn a model; rules are given as text."""
-    import sentencepiece
-
-    model = io.BytesIO()
-    unread: list[ValueError] = []
-    with tempfile.TemporaryDirectory() as folder:
-        rules = Path(folder, "rules.tsv")
-        if "normalization_rule_tsv" in options:
-            rules.write_text(options["normalization_rule_tsv"], "utf-8")
-            options = options | {"normalization_rule_tsv": str(rules)}
-        try:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_lines(files, unread),
-                model_writer=model,
-                character_coverage=1.0,
-                pad_id=0,
-                unk_id=1,
-                eos_id=2,
-                bos_id=-1,
-                pad_piece=PAD,
-                unk_piece=UNK,
-                eos_piece=END,
-                unk_surface=UNK,
-                minloglevel=2,
-                **options,
-            )
-        except RuntimeError as error:
-            if unread:
-                raise unread[0] from None
-            raise ValueError(f"SubwordTokenizer.train: {error}") from error
-    return without_rules_path(model.getvalue())
-
-
-def _has_full_width(files: Iterable[str | os.PathLike[str]]) -> bool:
-    lines = itertools.chain.from_iterable(map(read_lines, files))
-    return any(FULL_WIDTH.search(line) for line in lines)
-
-
-def _lines(
-    files: Iterable[str | os.PathLike[str]], unread: list[ValueError]
-) -> Iterator[str]:
-    """The lines of files; SentencePiece garbles an error, so it is kept."""
-    try:
-        for path in files:
-            yield from counted(read_lines(path), os.fspath(path))
-    except ValueError as error:
-        unread.append(error)
-        raise

@@ -1,15 +1,17 @@
 """Training: a recipe, a loop that survives, a folder that remembers."""
 
+from bahdanau_tf.options import Recipe
 from bahdanau_tf.training.loop import TrainingFiles
 from bahdanau_tf.training.loop import TrainingResult
 from bahdanau_tf.training.loop import train
-from bahdanau_tf.training.recipe import Recipe
+from bahdanau_tf.training.plan import TrainingPlan
 from bahdanau_tf.training.settings import remember
 from bahdanau_tf.training.step import train_step
 
 __all__ = [
     "Recipe",
     "TrainingFiles",
+    "TrainingPlan",
     "TrainingResult",
     "remember",
     "train",

@@ -23,8 +23,8 @@ from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.device import describe_device
 from bahdanau_tf.evaluation import bleu
 from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.options import Recipe
 from bahdanau_tf.progress import ProgressLine
-from bahdanau_tf.training.recipe import Recipe
 from bahdanau_tf.training.settings import remember
 from bahdanau_tf.training.step import train_step
 from bahdanau_tf.training.tensorboard import TensorBoard

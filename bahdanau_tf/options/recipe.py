@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from typing import Any
+from typing import Literal
 
-import keras
+from bahdanau_tf.corpora.batching import Batching
+from bahdanau_tf.ranges import Range
+from bahdanau_tf.ranges import check_values
 
-from bahdanau_tf.dataset import Batching
-from bahdanau_tf.optimizers import SGD
-from bahdanau_tf.optimizers import Adadelta
-from bahdanau_tf.optimizers import Adam
-from bahdanau_tf.optimizers import HalvedEveryHalfEpoch
-from bahdanau_tf.optimizers import WarmupLinearDecay
+if TYPE_CHECKING:
+    import keras
 
-OPTIMIZERS = ("adadelta", "adam", "sgd")
-SCHEDULES = ("constant", "linear", "halved")
+_COUNT = Range(0, 10**9)
+# Rates that are not given: the paper's, Keras', and Sutskever et al.'s.
+_RATES = {"adadelta": 1.0, "adam": 0.001, "sgd": 0.7}
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Recipe:
 
     Attributes:
         optimizer: "adadelta", "adam" or "sgd".
-        learning_rate: The rate, or its peak where it decays.
+        learning_rate: The rate, or its peak where it decays; if not given,
+            1.0 with "adadelta", 0.001 with "adam" and 0.7 with "sgd".
         schedule: "constant"; "linear", which warms up and falls from
             `constant_share` of the training to 2 % at its end; or "halved",
             every half epoch after the fifth (Sutskever et al.).
@@ -35,6 +37,8 @@ class Recipe:
         label_smoothing: ε of the loss.
         divisor: What a batch's summed loss is divided by.
         batch_size: Sentence pairs an update.
+        token_budget: Most tokens on the longer side of an update, padding
+            included; then `batch_size` only says how many are sorted at once.
         max_length: Longest sentence in tokens on either side, the end symbol
             not counted; longer pairs are left out. 0 leaves none out.
         pool_batches: Batches fetched at once, sorted by length and cut.
@@ -49,19 +53,20 @@ class Recipe:
         seed: Of the weights, the shuffle and the dropout.
     """
 
-    optimizer: str = "adadelta"
-    learning_rate: float = 1.0
-    schedule: str = "constant"
+    optimizer: Literal["adadelta", "adam", "sgd"] = "adadelta"
+    learning_rate: float | None = None
+    schedule: Literal["constant", "linear", "halved"] = "constant"
     warmup_steps: int = 200
     constant_share: float = 0.5
     max_norm: float = 1.0
     label_smoothing: float = 0.0
     divisor: float = 1.0
     batch_size: int = 80
+    token_budget: int | None = None
     max_length: int = 50
     pool_batches: int = 20
     shuffle_pool: bool = False
-    shuffle: str = "once"
+    shuffle: Literal["none", "once", "each_epoch"] = "once"
     sample_subwords: bool = False
     epochs: float = 5.0
     evaluate_every: int = 0
@@ -69,29 +74,23 @@ class Recipe:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if self.optimizer not in OPTIMIZERS:
-            raise ValueError(
-                f"Recipe: optimizer is {self.optimizer!r}, wanted one of "
-                f"{list(OPTIMIZERS)}"
-            )
-        if self.schedule not in SCHEDULES:
-            raise ValueError(
-                f"Recipe: schedule is {self.schedule!r}, wanted one of "
-                f"{list(SCHEDULES)}"
-            )
-        if self.max_length < 0:
-            raise ValueError(
-                f"Recipe: max_length is {self.max_length}, wanted 0 or more"
-            )
-        for name in ("batch_size", "pool_batches", "patience"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"Recipe: {name} is {getattr(self, name)}, wanted 1 or more"
-                )
-        if self.epochs <= 0:
-            raise ValueError(
-                f"Recipe: epochs is {self.epochs}, wanted more than 0"
-            )
+        check_values(
+            self,
+            learning_rate=Range(0, 100, above_low=True),
+            warmup_steps=_COUNT,
+            constant_share=Range(0, 1),
+            max_norm=Range(0, 1e9, above_low=True),
+            label_smoothing=Range(0, 1, below_high=True),
+            max_length=_COUNT,
+            divisor=Range(0, 1e9, above_low=True),
+            epochs=Range(0, 1e6, above_low=True),
+            evaluate_every=_COUNT,
+            patience=Range(1, _COUNT.high),
+        )
+        self.make_batching()  # it knows its own ranges
+        if self.learning_rate is None:
+            rate = _RATES[self.optimizer]
+            object.__setattr__(self, "learning_rate", rate)
 
     @classmethod
     def from_preset(cls, name: str) -> Recipe:
@@ -114,6 +113,13 @@ class Recipe:
             )
         return cls(**_PRESETS[name])
 
+    def unused(self) -> dict[str, str]:
+        """What this schedule does not take, and why, in words."""
+        if self.schedule == "linear":
+            return {}
+        names = ("warmup_steps", "constant_share")
+        return dict.fromkeys(names, f"--schedule={self.schedule}")
+
     def make_batching(self) -> Batching:
         """How the corpus becomes batches."""
         return Batching(
@@ -121,6 +127,7 @@ class Recipe:
             max_length=self.max_length or None,
             pool_batches=self.pool_batches,
             shuffle_pool=self.shuffle_pool,
+            token_budget=self.token_budget,
             shuffle=self.shuffle,
             seed=self.seed,
             sample_subwords=self.sample_subwords,
@@ -130,17 +137,23 @@ class Recipe:
         self, steps_per_epoch: int
     ) -> keras.optimizers.Optimizer:
         """The optimizer, its rate changing as `schedule` says."""
+        from bahdanau_tf import optimizers
+
         rate: Any = self.learning_rate
         if self.schedule == "linear":
-            rate = WarmupLinearDecay(
+            rate = optimizers.WarmupLinearDecay(
                 rate,
                 math.ceil(self.epochs * steps_per_epoch),
                 self.warmup_steps,
                 self.constant_share,
             )
         elif self.schedule == "halved":
-            rate = HalvedEveryHalfEpoch(rate, steps_per_epoch)
-        makers = {"adadelta": Adadelta, "adam": Adam, "sgd": SGD}
+            rate = optimizers.HalvedEveryHalfEpoch(rate, steps_per_epoch)
+        makers = {
+            "adadelta": optimizers.Adadelta,
+            "adam": optimizers.Adam,
+            "sgd": optimizers.SGD,
+        }
         return makers[self.optimizer](rate, max_norm=self.max_norm)
 
 

@@ -5,22 +5,24 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import sys
 from pathlib import Path
 from typing import Any
 from typing import TypeVar
 
+from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.text.guess import UNKNOWN
 from bahdanau_tf.text.guess import guess_language
 from bahdanau_tf.text_files import read_lines
-from bahdanau_tf.training import TrainingFiles
+from bahdanau_tf.training.loop import TrainingFiles
 
 T = TypeVar("T", bound=Any)
 
 LINES = 5000  # of the begin of a text, to guess by
 
 
-def with_languages(text: T, files: TrainingFiles, model_dir: Path) -> T:
+def with_languages(
+    text: T, files: TrainingFiles, settings: Path | None = None
+) -> T:
     """Fills in source_language and target_language where they are None.
 
     They are those with which the folder was made, and else are guessed; a
@@ -29,9 +31,9 @@ def with_languages(text: T, files: TrainingFiles, model_dir: Path) -> T:
     Args:
         text: A dataclass with the two fields.
         files: The texts to guess by.
-        model_dir: The folder of the model.
+        settings: The text.json of the folder, if it holds a model.
     """
-    known = _remembered(model_dir / "text.json")
+    known = {} if settings is None else _remembered(settings)
     found = {}
     for side, path in (
         ("source", files.train_source),
@@ -48,9 +50,8 @@ def _guessed(side: str, path: str) -> str:
     how = "guessed from the text"
     if language == UNKNOWN:
         how = "unknown: general rules"
-    print(
-        f"{side} language: {language} ({how}; --{side}_language overrides)",
-        file=sys.stderr,
+    ProgressLine(0).note(
+        f"{side} language: {language} ({how}; --{side}_language overrides)"
     )
     return language
 

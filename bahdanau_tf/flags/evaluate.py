@@ -1,0 +1,70 @@
+"""Scores a model, and other systems' output, against references.
+
+With --model_dir the lines of --source are translated. Each
+--hypotheses=NAME=FILE, of which there may be several, is another system's
+output. BLEU and chrF are sacreBLEU's, printed with signatures. Unless
+--tokenize is given, BLEU counts the words that fit the script of the
+references: 13a where there are blanks between words, zh for Chinese, ja-mecab
+for Japanese where it is installed, char for it elsewhere and for Thai and its
+kin, none where such a text is tokenized.
+
+Several systems make a table: BLEU with the margin of its 95 % bootstrap
+interval, chrF2, and p, how likely a distance to the first row as large as
+this is by chance (paired bootstrap). With --source there is BLEU by source
+length, in tokens of the model or, without one, words between blanks; with
+a model also BLEU of the sentences that have no word unknown to it, in source
+or reference. The paper forbids unknown words there: --unknown=forbid.
+"""
+
+from __future__ import annotations
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.flags.fields import define_strings
+from bahdanau_tf.flags.fields import refuse
+from bahdanau_tf.flags.fields import require
+from bahdanau_tf.flags.model import check_model
+from bahdanau_tf.flags.model import define_model
+from bahdanau_tf.flags.model import define_search
+from bahdanau_tf.flags.model import refuse_without_model
+from bahdanau_tf.flags.scores import define_scores
+
+
+def define(flags: absl_flags.FlagValues) -> None:
+    """Defines the flags of the command."""
+    define_model(flags)
+    define_search(flags, without=("n_best",))
+    define_strings(
+        flags,
+        "Files",
+        {
+            "source": "text to translate",
+            "reference": "its translation by hand",
+            "output": "where the model's translations go; a .gz too. Until "
+            "the last it is called .part",
+        },
+    )
+    absl_flags.DEFINE_multi_string(
+        "hypotheses",
+        None,
+        "another system's translations, as FILE or NAME=FILE; may be repeated",
+        flag_values=flags,
+        module_name="Files",
+    )
+    define_scores(flags)
+
+
+def check(flags: absl_flags.FlagValues) -> None:
+    """Refuses what can be seen to be wrong before a model is loaded."""
+    require(flags, "reference")
+    if flags.source is None and not flags.hypotheses:
+        raise ValueError(
+            "--source (with --model_dir) or --hypotheses is missing"
+        )
+    if flags.source is None and flags.model_dir:
+        raise ValueError("--source is missing, which --model_dir translates")
+    if flags.model_dir or not flags.hypotheses:
+        check_model(flags)
+        return
+    refuse(flags, ["output"], "without --model_dir")
+    refuse_without_model(flags)

@@ -1,0 +1,58 @@
+"""Writes the best model of --model_dir as a SavedModel for TensorFlow Serving.
+
+The SavedModel takes strings and returns strings; beam search is inside, with
+the beam size and penalties given here. It is then reloaded in a new process and
+compared with the model; what is found goes to standard error, the folder to
+standard output. The exit code is 1 if there is a difference.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.flags.fields import define_strings
+from bahdanau_tf.flags.fields import require
+from bahdanau_tf.flags.model import check_model
+from bahdanau_tf.flags.model import define_model
+from bahdanau_tf.flags.model import define_search
+
+GROUP = "SavedModel"
+
+
+def define(flags: absl_flags.FlagValues) -> None:
+    """Defines the flags of the command."""
+    define_model(flags)
+    define_search(flags)
+    text = "base folder; the model goes to a numbered folder in it"
+    define_strings(flags, GROUP, {"export_dir": text})
+    options: dict[str, Any] = {
+        "flag_values": flags,
+        "module_name": GROUP,
+    }
+    for name, text in (
+        (
+            "max_source_length",
+            "tokens read of a sentence, end symbol included; the rest is cut",
+        ),
+        (
+            "max_target_length",
+            "tokens of the longest translation, end symbol included",
+        ),
+    ):
+        absl_flags.DEFINE_integer(
+            name, 128, text, lower_bound=2, upper_bound=10**6, **options
+        )
+    absl_flags.DEFINE_bool(
+        "half_weights",
+        False,
+        "whether weights are rounded to float16 and take half the room",
+        **options,
+    )
+
+
+def check(flags: absl_flags.FlagValues) -> None:
+    """Refuses what can be seen to be wrong before a model is loaded."""
+    require(flags, "export_dir")
+    check_model(flags)

@@ -1,0 +1,52 @@
+"""Learns a lexicon from what a trained model attends to.
+
+For each source word it keeps the target words that the model attends to it
+for, over the pairs of --source and --target, best those of training; pairs of
+more than 50 tokens are left out. It lies with the best model of --model_dir as
+lexicon.npz, where translate, evaluate and export find it for --shortlist: they
+then score the first words of the vocabulary and those of the lexicon.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.flags.fields import define_strings
+from bahdanau_tf.flags.fields import require
+
+
+def define(flags: absl_flags.FlagValues) -> None:
+    """Defines the flags of the command."""
+    define_strings(
+        flags,
+        "Files",
+        {
+            "model_dir": "folder of a trained model with attention",
+            "source": "text that the model translates",
+            "target": "its translation",
+        },
+    )
+    options: dict[str, Any] = {"flag_values": flags, "module_name": "Lexicon"}
+    absl_flags.DEFINE_integer(
+        "words",
+        10,
+        "target words for each source word",
+        lower_bound=1,
+        upper_bound=10_000,
+        **options,
+    )
+    absl_flags.DEFINE_integer(
+        "frequent",
+        2000,
+        "words, the first of the target vocabulary, that every sentence may "
+        "use; more are slower and nearer to the whole vocabulary",
+        lower_bound=1,
+        **options,
+    )
+
+
+def check(flags: absl_flags.FlagValues) -> None:
+    """Refuses what can be seen to be wrong before a model is loaded."""
+    require(flags, "model_dir", "source", "target")

@@ -1,0 +1,88 @@
+"""What the commands that use a trained model have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.flags.fields import define_fields
+from bahdanau_tf.flags.fields import define_strings
+from bahdanau_tf.flags.fields import from_flags
+from bahdanau_tf.flags.fields import refuse
+
+MODEL = "Model"
+SEARCH = "Search"
+
+
+def define_model(flags: absl_flags.FlagValues) -> None:
+    """Defines --model_dir and what an ensemble averages."""
+    absl_flags.DEFINE_list(
+        "model_dir",
+        None,
+        "folder of a trained model; several, with commas between, are an "
+        "ensemble",
+        flag_values=flags,
+        module_name=MODEL,
+    )
+    define_average(flags)
+
+
+def define_average(flags: absl_flags.FlagValues) -> None:
+    """Defines --average."""
+    absl_flags.DEFINE_enum(
+        "average",
+        "probability",
+        ["probability", "log_probability"],
+        "what an ensemble averages",
+        flag_values=flags,
+        module_name=MODEL,
+    )
+
+
+def define_search(
+    flags: absl_flags.FlagValues, without: Collection[str] = ()
+) -> None:
+    """Defines how to search, but for some fields of `Decoding`."""
+    text = "file of lines 'source word, tab, target word' for --unknown=replace"
+    define_strings(flags, SEARCH, {"dictionary": text})
+    define_fields(flags, SEARCH, Decoding, without)
+
+
+def check_model(flags: absl_flags.FlagValues) -> None:
+    """Refuses what cannot be meant of models and search.
+
+    Raises:
+        ValueError: It names the flag.
+    """
+    if not flags.model_dir:
+        raise ValueError("--model_dir is missing")
+    if "" in flags.model_dir:
+        raise ValueError("--model_dir is empty, or has an empty part")
+    if len(flags.model_dir) == 1:
+        refuse(flags, ["average"], "with one model")
+    check_search(flags)
+
+
+def check_search(flags: absl_flags.FlagValues) -> None:
+    """Refuses a search that there is not.
+
+    Raises:
+        ValueError: It names the flag.
+    """
+    if "beam_size" in flags:
+        from_flags(flags, Decoding)
+    if "dictionary" in flags and flags.unknown != "replace":
+        refuse(flags, ["dictionary"], f"with --unknown={flags.unknown}")
+
+
+def refuse_without_model(flags: absl_flags.FlagValues) -> None:
+    """Refuses flags of model and search where nothing is translated.
+
+    Raises:
+        ValueError: The user gave one of them.
+    """
+    groups = flags.flags_by_module_dict()
+    for flag in groups.get(MODEL, []) + groups.get(SEARCH, []):
+        refuse(flags, [flag.name], "without --model_dir")

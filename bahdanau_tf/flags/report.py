@@ -1,0 +1,157 @@
+"""Writes the paper's tables and figures, from any corpus, as one HTML page.
+
+--quick trains on the built-in corpus, within 15 minutes on two cores:
+RNNencdec and RNNsearch on sentences of up to 15 and of up to 30 words, a
+forward and a reversed LSTM. --full trains more and larger systems, with up to
+two hours each, on the built-in corpus or on --train_source and its kin:
+RNNencdec and RNNsearch with sentences of up to 30 and 50 words (built-in: 15
+and 30), a longer trained RNNsearch, a forward and five reversed LSTMs. A
+system that is not ready when its --minutes are over is stopped and reported as
+it is; the same command run again goes on with it, and trains nothing that is
+ready.
+
+--system names a trained model and --hypotheses another system's translations;
+each may be repeated and stand beside what is trained. A system called like
+one of the paper's, such as RNNsearch-50, stands in its row of the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.flags.fields import check_file
+from bahdanau_tf.flags.fields import define_fields
+from bahdanau_tf.flags.fields import define_strings
+from bahdanau_tf.flags.fields import from_flags
+from bahdanau_tf.flags.fields import refuse
+from bahdanau_tf.flags.fields import require
+from bahdanau_tf.flags.scores import define_scores
+from bahdanau_tf.ranges import Range
+
+_TEST = ("source", "reference", "alignments")
+_TRAINING = ("train_source", "train_target", "dev_source", "dev_target")
+_MINUTES = Range(0, 10**6)
+
+
+def define(flags: absl_flags.FlagValues) -> None:
+    """Defines the flags of the command."""
+    options: dict[str, Any] = {"flag_values": flags, "module_name": "Report"}
+    absl_flags.DEFINE_string(
+        "out_dir", "report", "folder for all that is made", **options
+    )
+    for name, text in (
+        ("system", "a trained model, as NAME=MODEL_DIR; may be repeated"),
+        ("hypotheses", "others' translations, as NAME=FILE; may be repeated"),
+    ):
+        absl_flags.DEFINE_multi_string(name, [], text, **options)
+    define_strings(
+        flags,
+        "Files",
+        {
+            "source": "text to translate",
+            "reference": "its translation by hand",
+            "alignments": "its gold word alignment, in Pharaoh's form",
+            "train_source": "training text, source side",
+            "train_target": "training text, target side",
+            "dev_source": "dev text, source side",
+            "dev_target": "dev text, target side",
+        },
+    )
+    _define_training(flags)
+    define_scores(flags)
+    define_fields(flags, "Search", Decoding, without=("n_best", "shortlist"))
+
+
+def _define_training(flags: absl_flags.FlagValues) -> None:
+    options: dict[str, Any] = {"flag_values": flags, "module_name": "Training"}
+    for name, text in (
+        ("quick", "whether to train small systems on the built-in corpus"),
+        ("full", "whether to train larger systems, on any corpus"),
+    ):
+        absl_flags.DEFINE_bool(name, False, text, **options)
+    absl_flags.DEFINE_multi_string(
+        "train_flag",
+        [],
+        "a flag for every training whose model takes it, such as "
+        "--units=512; may be repeated",
+        **options,
+    )
+    absl_flags.DEFINE_float(
+        "minutes",
+        None,
+        "longest time to train one system in this run; 3.2 with --quick and "
+        "120 with --full unless given",
+        **options,
+    )
+    absl_flags.DEFINE_integer(
+        "jobs",
+        2,
+        "systems trained at a time; they share the cores",
+        lower_bound=1,
+        **options,
+    )
+
+
+def check(flags: absl_flags.FlagValues) -> None:
+    """Refuses what would only be found out after hours of training."""
+    require(flags, "out_dir")
+    if flags.quick and flags.full:
+        raise ValueError("--quick and --full: wanted one of them")
+    trains = flags.quick or flags.full
+    if not (trains or flags.system or flags.hypotheses):
+        raise ValueError("--quick, --full, --system or --hypotheses is missing")
+    if not trains:
+        names = ("train_flag", "minutes", "jobs")
+        refuse(flags, names, "without --quick or --full")
+    if flags.minutes is not None and flags.minutes not in _MINUTES:
+        raise ValueError(f"--minutes is {flags.minutes}, wanted {_MINUTES}")
+    systems = dict(named("system", flags.system))
+    others = dict(named("hypotheses", flags.hypotheses))
+    if both := {*systems} & {*others}:
+        raise ValueError(
+            f"--system and --hypotheses are both named {min(both)}, wanted "
+            "different names"
+        )
+    from_flags(flags, Decoding)
+    _check_files(flags)
+    for path in others.values():
+        check_file("hypotheses", path)
+
+
+def _check_files(flags: absl_flags.FlagValues) -> None:
+    """The files given must be those that are wanted, and must be there."""
+    given = [n for n in (*_TRAINING, *_TEST) if flags[n].value is not None]
+    if flags.quick or (flags.full and flags.train_source is None):
+        if given:
+            raise ValueError(
+                f"--{given[0]} is given, and the built-in corpus is to be "
+                "trained on; wanted --full with --train_source and its kin"
+            )
+        return
+    require(flags, "source", "reference", *_TRAINING * flags.full)
+    for side in ("train", "dev"):
+        if (f"{side}_source" in given) != (f"{side}_target" in given):
+            raise ValueError(f"--{side}_source and --{side}_target go together")
+    for name in given:
+        check_file(name, str(flags[name].value))
+
+
+def named(flag: str, values: list[str]) -> Iterator[tuple[str, str]]:
+    """Reads NAME=PATH, each name once.
+
+    Raises:
+        ValueError: A value is not that; it names the flag.
+    """
+    seen = set()
+    for value in values:
+        name, equals, path = value.partition("=")
+        if not (name and equals and path) or name in seen:
+            raise ValueError(
+                f"--{flag} is {value!r}, wanted NAME=PATH, each name once"
+            )
+        seen.add(name)
+        yield name, path

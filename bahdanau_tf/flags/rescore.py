@@ -1,0 +1,81 @@
+"""Ranks the n-best lists of any system again, with a model.
+
+Reads lists in Moses' format from --input or standard input,
+
+    sentence number from 0 ||| hypothesis ||| features ||| score
+
+and writes them, best first, to --output or standard output: the model's
+log p(y | x) is one feature more, and the score is (1 - w) score + w log p.
+The model reads sources and hypotheses as they stand: they should look like
+the text it was trained on.
+
+w is --weight, and with --dev_source, --dev_input and --dev_reference the one
+of 0, 0.01, ..., 1 that gives the best BLEU there, by --tokenize.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.flags.fields import define_strings
+from bahdanau_tf.flags.fields import refuse
+from bahdanau_tf.flags.fields import require
+from bahdanau_tf.flags.model import check_model
+from bahdanau_tf.flags.model import define_model
+from bahdanau_tf.flags.scores import define_scores
+
+_DEV = ("dev_source", "dev_input", "dev_reference")
+
+
+def define(flags: absl_flags.FlagValues) -> None:
+    """Defines the flags of the command."""
+    define_model(flags)
+    define_strings(
+        flags,
+        "Files",
+        {
+            "source": "the sentences that the lists translate",
+            "input": "n-best lists; a .gz too",
+            "output": "where the lists go; a .gz too",
+            "dev_source": "sentences to choose the weight on",
+            "dev_input": "their n-best lists",
+            "dev_reference": "their translation by hand",
+        },
+    )
+    options: dict[str, Any] = {"flag_values": flags, "module_name": "Lists"}
+    absl_flags.DEFINE_float(
+        "weight",
+        None,
+        "share of the model's score; 0.5, the plain average, unless it is "
+        "chosen",
+        lower_bound=0,
+        upper_bound=1,
+        **options,
+    )
+    absl_flags.DEFINE_enum(
+        "format",
+        "moses",
+        ["moses", "text"],
+        "lists as they came, or the best hypothesis of each sentence alone",
+        **options,
+    )
+    define_scores(flags)
+
+
+def check(flags: absl_flags.FlagValues) -> None:
+    """Refuses what can be seen to be wrong before a model is loaded."""
+    require(flags, "source")
+    given = [name for name in _DEV if flags[name].value is not None]
+    if given and len(given) < len(_DEV):
+        missing = ", ".join(f"--{name}" for name in _DEV if name not in given)
+        raise ValueError(f"--{given[0]} is given and {missing} missing")
+    if given and flags.weight is not None:
+        raise ValueError(f"--weight and --{given[0]}: wanted one of them")
+    if flags.weight is not None and math.isnan(flags.weight):
+        raise ValueError("--weight is nan, wanted 0 to 1")
+    if not given:
+        refuse(flags, ["tokenize", "ignore_case"], "without --dev_reference")
+    check_model(flags)

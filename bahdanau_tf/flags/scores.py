@@ -1,0 +1,32 @@
+"""How translations are scored: the flags of the commands that do it."""
+
+from __future__ import annotations
+
+from absl import flags as absl_flags
+
+GROUP = "Scores"
+
+
+def define_tokenize(flags: absl_flags.FlagValues) -> None:
+    """Defines --tokenize."""
+    absl_flags.DEFINE_string(
+        "tokenize",
+        None,
+        "sacreBLEU's tokenizer: 13a, none for tokenized text, zh, ja-mecab, "
+        "char, ...; the one that fits the script of the references, and then "
+        "the language, unless given",
+        flag_values=flags,
+        module_name=GROUP,
+    )
+
+
+def define_scores(flags: absl_flags.FlagValues) -> None:
+    """Defines --tokenize and --ignore_case."""
+    define_tokenize(flags)
+    absl_flags.DEFINE_bool(
+        "ignore_case",
+        False,
+        "whether case is ignored",
+        flag_values=flags,
+        module_name=GROUP,
+    )

@@ -1,0 +1,65 @@
+"""Keeps the pairs of a large corpus that are most like those of a small one.
+
+Pairs are scored by bilingual cross-entropy difference (Axelrod, He and Gao,
+2011): n-gram models of the in-domain text against models of a random sample
+of the corpus. The best --pairs are written in the order of the corpus, one
+sentence a line. Files may be plain or .gz, UTF-8.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.corpora.selection import ORDER
+from bahdanau_tf.flags.fields import define_strings
+from bahdanau_tf.flags.fields import require
+
+_FILES = {
+    "source": "the corpus to select from",
+    "target": "its translation",
+    "in_domain_source": "text like what is wanted",
+    "in_domain_target": "its translation",
+    "output_source": "where the selected lines of --source go",
+    "output_target": "where those of --target go",
+}
+
+
+def define(flags: absl_flags.FlagValues) -> None:
+    """Defines the flags of the command."""
+    scores = (
+        "where the score of each line of the corpus goes, the lower the "
+        "better, inf for lines that are blank on a side"
+    )
+    define_strings(flags, "Files", {**_FILES, "scores": scores})
+    options: dict[str, Any] = {"flag_values": flags, "module_name": "Selection"}
+    absl_flags.DEFINE_integer(
+        "pairs", None, "how many pairs to keep", **options
+    )
+    absl_flags.DEFINE_integer(
+        "order", ORDER, "length of the longest n-grams", **options
+    )
+
+
+def check(flags: absl_flags.FlagValues) -> None:
+    """Refuses what would only be found out after hours of work."""
+    require(flags, *_FILES)
+    if flags.pairs is None:
+        raise ValueError("--pairs is missing")
+    if not 1 <= flags.order <= 100:
+        raise ValueError(f"--order is {flags.order}, wanted 1 to 100")
+    places: dict[Path, str] = {}
+    for name in ("output_source", "output_target", "scores"):
+        path = flags[name].value
+        if path is None:
+            continue
+        place = Path(path).absolute()
+        if place in places:
+            raise ValueError(
+                f"--{name} is the file of --{places[place]}, wanted another"
+            )
+        if not place.parent.is_dir():
+            raise ValueError(f"--{name}: there is no folder {place.parent}")
+        places[place] = name

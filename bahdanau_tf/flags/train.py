@@ -1,0 +1,114 @@
+"""Trains a model on parallel text files, plain or .gz, one sentence a line.
+
+The folder --model_dir gets the tokenizers, checkpoints, a log and, in "best",
+the model with the best BLEU on the dev set. The same command run again goes on
+from the last checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.flags.fields import check_file
+from bahdanau_tf.flags.fields import define_fields
+from bahdanau_tf.flags.fields import define_strings
+from bahdanau_tf.flags.fields import from_flags
+from bahdanau_tf.flags.fields import refuse
+from bahdanau_tf.flags.fields import require
+from bahdanau_tf.options import ModelOptions
+from bahdanau_tf.options import Recipe
+from bahdanau_tf.options import TextOptions
+
+DATA_VARIABLE = "BAHDANAU_TF_DATA"
+_FILES = ("train_source", "train_target", "dev_source", "dev_target")
+
+
+class Options(NamedTuple):
+    """What the flags say of a training."""
+
+    text: TextOptions
+    model: ModelOptions
+    recipe: Recipe
+
+
+def define(flags: absl_flags.FlagValues) -> None:
+    """Defines the flags of the command."""
+    define_strings(
+        flags,
+        "Files",
+        {
+            "train_source": "training text, source side",
+            "train_target": "training text, target side",
+            "dev_source": "dev text, source side, to choose the best model",
+            "dev_target": "dev text, target side",
+            "model_dir": "folder of the model; made if it is not there",
+            "data_dir": "folder in which text files are looked for; the "
+            f"environment variable {DATA_VARIABLE} says the same",
+            "corpus": "folder of the text files where --data_dir holds "
+            "several corpora; passed over if it is not there",
+            "recipe": "name of a file of flags in the package, such as "
+            "multi30k-en-fr; flags after it change it",
+        },
+    )
+    absl_flags.DEFINE_bool(
+        "tensorboard",
+        False,
+        "whether the folder tensorboard in --model_dir gets curves and "
+        "alignments for TensorBoard",
+        flag_values=flags,
+        module_name="Files",
+    )
+    define_fields(flags, "Text", TextOptions)
+    define_fields(flags, "Model", ModelOptions)
+    define_fields(flags, "Training", Recipe)
+
+
+def check(flags: absl_flags.FlagValues) -> None:
+    """Refuses what can be seen to be wrong before any text is read.
+
+    Raises:
+        ValueError: It names the flag.
+    """
+    require(flags, "train_source", "train_target", "model_dir")
+    if (flags.dev_source is None) != (flags.dev_target is None):
+        raise ValueError("--dev_source and --dev_target go together")
+    for name, path in paths(flags).items():
+        if path is not None:
+            check_file(name, path)
+    options(flags)
+
+
+def options(flags: absl_flags.FlagValues) -> Options:
+    """Text, model and recipe of the flags.
+
+    Raises:
+        ValueError: A value is out of range, or a flag was given that the
+            model, the tokenizer or the schedule does not take.
+    """
+    found = Options(
+        from_flags(flags, TextOptions),
+        from_flags(flags, ModelOptions),
+        from_flags(flags, Recipe),
+    )
+    for one in found:
+        for name, where in one.unused().items():
+            refuse(flags, [name], f"with {where}")
+    return found
+
+
+def paths(flags: absl_flags.FlagValues) -> dict[str, Any]:
+    """Where the text files are, by flag; None for those not given."""
+    folder = Path(flags.data_dir or os.environ.get(DATA_VARIABLE, ""))
+    if flags.corpus and (folder / flags.corpus).is_dir():
+        folder /= flags.corpus
+    # An absolute path stays as it is.
+    return {
+        name: None if path is None else str(folder / path)
+        for name in _FILES
+        for path in [flags[name].value]
+    }

@@ -1,0 +1,122 @@
+"""What model to train."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from dataclasses import dataclass
+from typing import Any
+from typing import Literal
+
+from bahdanau_tf.ranges import Range
+from bahdanau_tf.ranges import check_values
+
+_SIZE = Range(1, 100_000)
+_SHARE = Range(0, 1, below_high=True)
+
+# What each model does not have.
+_WITHOUT = {
+    "rnnsearch": ("layers",),
+    "rnnencdec": ("layers", "attention_units"),
+    "seq2seq-lstm": (
+        "attention_units",
+        "maxout_units",
+        "step_order",
+        "factored_output",
+        "tie_embeddings",
+        "annotation_dropout",
+        "initialization",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What model to train.
+
+    Attributes:
+        model: "rnnsearch", "rnnencdec" or "seq2seq-lstm".
+        units: n, hidden units.
+        embedding_dim: m, width of the embeddings.
+        attention_units: n', size of the alignment model (rnnsearch).
+        maxout_units: l, width of the readout (not for seq2seq-lstm).
+        layers: LSTM layers of each side (seq2seq-lstm).
+        step_order: "original", "appendix" or "main-text" (not for
+            seq2seq-lstm).
+        factored_output: Whether the output matrix is factored, as coded (not
+            for seq2seq-lstm).
+        tie_embeddings: Whether it shares the target embeddings (not for
+            seq2seq-lstm).
+        embedding_dropout: Share of the embeddings dropped.
+        annotation_dropout: Share of the annotations dropped (not for
+            seq2seq-lstm).
+        state_dropout: Share of the recurrent states dropped.
+        readout_dropout: Share of the readout dropped.
+        initialization: "paper", or "glorot" for kernels that start larger and
+            learn faster (not for seq2seq-lstm).
+    """
+
+    model: Literal["rnnsearch", "rnnencdec", "seq2seq-lstm"] = "rnnsearch"
+    units: int = 1000
+    embedding_dim: int = 620
+    attention_units: int = 1000
+    maxout_units: int = 500
+    layers: int = 4
+    step_order: Literal["original", "appendix", "main-text"] = "original"
+    factored_output: bool = True
+    tie_embeddings: bool = False
+    embedding_dropout: float = 0.0
+    annotation_dropout: float = 0.0
+    state_dropout: float = 0.0
+    readout_dropout: float = 0.0
+    initialization: Literal["paper", "glorot"] = "paper"
+
+    def __post_init__(self) -> None:
+        check_values(
+            self,
+            units=_SIZE,
+            embedding_dim=_SIZE,
+            attention_units=_SIZE,
+            maxout_units=_SIZE,
+            layers=Range(1, 100),
+            embedding_dropout=_SHARE,
+            annotation_dropout=_SHARE,
+            state_dropout=_SHARE,
+            readout_dropout=_SHARE,
+        )
+        narrow = self.maxout_units != self.embedding_dim
+        if self.tie_embeddings and narrow and not self.factored_output:
+            raise ValueError(
+                f"ModelOptions: maxout_units is {self.maxout_units} and "
+                f"embedding_dim is {self.embedding_dim}, wanted the same for "
+                "tie_embeddings without factored_output"
+            )
+
+    def unused(self) -> dict[str, str]:
+        """What this model does not take, and why, in words."""
+        return dict.fromkeys(_WITHOUT[self.model], f"--model={self.model}")
+
+    def make(
+        self, source_vocabulary_size: int, target_vocabulary_size: int
+    ) -> Any:
+        """The Keras model, its weights drawn."""
+        import keras
+
+        from bahdanau_tf import models
+
+        arguments = asdict(self)
+        name = arguments.pop("model")
+        for argument in _WITHOUT[name]:
+            del arguments[argument]
+        if arguments.pop("initialization", "paper") == "glorot":
+            arguments["kernel_initializer"] = "glorot_uniform"
+            arguments["embeddings_initializer"] = (
+                keras.initializers.RandomNormal(stddev=self.embedding_dim**-0.5)
+            )
+        classes = {
+            "rnnsearch": models.RNNSearch,
+            "rnnencdec": models.RNNEncDec,
+            "seq2seq-lstm": models.Seq2SeqLSTM,
+        }
+        return classes[name](
+            source_vocabulary_size, target_vocabulary_size, **arguments
+        )

@@ -1,0 +1,124 @@
+"""How text becomes ids."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from typing import Literal
+
+from bahdanau_tf.ranges import Range
+from bahdanau_tf.ranges import check_values
+
+_SIZE = Range(4, 10_000_000)  # three special symbols and a word
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How text becomes ids.
+
+    Attributes:
+        tokenizer: "word", or the sub-words "bpe" or "unigram".
+        joint: Whether sub-words are learned from both languages together.
+        source_vocabulary_size: Ids of the source side, special symbols
+            included, or fewer where the text has no more.
+        target_vocabulary_size: Ids of the target side; with --joint those of
+            the source side count.
+        source_language: Code of the source language, such as en; guessed from
+            the training text if not given.
+        target_language: Code of the target language, such as fr; guessed, too.
+        lowercase: Whether words lose their capitals.
+        reverse_source: Whether the source is read from its last word to its
+            first, as by Sutskever et al.
+        true_case: Whether a source line that is all in capitals is read as a
+            sentence in ordinary writing; no other line is touched.
+    """
+
+    tokenizer: Literal["word", "bpe", "unigram"] = "word"
+    joint: bool = False
+    source_vocabulary_size: int = 30_001
+    target_vocabulary_size: int = 30_001
+    source_language: str | None = None
+    target_language: str | None = None
+    lowercase: bool = False
+    reverse_source: bool = False
+    true_case: bool = True
+
+    def __post_init__(self) -> None:
+        check_values(
+            self, source_vocabulary_size=_SIZE, target_vocabulary_size=_SIZE
+        )
+
+    def unused(self) -> dict[str, str]:
+        """What this tokenizer does not take, and why, in words."""
+        if self.tokenizer == "word":
+            names = ("joint", "sample_subwords")
+            return dict.fromkeys(names, "--tokenizer=word")
+        return {"target_vocabulary_size": "--joint"} if self.joint else {}
+
+    def learn(self, source_path: str, target_path: str) -> tuple[Any, Any]:
+        """Learns the tokenizers of both sides from the training text.
+
+        Raises:
+            ValueError: A size does not do for the text.
+        """
+        from bahdanau_tf.text import SubwordTokenizer
+        from bahdanau_tf.text import WordTokenizer
+        from bahdanau_tf.text.guess import UNKNOWN
+
+        if self.tokenizer == "word":
+            source = WordTokenizer.train(
+                [source_path],
+                self.source_vocabulary_size,
+                language=self.source_language or UNKNOWN,
+                lowercase=self.lowercase,
+                reverse=self.reverse_source,
+                true_case=self.true_case,
+            )
+            target = WordTokenizer.train(
+                [target_path],
+                self.target_vocabulary_size,
+                language=self.target_language or UNKNOWN,
+                lowercase=self.lowercase,
+            )
+            return source, target
+        learn = functools.partial(
+            SubwordTokenizer.train,
+            model_type=self.tokenizer,
+            lowercase=self.lowercase,
+        )
+        if self.joint:
+            with _size_named("source"):
+                source = learn(
+                    [source_path, target_path], self.source_vocabulary_size
+                )
+            target = source
+        else:
+            with _size_named("target"):
+                target = learn([target_path], self.target_vocabulary_size)
+            with _size_named("source"):
+                source = learn([source_path], self.source_vocabulary_size)
+        source = SubwordTokenizer(
+            source.model_proto, self.reverse_source, self.true_case
+        )
+        return source, target
+
+    def size_of(self, side: str) -> int:
+        """Ids of "source" or "target"."""
+        if side == "source" or self.joint:
+            return self.source_vocabulary_size
+        return self.target_vocabulary_size
+
+
+@contextlib.contextmanager
+def _size_named(side: str) -> Iterator[None]:
+    """Calls the size that a tokenizer refuses by its name here."""
+    try:
+        yield
+    except ValueError as error:
+        name = f"TextOptions: {side}_vocabulary_size"
+        raise ValueError(
+            str(error).replace("SubwordTokenizer.train: vocabulary_size", name)
+        ) from error

@@ -1,0 +1,101 @@
+"""All that a training is made of, and its folder made ready."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from bahdanau_tf.corpora.parallel import ParallelCorpus
+from bahdanau_tf.options import ModelOptions
+from bahdanau_tf.options import Recipe
+from bahdanau_tf.options import TextOptions
+from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.text import load_text
+from bahdanau_tf.training.languages import with_languages
+from bahdanau_tf.training.loop import TrainingFiles
+from bahdanau_tf.training.settings import remember
+from bahdanau_tf.translator import Translator
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """All that a training is made of.
+
+    Attributes:
+        text: How text becomes ids.
+        model: What model to train.
+        recipe: How.
+        files: On what.
+        model_dir: Where it goes.
+    """
+
+    text: TextOptions
+    model: ModelOptions
+    recipe: Recipe
+    files: TrainingFiles
+    model_dir: Path
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the folder holds a model; if not, it is a new one.
+
+        A run that was ended before its first checkpoint leaves settings and
+        tokenizers, or parts of them, that bind nobody.
+        """
+        places = (self.model_dir / "best", self.model_dir / "checkpoints")
+        return any(place.is_dir() and any(place.iterdir()) for place in places)
+
+    def prepare(self) -> Translator:
+        """A translator ready to train, its tokenizers those of `model_dir`.
+
+        The first time the tokenizers are learned, and written when the files
+        have been looked through and the model is made.
+
+        Raises:
+            ValueError: The files do not fit, or `model_dir` has a model that
+                was made with other settings.
+            OSError: A file cannot be read, or `model_dir` not be written.
+        """
+        keras.utils.set_random_seed(self.recipe.seed)
+        settings = self.model_dir / "text.json"
+        folders = (self.model_dir / "source", self.model_dir / "target")
+        if self.is_begun:
+            text = with_languages(self.text, self.files, settings)
+            remember(settings, asdict(text))
+            texts = [load_text(folder) for folder in folders]
+            return Translator(self._make_model(*texts), *texts)
+        self._check_files()
+        text = with_languages(self.text, self.files)
+        learned = text.learn(self.files.train_source, self.files.train_target)
+        model = self._make_model(*learned)
+        for old in (settings, self.model_dir / "training.json"):
+            old.unlink(missing_ok=True)
+        for side, folder in zip(learned, folders, strict=True):
+            side.save(folder)
+        remember(settings, asdict(text))
+        self._tell_sizes(learned)
+        return Translator(model, *(load_text(folder) for folder in folders))
+
+    def _check_files(self) -> None:
+        """Says what is wrong with the files before a vocabulary is learned."""
+        ParallelCorpus(self.files.train_source, self.files.train_target)
+        if self.files.dev_source is not None and self.files.dev_target:
+            ParallelCorpus(self.files.dev_source, self.files.dev_target)
+
+    def _make_model(self, source: Any, target: Any) -> Any:
+        return self.model.make(source.vocabulary_size, target.vocabulary_size)
+
+    def _tell_sizes(self, texts: tuple[Any, Any]) -> None:
+        """Says how many ids there are, and of words how many are known."""
+        for side, text in zip(("source", "target"), texts, strict=True):
+            line = f"{side}: {text.vocabulary_size} ids"
+            if self.text.tokenizer == "word":
+                path = getattr(self.files, f"train_{side}")
+                line += f", {text.coverage([path])}"
+            elif text.vocabulary_size < (wanted := self.text.size_of(side)):
+                line += f", all that the text gives; {wanted} were wanted"
+            ProgressLine(0).note(line)
