@@ -24,7 +24,7 @@ from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import load_text
 from bahdanau_tf.text.vocabulary import SPECIAL
 
-LANGUAGES = ["en", "fr", "it", "ja", "ko", "fi"]
+LANGUAGES = ["en", "fr", "it", "ja", "ko", "fi", "de", "es"]
 CORPORA = [
     ("multi30k/train.en", "en", 0.999),
     ("multi30k/train.fr", "fr", 0.999),
@@ -96,8 +96,16 @@ def knowing(
     return WordTokenizer(vocabulary, language, **options)
 
 
+# Of Unicode's format characters (Cf), those that are not to be seen.
+INVISIBLE = (
+    "\xad\u061c\u180e\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060"
+    "\u2066\u2067\u2068\u2069\ufeff"
+)
+
+
 def collapsed(text: str, form: str | None = "NFC") -> str:
     """Normalises, makes runs of blanks one blank and strips the ends."""
+    text = text.translate(dict.fromkeys(map(ord, INVISIBLE)))
     text = unicodedata.normalize(form, text) if form else text
     return " ".join(text.split())
 
@@ -315,7 +323,109 @@ def test_offsets_of_any_bytes(
         gaps = [
             string[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)
         ]
-        assert not b" ".join(gaps).decode().strip()
+        assert not collapsed(b" ".join(gaps).decode())
+
+
+QUOTED = st.recursive(
+    st.sampled_from(["one", "two,", "three.", "x-ray", "(four)", "5", "!"]),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=4).map(" ".join),
+        inner.map('"{}"'.format),
+        inner.map('("{}")'.format),
+        inner.map('"{},"'.format),
+    ),
+    max_leaves=12,
+)
+
+
+def back_and_signed(text: str, language: str) -> tuple[str, set[str]]:
+    """The round trip by the rule alone, and which words it is wrong for."""
+    signed = empty(language).split_signed(tf.constant([text])).to_list()[0]
+    words = words_of(empty(language), text)
+    tokenizer = WordTokenizer(Vocabulary.build(words, 10**6), language)
+    back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()[0]
+    signed = {word.decode() for word in signed}
+    return back.decode(), {w for w in signed if w[0] in "\uffed\u2423"}
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", '"Yes," she said. "No."'),
+        ("en", 'He read "Emma" ("a novel") and "Ivanhoe".'),
+        ("en", 'It was a long relationship."'),
+        ("en", 'It was "a long relationship.'),
+        ("ko", '그는 "네"라고 말했다.'),
+        ("de", "„Ja“, sagte er. »Nein«, sagte sie. «Doch»."),
+        ("de", 'Er sagte „Ja, ‚gut‘“ und "Nein".'),
+        ("es", "«¿Qué?», dijo. “¡No!” y „sí”."),
+        ("sv", "Hon sade ”ja” och ”nej”."),
+        ("da", "Hun sagde »ja« og “nej”."),
+    ],
+)
+def test_quotation_marks_by_rule(language: str, text: str) -> None:
+    assert back_and_signed(text, language) == (text, set())
+
+
+def test_a_lone_mark_needs_a_sign_of_its_own_only() -> None:
+    """Its neighbours, which no vocabulary knows with a sign, have none."""
+    for text, signed in (
+        ('a long relationship," he said', '\uffed"'),
+        ('"Yes. "No, he said', '\u2423"'),
+        ('"Yes" or "no" or 5" or "maybe"', '\uffed"'),
+    ):
+        assert back_and_signed(text, "en")[1] == {signed}
+        tokenizer = knowing([text])
+        back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()
+        assert back[0].decode() == text
+
+
+@given(QUOTED)
+@settings(max_examples=50)
+def test_the_inverse_of_quotations(text: str) -> None:
+    text = " ".join(text.split())
+    for language in ("en", "de"):
+        tokenizer = knowing([text], language)
+        back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()
+        assert back[0].decode() == text
+
+
+def test_what_is_invisible_changes_nothing() -> None:
+    plain = "It's a dog, café."
+    odd = (
+        "\ufeffIt\u2060's\u00a0a\u3000\u200b d\xadog\u200b,\tcafe\u0301.\u200f"
+    )
+    tokenizer = knowing([plain])
+    assert tokenizer.tokenize([odd]).to_list() == (
+        tokenizer.tokenize([plain]).to_list()
+    )
+    surfaces, starts, _ = tokenizer.tokenize_with_offsets([odd])
+    assert b"".join(surfaces.to_list()[0]).decode() == (
+        "It's" + "ad\xadog,cafe\u0301."
+    )
+    assert starts[0, 0] == len("\ufeff".encode())
+
+
+def test_a_tokenizer_of_an_older_version_reads_as_it_did(
+    tmp_path: Path,
+) -> None:
+    texts = ['„Ja“ \ufeffund "a" ("b") c."', "wo\xadrt"]
+    old = knowing(texts, "de", rules=1)
+    # No rule for the German marks, and the invisible ones are words.
+    marks = {"\uffedJa", "\u2423\ufeff", "\uffed\xad"}
+    assert marks <= set(old.vocabulary.tokens)
+    old.save(tmp_path)
+    settings = json.loads((tmp_path / "tokenizer.json").read_text())
+    del settings["config"]["rules"], settings["config"]["true_case"]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(settings))
+    again = load_text(tmp_path)
+    ids = again.tokenize(texts).to_list()
+    assert ids == old.tokenize(texts).to_list()
+    assert again.detokenize(tf.ragged.constant(ids)).numpy().tolist() == [
+        text.encode() for text in texts
+    ]
+    with pytest.raises(ValueError, match=r"^WordTokenizer: rules=3, wanted"):
+        empty(rules=3)
 
 
 def test_offsets_are_those_of_the_text_as_it_came() -> None:

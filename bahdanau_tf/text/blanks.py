@@ -7,18 +7,22 @@ import tensorflow as tf
 from bahdanau_tf.text.characters import APART
 from bahdanau_tf.text.characters import JOINED
 from bahdanau_tf.text.languages import Language
+from bahdanau_tf.text.quotes import Quotes
 from bahdanau_tf.text.rows import before
+from bahdanau_tf.text.rows import is_first
 
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 
 def blanks_by_rule(
-    words: tf.Tensor, rows: tf.Tensor, language: Language
+    words: tf.Tensor, blanks: tf.Tensor, rows: tf.Tensor, language: Language
 ) -> tf.Tensor:
     """Says before which words the language's rule puts a blank.
 
     Args:
         words: string [N], words of all rows, one after another, unsigned.
+        blanks: bool [N], whether a blank is before the word; what quotation
+            marks do depends on how those before them stand.
         rows: int32 [N], the row of each, ascending.
         language: The rules.
 
@@ -26,12 +30,22 @@ def blanks_by_rule(
         bool [N]; True at the first word of a row.
     """
     close = tf.strings.regex_full_match(_pairs(words), language.close)
-    # A straight quotation mark opens and closes by turns within its row.
-    quote = words == '"'
-    count = tf.cumsum(tf.cast(quote, tf.int32), exclusive=True)
-    count -= tf.gather(tf.math.segment_min(count, rows), rows)
-    opens = quote & (count % 2 == 0)
-    close |= (quote & ~opens) | before(opens, False)
+    quotes = Quotes.that_stand(words, blanks, close, rows, language)
+    return _blanks(words, close, quotes, rows, language)
+
+
+def _blanks(
+    words: tf.Tensor,
+    close: tf.Tensor,
+    quotes: Quotes,
+    rows: tf.Tensor,
+    language: Language,
+) -> tf.Tensor:
+    close |= quotes.is_mark & ~quotes.expected
+    close |= before(quotes.opens, False)
+    if language.suffixes:
+        suffix = tf.strings.regex_full_match(words, language.suffixes)
+        close |= suffix & before(quotes.is_mark & ~quotes.opens, False)
     return ~close | is_first(rows)
 
 
@@ -74,17 +88,16 @@ def between(
     plain = unsign(words)
     joined = tf.strings.regex_full_match(words, f"{JOINED}.+")
     apart = tf.strings.regex_full_match(words, f"{APART}.+")
-    blank = (blanks_by_rule(plain, rows, language) & ~joined) | apart
+    pairs = _pairs(plain)
+    close = tf.strings.regex_full_match(pairs, language.close)
+    quotes = Quotes.that_are_signed(plain, joined, apart, close, rows, language)
+    ruled = _blanks(plain, close, quotes, rows, language)
+    blank = (ruled & ~joined) | apart
     space = tf.constant(" ")
     if no_break:
-        held = tf.strings.regex_full_match(_pairs(plain), language.no_break)
+        held = tf.strings.regex_full_match(pairs, language.no_break)
         space = tf.where(held, NO_BREAK_SPACE, space)
     return tf.where(blank & ~is_first(rows), space, "")
-
-
-def is_first(rows: tf.Tensor) -> tf.Tensor:
-    """Says which words are the first of their row: bool [N]."""
-    return rows != before(rows, -1)
 
 
 def _pairs(words: tf.Tensor) -> tf.Tensor:

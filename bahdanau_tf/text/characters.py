@@ -16,6 +16,16 @@ NormalForm = Literal["NFC", "NFKC"] | None
 JOINED = "\N{HALFWIDTH BLACK SQUARE}"
 APART = "\N{OPEN BOX}"
 
+# They have no ink and no width and say nothing but where a line may break or
+# which way it runs. The joiners U+200C and U+200D make other words: they stay.
+INVISIBLE = (
+    "\N{SOFT HYPHEN}\N{ARABIC LETTER MARK}\N{MONGOLIAN VOWEL SEPARATOR}"
+    "\N{ZERO WIDTH SPACE}\N{LEFT-TO-RIGHT MARK}\N{RIGHT-TO-LEFT MARK}"
+    "\u202a\u202b\u202c\u202d\u202e"  # embeddings and overrides of direction
+    "\N{WORD JOINER}\u2066\u2067\u2068\u2069"  # isolates
+    "\N{ZERO WIDTH NO-BREAK SPACE}"  # the byte order mark
+)
+
 
 class Kind(enum.IntEnum):
     """Kinds of characters that the rules of word splitting tell apart."""
@@ -36,6 +46,7 @@ class Kind(enum.IntEnum):
     HIRAGANA = 13
     KATAKANA = 14
     HANGUL = 15
+    INVISIBLE = 16
 
 
 _NAMED = {
@@ -92,13 +103,15 @@ def _kind_of_normal_form(character: str, form: NormalForm) -> Kind:
     return Kind.SYMBOL if mixed or spacing else kinds[0]
 
 
-@functools.lru_cache(maxsize=3)
-def _pages(form: NormalForm) -> tuple[np.ndarray, np.ndarray]:
+@functools.lru_cache(maxsize=4)
+def _pages(form: NormalForm, invisible: bool) -> tuple[np.ndarray, np.ndarray]:
     """Returns the page of each 256 characters, and the different pages."""
     # Between and after these two ranges nothing is assigned (Unicode 17).
     kinds = np.full(0x110000, Kind.SYMBOL, np.int32)
     for code in itertools.chain(range(0x33500), range(0xE0000, 0xE0200)):
         kinds[code] = _kind_of_normal_form(chr(code), form)
+    if invisible:
+        kinds[[ord(character) for character in INVISIBLE]] = Kind.INVISIBLE
     pages, page_of = np.unique(
         kinds.reshape(-1, 256), axis=0, return_inverse=True
     )
@@ -111,11 +124,13 @@ class Characters(tf.Module):
     Args:
         form: Normal form that the text will be brought into, or None;
             characters are judged by what they become.
+        invisible: Whether what is invisible is `Kind.INVISIBLE`; if not, a
+            symbol.
     """
 
-    def __init__(self, form: NormalForm) -> None:
+    def __init__(self, form: NormalForm, invisible: bool) -> None:
         super().__init__()
-        page_of, pages = _pages(form)
+        page_of, pages = _pages(form, invisible)
         self._page_of = tf.constant(page_of)
         self._pages = tf.constant(pages)
 

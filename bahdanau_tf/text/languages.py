@@ -7,7 +7,11 @@ the left one, a line break, the right one.
 from __future__ import annotations
 
 import enum
+import re
 from dataclasses import dataclass
+from dataclasses import replace
+
+RULES = 2  # version; a tokenizer keeps the one that it was made with
 
 
 class Apostrophe(enum.Enum):
@@ -48,6 +52,9 @@ class Language:
         close: Pattern of pairs of words with no blank between them.
         no_break: Pattern of pairs whose blank should not break the line.
         scripts: Whether a change of script ends a word.
+        quotes: Pattern of quotation marks that open and close alike; of the
+            straight one, by turns over the line, if empty.
+        suffixes: Pattern of words that stand close to such a mark that closes.
     """
 
     apostrophe: Apostrophe = Apostrophe.AROUND
@@ -56,11 +63,14 @@ class Language:
     close: str = _close(_CLOSING, _OPENING)
     no_break: str = ""
     scripts: bool = False
+    quotes: str = ""
+    suffixes: str = ""
 
 
 _JAPANESE = r"[\p{Han}\p{Hiragana}\p{Katakana}ー々]"
 
-LANGUAGES = {
+# The rules of tokenizers that were saved before there were others.
+_FIRST = {
     "en": Language(
         apostrophe=Apostrophe.BEFORE,
         abbreviations=_INITIALS
@@ -100,6 +110,68 @@ LANGUAGES = {
 }
 
 
-def language(code: str) -> Language:
-    """Returns the rules of a language, general ones for an unlisted code."""
-    return LANGUAGES.get(code, Language())
+_STRAIGHT = '"'
+_GENERAL = Language(
+    close=_close(_CLOSING, _OPENING + "|[„‚]"), quotes=_STRAIGHT
+)
+# „Wort“ and ‚Wort‘; »Wort« in books, «Wort» in Switzerland.
+_GERMAN = Language(
+    close=_close(
+        r"[.,;:!?%)\]}“”‘…]|\.\.+",
+        r"[(\[{„‚$£€#]",
+    ),
+    quotes='["»«]',
+)
+
+LANGUAGES = {
+    "en": replace(_FIRST["en"], quotes=_STRAIGHT),
+    "fr": replace(_FIRST["fr"], quotes=_STRAIGHT),
+    "it": replace(_FIRST["it"], quotes=_STRAIGHT),
+    "ja": replace(_FIRST["ja"], quotes=_STRAIGHT),
+    "ko": replace(_FIRST["ko"], quotes=_STRAIGHT, suffixes=r"\p{Hangul}.*"),
+    "de": replace(
+        _GERMAN,
+        abbreviations=_INITIALS
+        + " Dr Prof Hr Fr Nr Str St bzw ca evtl ggf inkl usw vgl zzgl Abs Art"
+        " Bd Hrsg Jh Mio Mrd Tel Jan Feb Aug Sept Okt Nov Dez",
+    ),
+    **dict.fromkeys(("cs", "hr", "sk", "sl"), _GERMAN),
+    "es": replace(
+        _GENERAL,
+        abbreviations=_INITIALS + " Sr Sra Srta Dr Dra D Dña Ud Uds etc pág",
+    ),
+    "pt": replace(
+        _GENERAL,
+        abbreviations=_INITIALS + " Sr Sra Srta Dr Dra Exmo Exma etc pág",
+    ),
+    # ”Ord” and »Ord».
+    **dict.fromkeys(
+        ("fi", "sv"),
+        Language(
+            close=_close(re.sub("[”»]", "", _CLOSING), _OPENING),
+            quotes='["”»]',
+        ),
+    ),
+    # »Ord« in books, «Ord» in Norway.
+    **dict.fromkeys(
+        ("da", "nb", "nn", "no"),
+        Language(
+            close=_close(
+                _CLOSING.replace("»", ""), _OPENING.replace("«", "") + "|„"
+            ),
+            quotes='["»«]',
+        ),
+    ),
+}
+
+
+def language(code: str, rules: int = RULES) -> Language:
+    """Returns the rules of a language, general ones for an unlisted code.
+
+    Args:
+        code: ISO 639-1.
+        rules: Their version, 1 or 2.
+    """
+    if rules == 1:
+        return _FIRST.get(code, Language())
+    return LANGUAGES.get(code, _GENERAL)

@@ -13,15 +13,8 @@ from google.protobuf import descriptor_pb2  # type: ignore[import-untyped]
 from google.protobuf import descriptor_pool
 from google.protobuf import message_factory
 
-# They have no ink and no width and say nothing but where a line may break or
-# which way it runs. The joiners U+200C and U+200D make other words: they stay.
-INVISIBLE = (
-    "\N{SOFT HYPHEN}\N{ARABIC LETTER MARK}\N{MONGOLIAN VOWEL SEPARATOR}"
-    "\N{ZERO WIDTH SPACE}\N{LEFT-TO-RIGHT MARK}\N{RIGHT-TO-LEFT MARK}"
-    "\u202a\u202b\u202c\u202d\u202e"  # embeddings and overrides of direction
-    "\N{WORD JOINER}\u2066\u2067\u2068\u2069"  # isolates
-    "\N{ZERO WIDTH NO-BREAK SPACE}"  # the byte order mark
-)
+from bahdanau_tf.text.characters import INVISIBLE
+
 FULL_WIDTH = re.compile("[\uff01-\uff5e]")  # ! to ~
 
 

@@ -23,6 +23,11 @@ def after(x: tf.Tensor, edge: object) -> tf.Tensor:
     return tf.concat([x, tf.cast([edge], x.dtype)], 0)[1:]
 
 
+def is_first(rows: tf.Tensor) -> tf.Tensor:
+    """Says of ascending row numbers which begin a row: bool [N]."""
+    return rows != before(rows, -1)
+
+
 def row_ids(rows: tf.RaggedTensor) -> tf.Tensor:
     """Says which row each value is of: integer [N], ascending.
 

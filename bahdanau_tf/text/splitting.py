@@ -13,6 +13,7 @@ from bahdanau_tf.text.languages import Apostrophe
 from bahdanau_tf.text.languages import Language
 from bahdanau_tf.text.rows import after
 from bahdanau_tf.text.rows import before
+from bahdanau_tf.text.rows import is_first
 from bahdanau_tf.text.rows import row_ids
 
 _EDGE = -1  # the neighbour that the first and the last character lack
@@ -50,7 +51,7 @@ class _Text(NamedTuple):
         many = second | after(second, False)
         kinds = tf.where(many, int(Kind.DOTS), kinds)
 
-        new_row = rows != before(rows, -1)
+        new_row = is_first(rows)
         left = tf.where(after_blank, int(Kind.BLANK), before(kinds, _EDGE))
         left = tf.where(new_row, _EDGE, left)
         following = tf.where(after(new_row, True), _EDGE, after(kinds, _EDGE))
@@ -90,8 +91,9 @@ def split(
 ) -> Words:
     """Splits strings into words.
 
-    A string becomes code points; blanks are taken out, and marks are put
-    aside, so that the rules see base characters and their neighbours.
+    A string becomes code points; blanks and what is invisible are taken out,
+    and marks are put aside, so that the rules see base characters and their
+    neighbours.
 
     Args:
         strings: string [B], of any bytes.
@@ -109,11 +111,14 @@ def split(
     codes, starts = codes.flat_values, tf.cast(offsets.flat_values, tf.int32)
     ends = tf.concat([starts[1:], starts[:1]], 0)
     kinds = characters.kinds(codes)
+    codes, starts, ends, rows, kinds = _masked(
+        kinds != Kind.INVISIBLE, codes, starts, ends, rows, kinds
+    )
 
     ink = kinds != Kind.BLANK
     after_blank = tf.boolean_mask(before(~ink, True), ink)
-    codes, starts, ends, rows, kinds = (
-        tf.boolean_mask(x, ink) for x in (codes, starts, ends, rows, kinds)
+    codes, starts, ends, rows, kinds = _masked(
+        ink, codes, starts, ends, rows, kinds
     )
     homeless = after_blank | (before(kinds, Kind.LONER) == Kind.LONER)
     is_base = (kinds != Kind.MARK) | homeless
@@ -134,6 +139,10 @@ def split(
         tf.gather(after_blank, first),
         tf.size(strings, tf.int64),
     )
+
+
+def _masked(mask: tf.Tensor, *values: tf.Tensor) -> list[tf.Tensor]:
+    return [tf.boolean_mask(x, mask) for x in values]
 
 
 def _first_of_words(text: _Text, language: Language) -> tf.Tensor:

@@ -17,6 +17,7 @@ from bahdanau_tf.text import splitting
 from bahdanau_tf.text._tensorflow_text import tensorflow_text
 from bahdanau_tf.text.characters import Characters
 from bahdanau_tf.text.characters import NormalForm
+from bahdanau_tf.text.languages import RULES
 from bahdanau_tf.text.languages import language as rules_of
 from bahdanau_tf.text.rows import append_end
 from bahdanau_tf.text.rows import as_rows
@@ -57,8 +58,8 @@ class WordTokenizer(tf.Module):
 
     Args:
         vocabulary: The words that have ids.
-        language: ISO 639-1 code; "en", "fr", "it", "ja" and "ko" have rules
-            of their own.
+        language: ISO 639-1 code; those in `languages.py` have rules of their
+            own, all others the general ones.
         lowercase: Whether words lose their capitals.
         normalization: "NFC", "NFKC" (both need tensorflow_text) or None.
         reverse: Whether ids come last word first (Sutskever et al. 2014,
@@ -68,9 +69,11 @@ class WordTokenizer(tf.Module):
             not, plain blanks.
         true_case: Whether a line that is all in capitals is read as a sentence
             in ordinary writing, see `true_cased`.
+        rules: Version of the rules of languages: 2; 1 for a tokenizer that was
+            saved before there was another.
 
     Raises:
-        ValueError: `normalization` is none of the three.
+        ValueError: `normalization` or `rules` is none of those.
         ImportError: tensorflow_text is needed and is not installed.
 
     Example:
@@ -92,12 +95,18 @@ class WordTokenizer(tf.Module):
         reverse: bool = False,
         no_break: bool = False,
         true_case: bool = False,
+        rules: int = RULES,
     ) -> None:
         super().__init__()
         if normalization not in _NORMAL_FORMS:
             raise ValueError(
                 f"WordTokenizer: normalization={normalization!r}, wanted one "
                 f"of {_NORMAL_FORMS}."
+            )
+        if rules not in (1, RULES):
+            raise ValueError(
+                f"WordTokenizer: rules={rules!r}, wanted 1 or {RULES}; a newer "
+                "bahdanau_tf may know them."
             )
         if normalization:
             tensorflow_text("WordTokenizer with a normal form")
@@ -108,12 +117,13 @@ class WordTokenizer(tf.Module):
         self.reverse = reverse
         self.no_break = no_break
         self.true_case = true_case
+        self.rules = rules
         self.vocabulary_size = vocabulary.size
         self.pad_id = vocabulary.pad_id
         self.unk_id = vocabulary.unk_id
         self.eos_id = vocabulary.eos_id
-        self._rules = rules_of(language)
-        self._characters = Characters(normalization)
+        self._rules = rules_of(language, rules)
+        self._characters = Characters(normalization, rules > 1)
 
     @classmethod
     def train(
@@ -317,6 +327,7 @@ class WordTokenizer(tf.Module):
     ) -> WordTokenizer:
         """Reads what `save` wrote; `load_text` calls this."""
         path = Path(directory, "vocabulary.txt")
+        config = {"rules": 1, **config}  # older ones do not say
         return cls(Vocabulary.load(path, checksum), **config)
 
     def settings(self) -> dict[str, Any]:
@@ -328,6 +339,7 @@ class WordTokenizer(tf.Module):
             "reverse": self.reverse,
             "no_break": self.no_break,
             "true_case": self.true_case,
+            "rules": self.rules,
         }
         return settings_of(self, self.vocabulary.checksum, config)
 
@@ -350,7 +362,9 @@ class WordTokenizer(tf.Module):
 
     def _signed(self, words: splitting.Words) -> tf.Tensor:
         text = self._text(words)
-        ruled = blanks.blanks_by_rule(text, words.rows, self._rules)
+        ruled = blanks.blanks_by_rule(
+            text, words.blanks, words.rows, self._rules
+        )
         return blanks.sign(text, words.blanks, ruled)
 
     def _ids(self, signed: tf.RaggedTensor) -> tf.RaggedTensor:
