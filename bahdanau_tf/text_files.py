@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import errno
 import gzip
 import os
 import shutil
@@ -75,7 +76,9 @@ def seekable(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield _behind_mark(raw)
             return
         with tempfile.TemporaryFile() as copy:
-            shutil.copyfileobj(text, copy, AT_ONCE)
+            with _room_named(path):
+                shutil.copyfileobj(text, copy, AT_ONCE)
+                copy.flush()
             yield _behind_mark(cast(BinaryIO, copy))
 
 
@@ -138,6 +141,17 @@ def _damage_named(path: str | os.PathLike[str] | None) -> Iterator[None]:
         raise ValueError(
             f"{_name(path)} is not a whole gzip file: {error}"
         ) from error
+
+
+@contextlib.contextmanager
+def _room_named(path: str | os.PathLike[str] | None) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        text = f"no room to unpack {_name(path)}; TMPDIR names another folder"
+        raise OSError(error.errno, text, tempfile.gettempdir()) from error
 
 
 def _name(path: str | os.PathLike[str] | None) -> str:

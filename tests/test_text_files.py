@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import functools
 import gzip
 import io
 import itertools
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bahdanau_tf import text_files
 from bahdanau_tf.corpora import ParallelCorpus
 from bahdanau_tf.evaluation import read_pharaoh
 from bahdanau_tf.text import Dictionary
@@ -139,6 +141,16 @@ def test_damaged_gzip_is_named(tmp_path: Path, damage: str) -> None:
     for learn in learners:
         with pytest.raises(ValueError, match=r"^[^ ]*text is not a whole gzip"):
             learn()
+
+
+def test_too_little_room_to_unpack_is_said(tmp_path, monkeypatch):
+    path = tmp_path / "train.gz"
+    path.write_bytes(gzip.compress(b"one line\n"))
+    full = functools.partial(open, "/dev/full", "w+b", buffering=0)
+    monkeypatch.setattr(text_files.tempfile, "TemporaryFile", full)
+    message = r"no room to unpack .*train\.gz; TMPDIR names another folder: '"
+    with pytest.raises(OSError, match=message):
+        ParallelCorpus(path, path)
 
 
 TEXT = "".join(f"the cat {i} sees {i * i} dogs .\n" for i in range(300))
