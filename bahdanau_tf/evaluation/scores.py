@@ -105,7 +105,7 @@ def bleu_metric(tokenize: str, lowercase: bool) -> BLEU:
         return BLEU(
             lowercase=lowercase, tokenize=tokenize, force=tokenize == "none"
         )
-    except RuntimeError as error:
+    except (RuntimeError, AssertionError) as error:  # what it checks of MeCab
         advice = " ".join(str(error).split())
         raise ValueError(f"bleu: tokenize is {tokenize!r}: {advice}") from error
 
