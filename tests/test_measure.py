@@ -1,5 +1,7 @@
 """Which tokenizer BLEU takes for which language, judged by sacreBLEU."""
 
+from collections.abc import Callable
+
 import pytest
 import sacrebleu
 
@@ -104,3 +106,21 @@ def test_mecab_counts_japanese_words_where_it_is_installed(
     assert bleu_tokenizer("ja", JAPANESE) == wanted
     assert bleu_tokenizer("ja", TOKENIZED) == "none"
     assert bleu_tokenizer("zh", CHINESE) == "zh"
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "without_blanks"),
+    [
+        ("small_parallel_enja/dev.ja", "none", "char"),
+        ("small_parallel_enja/dev.en", "13a", "13a"),
+        ("korean-english-news/dev.ko", "13a", "13a"),
+        ("multi30k/val.fr", "13a", "13a"),
+    ],
+)
+def test_on_real_text(
+    shared: Callable, name: str, wanted: str, without_blanks: str
+) -> None:
+    lines = shared(f"data/{name}").read_text("utf-8").split("\n")
+    assert bleu_tokenizer("", lines) == wanted
+    joined = [line.replace(" ", "") for line in lines]
+    assert bleu_tokenizer("", joined) == without_blanks

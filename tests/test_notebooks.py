@@ -52,7 +52,6 @@ SMALL: dict[str, dict[str, Any]] = {
         "epochs": 1.0,
         "units": 8,
         "pieces": 360,
-        "score_by": "13a",
     },
     "05_export_and_serve": {"sentences": 100, "epochs": 1.0, "units": 8},
     "06_keras_developers": {"sentences": 160, "epochs": 1, "units": 8},
