@@ -30,6 +30,8 @@ from bahdanau_tf.translation import decoded
 from bahdanau_tf.translation import pairs
 from bahdanau_tf.translation import translation_of
 from bahdanau_tf.translation_graph import TranslationGraph
+from bahdanau_tf.translator_files import best_folder
+from bahdanau_tf.translator_files import identity
 from bahdanau_tf.translator_files import read_description
 from bahdanau_tf.translator_files import read_model
 from bahdanau_tf.translator_files import write_description
@@ -37,6 +39,7 @@ from bahdanau_tf.translator_files import write_description
 MODEL = "model.keras"
 DICTIONARY = "dictionary.tsv"
 LEXICON = "lexicon.npz"
+ATTEMPTS = 3  # to load what is replaced meanwhile
 T = TypeVar("T")
 
 
@@ -360,11 +363,22 @@ def _in_batches(
 
 
 def load_best(folder: str | os.PathLike[str]) -> Translator:
-    """Loads the best model that training has left in a folder."""
+    """Loads the best model that training has left in a folder.
+
+    If training replaces it meanwhile, the new one is loaded.
+
+    Raises:
+        ValueError: The folder holds no translator, or none yet.
+    """
+    for _ in range(ATTEMPTS):
+        best = best_folder(folder)
+        before = identity(best)
+        try:
+            translator = Translator.load(best)
+        except (OSError, ValueError):
+            if identity(best) == before:
+                raise
+        else:
+            if identity(best) == before:
+                return translator
     return Translator.load(best_folder(folder))
-
-
-def best_folder(folder: str | os.PathLike[str]) -> Path:
-    """Where in a folder of training the best model is, or the folder."""
-    best = Path(folder, "best")
-    return best if best.is_dir() else Path(folder)

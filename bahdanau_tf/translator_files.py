@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import keras
 
 from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.files import found_directory
 from bahdanau_tf.files import read_object
 from bahdanau_tf.files import write_atomically
 
@@ -85,3 +87,30 @@ def _damage(path: Path) -> str:
     except Exception as error:  # see above
         return f"the file is damaged ({error})"
     return f"the file is damaged (in {member})" if member else ""
+
+
+def best_folder(folder: str | os.PathLike[str]) -> Path:
+    """Where in a folder of training the best model is, or the folder.
+
+    Raises:
+        ValueError: The folder's training has not come to a best model yet.
+    """
+    best = found_directory(Path(folder, "best"))
+    if best.is_dir():
+        return best
+    folder = Path(folder)
+    if (folder / "training.json").is_file():
+        raise ValueError(
+            f"load_best: {folder} holds no translator yet: its training was "
+            "stopped before its first evaluation; run the same `bahdanau-tf "
+            "train` again"
+        )
+    return folder
+
+
+def identity(folder: Path) -> tuple[int, int] | None:
+    """Something that changes when another folder takes the place of this."""
+    if not folder.is_dir():
+        return None
+    found = folder.stat()
+    return found.st_ino, found.st_mtime_ns

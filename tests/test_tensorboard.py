@@ -23,7 +23,7 @@ from bahdanau_tf import token_log_probs
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import loop
 from bahdanau_tf.training import train
-from bahdanau_tf.training.loop import GREEDY
+from bahdanau_tf.training.dev import GREEDY
 
 files = test_training.files  # the fixture
 SHORT = replace(RECIPE, epochs=2, schedule="linear", warmup_steps=5)

@@ -6,6 +6,8 @@ import json
 import os
 import signal
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -88,26 +90,43 @@ def test_learns_and_keeps_the_best(files, tmp_path):
     best = Translator.load(tmp_path / "model" / "best")
     found = best.translate(["a b", "c d h"])
     assert [translation.text for translation in found] == ["A B", "C D H"]
-    log = (tmp_path / "model" / "log.jsonl").read_text().split("\n")[:-1]
-    scores = [json.loads(line)["dev_bleu"] for line in log]
+    log = log_of(tmp_path / "model")
+    scores = [record["dev_bleu"] for record in log]
     assert max(scores) == pytest.approx(result.best_bleu)
     assert len(scores) == 20
-    assert json.loads(log[-1])["device"] == describe_device()
+    assert log[-1]["device"] == describe_device()
 
 
-def test_stops_when_bleu_stalls(files, tmp_path):
+def test_stops_when_bleu_stalls(files, tmp_path, capsys):
     recipe = replace(RECIPE, learning_rate=1e-9, epochs=50, patience=2)
-    result = train(make_translator(files), files, recipe, tmp_path / "model")
+    translator = make_translator(files)
+    unheard_of = tmp_path / "dev.target"
+    unheard_of.write_text("X Y Z\n" * 10)
+    files = replace(files, dev_target=str(unheard_of))
+    result = train(translator, files, recipe, tmp_path / "model")
     assert result.stopped_by == "patience"
     assert result.steps == 3 * 10
+    told = capsys.readouterr().err
+    count = sum(weight.size for weight in weights(translator))
+    assert f"\n{count:,} weights, {4 * count / 1e6:.1f} MB\n" in f"\n{told}"
+    assert result.best_bleu == 0
+    assert told.count("dev BLEU (13a) was 0.00 at every evaluation so far") == 3
+
+
+def log_of(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "log.jsonl").read_text().split("\n")
+    return [json.loads(line) for line in lines[:-1]]
 
 
 @pytest.fixture(scope="module")
-def never_stopped(files, tmp_path_factory) -> list[np.ndarray]:
-    """The weights after a training with dropout that nothing interrupted."""
+def never_stopped(
+    files, tmp_path_factory
+) -> tuple[list[np.ndarray], list[dict[str, Any]]]:
+    """Weights and log of a training with dropout that nothing interrupted."""
     whole = make_translator(files, dropout=0.2)
-    train(whole, files, RECIPE, tmp_path_factory.mktemp("whole"))
-    return weights(whole)
+    folder = tmp_path_factory.mktemp("whole")
+    train(whole, files, RECIPE, folder)
+    return weights(whole), log_of(folder)
 
 
 @pytest.mark.parametrize(
@@ -141,11 +160,16 @@ def test_interrupted_training_ends_as_if_never_stopped(
     second = make_translator(files, dropout=0.2)
     result = train(second, files, RECIPE, tmp_path / "parts")
     assert (result.stopped_by, result.steps) == ("epochs", 30)
-    log = (tmp_path / "parts" / "log.jsonl").read_text().split("\n")[:-1]
-    seconds = [json.loads(line)["seconds"] for line in log]
+    log = log_of(tmp_path / "parts")
+    seconds = [record["seconds"] for record in log]
     assert seconds == sorted(seconds)
     assert first_seconds + result.seconds > seconds[-1] > first_seconds
-    for expected, found in zip(never_stopped, weights(second), strict=True):
+    whole_weights, whole_log = never_stopped
+    for name in ("step", "train_loss", "dev_loss", "dev_bleu", "learning_rate"):
+        assert [record[name] for record in log] == pytest.approx(
+            [record[name] for record in whole_log], rel=1e-5
+        )
+    for expected, found in zip(whole_weights, weights(second), strict=True):
         np.testing.assert_allclose(found, expected, atol=2e-6)
 
 

@@ -15,7 +15,7 @@ from bahdanau_tf.lexicon import learn_lexicon
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.translator import LEXICON
 from bahdanau_tf.translator import Translator
-from bahdanau_tf.translator import best_folder
+from bahdanau_tf.translator_files import best_folder
 
 
 def run(flags: absl_flags.FlagValues) -> int:

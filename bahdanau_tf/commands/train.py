@@ -25,9 +25,5 @@ def run(flags: absl_flags.FlagValues) -> int:
         plan.model_dir,
         flags.tensorboard,
     )
-    print(
-        f"{result.steps} updates, stopped by {result.stopped_by}; best dev "
-        f"BLEU {result.best_bleu:.2f} (greedy); {result.seconds / 60:.1f} "
-        f"minutes, {result.words_per_second:.0f} target words a second"
-    )
+    print(result)
     return 130 if result.stopped_by == "signal" else 0

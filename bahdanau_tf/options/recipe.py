@@ -49,7 +49,11 @@ class Recipe:
         epochs: Passes over the corpus.
         evaluate_every: Updates between evaluations on the dev set; 0 means
             once an epoch.
-        patience: Evaluations without a better BLEU after which to stop.
+        patience: Evaluations without a better BLEU, or as good a one with less
+            loss, after which to stop.
+        tokenize: sacreBLEU's tokenizer for the dev BLEU, such as char, or none
+            for tokenized text; if not given, that of the target's language
+            and script.
         seed: Of the weights, the shuffle and the dropout.
     """
 
@@ -71,6 +75,7 @@ class Recipe:
     epochs: float = 5.0
     evaluate_every: int = 0
     patience: int = 10
+    tokenize: str = ""
     seed: int = 1
 
     def __post_init__(self) -> None:

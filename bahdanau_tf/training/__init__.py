@@ -2,9 +2,9 @@
 
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.training.loop import TrainingFiles
-from bahdanau_tf.training.loop import TrainingResult
 from bahdanau_tf.training.loop import train
 from bahdanau_tf.training.plan import TrainingPlan
+from bahdanau_tf.training.result import TrainingResult
 from bahdanau_tf.training.settings import remember
 from bahdanau_tf.training.step import train_step
 

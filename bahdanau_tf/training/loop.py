@@ -6,11 +6,12 @@ import contextlib
 import json
 import math
 import os
-import signal
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from dataclasses import dataclass
+from datetime import datetime
+from datetime import timezone
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +20,26 @@ import tensorflow as tf
 from bahdanau_tf.corpora.parallel import ParallelCorpus
 from bahdanau_tf.dataset import Position
 from bahdanau_tf.dataset import stream_batches
-from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.device import describe_device
-from bahdanau_tf.evaluation import bleu
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.progress import ProgressLine
-from bahdanau_tf.training.settings import remember
+from bahdanau_tf.training.checkpoints import Checkpoints
+from bahdanau_tf.training.dev import DevSet
+from bahdanau_tf.training.dev import Evaluation
+from bahdanau_tf.training.folder import DEV_TEXT
+from bahdanau_tf.training.folder import DEV_TOKENIZER
+from bahdanau_tf.training.folder import ModelFolder
+from bahdanau_tf.training.lock import locked
+from bahdanau_tf.training.result import TrainingResult
+from bahdanau_tf.training.selection import is_best
+from bahdanau_tf.training.signals import signals_caught
+from bahdanau_tf.training.state import State
 from bahdanau_tf.training.step import train_step
 from bahdanau_tf.training.tensorboard import TensorBoard
 from bahdanau_tf.translator import Translator
 
 CHECKPOINT_SECONDS = 300
-GREEDY = Decoding(beam_size=1)
 
 
 @dataclass(frozen=True)
@@ -51,41 +59,6 @@ class TrainingFiles:
     dev_target: str | None = None
 
 
-@dataclass(frozen=True)
-class TrainingResult:
-    """How a training ended.
-
-    Attributes:
-        best_bleu: Best BLEU on the dev set, greedy search; NaN without one.
-        steps: Updates made.
-        stopped_by: "epochs", "patience" or "signal".
-        seconds: Time spent in this run.
-        words_per_second: Target words, end symbols included, of this run's
-            training, evaluation left out.
-    """
-
-    best_bleu: float
-    steps: int
-    stopped_by: str
-    seconds: float
-    words_per_second: float
-
-
-class _State(tf.Module):
-    """What is checkpointed beside weights and optimizer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self.position = tf.Variable(Position(), dtype=tf.int64, trainable=False)
-        # In 64 bits, or an equal score may be the better one.
-        self.best_bleu = tf.Variable(
-            math.nan, dtype=tf.float64, trainable=False
-        )
-        self.stale = tf.Variable(0, trainable=False)
-        self.seconds = tf.Variable(0.0, dtype=tf.float64, trainable=False)
-
-
 def train(
     translator: Translator,
     files: TrainingFiles,
@@ -97,8 +70,10 @@ def train(
 
     `model_dir` gets checkpoints of weights, optimizer and data position,
     `log.jsonl` with a line for each evaluation, and `best`, the translator
-    with the best BLEU on the dev set by greedy search (the last one without a
-    dev set). SIGINT and SIGTERM write a checkpoint before the training ends.
+    with the best BLEU on the dev set by greedy search, and of equal ones that
+    with the lowest loss (the last one without a dev set). SIGINT and SIGTERM
+    write a checkpoint before the training ends. A damaged checkpoint is passed
+    over for the one before it. One process at a time trains in a folder.
 
     Args:
         translator: Model and tokenizers; the model's weights change.
@@ -112,16 +87,22 @@ def train(
         `TrainingResult`.
 
     Raises:
-        ValueError: `model_dir` holds another model, or the files do not fit.
-        OSError: A file cannot be read, or `model_dir` not be written.
+        ValueError: The files do not fit; `model_dir` holds another model or is
+            being trained in, or its best model would be lost. Nothing is
+            written then.
+        OSError: A file cannot be read, or `model_dir` not be written; what was
+            written before is kept.
     """
     model_dir = Path(model_dir)
-    model_dir.mkdir(parents=True, exist_ok=True)
     training = _Training(translator, files, recipe, model_dir)
-    if not tensorboard:
-        return training.run()
-    training.board = TensorBoard(model_dir / "tensorboard")
-    with contextlib.closing(training.board):
+    model_dir.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as until_over:
+        until_over.enter_context(locked(model_dir))
+        training.go_on()
+        if tensorboard:
+            training.board = until_over.enter_context(
+                contextlib.closing(TensorBoard(model_dir / "tensorboard"))
+            )
         return training.run()
 
 
@@ -140,20 +121,8 @@ class _Training:
         model = translator.model
         self.translator = translator
         self.recipe = recipe
-        self.model_dir = model_dir
         self.corpus = ParallelCorpus(files.train_source, files.train_target)
-        self.dev = None
-        if files.dev_source is not None and files.dev_target is not None:
-            self.dev = ParallelCorpus(files.dev_source, files.dev_target)
-        remember(
-            model_dir / "training.json",
-            {
-                "model": json.loads(model.to_json()),
-                "recipe": asdict(recipe),
-                "training_text_checksum": self.corpus.checksum,
-            },
-            free=("epochs", "patience", "evaluate_every", "name"),
-        )
+        self.dev = _dev_set(translator, files, recipe)
         self.steps_per_epoch = math.ceil(len(self.corpus) / recipe.batch_size)
         self.total_steps = math.ceil(recipe.epochs * self.steps_per_epoch)
         self.evaluate_every = recipe.evaluate_every or self.steps_per_epoch
@@ -163,95 +132,133 @@ class _Training:
             self.optimizer,
             TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor),
         )
-        self.state = _State()
-        self.checkpoints = tf.train.CheckpointManager(
-            tf.train.Checkpoint(
-                model=model,
-                optimizer=self.optimizer,
-                state=self.state,
-                # The seeds of dropout, which TensorFlow does not see in a
-                # Keras model.
-                seeds=[v.value for v in model.non_trainable_variables],
-            ),
-            str(model_dir / "checkpoints"),
-            max_to_keep=2,
+        self.state = State()
+        self.checkpoints = Checkpoints(
+            model_dir / "checkpoints",
+            model=model,
+            optimizer=self.optimizer,
+            state=self.state,
+            # The seeds of dropout, which TensorFlow does not see in a Keras
+            # model.
+            seeds=[v.value for v in model.non_trainable_variables],
+        )
+        self.folder = ModelFolder(
+            model_dir, self.checkpoints, self.state, self._settings()
         )
         self.words = 0.0
         self.training_seconds = 0.0
-        self.started = time.monotonic()
 
-    def run(self) -> TrainingResult:
-        """Trains until the epochs are over, BLEU stalls or a signal comes."""
-        self.checkpoints.restore_or_initialize()
-        started = time.monotonic()
-        # As if earlier runs had ended just now.
-        self.started = started - float(self.state.seconds)
+    def _settings(self) -> dict[str, Any]:
+        """What makes it this training and no other."""
+        return {
+            "model": json.loads(self.translator.model.to_json()),
+            "recipe": asdict(self.recipe),
+            "training_text_checksum": self.corpus.checksum,
+            DEV_TEXT: self.dev and self.dev.checksum,
+            DEV_TOKENIZER: self.dev and self.dev.tokenize,
+        }
+
+    def go_on(self) -> None:
+        """Brings all to where the folder is; writes when nothing is wrong."""
+        faults = self.folder.restore()
+        self.batches = self._batches()
+        self.folder.begin()
         step = int(self.state.step)
-        line = ProgressLine(self.total_steps, step)
-        line.note(
+        self.line = ProgressLine(self.total_steps, step)
+        for fault in faults:
+            self.line.note(f"passed over a damaged checkpoint, {fault}")
+        model = self.translator.model
+        weights = [weight.value for weight in model.weights]
+        size = sum(w.dtype.size * w.shape.num_elements() for w in weights)
+        self.line.note(
+            f"{model.count_params():,} weights, {size / 1e6:,.1f} MB"
+        )
+        self.line.note(
             f"{len(self.corpus)} sentence pairs, {self.corpus.blank} blank "
             "lines left out"
         )
+        if self.dev is not None:
+            self.line.note(f"dev BLEU: greedy search, {self.dev.tokenize}")
         if step:
-            line.note(f"going on from update {step}")
-        with _signals_caught() as caught:
-            stopped_by = self._loop(step, line, caught)
+            self.line.note(f"going on from update {step}")
+
+    def run(self) -> TrainingResult:
+        """Trains until the epochs are over, BLEU stalls or a signal comes."""
+        started = time.monotonic()
+        # As if earlier runs had ended just now.
+        self.started = started - float(self.state.seconds)
+        with signals_caught() as caught:
+            stopped_by = self._loop(caught)
         if stopped_by == "signal":
-            line.note(f"stopped at update {int(self.state.step)}, saved")
+            self.line.note(f"stopped at update {int(self.state.step)}, saved")
         return TrainingResult(
             best_bleu=float(self.state.best_bleu),
             steps=int(self.state.step),
             stopped_by=stopped_by,
             seconds=time.monotonic() - started,
             words_per_second=self.words / max(self.training_seconds, 1e-9),
+            tokenize=self.dev.tokenize if self.dev else "",
         )
 
-    def _loop(self, step: int, line: ProgressLine, caught: list[int]) -> str:
+    def _loop(self, caught: list[int]) -> str:
+        step = int(self.state.step)
         saved = lap = time.monotonic()
-        if self._is_over(step):
-            return self._is_over(step)
-        for batch, position in self._batches():
-            self._tell_what_was_left_out(position, line)
-            cost = self.step(*batch)
+        over = self._is_over(step)
+        if over:
+            if not self.folder.best.exists():  # moved away
+                self.folder.log.forget_after(step - 1)
+                self._evaluate(step)
+                self._save()
+            return over
+        for batch, position in self.batches:
+            self._tell_what_was_left_out(position)
+            cost = float(self.step(*batch)) * self.recipe.divisor
             step += 1
             words = float(tf.reduce_sum(batch[2]))
             self.words += words
             now = time.monotonic()
             self.training_seconds += now - lap
-            per_word = float(cost) * self.recipe.divisor / words
-            line.update(step, self._status(per_word))
-            if self.board is not None:
-                self.board.update(
-                    step,
-                    per_word,
-                    self.optimizer,
-                    self.words,
-                    self.training_seconds,
-                )
+            self._count(step, cost, words)
             is_due = step % self.evaluate_every == 0
             if is_due or step >= self.total_steps:
-                self._evaluate(step, line)
+                self._evaluate(step)
             self.state.step.assign(step)
             self.state.position.assign(position)
             over = "signal" if caught else self._is_over(step)
             if over or is_due or now - saved > CHECKPOINT_SECONDS:
-                self.state.seconds.assign(time.monotonic() - self.started)
-                self.checkpoints.save()
+                self._save()
                 saved = time.monotonic()
             if over:
                 return over
             lap = time.monotonic()
         raise RuntimeError("the stream of batches ended")
 
-    def _tell_what_was_left_out(
-        self, position: Position, line: ProgressLine
-    ) -> None:
+    def _count(self, step: int, cost: float, words: float) -> None:
+        """Tells of an update."""
+        if math.isfinite(cost):
+            self.state.loss.assign_add(cost)
+            self.state.words.assign_add(words)
+        self.line.update(step, self._status(cost / words))
+        if self.board is not None:
+            self.board.update(
+                step,
+                cost / words,
+                self.optimizer,
+                self.words,
+                self.training_seconds,
+            )
+
+    def _save(self) -> None:
+        self.state.seconds.assign(time.monotonic() - self.started)
+        self.checkpoints.save()
+
+    def _tell_what_was_left_out(self, position: Position) -> None:
         """Says after the first epoch how many pairs were too long."""
         before = Position(*self.state.position.numpy().tolist())
         is_second = (before.epoch, int(position.epoch)) == (0, 1)
         if is_second and self.recipe.max_length:
             long = len(self.corpus) - before.pairs
-            line.note(
+            self.line.note(
                 f"{long} too long (over {self.recipe.max_length} tokens), "
                 "left out"
             )
@@ -283,64 +290,62 @@ class _Training:
             text += f", best BLEU {float(self.state.best_bleu):.2f}"
         return text
 
-    def _evaluate(self, step: int, line: ProgressLine) -> None:
+    def _evaluate(self, step: int) -> None:
         """Keeps the model if it is the best so far; without dev, always."""
-        record: dict[str, Any] = {
+        found = None
+        if self.dev is not None:
+            found = self.dev.evaluate(self.translator)
+        record = self._record(step, found)
+        if self.board is not None and found is not None:
+            note = self.board.evaluation(
+                step, found.loss, found.bleu, found.translations
+            )
+            if note:
+                self.line.note(note)
+        if is_best(found, self.state):
+            self.folder.save_best(self.translator)
+        self.state.loss.assign(0.0)
+        self.state.words.assign(0.0)
+        self.line.note(
+            ", ".join(f"{name} {_short(v)}" for name, v in record.items())
+        )
+        if self.dev is not None and self.state.best_bleu < 0.005:
+            self.line.note(
+                f"dev BLEU ({self.dev.tokenize}) was 0.00 at every evaluation "
+                "so far: dev loss chooses the best model; --tokenize counts "
+                "other words"
+            )
+        record["seconds"] = time.monotonic() - self.started
+        record["device"] = describe_device()
+        record["date"] = datetime.now(timezone.utc).isoformat(" ", "seconds")
+        self.folder.log.add(record)
+
+    def _record(self, step: int, found: Evaluation | None) -> dict[str, Any]:
+        """What the log says of an evaluation."""
+        record = {
             "step": step,
             "epoch": step / self.steps_per_epoch,
             "words_per_second": self.words / max(self.training_seconds, 1e-9),
             "skipped_updates": int(self.optimizer.skipped_updates),
+            "learning_rate": float(self.optimizer.learning_rate),
         }
-        best = float(self.state.best_bleu)
-        score = math.nan
-        if self.dev is not None:
-            sources, references = (
-                [line.decode() for line in side]
-                for side in self.dev.read(self.dev.rows)
-            )
-            found = self.translator.translate(sources, GREEDY)
-            score = bleu([t.text for t in found], references).score
-            record["dev_bleu"] = score
-            if self.board is not None:
-                scored = self.translator.score(sources, references)
-                words = sum(len(one.token_log_probs) for one in scored)
-                loss = -sum(one.log_prob for one in scored) / words
-                note = self.board.evaluation(step, loss, score, found)
-                if note:
-                    line.note(note)
-        if self.dev is None or math.isnan(best) or score > best:
-            self.translator.save(self.model_dir / "best")
-            self.state.best_bleu.assign(score)
-            self.state.stale.assign(0)
-        else:
-            self.state.stale.assign_add(1)
-        line.note(
-            ", ".join(f"{name} {_short(v)}" for name, v in record.items())
-        )
-        record["seconds"] = time.monotonic() - self.started
-        record["device"] = describe_device()
-        with open(self.model_dir / "log.jsonl", "a", encoding="utf-8") as log:
-            log.write(json.dumps(record) + "\n")
+        if self.state.words:
+            record["train_loss"] = float(self.state.loss / self.state.words)
+        if found is not None:
+            record |= {"dev_loss": found.loss, "dev_bleu": found.bleu}
+        return record
+
+
+def _dev_set(
+    translator: Translator, files: TrainingFiles, recipe: Recipe
+) -> DevSet | None:
+    if files.dev_source is None or files.dev_target is None:
+        return None
+    language = getattr(translator.target_text, "language", "")
+    return DevSet(files.dev_source, files.dev_target, language, recipe.tokenize)
 
 
 def _short(value: Any) -> str:
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
-
-
-@contextlib.contextmanager
-def _signals_caught() -> Iterator[list[int]]:
-    """Collects SIGINT and SIGTERM; the training looks after each update."""
-    caught: list[int] = []
-    before = {}
-    for number in (signal.SIGINT, signal.SIGTERM):
-        try:
-            before[number] = signal.signal(
-                number, lambda received, _: caught.append(received)
-            )
-        except ValueError:  # not the main thread: signals go elsewhere
-            break
-    try:
-        yield caught
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.2f}" if value == 0 or abs(value) >= 1 else f"{value:.3g}"

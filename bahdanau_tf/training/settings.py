@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bahdanau_tf.files import read_object
 from bahdanau_tf.files import write_atomically
 
 FORMAT_VERSION = 1
@@ -16,7 +17,25 @@ FORMAT_VERSION = 1
 def remember(
     path: Path, settings: dict[str, Any], free: Sequence[str] = ()
 ) -> None:
-    """Writes settings down, or checks that they are those written down.
+    """Checks settings and writes them down; see `check_settings`."""
+    check_settings(path, settings, free)
+    write_settings(path, settings)
+
+
+def write_settings(path: Path, settings: dict[str, Any]) -> None:
+    """Writes settings down, unless they are those written down already."""
+    described = {"format_version": FORMAT_VERSION, **settings}
+    data = json.dumps(described, indent=2).encode()
+    if not path.is_file() or path.read_bytes() != data:
+        write_atomically(path, data)
+
+
+def check_settings(
+    path: Path, settings: dict[str, Any], free: Sequence[str] = ()
+) -> None:
+    """Checks that settings are those written down, if any are.
+
+    What was not written down, as by an earlier version, may be anything.
 
     Args:
         path: The JSON file.
@@ -25,21 +44,9 @@ def remember(
 
     Raises:
         ValueError: The folder was made with other settings, or by a newer
-            version of this package.
+            version of this package, or the file is damaged.
     """
-    if not path.exists():
-        described = {"format_version": FORMAT_VERSION, **settings}
-        write_atomically(path, json.dumps(described, indent=2).encode())
-        return
-    known = json.loads(path.read_text("utf-8"))
-    version = known.pop("format_version")
-    if version > FORMAT_VERSION:
-        raise ValueError(
-            f"model_dir: {path} has format version {version}, newer than the "
-            f"{FORMAT_VERSION} that this bahdanau_tf reads"
-        )
-    now = json.loads(json.dumps(settings))
-    for name, before, after in _differences(known, now):
+    for name, before, after in changes(path, settings):
         if name not in free:
             raise ValueError(
                 f"model_dir: {path.parent} holds another model: {name} is "
@@ -47,11 +54,39 @@ def remember(
             )
 
 
+def changes(path: Path, settings: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Names of settings that differ, as written down and as they are now.
+
+    Raises:
+        ValueError: As `check_settings`, but for other settings.
+    """
+    if not path.exists():
+        return []
+    now = json.loads(json.dumps(settings))
+    return [*_differences(_read(path), now)]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    known = read_object(path)
+    version = known.pop("format_version", None)
+    if type(version) is not int or version < 1:
+        raise ValueError(
+            f"model_dir: {path} has format_version {version!r}, wanted a "
+            f"number from 1 to {FORMAT_VERSION}"
+        )
+    if version > FORMAT_VERSION:
+        raise ValueError(
+            f"model_dir: {path} has format version {version}, newer than the "
+            f"{FORMAT_VERSION} that this bahdanau_tf reads"
+        )
+    return known
+
+
 def _differences(
     before: Any, after: Any, name: str = ""
 ) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(before, dict) and isinstance(after, dict):
-        for key in {**before, **after}:
-            yield from _differences(before.get(key), after.get(key), key)
+        for key in before:
+            yield from _differences(before[key], after.get(key), key)
     elif before != after:
         yield name, before, after

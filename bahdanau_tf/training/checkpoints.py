@@ -1,0 +1,126 @@
+"""The last checkpoints of a training: written, checked, restored."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+KEPT = 2
+_FILE = re.compile(r"ckpt-(\d+)\.(index|data-.*)")
+
+
+class Checkpoints:
+    """`KEPT` checkpoints in a folder, of which the newest may be damaged.
+
+    What counts is the files, `ckpt-<number>.index` and `.data-*`; TensorFlow's
+    list of them, `checkpoint`, is written and not read.
+
+    Args:
+        folder: Where; made with the first checkpoint.
+        **objects: What is saved, as for `tf.train.Checkpoint`.
+    """
+
+    def __init__(self, folder: Path, **objects: Any) -> None:
+        self._folder = folder
+        self._checkpoint = tf.train.Checkpoint(**objects)
+
+    def newest_whole(self) -> tuple[str, list[str]]:
+        """The name of the newest one that can be read, byte for byte.
+
+        Returns:
+            Its name, "" if there is none; and in words what is wrong with
+            those that are newer.
+        """
+        faults: list[str] = []
+        for number in self._numbers():
+            name = f"ckpt-{number}"
+            fault = _fault(self._folder / name)
+            if not fault:
+                return name, faults
+            faults.append(f"{name}: {fault}")
+        return "", faults
+
+    def restore(self, name: str) -> None:
+        """Restores the checkpoint of that name.
+
+        Raises:
+            ValueError: It is another model's.
+        """
+        path = self._folder / name
+        try:
+            self._checkpoint.restore(str(path))
+        except ValueError as error:
+            raise ValueError(
+                f"model_dir: {path} is a checkpoint of another model: {error}"
+            ) from error
+
+    def save(self) -> None:
+        """Writes a checkpoint, then removes all but the last `KEPT`.
+
+        Raises:
+            OSError: It cannot be written; the last one is kept.
+        """
+        try:
+            self._checkpoint.save(str(self._folder / "ckpt"))
+        except (tf.errors.OpError, OSError) as error:
+            self._remove(int(self._checkpoint.save_counter))
+            kept = [f"ckpt-{number} is kept" for number in self._numbers()[:1]]
+            raise OSError(
+                f"model_dir: no checkpoint could be written to {self._folder}: "
+                f"{_reason(error)}; {'; '.join(kept) or 'there is none yet'}. "
+                "Mend that, then run the same command again"
+            ) from error
+        for number in self._numbers()[KEPT:]:
+            self._remove(number)
+
+    def clear(self) -> None:
+        """Removes all checkpoints."""
+        for number in self._numbers():
+            self._remove(number)
+
+    def remove_halves(self) -> None:
+        """Removes what killed processes were writing."""
+        for path in self._folder.glob("ckpt-*_temp"):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _numbers(self) -> list[int]:
+        """Those of all checkpoints, whole or not, the newest first."""
+        found = map(_FILE.fullmatch, _names(self._folder))
+        return sorted({int(one[1]) for one in found if one}, reverse=True)
+
+    def _remove(self, number: int) -> None:
+        """Removes a checkpoint, first its index: half of it is never read."""
+        name = f"ckpt-{number}"
+        (self._folder / f"{name}.index").unlink(missing_ok=True)
+        for path in self._folder.glob(f"{name}.data-*"):
+            path.unlink(missing_ok=True)
+        shutil.rmtree(self._folder / f"{name}_temp", ignore_errors=True)
+
+
+def _names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()] if folder.is_dir() else []
+
+
+def _fault(path: Path) -> str:
+    """What is wrong with a checkpoint; "" if all of it can be read.
+
+    TensorFlow compares each tensor with its checksum when it is read.
+    """
+    try:
+        reader = tf.train.load_checkpoint(str(path))
+        for name in reader.get_variable_to_shape_map():
+            reader.get_tensor(name)
+    except (tf.errors.OpError, LookupError, RuntimeError, ValueError) as error:
+        return _reason(error)
+    return ""
+
+
+def _reason(error: Exception) -> str:
+    """An error of TensorFlow in as few words as it has."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return str(error).split("; ")[-1].partition(" [Op:")[0]

@@ -1,0 +1,46 @@
+"""The log of a training: a line of JSON for each evaluation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bahdanau_tf.files import write_atomically
+
+
+class Log:
+    """`log.jsonl`, each update of it written once.
+
+    Args:
+        path: The file; made when there is something to write.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Adds a line; `record` holds its "step"."""
+        with open(self._path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def forget_after(self, step: int) -> None:
+        """Takes out what comes after an update: it will be written again.
+
+        A run that was killed has logged evaluations after its last
+        checkpoint, or half a line.
+        """
+        if not self._path.is_file():
+            return
+        text = self._path.read_text("utf-8", "replace")
+        lines = text.split("\n")[:-1]
+        kept = "".join(f"{x}\n" for x in lines if _is_known(x, step))
+        if kept != text:
+            write_atomically(self._path, kept.encode())
+
+
+def _is_known(line: str, step: int) -> bool:
+    try:
+        return json.loads(line)["step"] <= step
+    except (ValueError, TypeError, KeyError):
+        return False

@@ -1,0 +1,40 @@
+"""How a training ended."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a training ended.
+
+    Attributes:
+        best_bleu: Best BLEU on the dev set, greedy search; NaN without one.
+        steps: Updates made.
+        stopped_by: "epochs", "patience" or "signal".
+        seconds: Time spent in this run.
+        words_per_second: Target words, end symbols included, of this run's
+            training, evaluation left out.
+        tokenize: Of the dev BLEU: sacreBLEU's tokenizer; "" without a dev set.
+    """
+
+    best_bleu: float
+    steps: int
+    stopped_by: str
+    seconds: float
+    words_per_second: float
+    tokenize: str = ""
+
+    def __str__(self) -> str:
+        best = f"best dev BLEU {self.best_bleu:.2f} (greedy, {self.tokenize})"
+        if not self.tokenize:
+            best = "no dev set, so the last model is the best"
+        elif math.isnan(self.best_bleu):
+            best = "no evaluation yet"
+        return (
+            f"{self.steps} updates, stopped by {self.stopped_by}; {best}; "
+            f"{self.seconds / 60:.1f} minutes, {self.words_per_second:.0f} "
+            "target words a second"
+        )

@@ -1,0 +1,178 @@
+"""Checkpoints that are damaged, or for which there is no room."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bahdanau_tf.training.checkpoints import Checkpoints
+from bahdanau_tf.training.state import State
+
+
+class Numbers(tf.Module):
+    """Stands for a model; 4 kB."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.value = tf.Variable(tf.zeros([1000]))
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """No file grows over `size` bytes: writing fails half way, as there."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def written(folder: Path, count: int = 3) -> None:
+    """Checkpoints 1 to `count`, each holding its number."""
+    numbers = Numbers()
+    checkpoints = Checkpoints(folder, numbers=numbers)
+    for value in range(1, count + 1):
+        numbers.value.assign(tf.fill([1000], float(value)))
+        checkpoints.save()
+
+
+def restored(folder: Path) -> tuple[float, list[str], Checkpoints]:
+    numbers = Numbers()
+    checkpoints = Checkpoints(folder, numbers=numbers)
+    newest, faults = checkpoints.newest_whole()
+    if newest:
+        checkpoints.restore(newest)
+    (value,) = {*numbers.value.numpy().tolist()}
+    return value, faults, checkpoints
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {"checkpoint"}
+
+
+def files_of(*numbers: int) -> set[str]:
+    ends = (".index", ".data-00000-of-00001")
+    return {f"ckpt-{number}{end}" for number in numbers for end in ends}
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def empty(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+@pytest.mark.parametrize("file", [".data-00000-of-00001", ".index"])
+@pytest.mark.parametrize("damage", [flip, cut, empty, os.remove])
+def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, file, damage):
+    written(tmp_path)
+    assert names(tmp_path) == files_of(2, 3)
+    damage(tmp_path / f"ckpt-3{file}")
+    value, (fault,), checkpoints = restored(tmp_path)
+    assert value == 2.0
+    assert fault.startswith("ckpt-3: ")
+    assert "{{" not in fault
+    # Going on, it is overwritten.
+    checkpoints.save()
+    assert names(tmp_path) == files_of(2, 3)
+    assert restored(tmp_path)[:2] == (2.0, [])
+
+
+@pytest.mark.parametrize("damage", [empty, os.remove])
+def test_tensorflows_list_of_checkpoints_is_not_needed(tmp_path, damage):
+    written(tmp_path)
+    damage(tmp_path / "checkpoint")
+    value, faults, checkpoints = restored(tmp_path)
+    assert (value, faults) == (3.0, [])
+    checkpoints.save()
+    assert names(tmp_path) == files_of(3, 4)
+    assert tf.train.latest_checkpoint(tmp_path) == str(tmp_path / "ckpt-4")
+
+
+def test_all_damaged(tmp_path):
+    written(tmp_path)
+    for number in (2, 3):
+        empty(tmp_path / f"ckpt-{number}.index")
+    value, faults, _ = restored(tmp_path)
+    assert value == 0.0
+    assert len(faults) == 2
+
+
+def test_none_yet(tmp_path):
+    assert restored(tmp_path / "none")[:2] == (0.0, [])
+
+
+@pytest.mark.parametrize("size", [0, 2000])
+def test_a_full_disk_is_one_sentence_and_keeps_the_last(tmp_path, size):
+    written(tmp_path)
+    value, _, checkpoints = restored(tmp_path)
+    with (
+        full_disk(size),
+        pytest.raises(OSError, match=r"model_dir: no checkpoint could") as told,
+    ):
+        checkpoints.save()
+    assert "File too large; ckpt-3 is kept" in str(told.value)
+    assert "\n" not in str(told.value)
+    assert names(tmp_path) == files_of(2, 3)
+    assert restored(tmp_path)[:2] == (value, [])
+
+
+def test_what_a_killed_process_was_writing_is_removed(tmp_path):
+    written(tmp_path)
+    (tmp_path / "ckpt-4_temp").mkdir()
+    (tmp_path / "ckpt-4_temp" / "part-00000").touch()
+    checkpoints = restored(tmp_path)[2]
+    checkpoints.remove_halves()
+    assert names(tmp_path) == files_of(2, 3)
+
+
+def test_another_models_checkpoint_is_refused(tmp_path):
+    written(tmp_path)
+    other = Numbers()
+    other.value = tf.Variable([1.0, 2.0])
+    checkpoints = Checkpoints(tmp_path, numbers=other)
+    with pytest.raises(ValueError, match="ckpt-3 is a checkpoint of another"):
+        checkpoints.restore(checkpoints.newest_whole()[0])
+
+
+def test_checkpoints_as_written_before_are_read(tmp_path):
+    """TensorFlow's manager wrote them, of less state."""
+    before: dict[str, Callable] = {
+        "step": lambda: tf.Variable(7, dtype=tf.int64),
+        "position": lambda: tf.Variable((1, 2, 3, 4), dtype=tf.int64),
+        "best_bleu": lambda: tf.Variable(20.5, dtype=tf.float64),
+        "stale": lambda: tf.Variable(2),
+        "seconds": lambda: tf.Variable(9.0, dtype=tf.float64),
+    }
+    old = tf.Module()
+    for name, make in before.items():
+        setattr(old, name, make())
+    manager = tf.train.CheckpointManager(
+        tf.train.Checkpoint(state=old), str(tmp_path), max_to_keep=2
+    )
+    for _ in range(3):
+        manager.save()
+    state = State()
+    checkpoints = Checkpoints(tmp_path, state=state)
+    checkpoints.restore(checkpoints.newest_whole()[0])
+    for name in before:
+        np.testing.assert_array_equal(getattr(state, name), getattr(old, name))
+    assert np.isnan(state.best_loss)
+    checkpoints.save()
+    assert names(tmp_path) == files_of(3, 4)

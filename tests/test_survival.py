@@ -1,0 +1,440 @@
+"""What a training leaves, and finds again: nothing is lost, nothing mixed."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import sacrebleu
+import test_training
+from test_checkpoints import empty
+from test_checkpoints import full_disk
+from test_training import RECIPE
+from test_training import make_translator
+from test_training import weights
+
+from bahdanau_tf import Translator
+from bahdanau_tf import token_log_probs
+from bahdanau_tf.cli import main
+from bahdanau_tf.files import replaced_directory
+from bahdanau_tf.training import TrainingFiles
+from bahdanau_tf.training import TrainingResult
+from bahdanau_tf.training import loop
+from bahdanau_tf.training import remember
+from bahdanau_tf.training import train
+from bahdanau_tf.training.dev import DevSet
+from bahdanau_tf.training.dev import Evaluation
+from bahdanau_tf.training.lock import locked
+from bahdanau_tf.training.log import Log
+from bahdanau_tf.training.selection import is_best
+from bahdanau_tf.training.state import State
+from bahdanau_tf.translator import load_best
+from bahdanau_tf.translator_files import best_folder
+
+files = test_training.files  # the fixture
+SHORT = replace(RECIPE, epochs=2)
+
+
+@pytest.fixture(scope="module")
+def trained(files, tmp_path_factory) -> SimpleNamespace:
+    """A training of two epochs: its folder, model, and losses by update."""
+    costs: list[tuple[float, int]] = []
+    make_step = loop.train_step
+
+    def watching(model: Any, optimizer: Any, loss: Any) -> Any:
+        step = make_step(model, optimizer, loss)
+
+        def watched(*batch: Any) -> Any:
+            cost = step(*batch)
+            costs.append((float(cost), int(np.count_nonzero(batch[1]))))
+            return cost
+
+        return watched
+
+    folder = tmp_path_factory.mktemp("trained") / "model"
+    translator = make_translator(files)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "train_step", watching)
+        train(translator, files, SHORT, folder)
+    return SimpleNamespace(
+        folder=folder,
+        translator=translator,
+        weights=weights(translator),
+        costs=costs,
+    )
+
+
+@pytest.fixture
+def folder(trained, tmp_path) -> Path:
+    """A copy of the trained folder."""
+    return Path(shutil.copytree(trained.folder, tmp_path / "model"))
+
+
+def log_of(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "log.jsonl").read_text().split("\n")
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "training.lock"
+    }
+
+
+def test_the_log_has_losses_rate_and_date(trained, files):
+    records = log_of(trained.folder)
+    assert [record["step"] for record in records] == [10, 20]
+    for record, half in zip(
+        records, (trained.costs[:10], trained.costs[10:]), strict=True
+    ):
+        costs, words = zip(*half, strict=True)
+        assert record["train_loss"] == pytest.approx(sum(costs) / sum(words))
+        assert record["learning_rate"] == pytest.approx(0.02)
+        age = datetime.now().astimezone() - datetime.fromisoformat(
+            record["date"]
+        )
+        assert 0 <= age.total_seconds() < 3600
+    sides = [
+        [text.tokenize([line])[0].numpy().tolist() for line in lines]
+        for text, lines in (
+            (trained.translator.source_text, lines_of(files.dev_source)),
+            (trained.translator.target_text, lines_of(files.dev_target)),
+        )
+    ]
+    scores = np.concatenate(token_log_probs(trained.translator.model, *sides))
+    assert records[-1]["dev_loss"] == pytest.approx(-scores.mean(), rel=1e-4)
+
+
+def lines_of(path: str) -> list[str]:
+    return Path(path).read_text().split("\n")[:-1]
+
+
+def without_dev(files, folder):
+    return replace(files, dev_source=None, dev_target=None), SHORT
+
+
+def with_another_dev_set(files, folder):
+    other = folder.parent / "other"
+    other.write_text("A B\n" * 10)
+    return replace(files, dev_target=str(other)), SHORT
+
+
+def with_another_measure(files, folder):
+    return files, replace(SHORT, tokenize="char")
+
+
+def without_checkpoints(files, folder):
+    shutil.rmtree(folder / "checkpoints")
+    return files, SHORT
+
+
+def without_a_whole_checkpoint(files, folder):
+    for path in (folder / "checkpoints").glob("*.index"):
+        empty(path)
+    return files, SHORT
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (without_dev, "another dev set .* --dev_source and --dev_target of"),
+        (with_another_dev_set, "another dev set .* name another folder, or"),
+        (with_another_measure, "13a, and that of now is char; give --tokenize"),
+        (
+            without_checkpoints,
+            r"no checkpoint .* \(there is none\); name anoth",
+        ),
+        (without_a_whole_checkpoint, r"no checkpoint .* \(ckpt-\d: .*ckpt-\d:"),
+    ],
+)
+def test_the_best_model_is_never_lost_or_mixed(
+    trained, files, folder, change, sentence
+):
+    files, recipe = change(files, folder)
+    before = contents(folder)
+    with pytest.raises(ValueError, match=sentence):
+        train(trained.translator, files, recipe, folder)
+    assert contents(folder) == before
+
+
+def test_a_damaged_newest_checkpoint_costs_an_epoch(
+    trained, files, folder, capsys
+):
+    empty(folder / "checkpoints" / "ckpt-3.data-00000-of-00001")
+    (folder / ".best.new.abcdefgh").mkdir()
+    translator = make_translator(files)
+    train(translator, files, SHORT, folder)
+    told = capsys.readouterr().err
+    assert "passed over a damaged checkpoint, ckpt-3: " in told
+    assert "going on from update 10\n" in told
+    for expected, found in zip(
+        trained.weights, weights(translator), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+    for record, before in zip(
+        log_of(folder), log_of(trained.folder), strict=True
+    ):
+        for name in ("step", "train_loss", "dev_loss", "dev_bleu"):
+            assert record[name] == before[name]
+    assert [path.name for path in folder.glob(".*")] == []
+
+
+def test_where_the_best_is_moved_away_another_dev_set_chooses(
+    trained, files, folder
+):
+    (folder / "best").rename(folder.parent / "kept")
+    files, recipe = with_another_dev_set(files, folder)
+    translator = make_translator(files)
+    result = train(translator, files, recipe, folder)
+    assert result.steps == 20
+    best = load_best(folder)
+    for expected, found in zip(trained.weights, weights(best), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert [record["step"] for record in log_of(folder)] == [10, 20]
+    # Now it is the dev set of this folder.
+    train(translator, files, recipe, folder)
+    with pytest.raises(ValueError, match="another dev set"):
+        train(translator, *without_dev(files, folder), folder)
+
+
+def test_nothing_is_written_before_all_is_checked(trained, files, tmp_path):
+    for wrong, recipe, sentence in (
+        (files, replace(SHORT, tokenize="runes"), "tokenize is 'runes'"),
+        (replace(files, dev_target=files.train_target), SHORT, "as many"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            train(trained.translator, wrong, recipe, tmp_path / "model")
+        assert not (tmp_path / "model").exists()
+    nothing_fits = tmp_path / "long"
+    nothing_fits.write_text("a b c\n")
+    pair = TrainingFiles(str(nothing_fits), str(nothing_fits))
+    recipe = replace(SHORT, max_length=2)
+    with pytest.raises(ValueError, match="max_length=2"):
+        train(trained.translator, pair, recipe, tmp_path / "model")
+    assert contents(tmp_path / "model") == {}
+
+
+# Another program that holds the lock until it ends.
+HOLDER = """
+import fcntl, sys
+file = open(sys.argv[1], "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+file.write("4711")
+file.flush()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_one_training_in_a_folder_at_a_time(trained, files, folder):
+    before = contents(folder)
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", HOLDER, str(folder / "training.lock")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        ) as holder,
+    ):
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(ValueError, match=r"trained by process 4711; wait"):
+            train(trained.translator, files, SHORT, folder)
+        assert contents(folder) == before
+        holder.kill()
+    with locked(folder):
+        assert (folder / "training.lock").read_text() == f"{os.getpid()}\n"
+        with pytest.raises(ValueError, match=str(os.getpid())), locked(folder):
+            pass
+    with locked(folder):
+        pass
+
+
+def test_without_locks_nobody_is_kept_out(tmp_path, monkeypatch):
+    def unsupported(file: int, operation: int) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    with locked(tmp_path), locked(tmp_path):
+        pass
+
+
+def test_the_log_says_each_update_once(tmp_path):
+    path = tmp_path / "log.jsonl"
+    log = Log(path)
+    log.forget_after(0)
+    assert not path.exists()
+    for step in (10, 20, 30):
+        log.add({"step": step, "text": "é"})
+    whole = path.read_bytes()
+    with open(path, "ab") as file:
+        file.write(b'{"step": 40, "te')  # killed here
+    log.forget_after(30)
+    assert path.read_bytes() == whole
+    log.forget_after(29)
+    assert [record["step"] for record in log_of(tmp_path)] == [10, 20]
+
+
+def test_the_better_bleu_is_the_best_then_the_lower_loss():
+    state = State()
+    evaluations = [
+        (0.0, 5.0, True),
+        (0.0, 4.0, True),  # where BLEU tells nothing, loss does
+        (0.0, 4.0, False),
+        (0.0, 4.5, False),
+        (0.1, 9.0, True),
+        (0.0, 1.0, False),
+        (0.1, 8.0, True),
+        (0.1, 8.0 - 1e-9, False),  # the same but for rounding
+    ]
+    stale = 0
+    for bleu, loss, best in evaluations:
+        assert is_best(Evaluation(bleu, loss, []), state) == best
+        stale = 0 if best else stale + 1
+        assert int(state.stale) == stale
+    assert (float(state.best_bleu), float(state.best_loss)) == (0.1, 8.0)
+    assert is_best(None, state)  # without a dev set
+
+
+class Fixed:
+    """A translator that says what it was given to say."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self.texts = texts
+
+    def translate(self, sentences: list[str], decoding: Any) -> list[Any]:
+        return [SimpleNamespace(text=text) for text in self.texts]
+
+    def score(self, sources: list[str], targets: list[str]) -> list[Any]:
+        return [
+            SimpleNamespace(log_prob=-float(n), token_log_probs=np.zeros(n))
+            for n in range(1, len(sources) + 1)
+        ]
+
+
+def test_dev_bleu_counts_what_the_targets_script_has(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    references = ["ねこはとてもねむい。", "いぬははやくはしる。"]
+    source.write_text("a\nb\n")
+    target.write_text("".join(f"{line}\n" for line in references))
+    found = ["ねこはとてもさむい。", "いぬははやくはねる。"]
+    for language, tokenize, wanted in (
+        ("fr", "", None),
+        ("ja", "char", "char"),
+        ("ja", "13a", "13a"),
+    ):
+        dev = DevSet(str(source), str(target), language, tokenize)
+        assert dev.tokenize in ({wanted} if wanted else {"ja-mecab", "char"})
+        evaluation = dev.evaluate(Fixed(found))  # type: ignore[arg-type]
+        judge = sacrebleu.BLEU(tokenize=dev.tokenize)
+        score = judge.corpus_score(found, [references]).score
+        assert evaluation.bleu == pytest.approx(score)
+        assert (evaluation.bleu > 20) == (dev.tokenize != "13a")
+        assert evaluation.loss == 1.0
+
+
+def test_settings_that_were_not_written_down_may_be_anything(tmp_path):
+    path = tmp_path / "training.json"
+    remember(path, {"recipe": {"epochs": 1}})
+    remember(path, {"recipe": {"epochs": 1, "tokenize": ""}, "dev": None})
+    for recipe, dev in (({"epochs": 1, "tokenize": "a"}, None), ({}, "b")):
+        with pytest.raises(ValueError, match="holds another model"):
+            remember(path, {"recipe": recipe, "dev": dev})
+    for damaged in ("", "[1]", '{"format_version": "x"}', '{"recipe": {}}'):
+        path.write_text(damaged)
+        with pytest.raises(ValueError, match=r"training\.json"):
+            remember(path, {"recipe": {}})
+
+
+def test_a_folder_without_an_evaluation_says_so(tmp_path):
+    remember(tmp_path / "training.json", {})
+    with pytest.raises(ValueError, match="stopped before its first evaluation"):
+        load_best(tmp_path)
+    with pytest.raises(ValueError, match="holds no translator"):
+        load_best(tmp_path / "none")
+    (tmp_path / ".best.replaced").mkdir()
+    assert best_folder(tmp_path).name == ".best.replaced"
+    (tmp_path / "best").mkdir()
+    assert best_folder(tmp_path).name == "best"
+
+
+def test_the_best_is_read_whole_while_training_replaces_it(
+    tmp_path, monkeypatch
+):
+    """A reader that is overtaken begins again."""
+
+    def write(number: int) -> None:
+        with replaced_directory(tmp_path / "best") as aside:
+            for name in "ab":
+                (aside / name).write_text(str(number))
+
+    def load(directory: Path) -> list[str]:
+        first = (directory / "a").read_text()
+        if overtaking:
+            write(overtaking.pop())
+        return [first, (directory / "b").read_text()]
+
+    monkeypatch.setattr(Translator, "load", load)
+    write(0)
+    overtaking = [2, 1]
+    assert load_best(tmp_path) == ["2", "2"]
+    assert not overtaking
+    (tmp_path / "best" / "b").unlink()
+    with pytest.raises(FileNotFoundError):
+        load_best(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("bleu", "tokenize", "words"),
+    [
+        (12.345, "zh", "best dev BLEU 12.35 (greedy, zh);"),
+        (float("nan"), "13a", "no evaluation yet;"),
+        (float("nan"), "", "no dev set, so the last model is the best;"),
+    ],
+)
+def test_what_a_result_says_of_bleu(bleu, tokenize, words):
+    assert words in str(TrainingResult(bleu, 7, "signal", 6.0, 5.0, tokenize))
+
+
+def test_a_full_disk_is_one_sentence_of_the_command(files, tmp_path, capsys):
+    """The first checkpoint is written before anything is trained."""
+    flags = {
+        "train_source": files.train_source,
+        "train_target": files.train_target,
+        "source_vocabulary_size": 20,
+        "target_vocabulary_size": 20,
+        "units": 100,
+        "model_dir": tmp_path / "model",
+    }
+    with full_disk(200_000):
+        status = main(["train", *(f"--{k}={v}" for k, v in flags.items())])
+    assert status == 2
+    (sentence,) = [
+        line
+        for line in capsys.readouterr().err.split("\n")
+        if "no checkpoint could be written" in line
+    ]
+    assert sentence.startswith("bahdanau-tf: train: model_dir: ")
+    assert "File too large" in sentence
+    assert not [*(tmp_path / "model" / "checkpoints").iterdir()]
+
+
+def test_no_room_for_the_best_model(trained, files, folder):
+    before = contents(folder)
+    with full_disk(1000), pytest.raises(OSError, match="the last checkpoint"):
+        loop.ModelFolder(folder, None, None, {}).save_best(  # type: ignore[arg-type]
+            trained.translator
+        )
+    assert contents(folder) == before
