@@ -1,7 +1,8 @@
 """Attention-based recurrent translation in TensorFlow and Keras.
 
 Public names are imported when they are first used, so that the command line
-can set TensorFlow up before it is imported.
+can set TensorFlow up before it is imported. Keras loads saved models all the
+same: see `keras_register`.
 """
 
 from __future__ import annotations
@@ -9,19 +10,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from bahdanau_tf import keras_register
+
 __version__ = "0.1.0"
 
 _HOMES = {
     "Adadelta": "optimizers",
     "Adam": "optimizers",
+    "Attention": "layers",
     "AttentionDecoder": "layers",
     "BackwardBridge": "layers",
     "BahdanauAttention": "layers",
     "BidirectionalEncoder": "layers",
+    "Bridge": "layers",
     "CopyBridge": "layers",
     "Decoding": "decoding",
     "Dictionary": "text",
     "DotAttention": "layers",
+    "Encoded": "layers",
     "Ensemble": "models",
     "FixedContext": "layers",
     "ForwardBridge": "layers",
@@ -29,6 +35,7 @@ _HOMES = {
     "GRUResetAfterCell": "layers",
     "GeneralAttention": "layers",
     "HalvedEveryHalfEpoch": "optimizers",
+    "KerasCell": "layers",
     "LSTMCell": "layers",
     "Lexicon": "lexicon",
     "LinearReadout": "layers",
@@ -38,8 +45,10 @@ _HOMES = {
     "Perplexity": "losses",
     "RNNEncDec": "models",
     "RNNSearch": "models",
+    "Readout": "layers",
     "Recipe": "options",
     "Recurrent": "layers",
+    "RecurrentCell": "layers",
     "SGD": "optimizers",
     "SentenceBridge": "layers",
     "Seq2SeqLSTM": "models",
@@ -71,6 +80,14 @@ _HOMES = {
 }
 
 __all__ = sorted(_HOMES)
+
+keras_register.register(
+    {
+        f"{__name__}>{name}": keras_register.StandIn(f"{__name__}.{home}", name)
+        for name, home in _HOMES.items()
+        if home in ("layers", "losses", "models", "optimizers")
+    }
+)
 
 
 def __getattr__(name: str) -> Any:

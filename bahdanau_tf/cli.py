@@ -177,6 +177,7 @@ def _quiet_start() -> Iterator[None]:
     wrong in an import is an exception and is still seen.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ["KERAS_BACKEND"] = "tensorflow"  # whatever the user's own is
     sys.stderr.flush()
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)

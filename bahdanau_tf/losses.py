@@ -13,6 +13,11 @@ CHUNK_LOGITS = 2**24  # logits held at once where words come in chunks
 Parts = list[Any]
 
 
+def is_word(ids: Any) -> tf.Tensor:
+    """1 on words, 0 on padding, which is id 0: float32, like `ids`."""
+    return tf.cast(tf.not_equal(ids, 0), tf.float32)
+
+
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class TokenCrossentropy(keras.losses.Loss):
     """-log p(y_i), summed over the words of a batch.
@@ -33,7 +38,8 @@ class TokenCrossentropy(keras.losses.Loss):
     Call arguments:
         y_true: int32 [B, T_y].
         y_pred: Logits, float [B, T_y, K_y].
-        sample_weight: float [B, T_y], w_i: 1 on words, 0 on padding.
+        sample_weight: float [B, T_y], w_i. By default 1 on words and 0 on
+            padding, which is id 0; and 0 where Keras has a mask on `y_pred`.
 
     Reference:
         Bahdanau et al. 2015, appendix B.2 and the original code; Szegedy et
@@ -60,6 +66,13 @@ class TokenCrossentropy(keras.losses.Loss):
             )
         self.label_smoothing = label_smoothing
         self.divisor = divisor
+
+    def __call__(
+        self, y_true: Any, y_pred: Any, sample_weight: Any = None
+    ) -> tf.Tensor:
+        if sample_weight is None:
+            sample_weight = is_word(y_true)
+        return super().__call__(y_true, y_pred, sample_weight)
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         logits = tf.cast(y_pred, tf.float32)
@@ -247,7 +260,9 @@ class Perplexity(keras.metrics.Mean):
         y_pred: tf.Tensor,
         sample_weight: tf.Tensor | None = None,
     ) -> None:
-        nll = TokenCrossentropy(reduction="none")(y_true, y_pred)
+        if sample_weight is None:
+            sample_weight = is_word(y_true)
+        nll = TokenCrossentropy().call(y_true, y_pred)
         super().update_state(nll, sample_weight)
 
     def result(self) -> tf.Tensor:

@@ -176,6 +176,7 @@ CASES: dict[str, Case] = {
     "GRUCell": cell(lambda: layers.GRUCell(N, use_gate_bias=True), 1),
     "GRUResetAfterCell": cell(lambda: layers.GRUResetAfterCell(N), 1),
     "GeneralAttention": attention(layers.GeneralAttention),
+    "KerasCell": cell(lambda: layers.KerasCell(keras.layers.LSTMCell(N)), 2),
     "LSTMCell": cell(lambda: layers.LSTMCell(N), 2),
     "LinearReadout": readout(lambda: layers.LinearReadout(K)),
     "MaxoutReadout": readout(
@@ -219,7 +220,13 @@ CASES: dict[str, Case] = {
 }
 
 # What others derive from or pass about: nothing that one could call.
-ABSTRACT = {"Attention", "EncoderDecoder"}
+ABSTRACT = {
+    "Attention",
+    "Bridge",
+    "EncoderDecoder",
+    "Readout",
+    "RecurrentCell",
+}
 
 
 def public_layers() -> set[str]:

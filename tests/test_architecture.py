@@ -18,7 +18,15 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Imports go down this list only. On one floor nobody imports a neighbour,
 # but the files of one folder may import each other.
 FLOORS = (
-    ("device", "files", "generators", "progress", "ranges", "text_files"),
+    (
+        "device",
+        "files",
+        "generators",
+        "keras_register",
+        "progress",
+        "ranges",
+        "text_files",
+    ),
     (
         "evaluation",
         "layers",

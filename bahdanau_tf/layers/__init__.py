@@ -7,6 +7,7 @@ from bahdanau_tf.layers.attention import FixedContext
 from bahdanau_tf.layers.attention import GeneralAttention
 from bahdanau_tf.layers.attention import Memory
 from bahdanau_tf.layers.bridge import BackwardBridge
+from bahdanau_tf.layers.bridge import Bridge
 from bahdanau_tf.layers.bridge import CopyBridge
 from bahdanau_tf.layers.bridge import ForwardBridge
 from bahdanau_tf.layers.bridge import SentenceBridge
@@ -14,14 +15,17 @@ from bahdanau_tf.layers.bridge import ZeroBridge
 from bahdanau_tf.layers.cells import GRUCell
 from bahdanau_tf.layers.cells import GRUResetAfterCell
 from bahdanau_tf.layers.cells import LSTMCell
+from bahdanau_tf.layers.cells import RecurrentCell
 from bahdanau_tf.layers.cells import TanhCell
 from bahdanau_tf.layers.decoder import AttentionDecoder
 from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.encoder import BidirectionalEncoder
 from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.encoder import UnidirectionalEncoder
+from bahdanau_tf.layers.keras_cell import KerasCell
 from bahdanau_tf.layers.readout import LinearReadout
 from bahdanau_tf.layers.readout import MaxoutReadout
+from bahdanau_tf.layers.readout import Readout
 from bahdanau_tf.layers.readout import TanhReadout
 from bahdanau_tf.layers.recurrent import Recurrent
 from bahdanau_tf.layers.stacked_cells import StackedCells
@@ -32,6 +36,7 @@ __all__ = [
     "BackwardBridge",
     "BahdanauAttention",
     "BidirectionalEncoder",
+    "Bridge",
     "CopyBridge",
     "DotAttention",
     "Encoded",
@@ -40,11 +45,14 @@ __all__ = [
     "GRUCell",
     "GRUResetAfterCell",
     "GeneralAttention",
+    "KerasCell",
     "LSTMCell",
     "LinearReadout",
     "MaxoutReadout",
     "Memory",
+    "Readout",
     "Recurrent",
+    "RecurrentCell",
     "SentenceBridge",
     "StackedCells",
     "TanhCell",

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.layers.weights import deserialized
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
@@ -41,10 +42,14 @@ class Attention(keras.layers.Layer):
         α_ij = exp(e_ij) / Σ_k exp(e_ik)     over real positions k   (eq. 6)
         c_i  = Σ_j α_ij h_j                                          (eq. 5)
 
-    Subclasses give `project` (annotations to keys) and `score` (e_ij).
+    Subclasses give `project` (annotations to keys) and `score` (e_ij), and
+    `build(query_shape, memory_shape)` if they have weights.
     """
 
     has_weights = True
+
+    def build(self, query_shape: Any, memory_shape: Any) -> None:
+        """Makes the weights: none, unless a subclass has some."""
 
     def context_size(self, encoded_shape: Encoded) -> int:
         """c, the width of the context."""
@@ -68,7 +73,9 @@ class Attention(keras.layers.Layer):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         memory = Memory(*memory)  # a list in a reloaded functional model
         beams = query if query.shape.rank == 3 else query[:, None]
-        energies = tf.cast(self.score(beams, memory.keys), tf.float32)
+        energies = self.score(beams, memory.keys)
+        if energies.dtype.size < 4:  # half precision
+            energies = tf.cast(energies, tf.float32)
         energies = tf.where(memory.mask[:, None], energies, energies.dtype.min)
         weights = tf.nn.softmax(energies)
         context = tf.matmul(
@@ -110,8 +117,8 @@ class BahdanauAttention(Attention):
         any real position gets uniform weights, never NaN.
 
     Returns:
-        context, float [B, 2n] or [B, K, 2n], and weights, float32 [B, T_x] or
-        [B, K, T_x].
+        context, float [B, 2n] or [B, K, 2n], and weights, float32 (float64 in
+        a float64 model) [B, T_x] or [B, K, T_x].
 
     Example:
 
@@ -158,6 +165,7 @@ class BahdanauAttention(Attention):
             name="key_projection",
             dtype=self.dtype_policy,
         )
+        self.has_own_keys = True
         self.energy = keras.layers.Dense(
             1,
             use_bias=False,
@@ -167,16 +175,16 @@ class BahdanauAttention(Attention):
         )
 
     def build(self, query_shape: Any, memory_shape: Any) -> None:
-        annotations_shape = memory_shape[0]
-        for layer, shape in (
-            (self.query_projection, query_shape),
-            (self.key_projection, annotations_shape),
-            (self.energy, (None, self.units)),
-        ):
-            build_once(layer, tuple(shape))
+        build_once(self.query_projection, tuple(query_shape))
+        build_once(self.energy, (None, self.units))
+        if self.has_own_keys:
+            build_once(self.key_projection, tuple(memory_shape[0]))
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:
         """U_a h_j (+ b_a), [B, T_x, 2n] -> [B, T_x, n']."""
+        if keras.backend.is_keras_tensor(annotations):
+            # U_a becomes a layer of the functional model, which saves it.
+            self.has_own_keys = False
         return self.key_projection(annotations)
 
     def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
@@ -195,7 +203,16 @@ class BahdanauAttention(Attention):
             "energy_initializer": keras.initializers.serialize(
                 self.energy_initializer
             ),
+            **({} if self.has_own_keys else {"has_own_keys": False}),
         }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> BahdanauAttention:
+        config = dict(config)
+        has_own_keys = config.pop("has_own_keys", True)
+        layer = super().from_config(config)
+        layer.has_own_keys = has_own_keys
+        return layer
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -304,3 +321,22 @@ class FixedContext(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         # Keras' default cannot write a dtype policy down, this one can.
         return super().get_config()
+
+
+def as_attention(owner: str, attention: Any) -> Any:
+    """An attention layer or `FixedContext`, also from its config, or None.
+
+    Args:
+        owner: Who takes it as `attention`.
+        attention: What was given.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    attention = deserialized(attention)
+    if isinstance(attention, (Attention, FixedContext, type(None))):
+        return attention
+    raise ValueError(
+        f"{owner}: attention is {type(attention).__name__}, wanted a subclass "
+        "of Attention such as BahdanauAttention, FixedContext, or None"
+    )

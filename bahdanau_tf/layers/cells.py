@@ -41,6 +41,7 @@ class RecurrentCell(keras.layers.Layer):
 
     gates = 1
     state_count = 1
+    context_as_input = False  # a decoder's context joins the gates through C
 
     def __init__(
         self,

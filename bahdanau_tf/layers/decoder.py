@@ -12,19 +12,20 @@ import tensorflow as tf
 from bahdanau_tf.layers.attention import BahdanauAttention
 from bahdanau_tf.layers.attention import FixedContext
 from bahdanau_tf.layers.attention import Memory
+from bahdanau_tf.layers.attention import as_attention
 from bahdanau_tf.layers.attention_recurrence import Weights
 from bahdanau_tf.layers.attention_recurrence import attention_recurrence
 from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.gru_recurrence import gru_recurrence
 from bahdanau_tf.layers.gru_recurrence import previous_states
+from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.recurrent import batch_major
 from bahdanau_tf.layers.recurrent import has_own_gradient
 from bahdanau_tf.layers.recurrent import state_dropout_masks
 from bahdanau_tf.layers.recurrent import time_major
 from bahdanau_tf.layers.recurrent import unroll
 from bahdanau_tf.layers.weights import build_once
-from bahdanau_tf.layers.weights import deserialized
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
@@ -53,7 +54,7 @@ class Glimpse(NamedTuple):
         state: float [..., n], s_{i-1} or s_i by the step order.
         context: float [..., c], or None without a context; of one step, what
             the readout adds for it.
-        weights: float32 [..., T_x], α_i, or None without an alignment.
+        weights: float [..., T_x], α_i, or None without an alignment.
     """
 
     state: tf.Tensor
@@ -79,7 +80,8 @@ class AttentionDecoder(keras.layers.Layer):
     first step updates nothing: s_0 attends and is read out.
 
     Args:
-        cell: A cell of this package.
+        cell: A cell of this package, or of Keras: it then takes the context
+            beside the word, see `KerasCell`.
         attention: An attention layer, `FixedContext`, or None for a decoder
             without any context.
         step_order: One of the above.
@@ -116,12 +118,17 @@ class AttentionDecoder(keras.layers.Layer):
                 f"AttentionDecoder: step_order is {step_order!r}, wanted one "
                 f"of {list(STEP_ORDERS)}"
             )
-        self.cell = deserialized(cell)
-        self.attention = deserialized(attention)
+        self.cell = as_cell("AttentionDecoder", cell)
+        self.attention = as_attention("AttentionDecoder", attention)
         self.step_order = step_order
         self.state_dropout = state_dropout
         self.seed_generator = keras.random.SeedGenerator()
         self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
+        self.supports_masking = True
+
+    def compute_mask(self, embedded: Any, mask: Any = None) -> Any:
+        """The target's mask goes on with the states, to the readout."""
+        return None if mask is None else Glimpse(mask, None, None)
 
     @property
     def _updates_first(self) -> bool:
@@ -141,16 +148,22 @@ class AttentionDecoder(keras.layers.Layer):
         states_shape: Any = None,
         memory_shape: Any = None,
     ) -> None:
-        build_once(self.cell, (None, embedded_shape[-1]))
         self.context_size = 0
+        if self.attention is not None:
+            has_weights = self.attention.has_weights
+            shape = memory_shape[0] if has_weights else memory_shape
+            self.context_size = shape[-1]
+        width = embedded_shape[-1]
+        if self.cell.context_as_input:
+            width += self.context_size
+        build_once(self.cell, (None, width))
         if self.attention is None:
             return
-        annotations_shape = memory_shape
-        if self.attention.has_weights:
-            annotations_shape = memory_shape[0]
+        if has_weights:
             query_shape = (None, self.cell.units)
             build_once(self.attention, query_shape, memory_shape)
-        self.context_size = annotations_shape[-1]
+        if self.cell.context_as_input:
+            return
         self.context_kernel = self.add_weight(
             name="context_kernel",
             shape=(self.context_size, self.cell.projection_size),
@@ -161,6 +174,14 @@ class AttentionDecoder(keras.layers.Layer):
         if self.attention is None:
             return None, None
         return self.attention(query, memory)
+
+    def context_term(self, context: tf.Tensor) -> tf.Tensor:
+        """What is added to the cell's projection: C c, or [0 ; c]."""
+        if not self.cell.context_as_input:
+            return linear(context, self.context_kernel)
+        beside = self.cell.projection_size - self.context_size
+        edges = [[0, 0]] * (context.shape.rank - 1) + [[beside, 0]]
+        return tf.pad(context, edges)
 
     def _update(
         self,
@@ -261,9 +282,7 @@ class AttentionDecoder(keras.layers.Layer):
 
         def step(now: tuple[tf.Tensor, ...], states: States) -> Any:
             context, weights = self._attend(states[0], memory)
-            term = None
-            if context is not None:
-                term = linear(context, self.context_kernel)
+            term = None if context is None else self.context_term(context)
             new = self._update(now[0], term, states, dropped)
             read = new if self.step_order == "main-text" else states
             outputs = [read[0], context]
@@ -301,7 +320,7 @@ class AttentionDecoder(keras.layers.Layer):
             return ()
 
         def terms(values: tf.Tensor) -> tf.Tensor:
-            into_cell = linear(values, self.context_kernel)
+            into_cell = self.context_term(values)
             return tf.concat([into_cell, readout_term(values)], -1)
 
         if not self.attention.has_weights:

@@ -44,6 +44,8 @@ class WordEmbedding(keras.layers.Layer):
         embedding_dim: m.
         use_bias: Whether to add b.
         embeddings_initializer: Start of E.
+        mask_zero: Whether id 0 is padding, as in `keras.layers.Embedding`:
+            the layers behind are then told by Keras to leave it out.
 
     Call arguments:
         ids: int32 [...].
@@ -61,15 +63,30 @@ class WordEmbedding(keras.layers.Layer):
         embedding_dim: int,
         use_bias: bool = False,
         embeddings_initializer: Any = None,
+        mask_zero: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        for name, size in (
+            ("vocabulary_size", vocabulary_size),
+            ("embedding_dim", embedding_dim),
+        ):
+            if size < 1:
+                raise ValueError(
+                    f"WordEmbedding: {name} is {size}, wanted at least 1"
+                )
         self.vocabulary_size = vocabulary_size
         self.embedding_dim = embedding_dim
         self.use_bias = use_bias
         self.embeddings_initializer = fresh(
             embeddings_initializer or paper_kernel()
         )
+        self.mask_zero = mask_zero
+        self.supports_masking = mask_zero
+
+    def compute_mask(self, ids: Any, mask: Any = None) -> Any:
+        """True on words; None unless `mask_zero`."""
+        return keras.ops.not_equal(ids, 0) if self.mask_zero else None
 
     def build(self, input_shape: Any = None) -> None:
         self.embeddings = self.add_weight(
@@ -104,4 +121,5 @@ class WordEmbedding(keras.layers.Layer):
             "embeddings_initializer": keras.initializers.serialize(
                 self.embeddings_initializer
             ),
+            "mask_zero": self.mask_zero,
         }

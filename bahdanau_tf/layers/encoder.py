@@ -9,9 +9,9 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.recurrent import Recurrent
 from bahdanau_tf.layers.weights import build_once
-from bahdanau_tf.layers.weights import deserialized
 
 
 class Encoded(NamedTuple):
@@ -49,10 +49,10 @@ class _RecurrentEncoder(keras.layers.Layer):
             raise ValueError(
                 f"{type(self).__name__}: layers is {layers}, wanted 1 or more"
             )
-        cell = deserialized(cell)
-        self.cell_config = keras.saving.serialize_keras_object(cell)
+        cell = as_cell(type(self).__name__, cell)
+        self.cell_config = _apart(keras.saving.serialize_keras_object(cell))
         self.units = cell.units
-        self.state_count = cell.state_count
+        self.state_sizes = list(tf.nest.flatten(cell.state_size))
         self.layers = layers
         self.state_dropout = state_dropout
         self.supports_masking = True
@@ -60,7 +60,7 @@ class _RecurrentEncoder(keras.layers.Layer):
             # Attributes, not a list: TensorFlow does not look into lists of
             # Keras layers for what to checkpoint and to export.
             recurrent = Recurrent(
-                type(cell).from_config(_unnamed(cell.get_config())),
+                type(cell).from_config(_unnamed(_apart(cell.get_config()))),
                 reverse=reverse,
                 state_dropout=state_dropout,
                 dtype=self.dtype_policy,
@@ -94,7 +94,7 @@ class _RecurrentEncoder(keras.layers.Layer):
 
     def encoded_shape(self) -> Encoded:
         """Shapes of what `call` returns."""
-        states = ((None, self.units),) * self.state_count
+        states = tuple((None, size) for size in self.state_sizes)
         layers = (states,) * self.layers
         return Encoded(
             annotations=(None, None, self.annotation_size),
@@ -148,8 +148,8 @@ class BidirectionalEncoder(_RecurrentEncoder):
     Both directions start at zero and share the embedding, not the weights.
 
     Args:
-        cell: The recurrent cell, a pattern: each direction of each layer is
-            made anew from its config.
+        cell: The recurrent cell, of this package or of Keras, a pattern:
+            each direction of each layer is made anew from its config.
         layers: Number of layers; each but the first reads the annotations
             below it.
         state_dropout: See `Recurrent`.
@@ -189,3 +189,16 @@ class UnidirectionalEncoder(_RecurrentEncoder):
 def _unnamed(config: dict[str, Any]) -> dict[str, Any]:
     # Each copy gets a name of its own.
     return {key: value for key, value in config.items() if key != "name"}
+
+
+def _apart(config: Any) -> Any:
+    """A config without the marks by which Keras would make one of several."""
+    if isinstance(config, dict):
+        return {
+            key: _apart(value)
+            for key, value in config.items()
+            if key != "shared_object_id"
+        }
+    if isinstance(config, list):
+        return [_apart(value) for value in config]
+    return config

@@ -48,7 +48,7 @@ class Readout(keras.layers.Layer):
     def __init__(
         self,
         vocabulary_size: int,
-        units: int,
+        units: int | None,
         factor_units: int | None = None,
         terms: Sequence[str] = TERMS,
         tied: bool = False,
@@ -57,6 +57,15 @@ class Readout(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        for size_name, size in (
+            ("units", units),
+            ("factor_units", factor_units),
+        ):
+            if size is not None and size < 1:
+                raise ValueError(
+                    f"{type(self).__name__}: {size_name} is {size}, wanted at "
+                    "least 1"
+                )
         unknown = set(terms) - set(TERMS)
         if unknown or not terms:
             raise ValueError(
@@ -64,12 +73,13 @@ class Readout(keras.layers.Layer):
                 f"of {list(TERMS)}"
             )
         self.vocabulary_size = vocabulary_size
-        self.units = units
+        self.units: Any = units  # None where the width follows from the terms
         self.factor_units = factor_units
         self.terms = tuple(terms)
         self.tied = tied
         self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
         self.bias_initializer = fresh(bias_initializer)
+        self.supports_masking = True
 
     def _kernel(self, name: str, rows: int, columns: int) -> Any:
         return self.add_weight(
@@ -309,7 +319,7 @@ class LinearReadout(Readout):
 
     def __init__(self, vocabulary_size: int, **kwargs: Any) -> None:
         # The width follows from the terms, once they are known.
-        super().__init__(vocabulary_size, units=0, **kwargs)
+        super().__init__(vocabulary_size, units=None, **kwargs)
 
     def _build_hidden(self, widths: dict[str, int]) -> int:
         self.used_terms = tuple(widths)

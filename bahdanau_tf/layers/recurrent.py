@@ -12,8 +12,8 @@ import tensorflow as tf
 from bahdanau_tf.layers.cells import GRUCell
 from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.gru_recurrence import gru_recurrence
+from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.weights import build_once
-from bahdanau_tf.layers.weights import deserialized
 
 Step = Callable[[tuple[tf.Tensor, ...], States], tuple[Any, States]]
 
@@ -125,7 +125,7 @@ class Recurrent(keras.layers.Layer):
     """A cell over a whole sequence, its inputs projected in one product.
 
     Args:
-        cell: A cell of this package.
+        cell: A cell of this package, or of Keras (see `KerasCell`).
         reverse: Whether to read from right to left.
         state_dropout: Share of the state dropped before the recurrent
             products in training, one mask for all steps.
@@ -149,7 +149,7 @@ class Recurrent(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.cell = deserialized(cell)
+        self.cell = as_cell(type(self).__name__, cell)
         self.reverse = reverse
         self.state_dropout = state_dropout
         self.seed_generator = keras.random.SeedGenerator()

@@ -9,8 +9,8 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.weights import build_once
-from bahdanau_tf.layers.weights import deserialized
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -21,7 +21,7 @@ class StackedCells(keras.layers.Layer):
     first state is the output as everywhere here.
 
     Args:
-        cells: Cells from the bottom to the top.
+        cells: Cells from the bottom to the top, also Keras' own.
 
     Call arguments:
         inputs: float [batch, m].
@@ -36,7 +36,7 @@ class StackedCells(keras.layers.Layer):
         for index, cell in enumerate(cells):
             # Attributes, not a list: TensorFlow does not look into lists of
             # Keras layers for what to checkpoint and to export.
-            setattr(self, f"cell_{index}", deserialized(cell))
+            setattr(self, f"cell_{index}", as_cell("StackedCells", cell))
 
     @property
     def cells(self) -> list[Any]:
@@ -66,6 +66,11 @@ class StackedCells(keras.layers.Layer):
     def output_size(self) -> int:
         """n of the top cell."""
         return self.units
+
+    @property
+    def context_as_input(self) -> bool:
+        """Whether the bottom cell takes a context as a part of its input."""
+        return self.cells[0].context_as_input
 
     @property
     def projection_size(self) -> int:

@@ -22,6 +22,8 @@ from bahdanau_tf.models import presets
 from bahdanau_tf.models.memory import OwnWords
 from bahdanau_tf.models.memory import SourceMemory
 from bahdanau_tf.models.memory import word_ids
+from bahdanau_tf.models.parts import check_fit
+from bahdanau_tf.models.parts import check_kinds
 
 PAD_ID = 0
 
@@ -42,7 +44,7 @@ class EncoderDecoder(keras.Model):
         attention: An attention layer, `FixedContext`, or None.
         encoder: A part in place of a `GRUCell` in `encoder_class`; its
             `state_dropout` must be the model's.
-        cell: A part in place of the decoder's `GRUCell`.
+        cell: A part in place of the decoder's `GRUCell`, also of Keras.
         readout: A part in place of the maxout readout.
         bridge: A part in place of `bridge_class`.
         step_order: "original", "appendix" or "main-text"; see
@@ -110,9 +112,11 @@ class EncoderDecoder(keras.Model):
             if key not in ("self", "kwargs", "__class__")
         }
         super().__init__(**kwargs)
+        check_kinds(type(self).__name__, encoder, readout, bridge)
         # `compile` would use XLA on a GPU, which compiles anew for each of
         # the many shapes that batches of sentences have.
         self.supports_jit = False
+        self.supports_masking = True
         self._arguments = MappingProxyType(arguments)
         start = {
             "kernel_initializer": kernel_initializer,
@@ -161,46 +165,8 @@ class EncoderDecoder(keras.Model):
         ):
             dropout = keras.layers.Dropout(rate, dtype=self.dtype_policy)
             setattr(self, name, dropout)
-        self._check_parts(arguments)
+        check_fit(self, arguments)
         self.build()
-
-    def _check_parts(self, arguments: dict[str, Any]) -> None:
-        """Raises ValueError where arguments and parts contradict."""
-        if arguments["readout"] is not None:
-            for name, default in (
-                ("tie_embeddings", False),
-                ("factored_output", True),
-            ):
-                if arguments[name] != default:
-                    raise ValueError(
-                        f"{type(self).__name__}: {name} is for the readout "
-                        "made here, but readout is given; wanted one of the "
-                        "two (a readout has `tied` and `factor_units`)"
-                    )
-        bridge, cell = self.bridge, self.decoder.cell
-        for one, other in (
-            (
-                ("readout.vocabulary_size", self.readout.vocabulary_size),
-                ("target_vocabulary_size", self.target_vocabulary_size),
-            ),
-            (
-                ("bridge.state_size", tf.nest.flatten(bridge.state_size)),
-                ("cell.state_size", tf.nest.flatten(cell.state_size)),
-            ),
-            (
-                ("bridge.embedding_dim", bridge.embedding_dim),
-                ("embedding_dim", self.target_embedding.embedding_dim),
-            ),
-            (
-                ("encoder.state_dropout", self.encoder.state_dropout),
-                ("state_dropout", self.decoder.state_dropout),
-            ),
-        ):
-            if one[1] != other[1]:
-                raise ValueError(
-                    f"{type(self).__name__}: {one[0]} ({one[1]}) and "
-                    f"{other[0]} ({other[1]}) must be equal"
-                )
 
     def build(self, input_shape: Any = None) -> None:
         """Makes all weights; their shapes depend on no input."""
@@ -271,6 +237,10 @@ class EncoderDecoder(keras.Model):
     def target_vocabulary_size(self) -> int:
         """K_y."""
         return self.target_embedding.vocabulary_size
+
+    def compute_mask(self, inputs: dict[str, Any], mask: Any = None) -> Any:
+        """True on target words, for losses and metrics of Keras."""
+        return keras.ops.not_equal(inputs["target"], PAD_ID)
 
     def call(
         self, inputs: dict[str, tf.Tensor], training: bool = False
@@ -395,6 +365,9 @@ class EncoderDecoder(keras.Model):
         )
         hidden = self.readout.hidden(glimpse.state, previous, glimpse.context)
         factors = self.factors(hidden)
+        weights = glimpse.weights
+        if weights is not None:
+            weights = tf.cast(weights, tf.float32)
         if first is None:
-            return scores(*factors), state, glimpse.weights
-        return memory.own.scores(*factors, first), state, glimpse.weights
+            return scores(*factors), state, weights
+        return memory.own.scores(*factors, first), state, weights

@@ -60,7 +60,7 @@ def update(
     layers = _layers(decoder.cell)
     projected = decoder.cell.project(previous)
     if context is not None:
-        projected += linear(context, decoder.context_kernel)
+        projected += decoder.context_term(context)
     gates: dict[str, Gate] = {}
     new: States = ()
     end = len(states)

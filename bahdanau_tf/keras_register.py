@@ -1,0 +1,115 @@
+"""Lets Keras load the classes of this package before they are imported.
+
+A saved model names its classes, and Keras looks for them among those that have
+registered, which a class does when it is imported. Here that is when a name is
+first used, so a process that only loads would know none. Stand-ins register in
+their place, as soon as Keras is there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from importlib import util
+from importlib.abc import Loader
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+from typing import NamedTuple
+
+
+class StandIn(NamedTuple):
+    """Stands for a class in Keras' register until the class is imported.
+
+    Attributes:
+        module: Where the class is imported from.
+        name: Of the class.
+    """
+
+    module: str
+    name: str
+
+    def from_config(self, config: dict[str, Any]) -> Any:
+        """An object of the class itself."""
+        owner = getattr(import_module(self.module), self.name)
+        return owner.from_config(config)
+
+
+def register(stand_ins: Mapping[str, StandIn]) -> None:
+    """Registers stand-ins, at once or when Keras is imported.
+
+    Args:
+        stand_ins: By the name that Keras writes into files.
+
+    Raises:
+        ImportError: Keras, which may be imported later, runs on another
+            backend than TensorFlow.
+    """
+    if "keras" in sys.modules:
+        _register(stand_ins)
+    else:
+        sys.meta_path.insert(0, _KerasFinder(stand_ins))
+
+
+def _register(stand_ins: Mapping[str, StandIn]) -> None:
+    import keras
+
+    _check(keras.config.backend())
+    known = keras.saving.get_custom_objects()
+    for name, stand_in in stand_ins.items():
+        known.setdefault(name, stand_in)
+
+
+def _check(backend: str) -> None:
+    if backend != "tensorflow":
+        raise ImportError(
+            f"bahdanau_tf wants Keras on TensorFlow, but its backend is "
+            f"{backend!r} here; set KERAS_BACKEND=tensorflow before Keras is "
+            "imported"
+        )
+
+
+class _KerasFinder(MetaPathFinder):
+    """Finds Keras as the others do, and registers behind its import."""
+
+    def __init__(self, stand_ins: Mapping[str, StandIn]) -> None:
+        self.stand_ins = stand_ins
+        self.asks_others = False
+
+    def find_spec(
+        self, name: str, path: Any, target: Any = None
+    ) -> ModuleSpec | None:
+        """The spec of Keras, with a loader that registers; else None."""
+        if name != "keras" or self.asks_others:
+            return None
+        self.asks_others = True
+        try:
+            spec = util.find_spec(name)
+        finally:
+            self.asks_others = False
+        if spec is not None and spec.loader is not None:
+            spec.loader = _KerasLoader(spec.loader, self)
+        return spec
+
+
+class _KerasLoader(Loader):
+    """The loader of Keras, for as long as it takes."""
+
+    def __init__(self, loader: Loader, finder: _KerasFinder) -> None:
+        self.loader = loader
+        self.finder = finder
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        _check(os.environ.get("KERAS_BACKEND") or "tensorflow")
+        if module.__spec__ is not None:
+            module.__spec__.loader = self.loader
+        module.__loader__ = self.loader
+        self.loader.exec_module(module)
+        _register(self.finder.stand_ins)
+        sys.meta_path.remove(self.finder)

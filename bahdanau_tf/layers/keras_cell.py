@@ -1,0 +1,173 @@
+"""Cells of Keras, and of anybody, in the place of the cells here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.layers.weights import deserialized
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class KerasCell(keras.layers.Layer):
+    """A cell of `keras.layers.RNN` with the faces of the cells here.
+
+    Encoders and decoders make it of a Keras cell by themselves. As such a
+    cell does all its work in one call, its input products stay in the loop,
+    and a decoder's context is a part of its input, [E y_i ; c_i]: the same
+    function as that of a cell here, whose W and C are on top of one another
+    in the cell's kernel.
+
+    Args:
+        cell: `keras.layers.GRUCell`, `LSTMCell`, `SimpleRNNCell` or any layer
+            with a `state_size` and `call(inputs, states)` that returns its
+            output and its new states; the first of these is to be the output.
+
+    Call arguments:
+        inputs: float [batch, m].
+        states: float [batch, n], one or as many as the cell has.
+
+    Raises:
+        ValueError: `cell` is no such cell, or drops states in training (which
+            `state_dropout` of a layer does, for the cells of this package).
+    """
+
+    context_as_input = True
+
+    def __init__(self, cell: Any, **kwargs: Any) -> None:
+        cell = deserialized(cell)
+        if not is_keras_cell(cell):
+            raise ValueError(
+                f"KerasCell: cell is {type(cell).__name__}, wanted a cell of "
+                "keras.layers.RNN whose first state is its output"
+            )
+        for name in ("dropout", "recurrent_dropout"):
+            if getattr(cell, name, 0):
+                raise ValueError(
+                    f"KerasCell: {name} of the {type(cell).__name__} is "
+                    f"{getattr(cell, name)}, wanted 0"
+                )
+        super().__init__(**{"dtype": cell.dtype_policy, **kwargs})
+        self.cell = cell
+
+    @property
+    def sizes(self) -> list[int]:
+        """Sizes of the states."""
+        return list(tf.nest.flatten(self.cell.state_size))
+
+    @property
+    def state_size(self) -> int | list[int]:
+        """Sizes of the states, as `keras.layers.RNN` wants them."""
+        return self.sizes if self.state_count > 1 else self.units
+
+    @property
+    def state_count(self) -> int:
+        """Number of states."""
+        return len(self.sizes)
+
+    @property
+    def units(self) -> int:
+        """n, the width of the output."""
+        return self.sizes[0]
+
+    @property
+    def output_size(self) -> int:
+        """n."""
+        return self.units
+
+    def build(self, input_shape: Sequence[int | None]) -> None:
+        self.projection_size = input_shape[-1]
+        build_once(self.cell, input_shape)
+
+    def project(self, inputs: tf.Tensor) -> tf.Tensor:
+        """The inputs themselves, with zeros where a context is to be added."""
+        missing = self.projection_size - inputs.shape[-1]
+        return tf.pad(
+            inputs, [[0, 0]] * (inputs.shape.rank - 1) + [[0, missing]]
+        )
+
+    def step(
+        self,
+        projected: tf.Tensor,
+        states: States,
+        dropped: States | None = None,
+    ) -> States:
+        """One step; see `RecurrentCell.step`.
+
+        Raises:
+            ValueError: States are to be dropped, or the cell's output is not
+                its first state.
+        """
+        name = type(self.cell).__name__
+        if dropped is not None:
+            raise ValueError(
+                f"KerasCell: state_dropout reaches into no {name}, wanted 0 "
+                "or a cell of this package"
+            )
+        rows = [tf.reshape(x, [-1, x.shape[-1]]) for x in (projected, *states)]
+        output, new = self.cell(rows[0], rows[1:])
+        flat = tf.nest.flatten(new)
+        if output is not flat[0]:
+            raise ValueError(
+                f"KerasCell: the output of {name} is not its first state, "
+                "wanted a cell that returns the same tensor as both"
+            )
+        batch = tf.shape(projected)[:-1]
+        return tuple(
+            tf.reshape(x, tf.concat([batch, x.shape[-1:]], 0)) for x in flat
+        )
+
+    def call(
+        self, inputs: tf.Tensor, states: Any, training: bool = False
+    ) -> tuple[tf.Tensor, Any]:
+        new = self.step(self.project(inputs), tuple(tf.nest.flatten(states)))
+        return new[0], tf.nest.pack_sequence_as(states, new)
+
+    def get_initial_state(self, batch_size: Any) -> list[tf.Tensor]:
+        """The cell's own initial states, zeros if it has none."""
+        if hasattr(self.cell, "get_initial_state"):
+            return tf.nest.flatten(self.cell.get_initial_state(batch_size))
+        return [
+            tf.zeros((batch_size, size), self.compute_dtype)
+            for size in self.sizes
+        ]
+
+    def get_config(self) -> dict[str, Any]:
+        cell = keras.saving.serialize_keras_object(self.cell)
+        return {**super().get_config(), "cell": cell}
+
+
+def is_keras_cell(cell: Any) -> bool:
+    """Whether it is a cell of `keras.layers.RNN`, and a single one."""
+    several = (keras.layers.RNN, keras.layers.StackedRNNCells)
+    return (
+        isinstance(cell, keras.layers.Layer)
+        and hasattr(cell, "state_size")
+        and not isinstance(cell, several)
+    )
+
+
+def as_cell(owner: str, cell: Any) -> Any:
+    """A cell with the faces of the cells here, also of a cell's config.
+
+    Args:
+        owner: Who takes it as `cell`.
+        cell: A cell of this package or of Keras.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    cell = deserialized(cell)
+    if hasattr(cell, "project") and hasattr(cell, "step"):
+        return cell
+    if is_keras_cell(cell):
+        return KerasCell(cell)
+    raise ValueError(
+        f"{owner}: cell is {type(cell).__name__}, wanted a cell such as "
+        "GRUCell or keras.layers.GRUCell, or several in StackedCells"
+    )

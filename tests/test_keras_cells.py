@@ -1,0 +1,269 @@
+"""Cells of Keras, and of anybody, in encoders, decoders and models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from oracle import close
+from oracle import randomized
+
+from bahdanau_tf import layers
+from bahdanau_tf import models
+from bahdanau_tf.layers.decoder import STEP_ORDERS
+
+# Keras' own `model.save` beside NumPy 2.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:__array__ implementation doesn't:DeprecationWarning"
+)
+
+K, N, M, B, T = 9, 6, 3, 3, 4
+MASK = np.arange(T) < np.array([[4], [2], [1]])
+IDS = np.array([[2, 3, 5, 1], [4, 1, 0, 0], [1, 0, 0, 0]], "int32")
+
+
+def normal(*shape: int, seed: int = 0) -> tf.Tensor:
+    values = np.random.default_rng(seed).normal(size=shape)
+    return tf.constant(values, tf.float32)
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf_tests")
+class SomebodysCell(keras.layers.Layer):
+    """h_t = tanh(W x_t + U h_{t-1}) and a count of steps."""
+
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.units = units
+        self.state_size = [units, 1]
+
+    def build(self, input_shape: Any) -> None:
+        shape = (input_shape[-1], self.units)
+        self.kernel = self.add_weight(shape=shape)
+        self.recurrent_kernel = self.add_weight(shape=(self.units, self.units))
+
+    def call(self, inputs: Any, states: Any) -> Any:
+        state, count = states
+        state = keras.ops.tanh(
+            keras.ops.matmul(inputs, self.kernel)
+            + keras.ops.matmul(state, self.recurrent_kernel)
+        )
+        return state, [state, count + 1.0]
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "units": self.units}
+
+
+CELLS: dict[str, Callable] = {
+    "gru": lambda: keras.layers.GRUCell(N),
+    "lstm": lambda: keras.layers.LSTMCell(N),
+    "simple": lambda: keras.layers.SimpleRNNCell(N),
+    "somebody's": lambda: SomebodysCell(N),
+}
+every_cell = pytest.mark.parametrize("name", CELLS)
+
+
+@every_cell
+def test_an_encoder_is_a_loop_of_keras(name: str) -> None:
+    encoder = layers.BidirectionalEncoder(CELLS[name]())
+    words = normal(B, T, M)
+    encoder.build((None, None, M))
+    forward, backward = randomized(encoder).stack[0]
+    encoded = tf.function(encoder)(words, mask=tf.constant(MASK))
+    for half, recurrent in ((0, forward), (1, backward)):
+        loop = keras.layers.RNN(
+            recurrent.cell.cell, return_sequences=True, go_backwards=half == 1
+        )
+        for row, length in enumerate(MASK.sum(1)):
+            wanted = loop(words[row : row + 1, :length])[0]
+            wanted = wanted[::-1] if half else wanted
+            found = encoded.annotations[row, :length, half * N :][:, :N]
+            close(found, wanted, 1e-6)
+
+
+def decoders(order: str) -> tuple[Any, Any]:
+    """The cell of Keras and ours with the same weights, [W ; C] and W, C."""
+    theirs, ours = (
+        layers.AttentionDecoder(cell, layers.BahdanauAttention(5), order)
+        for cell in (keras.layers.GRUCell(N), layers.GRUResetAfterCell(N))
+    )
+    shape = layers.Encoded(
+        (None, None, 2 * N), (((None, N),),), (((None, N),),), (None, None)
+    )
+    for decoder in (theirs, ours):
+        decoder.build_for(M, shape)
+    randomized(ours)
+    theirs.attention.set_weights(ours.attention.get_weights())
+    cell = ours.cell
+    theirs.cell.cell.set_weights(
+        [
+            np.concatenate([cell.kernel, ours.context_kernel]),
+            np.asarray(cell.recurrent_kernel),
+            np.stack([cell.bias, cell.recurrent_bias]),
+        ]
+    )
+    return theirs, ours
+
+
+@pytest.mark.parametrize("order", STEP_ORDERS)
+def test_a_decoder_with_the_cell_of_keras_is_that_with_ours(order: str) -> None:
+    words, first, state = normal(B, T, M), normal(B, M), normal(B, N)
+    glimpses, steps = [], []
+    for decoder in decoders(order):
+        annotations = normal(B, T, 2 * N, seed=1)
+        encoded = layers.Encoded(annotations, (), (), tf.constant(MASK))
+        memory = decoder.attention.memory(encoded)
+        glimpses.append(decoder(words, first, (state,), memory))
+        before = decoder.initial_state((state[:, None],))
+        if before.context != ():
+            before = before._replace(context=before.context[:, None])
+        is_first = tf.zeros([B, 1], tf.bool)
+        memory = decoder.step_memory(memory, tf.identity)
+        steps.append(decoder.step(first[:, None], is_first, before, memory)[0])
+    for one, other in zip(*glimpses, strict=True):
+        close(one, other.numpy(), 1e-6)
+    for one, other in zip(*steps, strict=True):
+        close(one, other.numpy(), 1e-6)
+
+
+def model_of(name: str, **options: Any) -> Any:
+    make = CELLS[name]
+    encoder = layers.BidirectionalEncoder(
+        layers.StackedCells([make(), layers.GRUCell(N)])
+    )
+    return models.RNNSearch(
+        K,
+        K,
+        units=N,
+        embedding_dim=M,
+        attention_units=5,
+        maxout_units=2,
+        encoder=encoder,
+        cell=make(),
+        **options,
+    )
+
+
+@every_cell
+def test_a_model_of_such_cells(name: str, tmp_path: Path) -> None:
+    model = randomized(model_of(name))
+    target = np.array([[2, 3, 5, 1], [4, 1, 7, 8], [1, 6, 2, 3]], "int32")
+    batch = {"source": tf.constant(IDS), "target": tf.constant(target)}
+    wanted = model(batch)
+    memory, state = model.encode(batch["source"])
+    state = tf.nest.map_structure(lambda t: t[:, None], state)
+    ids = tf.zeros([B, 1], tf.int32)
+    for i in range(T):
+        logits, state, _ = model.decode_step(ids, state, memory)
+        close(logits[:, 0], wanted[:, i].numpy(), 2e-6)
+        ids = tf.constant(target[:, i : i + 1])
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert len(loaded.weights) == len(model.weights)
+    close(loaded(batch), wanted.numpy(), 1e-6)
+
+
+def test_alignments_of_any_cell_and_any_score() -> None:
+    """What an AttentionWrapper kept as its alignment history."""
+
+    class Distance(layers.Attention):
+        def project(self, annotations: Any) -> Any:
+            return annotations[..., :N]
+
+        def score(self, query: Any, keys: Any) -> Any:
+            difference = query[:, :, None] - keys[:, None]
+            return -tf.reduce_sum(tf.square(difference), -1)
+
+    decoder = layers.AttentionDecoder(
+        keras.layers.SimpleRNNCell(N), Distance(), "main-text"
+    )
+    annotations = normal(B, T, 2 * N)
+    encoded = layers.Encoded(annotations, (), (), tf.constant(MASK))
+    memory = decoder.attention.memory(encoded)
+    state = normal(B, N, seed=2)
+    glimpse = decoder(normal(B, 5, M), normal(B, M), (state,), memory)
+    distances = np.square(state[:, None] - annotations[..., :N]).sum(-1)
+    weights = np.where(MASK, np.exp(-distances), 0)
+    weights /= weights.sum(-1, keepdims=True)
+    close(glimpse.weights[:, 0], weights, 1e-5)
+    assert glimpse.weights.shape == [B, 5, T]
+
+
+def search(**parts: Any) -> Any:
+    sizes = {"units": 4, "embedding_dim": 3, "maxout_units": 2}
+    return models.RNNSearch(K, K, **{**sizes, **parts})
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda: search(attention=keras.layers.AdditiveAttention()),
+            "AttentionDecoder: attention is AdditiveAttention, wanted a "
+            "subclass of Attention",
+        ),
+        (
+            lambda: search(
+                encoder=keras.layers.Bidirectional(keras.layers.GRU(4))
+            ),
+            "RNNSearch: encoder is Bidirectional, wanted an encoder such as",
+        ),
+        (
+            lambda: search(readout=keras.layers.Dense(K)),
+            "RNNSearch: readout is Dense, wanted a subclass of Readout",
+        ),
+        (
+            lambda: search(bridge=keras.layers.Dense(4)),
+            "RNNSearch: bridge is Dense, wanted a subclass of Bridge",
+        ),
+        (
+            lambda: search(cell=keras.layers.Dense(4)),
+            "AttentionDecoder: cell is Dense, wanted a cell such as GRUCell",
+        ),
+        (
+            lambda: search(cell=keras.layers.GRU(4)),
+            "AttentionDecoder: cell is GRU, wanted a cell such as GRUCell",
+        ),
+        (
+            lambda: layers.BidirectionalEncoder(keras.layers.Dense(4)),
+            "BidirectionalEncoder: cell is Dense, wanted a cell",
+        ),
+        (
+            lambda: layers.AttentionDecoder(
+                keras.layers.StackedRNNCells([keras.layers.GRUCell(4)])
+            ),
+            "AttentionDecoder: cell is StackedRNNCells, .* in StackedCells",
+        ),
+        (
+            lambda: layers.AttentionDecoder(
+                layers.GRUCell(4), keras.layers.Attention()
+            ),
+            "AttentionDecoder: attention is Attention, wanted a subclass of",
+        ),
+        (
+            lambda: layers.KerasCell(keras.layers.LSTMCell(4, dropout=0.5)),
+            "KerasCell: dropout of the LSTMCell is 0.5, wanted 0",
+        ),
+        (
+            lambda: layers.Recurrent(
+                keras.layers.GRUCell(4), state_dropout=0.5
+            )(normal(B, T, M), training=True),
+            "KerasCell: state_dropout reaches into no GRUCell, wanted 0",
+        ),
+        (lambda: search(maxout_units=0), "MaxoutReadout: units is 0"),
+        (lambda: layers.TanhReadout(K, -1), "TanhReadout: units is -1"),
+        (
+            lambda: layers.WordEmbedding(K, 0),
+            "WordEmbedding: embedding_dim is 0",
+        ),
+    ],
+)
+def test_errors_name_the_argument_the_class_and_what_is_wanted(
+    make: Any, words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()

@@ -1,0 +1,220 @@
+"""Saved Keras models, loaded where nothing of the package was used before."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import bahdanau_tf
+from bahdanau_tf import cli
+from bahdanau_tf import keras_register
+from bahdanau_tf import layers
+from bahdanau_tf import losses
+from bahdanau_tf import models
+from bahdanau_tf import optimizers
+
+# Keras' own `model.save` beside NumPy 2.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:__array__ implementation doesn't:DeprecationWarning"
+)
+
+K, N = 7, 4
+IDS = np.array([[2, 3, 5, 1], [4, 1, 0, 0]], "int32")
+
+
+def rnnsearch() -> Any:
+    return models.RNNSearch(
+        K, K, units=N, embedding_dim=3, attention_units=5, maxout_units=2
+    )
+
+
+def by_the_docstring() -> Any:
+    """The example of `BahdanauAttention`, as a functional model."""
+    states = keras.Input([N], name="states")
+    annotations = keras.Input([None, 3], name="annotations")
+    mask = keras.Input([None], dtype="bool", name="mask")
+    attention = layers.BahdanauAttention(5, energy_initializer="ones")
+    keys = attention.project(annotations)
+    memory = layers.Memory(annotations, keys, mask)
+    context, weights = attention(states, memory)
+    scores = keras.layers.Dense(K)(context)
+    return keras.Model([states, annotations, mask], [scores, weights])
+
+
+def with_a_decoder() -> Any:
+    """All parts of RNNsearch, put together by hand."""
+    source = keras.Input([None], dtype="int32", name="source")
+    target = keras.Input([None], dtype="int32", name="target")
+    embedded = layers.WordEmbedding(K, 3, mask_zero=True)(source)
+    encoded = layers.BidirectionalEncoder(layers.GRUCell(N))(embedded)
+    states, first = layers.BackwardBridge(N, 3)(encoded)
+    attention = layers.BahdanauAttention(5, energy_initializer="ones")
+    words = layers.WordEmbedding(K, 3, mask_zero=True)(target)
+    glimpse = layers.AttentionDecoder(layers.GRUCell(N), attention)(
+        words, first, states, attention.memory(encoded)
+    )
+    readout = layers.MaxoutReadout(K, 2)
+    scores = readout(glimpse.state, words, glimpse.context)
+    return keras.Model([source, target], [scores, glimpse.weights])
+
+
+def inputs_of(model: Any) -> Any:
+    """The same for every model of the same inputs."""
+    if isinstance(model, models.RNNSearch):
+        return {"source": IDS, "target": IDS}
+    if len(model.inputs) == 2:
+        return [IDS, IDS]
+    random = np.random.default_rng(0)
+    states, annotations = (
+        random.normal(size=(2, N)),
+        random.normal(size=(2, 4, 3)),
+    )
+    return [states.astype("float32"), annotations.astype("float32"), IDS != 0]
+
+
+def labels_of(make: Callable) -> list[Any]:
+    labels = IDS[:, 0] if make is by_the_docstring else IDS
+    return [labels, np.zeros(labels.shape)]
+
+
+def outputs_of(model: Any) -> list[Any]:
+    outputs = model(inputs_of(model))
+    flat = outputs if isinstance(outputs, (list, tuple)) else [outputs]
+    return [np.asarray(output).tolist() for output in flat]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Files of models that have learned a little, and what they answer."""
+    folder, wanted = tmp_path_factory.mktemp("saved"), {}
+
+    def save(name: str, model: Any) -> None:
+        path = str(folder / f"{name}.keras")
+        model.save(path)
+        wanted[path] = outputs_of(model)
+
+    for name, optimizer in (
+        ("adam", optimizers.Adam(optimizers.WarmupLinearDecay(0.1, 9))),
+        ("sgd", optimizers.SGD(optimizers.HalvedEveryHalfEpoch(0.1, 3))),
+        ("adadelta", optimizers.Adadelta()),
+    ):
+        model = rnnsearch()
+        model.compile(
+            optimizer,
+            losses.TokenCrossentropy(),
+            weighted_metrics=[losses.Perplexity()],
+        )
+        optimizer.build(model.trainable_variables)
+        save(name, model)
+    save("alone", rnnsearch())
+    for make in (by_the_docstring, with_a_decoder):
+        model = make()
+        model.compile(
+            "adam", [losses.TokenCrossentropy(), None], run_eagerly=True
+        )
+        model.fit(inputs_of(model), labels_of(make), verbose=0)
+        save(make.__name__, model)
+    return wanted
+
+
+def run(code: str, *arguments: str, **environment: str) -> Any:
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
+def test_functional_models_load(
+    make: Callable, saved: dict[str, Any], tmp_path: Path
+) -> None:
+    path = next(path for path in saved if Path(path).stem == make.__name__)
+    loaded = keras.models.load_model(path)
+    assert len(loaded.weights) == len(make().weights)
+    for one, other in zip(outputs_of(loaded), saved[path], strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+    # What has been loaded, or cloned, is saved and cloned like the first.
+    loaded.save(tmp_path / "again.keras")
+    again = keras.models.load_model(tmp_path / "again.keras")
+    clone = keras.models.clone_model(again)
+    clone.set_weights(again.get_weights())
+    for one, other in zip(outputs_of(clone), saved[path], strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+
+
+def test_a_new_process_loads_every_file(saved: dict[str, Any]) -> None:
+    """Keras after the package and models after both, as one sorts imports."""
+    code = (
+        "import json, sys\n"
+        f"sys.path.append({str(Path(__file__).parent)!r})\n"
+        "import bahdanau_tf\n"
+        "assert 'tensorflow' not in sys.modules\n"
+        "import keras\n"
+        "assert 'bahdanau_tf.models' not in sys.modules\n"
+        "loaded = [keras.models.load_model(path) for path in sys.argv[1:]]\n"
+        "from test_loading import outputs_of\n"
+        "names = [str(m.get_compile_config()) for m in loaded]\n"
+        "print(json.dumps([names, [outputs_of(model) for model in loaded]]))\n"
+    )
+    result = run(code, *saved)
+    assert result.returncode == 0, result.stderr[-2000:]
+    compiled, outputs = json.loads(result.stdout.splitlines()[-1])
+    for words, name in zip(compiled, ("Adam", "SGD", "Adadelta"), strict=False):
+        assert f"bahdanau_tf>{name}" in words
+        assert "bahdanau_tf>Perplexity" in words
+    for one, other in zip(outputs, saved.values(), strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-6)
+
+
+def test_every_registered_class_has_a_stand_in() -> None:
+    prefix = "bahdanau_tf>"
+    registered = {
+        name.removeprefix(prefix)
+        for name in keras.saving.get_custom_objects()
+        if name.startswith(prefix)
+    }
+    assert registered <= set(bahdanau_tf.__all__)
+
+
+def test_another_backend_is_refused_in_one_sentence() -> None:
+    code = (
+        "import bahdanau_tf\n"
+        "try:\n"
+        "    from bahdanau_tf import RNNSearch\n"
+        "except ImportError as error:\n"
+        "    print(error)\n"
+    )
+    result = run(code, KERAS_BACKEND="jax")
+    assert result.returncode == 0, result.stderr
+    assert "'jax'" in result.stdout
+    assert "KERAS_BACKEND=tensorflow" in result.stdout
+    assert result.stdout.count("\n") == 1
+
+
+def test_keras_on_another_backend_is_refused_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keras.config, "backend", lambda: "torch")
+    with pytest.raises(ImportError, match="'torch'"):
+        keras_register.register({})
+
+
+def test_the_command_has_its_own_backend(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    assert cli.main(["data", "list"]) == 0
+    assert os.environ["KERAS_BACKEND"] == "tensorflow"

@@ -1,0 +1,131 @@
+"""Padding as a user of Keras expects it: never read, never counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from oracle import close
+from oracle import randomized
+
+from bahdanau_tf import layers
+from bahdanau_tf import losses
+from bahdanau_tf import models
+from bahdanau_tf import optimizers
+
+K, N, M = 9, 4, 3
+SOURCE = np.array([[2, 3, 5, 1], [4, 1, 0, 0]], "int32")
+TARGET = np.array([[7, 1, 0, 0], [5, 6, 8, 1]], "int32")
+
+
+def rnnsearch() -> Any:
+    return randomized(
+        models.RNNSearch(
+            K, K, units=N, embedding_dim=M, attention_units=5, maxout_units=2
+        )
+    )
+
+
+def by_hand() -> Any:
+    """The parts of RNNsearch as a functional model, no mask in sight."""
+    source = keras.Input([None], dtype="int32")
+    target = keras.Input([None], dtype="int32")
+    words = layers.WordEmbedding(K, M, mask_zero=True)(source)
+    encoded = layers.BidirectionalEncoder(layers.GRUCell(N))(words)
+    states, first = layers.ZeroBridge(N, M)(encoded)
+    attention = layers.BahdanauAttention(5)
+    words = layers.WordEmbedding(K, M, mask_zero=True)(target)
+    glimpse = layers.AttentionDecoder(layers.GRUCell(N), attention)(
+        words, first, states, attention.memory(encoded)
+    )
+    logits = layers.TanhReadout(K, 5)(glimpse.state, words, glimpse.context)
+    return randomized(keras.Model([source, target], logits))
+
+
+def of_words(logits: Any) -> np.ndarray:
+    """-log p of the real target words."""
+    log_probs = np.asarray(tf.nn.log_softmax(logits), "float64")
+    places = np.nonzero(TARGET)
+    return -log_probs[(*places, TARGET[places])]
+
+
+def test_an_embedding_tells_the_encoder() -> None:
+    encoder = layers.BidirectionalEncoder(layers.GRUCell(N))
+    embedding = layers.WordEmbedding(K, M, mask_zero=True, use_bias=True)
+    encoded = encoder(embedding(SOURCE))
+    wanted = encoder(embedding(SOURCE), mask=tf.constant(SOURCE != 0))
+    np.testing.assert_array_equal(encoded.mask, SOURCE != 0)
+    np.testing.assert_array_equal(encoded.annotations, wanted.annotations)
+    silent = layers.WordEmbedding(K, M)
+    assert encoder(silent(SOURCE)).mask.numpy().all()
+
+
+def test_a_functional_model_reads_no_padding() -> None:
+    model = by_hand()
+    wider = np.pad(SOURCE, [[0, 0], [0, 3]])
+    close(model([wider, TARGET]), model([SOURCE, TARGET]).numpy(), 1e-6)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean_with_sample_weight"])
+def test_a_loss_counts_no_padding(reduction: str) -> None:
+    logits = tf.random.normal([2, 4, K])
+    loss = losses.TokenCrossentropy(reduction=reduction)
+    weights = (TARGET != 0).astype("float32")
+    wanted = of_words(logits)
+    wanted = wanted.sum() if reduction == "sum" else wanted.mean()
+    close(loss(TARGET, logits), wanted, 1e-5)
+    close(loss(TARGET, logits, weights), wanted, 1e-5)
+    perplexity = losses.Perplexity()
+    perplexity.update_state(TARGET, logits)
+    close(perplexity.result(), np.exp(of_words(logits).mean()), 1e-4)
+
+
+@pytest.mark.parametrize("make", [rnnsearch, by_hand])
+def test_evaluate_with_the_losses_and_metrics_of_keras(make: Any) -> None:
+    model = make()
+    inputs: Any = [SOURCE, TARGET]
+    if make is rnnsearch:
+        inputs = {"source": SOURCE, "target": TARGET}
+    model.compile(
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=[keras.metrics.SparseCategoricalAccuracy(name="right")],
+    )
+    found = model.evaluate(inputs, TARGET, verbose=0, return_dict=True)
+    logits = np.asarray(model(inputs))
+    assert found["loss"] == pytest.approx(of_words(logits).mean(), rel=1e-5)
+    right = (logits.argmax(-1) == TARGET)[TARGET != 0].mean()
+    assert found["right"] == pytest.approx(right)
+
+
+def test_fit_without_weights_makes_the_update_of_fit_with_them() -> None:
+    after = []
+    for weights in (None, (TARGET != 0).astype("float32")):
+        model = rnnsearch()
+        model.compile(
+            optimizers.SGD(0.1),
+            losses.TokenCrossentropy(),
+            metrics=[losses.Perplexity()],
+        )
+        inputs = {"source": SOURCE, "target": TARGET}
+        model.fit(inputs, TARGET, sample_weight=weights, verbose=0)
+        after.append(model.get_weights())
+    for one, other in zip(*after, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-7)
+
+
+def test_attention_is_as_exact_as_its_model() -> None:
+    """float64 all the way: in float32 the difference would be 1e-8."""
+    query, keys = (np.random.default_rng(s).normal(size=(2, N)) for s in (0, 1))
+    annotations = np.stack([keys, keys + 1.0], axis=1)
+    mask = tf.constant(True, shape=(2, 2))
+    attention = layers.DotAttention(dtype="float64")
+    memory = layers.Memory(annotations, annotations, mask)
+    context, weights = attention(tf.constant(query), memory)
+    energies = np.einsum("bn,btn->bt", query, annotations)
+    wanted = np.exp(energies) / np.exp(energies).sum(-1, keepdims=True)
+    np.testing.assert_allclose(weights, wanted, rtol=1e-13)
+    contexts = np.einsum("bt,btn->bn", wanted, annotations)
+    np.testing.assert_allclose(context, contexts, rtol=1e-12)
