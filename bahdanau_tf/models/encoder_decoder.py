@@ -140,16 +140,15 @@ class EncoderDecoder(keras.Model):
             state_dropout=state_dropout,
             dtype=self.dtype_policy,
         )
-        cell = cell or GRUCell(units, **recurrent)
         self.decoder = AttentionDecoder(
-            cell,
+            cell or GRUCell(units, **recurrent),
             attention,
             step_order=step_order,
             state_dropout=state_dropout,
             **start,
         )
         self.bridge = bridge or self.bridge_class(
-            cell.state_size, embedding_dim, **start
+            self.decoder.cell.state_size, embedding_dim, **start
         )
         self.readout = readout or MaxoutReadout(
             target_vocabulary_size,
