@@ -239,6 +239,22 @@ def flipped(data: bytes, place: int) -> bytes:
     return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
 
 
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda text: "[]", "tokenizer.json holds a list"),
+        (lambda text: text[:40], "tokenizer.json is no JSON"),
+        (lambda text: text.replace('"reverse"', '"soup"'), "'soup'"),
+    ],
+)
+def test_a_tokenizer_that_cannot_be_read_is_named(damaged, spoil, said):
+    path = damaged / "target" / "tokenizer.json"
+    path.write_text(spoil(path.read_text()))
+    with pytest.raises(ValueError, match=said) as caught:
+        Translator.load(damaged)
+    assert str(damaged / "target") in str(caught.value)
+
+
 def test_a_missing_model_is_named(damaged):
     (damaged / "model.keras").unlink()
     with pytest.raises(ValueError, match=r"model\.keras is missing"):

@@ -34,7 +34,8 @@ def load_text(
 
     Raises:
         ValueError: The vocabulary or model is not the one that was saved, or
-            the folder holds a tokenizer of another class.
+            the folder holds a tokenizer of another class or with options that
+            this version does not know.
     """
     name, checksum, config = read_settings(directory)
     classes = {c.__name__: c for c in (WordTokenizer, SubwordTokenizer)}
@@ -43,4 +44,10 @@ def load_text(
             f"load_text: {directory} holds a {name!r}, wanted one of "
             f"{sorted(classes)}."
         )
-    return classes[name].load(directory, checksum, config)
+    try:
+        return classes[name].load(directory, checksum, config)
+    except TypeError as error:
+        raise ValueError(
+            f"load_text: {directory} has options that this bahdanau_tf does "
+            f"not know: {error}"
+        ) from error
