@@ -52,6 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status: 0, 1 for a job that failed, 2 for a mistake in what
         was given, 130 after Ctrl-C.
     """
+    try:
+        return _main(argv)
+    except KeyboardInterrupt:
+        return _fail("interrupted", status=130)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     name, *rest = [*(sys.argv[1:] if argv is None else argv)] or ["--help"]
     if name in ("--help", "-h", "help"):
         return _say(_usage(), sys.stdout, 0)
@@ -82,7 +89,9 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         return int(status or 0)
     except absl_flags.Error as error:
         return _fail(f"{name}: {error}")
-    except (ValueError, OSError, ImportError, MemoryError) as error:
+    except Exception as error:
+        if not _is_foreseen(error):
+            raise
         if isinstance(error, OSError):
             _forget_unwritten()
         if isinstance(error, BrokenPipeError):
@@ -92,6 +101,18 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         return _fail(f"{name}: {_by_flag(error, flags)}")
     except KeyboardInterrupt:
         return _fail(f"{name}: interrupted", status=130)
+
+
+def _is_foreseen(error: Exception) -> bool:
+    """Whether an error is of what was given, not of the program."""
+    kinds = (ValueError, OSError, ImportError)
+    return isinstance(error, kinds) or _is_shortage(error)
+
+
+def _is_shortage(error: Exception) -> bool:
+    """Whether memory or disk are full; TensorFlow may not be imported."""
+    name = type(error).__name__
+    return isinstance(error, MemoryError) or name == "ResourceExhaustedError"
 
 
 def defined_flags(name: str) -> absl_flags.FlagValues:
@@ -119,8 +140,9 @@ def defined_flags(name: str) -> absl_flags.FlagValues:
 
 def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
     """What an error says; "Recipe: epochs is 0" is of the flag --epochs."""
-    if isinstance(error, MemoryError):
-        return f"not enough memory {error}".rstrip()
+    if _is_shortage(error):
+        why = str(error).split("\n")[0]
+        return f"memory or disk is full; smaller numbers need less. {why}"
     found = re.match(r"\w+: (\w+) is ", str(error))
     if found and found[1] in flags:
         return f"--{str(error).partition(': ')[2]}"

@@ -66,10 +66,10 @@ class Decoding:
             alpha=Range(0, _LARGEST),
             beta=Range(0, _LARGEST),
             max_length_ratio=Range(0, _LARGEST, above_low=True),
-            min_length_ratio=Range(0, self.max_length_ratio),
             max_length=Range(1, 10**6),
             no_repeated_ngrams=Range(0, 10**6),
         )
+        check_values(self, min_length_ratio=Range(0, self.max_length_ratio))
 
     def search(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import json
 import re
 import subprocess
@@ -397,9 +398,38 @@ def test_without_bytes_a_strange_character_is_unknown(
     assert tokenizer.detokenize(ids).numpy().tolist() == [b"[UNK]"]
 
 
-def test_the_trainer_refuses(corpus: list[Path]) -> None:
-    with pytest.raises(ValueError, match=r"^SubwordTokenizer\.train: "):
-        SubwordTokenizer.train(corpus, 100_000)
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_text_gives_what_pieces_it_has(corpus: list[Path], kind: str) -> None:
+    """SentencePiece itself names the largest size that it would take."""
+    with pytest.raises(RuntimeError) as refused:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=itertools.chain.from_iterable(
+                path.read_text("utf-8").split("\n") for path in corpus
+            ),
+            model_writer=io.BytesIO(),
+            vocab_size=100_000,
+            model_type=kind,
+            byte_fallback=True,
+            character_coverage=1.0,
+            pad_id=0,
+            unk_id=1,
+            eos_id=2,
+            bos_id=-1,
+            minloglevel=2,
+        )
+    largest = int(re.search(r"<= (\d+)", str(refused.value))[1])
+    found = SubwordTokenizer.train(corpus, 100_000, kind)
+    assert found.vocabulary_size == largest
+
+
+def test_a_size_below_the_characters_is_refused(corpus: list[Path]) -> None:
+    """And the one that the sentence names is taken."""
+    with pytest.raises(
+        ValueError, match=r"^SubwordTokenizer\.train: vocabulary_size is 20, "
+    ) as refused:
+        SubwordTokenizer.train(corpus, 20)
+    least = int(re.search(r"wanted (\d+)", str(refused.value))[1])
+    assert SubwordTokenizer.train(corpus, least).vocabulary_size == least
 
 
 def test_a_model_without_the_symbols_is_refused(corpus: list[Path]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.fields import require
 from bahdanau_tf.options import Recipe
@@ -38,4 +39,5 @@ def define(flags: absl_flags.FlagValues) -> None:
 def check(flags: absl_flags.FlagValues) -> None:
     """Refuses what can be seen to be wrong before anything is made."""
     require(flags, "output_dir")
+    check_folder("output_dir", flags.output_dir)
     from_flags(flags, Recipe)

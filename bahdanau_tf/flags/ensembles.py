@@ -10,6 +10,7 @@ from __future__ import annotations
 from absl import flags as absl_flags
 
 from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import define_fields
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import require
@@ -48,4 +49,5 @@ def check(flags: absl_flags.FlagValues) -> None:
     require(flags, "source", "reference")
     if not flags.forward and not flags.reversed:
         raise ValueError("--forward or --reversed is missing")
+    check_files(flags, "source", "reference")
     check_search(flags)

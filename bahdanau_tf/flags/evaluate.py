@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.flags.fields import check_files
+from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import refuse
 from bahdanau_tf.flags.fields import require
@@ -57,6 +59,8 @@ def define(flags: absl_flags.FlagValues) -> None:
 def check(flags: absl_flags.FlagValues) -> None:
     """Refuses what can be seen to be wrong before a model is loaded."""
     require(flags, "reference")
+    check_files(flags, "source", "reference", "dictionary")
+    check_output("output", flags.output)
     if flags.source is None and not flags.hypotheses:
         raise ValueError(
             "--source (with --model_dir) or --hypotheses is missing"

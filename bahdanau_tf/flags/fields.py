@@ -15,6 +15,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from typing import TypeVar
 
@@ -99,16 +100,59 @@ def require(flags: absl_flags.FlagValues, *names: str) -> None:
             raise ValueError(f"--{name} is empty")
 
 
-def check_file(flag: str, path: str) -> None:
-    """Refuses a file that is not there, or is a folder.
+def check_file(flag: str, path: str | None) -> None:
+    """Refuses a file that is not there, or is a folder; None is no file.
 
     Raises:
         ValueError: It names the flag.
     """
+    if path is None:
+        return
     if not os.path.exists(path):
         raise ValueError(f"--{flag}: there is no file {path}")
     if os.path.isdir(path):
         raise ValueError(f"--{flag}: {path} is a folder, wanted a file")
+
+
+def check_files(flags: absl_flags.FlagValues, *names: str) -> None:
+    """Refuses files that are given and are not there.
+
+    Raises:
+        ValueError: It names the flag.
+    """
+    for name in names:
+        check_file(name, flags[name].value)
+
+
+def check_folder(flag: str, path: str) -> None:
+    """Refuses a folder that can neither be written to nor made.
+
+    Raises:
+        ValueError: It names the flag.
+    """
+    place = Path(path).absolute()
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir():
+        raise ValueError(f"--{flag}: {place} is a file, wanted a folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise ValueError(f"--{flag}: {place} may not be written to")
+
+
+def check_output(flag: str, path: str | None) -> None:
+    """Refuses a file that cannot be written; None is standard output.
+
+    Raises:
+        ValueError: It names the flag.
+    """
+    if path is None:
+        return
+    if not path or os.path.isdir(path):
+        raise ValueError(f"--{flag} is {path!r}, wanted the name of a file")
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise ValueError(f"--{flag}: there is no folder {folder}")
+    check_folder(flag, str(folder))
 
 
 def refuse(

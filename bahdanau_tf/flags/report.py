@@ -24,6 +24,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.flags.fields import check_file
+from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.flags.fields import define_fields
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import from_flags
@@ -99,6 +100,7 @@ def _define_training(flags: absl_flags.FlagValues) -> None:
 def check(flags: absl_flags.FlagValues) -> None:
     """Refuses what would only be found out after hours of training."""
     require(flags, "out_dir")
+    check_folder("out_dir", flags.out_dir)
     if flags.quick and flags.full:
         raise ValueError("--quick and --full: wanted one of them")
     trains = flags.quick or flags.full
@@ -137,7 +139,7 @@ def _check_files(flags: absl_flags.FlagValues) -> None:
         if (f"{side}_source" in given) != (f"{side}_target" in given):
             raise ValueError(f"--{side}_source and --{side}_target go together")
     for name in given:
-        check_file(name, str(flags[name].value))
+        check_file(name, flags[name].value)
 
 
 def named(flag: str, values: list[str]) -> Iterator[tuple[str, str]]:

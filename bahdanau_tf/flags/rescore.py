@@ -20,6 +20,8 @@ from typing import Any
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.flags.fields import check_files
+from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import refuse
 from bahdanau_tf.flags.fields import require
@@ -79,3 +81,5 @@ def check(flags: absl_flags.FlagValues) -> None:
     if not given:
         refuse(flags, ["tokenize", "ignore_case"], "without --dev_reference")
     check_model(flags)
+    check_files(flags, "source", "input", *_DEV)
+    check_output("output", flags.output)

@@ -14,6 +14,8 @@ from typing import Any
 from absl import flags as absl_flags
 
 from bahdanau_tf.corpora.selection import ORDER
+from bahdanau_tf.flags.fields import check_files
+from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import require
 
@@ -50,6 +52,7 @@ def check(flags: absl_flags.FlagValues) -> None:
         raise ValueError("--pairs is missing")
     if not 1 <= flags.order <= 100:
         raise ValueError(f"--order is {flags.order}, wanted 1 to 100")
+    check_files(flags, *_FILES.keys() - {"output_source", "output_target"})
     places: dict[Path, str] = {}
     for name in ("output_source", "output_target", "scores"):
         path = flags[name].value
@@ -60,6 +63,5 @@ def check(flags: absl_flags.FlagValues) -> None:
             raise ValueError(
                 f"--{name} is the file of --{places[place]}, wanted another"
             )
-        if not place.parent.is_dir():
-            raise ValueError(f"--{name}: there is no folder {place.parent}")
+        check_output(name, path)
         places[place] = name

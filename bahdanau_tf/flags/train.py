@@ -15,6 +15,7 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from bahdanau_tf.flags.fields import check_file
+from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.flags.fields import define_fields
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import from_flags
@@ -75,11 +76,11 @@ def check(flags: absl_flags.FlagValues) -> None:
         ValueError: It names the flag.
     """
     require(flags, "train_source", "train_target", "model_dir")
+    check_folder("model_dir", flags.model_dir)
     if (flags.dev_source is None) != (flags.dev_target is None):
         raise ValueError("--dev_source and --dev_target go together")
     for name, path in paths(flags).items():
-        if path is not None:
-            check_file(name, path)
+        check_file(name, path)
     options(flags)
 
 

@@ -22,6 +22,8 @@ from typing import Any
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.flags.fields import check_files
+from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.model import check_model
 from bahdanau_tf.flags.model import define_model
@@ -91,3 +93,5 @@ def check(flags: absl_flags.FlagValues) -> None:
     if flags.split_long and flags.max_source_length is None:
         raise ValueError("--split_long needs --max_source_length")
     check_model(flags)
+    check_files(flags, "input", "dictionary")
+    check_output("output", flags.output)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from typing import Literal
 
+from bahdanau_tf.options.languages import is_language_code
 from bahdanau_tf.ranges import Range
 from bahdanau_tf.ranges import check_values
 
@@ -50,6 +51,13 @@ class TextOptions:
         check_values(
             self, source_vocabulary_size=_SIZE, target_vocabulary_size=_SIZE
         )
+        for name in ("source_language", "target_language"):
+            code = getattr(self, name)
+            if code is not None and not is_language_code(code):
+                raise ValueError(
+                    f"TextOptions: {name} is {code!r}, wanted a code of ISO "
+                    "639, such as en or ja, without a country"
+                )
 
     def unused(self) -> dict[str, str]:
         """What this tokenizer does not take, and why, in words."""

@@ -1,0 +1,355 @@
+"""What the commands take, and what they refuse before any work is done."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from bahdanau_tf import cli
+from bahdanau_tf.cli import COMMANDS
+from bahdanau_tf.cli import defined_flags
+from bahdanau_tf.cli import main
+from bahdanau_tf.flags.train import options
+from bahdanau_tf.options import ModelOptions
+from bahdanau_tf.options import Recipe
+
+RECIPES = sorted(
+    entry.name.removesuffix(".flags")
+    for entry in resources.files("bahdanau_tf").joinpath("recipes").iterdir()
+)
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text"
+    path.write_text("a b\n")
+    return path
+
+
+@pytest.fixture
+def refused(tmp_path: Path, text: Path, monkeypatch, capfd):
+    """Runs a command; gives the one sentence by which it is refused.
+
+    Nothing is left behind, and TensorFlow was not asked for.
+    """
+    monkeypatch.setattr(cli, "_quiet_start", lambda: pytest.fail("too late"))
+
+    def run(command: str, *flags: str) -> str:
+        before = sorted(tmp_path.rglob("*"))
+        assert main([command, *flags]) == 2
+        out, err = capfd.readouterr()
+        assert out == ""
+        assert err.startswith(f"bahdanau-tf: {command}: ")
+        assert err.count("\n") == 1
+        assert sorted(tmp_path.rglob("*")) == before
+        return err
+
+    return run
+
+
+@pytest.fixture
+def train_refused(refused, tmp_path, text):
+    files = (
+        f"--train_source={text}",
+        f"--train_target={text}",
+        f"--model_dir={tmp_path / 'model'}",
+    )
+    return lambda *flags: refused("train", *files, *flags)
+
+
+WITHOUT_TENSORFLOW = """
+import sys
+from bahdanau_tf.cli import COMMANDS, main
+for name in COMMANDS:
+    assert main([name, "--help"]) == 0
+    assert main([name, "--colour=red"]) == 2
+assert main(["train", "--train_source=x"]) == 2
+heavy = {"tensorflow", "keras", "matplotlib", "sacrebleu"} & {*sys.modules}
+assert not heavy, heavy
+"""
+
+
+def test_help_and_mistakes_need_no_tensorflow():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TENSORFLOW],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_groups_and_every_flag(command, capsys):
+    assert main([command, "--help"]) == 0
+    said = capsys.readouterr().out
+    groups = [row for row in said.split("\n") if row and row[-1] == ":"]
+    assert "Every command:" in groups
+    assert len(groups) >= 2
+    for name in defined_flags(command):
+        assert f"--{name}=" in said or f"--[no]{name} " in said
+    assert max(map(len, said.split("\n")[1:])) <= 80
+
+
+def test_help_of_train_says_what_belongs_together(capsys):
+    main(["train", "--help"])
+    parts = capsys.readouterr().out.split("\n\n")
+    groups = {part.split(":\n")[0]: part for part in parts if ":\n" in part}
+    assert "--train_source=" in groups["Files"]
+    assert "--tokenizer=<word|bpe|unigram>" in groups["Text"]
+    assert "--step_order=<original|" in groups["Model"]
+    assert "--token_budget=" in groups["Training"]
+    assert "--flagfile=" in groups["Every command"]
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "learning_rate=-1",
+        "learning_rate=0",
+        "learning_rate=1e30",
+        "learning_rate=nan",
+        "epochs=inf",
+        "epochs=nan",
+        "epochs=0",
+        "units=10000000",
+        "units=0",
+        "maxout_units=-3",
+        "layers=101",
+        "evaluate_every=-1",
+        "constant_share=2",
+        "warmup_steps=-1",
+        "max_norm=0",
+        "label_smoothing=1",
+        "divisor=0",
+        "embedding_dropout=1",
+        "annotation_dropout=-0.1",
+        "state_dropout=nan",
+        "readout_dropout=2",
+        "batch_size=0",
+        "max_length=-1",
+        "pool_batches=0",
+        "token_budget=0",
+        "patience=0",
+        "seed=-1",
+        "source_vocabulary_size=0",
+        "target_vocabulary_size=3",
+        "source_language=xx",
+        "target_language=jp",
+        "target_language=en-GB",
+        f"units={10**400}",
+    ],
+)
+def test_a_number_out_of_range_names_the_flag(train_refused, flag):
+    said = train_refused(f"--{flag}")
+    assert f"--{flag.partition('=')[0]} is " in said
+    assert "wanted" in said
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "model=transformer",
+        "shuffle=twice",
+        "initialization=zero",
+        "step_order=backwards",
+        "schedule=lunar",
+        "units=many",
+        "units=1e3",
+        "épôques=épôques",
+        "nounits",
+        "flagfile=/nowhere",
+        "recipe=soup",
+    ],
+)
+def test_a_word_that_there_is_not_is_named(train_refused, flag):
+    assert flag.partition("=")[2] in train_refused(f"--{flag}")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--layers=3"], "--layers is not used with --model=rnnsearch"),
+        (["--layers=4"], "--layers"),  # the default, and given all the same
+        (["--model=rnnencdec", "--attention_units=5"], "--attention_units"),
+        (["--model=seq2seq-lstm", "--tie_embeddings"], "--tie_embeddings"),
+        (["--model=seq2seq-lstm", "--notie_embeddings"], "--tie_embeddings"),
+        (["--model=seq2seq-lstm", "--initialization=paper"], "seq2seq-lstm"),
+        (["--joint"], "--joint is not used with --tokenizer=word"),
+        (["--sample_subwords"], "--sample_subwords is not used with"),
+        (
+            ["--tokenizer=bpe", "--joint", "--target_vocabulary_size=400"],
+            "--target_vocabulary_size is not used with --joint",
+        ),
+        (["--warmup_steps=5"], "--warmup_steps is not used with --schedule"),
+        (["--schedule=halved", "--constant_share=0.1"], "--constant_share"),
+        (
+            ["--nofactored_output", "--tie_embeddings", "--maxout_units=7"],
+            "wanted the same for tie_embeddings",
+        ),
+        (["--dev_source=x"], "--dev_source and --dev_target go together"),
+        (["--model_dir="], "--model_dir is empty"),
+        (["--train_source="], "--train_source is empty"),
+        (["--train_source=/"], "/ is a folder, wanted a file"),
+        (["--train_target=/nowhere"], "--train_target: there is no file"),
+        (["--model_dir=/proc/1/x"], "--model_dir: "),
+        (["--model_dir=/dev/null/x"], "--model_dir: /dev/null is a file"),
+    ],
+)
+def test_what_would_be_ignored_or_fail_is_refused(train_refused, flags, said):
+    assert said in train_refused(*flags)
+
+
+def test_a_file_of_flags_counts_as_given(train_refused, tmp_path):
+    path = tmp_path / "own.flags"
+    path.write_text("# own\n--layers=3\n")
+    assert "--layers is not used" in train_refused(f"--flagfile={path}")
+    path.write_text("--recipe=rnnsearch-30\n--layers=3\n")
+    assert "--layers is not used" in train_refused(f"--flagfile={path}")
+    path.write_text("--recipe=soup\n")
+    assert "--recipe is 'soup'" in train_refused("--flagfile", str(path))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_recipes_give_only_what_is_used(name):
+    flags = defined_flags("train")
+    words = cli._expanded([f"--recipe={name}", "--epochs=3"], flags)
+    assert flags(["train", *words]) == ["train"]
+    assert options(flags).recipe.epochs == 3  # what comes later counts
+    assert flags.recipe == name
+
+
+def test_a_recipe_may_stand_after_a_blank():
+    words = [
+        cli._expanded(given, defined_flags("train"))
+        for given in (["--recipe=rnnsearch-30"], ["--recipe", "rnnsearch-30"])
+    ]
+    assert words[0] == words[1]
+    assert "--max_length=30" in words[0]
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "rate"), [("adadelta", 1.0), ("adam", 0.001), ("sgd", 0.7)]
+)
+def test_a_rate_that_is_not_given_follows_the_optimizer(optimizer, rate):
+    assert Recipe(optimizer=optimizer).learning_rate == rate
+    assert Recipe(optimizer=optimizer, learning_rate=0.5).learning_rate == 0.5
+    made = Recipe(optimizer=optimizer).make_optimizer(10)
+    assert float(made.learning_rate) == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    ("command", "flags", "said"),
+    [
+        ("translate", ["--model_dir="], "--model_dir is missing"),
+        ("translate", ["--model_dir=a,"], "--model_dir is empty, or"),
+        ("translate", ["--model_dir=a", "--average=foo"], "--average=foo"),
+        (
+            "translate",
+            ["--model_dir=a", "--average=log_probability"],
+            "--average is not used with one model",
+        ),
+        ("translate", ["--max_length_ratio=1e30"], "--max_length_ratio is"),
+        ("translate", ["--max_length_ratio=nan"], "--max_length_ratio is nan"),
+        ("translate", ["--beam_size=0"], "--beam_size is 0, wanted 1 to"),
+        ("translate", ["--beam_size=2", "--n_best=3"], "--n_best is 3"),
+        ("translate", ["--max_length=99999999999"], "--max_length is"),
+        ("translate", ["--alpha=inf"], "--alpha is inf"),
+        ("translate", ["--batch_size=0"], "--batch_size=0"),
+        ("translate", ["--dictionary={text}"], "--dictionary is not used"),
+        ("translate", ["--input=/nowhere"], "--input: there is no file"),
+        ("translate", ["--output=/nowhere/x"], "--output: there is no folder"),
+        ("translate", ["--output={tmp}"], "--output is "),
+        ("export", ["--export_dir=/dev/null/x"], "--export_dir: /dev/null is"),
+        ("export", ["--export_dir=x", "--max_source_length=1"], "--max_source"),
+        ("lexicon", ["--words=1000000000"], "--words=1000000000"),
+        ("rescore", ["--source={text}", "--weight=nan"], "--weight is nan"),
+        ("rescore", ["--source={text}", "--tokenize=char"], "without --dev"),
+        ("evaluate", ["--reference=/nowhere"], "--reference: there is no file"),
+        (
+            "evaluate",
+            ["--reference={text}", "--hypotheses={text}", "--beam_size=3"],
+            "--beam_size is not used without --model_dir",
+        ),
+        ("report", ["--quick", "--beam_size=0"], "--beam_size is 0"),
+        ("report", ["--quick", "--minutes=nan"], "--minutes is nan"),
+        ("report", ["--quick", "--hypotheses=a=/nowhere"], "no file /nowhere"),
+        ("report", ["--system=a=b", "--hypotheses=a=b"], "both named a"),
+        ("report", ["--system=a=b", "--minutes=3"], "without --quick or"),
+        ("report", ["--quick", "--out_dir=/dev/null/x"], "--out_dir: /dev/nul"),
+        ("select", ["--order=1000"], "is missing"),
+        ("demo", ["--epochs=inf"], "--epochs is inf"),
+        ("demo", ["--sentences=0"], "--sentences=0"),
+        ("data", ["give"], "wanted list"),
+    ],
+)
+def test_other_commands_refuse_too(
+    refused, tmp_path, text, command, flags, said
+):
+    flags = [flag.format(tmp=tmp_path, text=text) for flag in flags]
+    if command in ("translate", "export") and "model_dir" not in flags[0]:
+        flags.append("--model_dir=x")
+    if command == "rescore":
+        flags.append("--model_dir=x")
+    assert said in refused(command, *flags)
+
+
+def test_a_shortage_of_memory_is_a_sentence(text, tmp_path, monkeypatch, capfd):
+    import tensorflow as tf
+
+    from bahdanau_tf.commands import translate
+
+    for error in (
+        MemoryError(),
+        tf.errors.ResourceExhaustedError(None, None, "OOM of [9]\nat x"),
+    ):
+
+        def load(_, error=error):
+            raise error
+
+        monkeypatch.setattr(translate, "load_translator", load)
+        assert main(["translate", "--model_dir=x", f"--input={text}"]) == 2
+        err = capfd.readouterr().err
+        assert "memory or disk is full" in err
+        assert err.count("\n") == 1
+
+
+INTERRUPTED = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "tensorflow":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from bahdanau_tf.cli import main
+sys.exit(main(["translate", "--model_dir=x"]))
+"""
+
+
+def test_an_interrupt_while_tensorflow_is_imported():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert done.stderr == "bahdanau-tf: translate: interrupted\n"
+
+
+def test_what_the_command_offers_is_what_the_classes_know():
+    """Choices and defaults that are written down twice."""
+    from bahdanau_tf.serving import Limits
+
+    flags = defined_flags("export")
+    for name in ("max_source_length", "max_target_length"):
+        assert flags[name].default == getattr(Limits, name)
+    for model in ("rnnsearch", "rnnencdec", "seq2seq-lstm"):
+        made = ModelOptions(model=model, units=2, embedding_dim=2).make(5, 6)
+        assert type(made).__name__.lower() == model.replace("-", "")
+    for order in ("original", "appendix", "main-text"):
+        ModelOptions(step_order=order, units=2, embedding_dim=2).make(5, 6)
