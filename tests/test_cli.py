@@ -170,6 +170,9 @@ def test_compressed_and_awkward_training_text(corpus, tmp_path, capsys):
     ]
     assert main(["train", *flags]) == 0
     err = capsys.readouterr().err
+    assert "source language: en (guessed from the text" in err
+    assert "target language: fr (guessed from the text" in err
+    assert "learning the tokenizers from 158 sentence pairs" in err
     assert "2 blank" in err
     assert "1 too long" in err
 

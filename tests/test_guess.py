@@ -164,6 +164,11 @@ def test_foreign_names_do_not_matter() -> None:
     assert guess_language([ARTICLE["en"] + " 北京 서울 Москва"]) == "en"
 
 
+def test_one_odd_line_does_not_matter() -> None:
+    odd = ["long " * 100_000, "Россия " * 100_000, "é\u0301" * 100_000]
+    assert guess_language([ARTICLE["en"]] * 20 + odd) == "en"
+
+
 @dataclass(frozen=True)
 class Languages:
     source_language: str | None = None

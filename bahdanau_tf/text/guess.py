@@ -85,6 +85,7 @@ BY_WORDS = {
         "vi": "và của là có không được trong cho một những các người này với",
     },
 }
+LONGEST = 500  # characters of a line that count: one is not the text
 SMALL_WORDS = 0.1  # share of the words that must be small ones
 KINDS = 5  # of small words that must be seen
 LEAD = 1.05  # over the second language
@@ -108,7 +109,7 @@ def guess_language(lines: Iterable[str]) -> str:
     letters: Counter[str] = Counter()
     words: Counter[str] = Counter()
     for line in lines:
-        line = unicodedata.normalize("NFKC", line).lower()
+        line = unicodedata.normalize("NFKC", line[:LONGEST]).lower()
         letters.update(line)
         words.update(_WORD.findall(line))
     script = _script(letters)

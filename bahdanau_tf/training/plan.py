@@ -68,8 +68,11 @@ class TrainingPlan:
             remember(settings, asdict(text))
             texts = [load_text(folder) for folder in folders]
             return Translator(self._make_model(*texts), *texts)
-        self._check_files()
+        pairs = len(self._checked_corpus())
         text = with_languages(self.text, self.files)
+        ProgressLine(0).note(
+            f"learning the tokenizers from {pairs} sentence pairs"
+        )
         learned = text.learn(self.files.train_source, self.files.train_target)
         model = self._make_model(*learned)
         for old in (settings, self.model_dir / "training.json"):
@@ -80,11 +83,11 @@ class TrainingPlan:
         self._tell_sizes(learned)
         return Translator(model, *(load_text(folder) for folder in folders))
 
-    def _check_files(self) -> None:
-        """Says what is wrong with the files before a vocabulary is learned."""
-        ParallelCorpus(self.files.train_source, self.files.train_target)
+    def _checked_corpus(self) -> ParallelCorpus:
+        """The training text; what is wrong with it or the dev set is said."""
         if self.files.dev_source is not None and self.files.dev_target:
             ParallelCorpus(self.files.dev_source, self.files.dev_target)
+        return ParallelCorpus(self.files.train_source, self.files.train_target)
 
     def _make_model(self, source: Any, target: Any) -> Any:
         return self.model.make(source.vocabulary_size, target.vocabulary_size)
