@@ -28,6 +28,7 @@ from bahdanau_tf import WordTokenizer
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving import comparison
 from bahdanau_tf.serving import examine
+from bahdanau_tf.serving import limits
 from bahdanau_tf.serving import round_to_half
 from bahdanau_tf.serving.limits import LimitedText
 from bahdanau_tf.serving.limits import first_bytes
@@ -382,6 +383,28 @@ def test_the_first_words_are_kept(reverse):
     assert limited.is_cut(tf.constant([" " * 257])).numpy().all()
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_rows_are_read_in_groups_as_alone(reverse, monkeypatch):
+    text = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), reverse=reverse)
+    rows = ["the cat", "", "a" * 50, "the dog sees a red cat", "\u4e16 , " * 9]
+    monkeypatch.setattr(limits, "GROUP_BYTES", 120)  # two or three rows
+    limited = LimitedText(text, 5)
+
+    def read(some: list[str]) -> list[Any]:
+        strings = tf.constant(some, tf.string)
+        words = limited.tokenize_with_offsets(strings)
+        found = [limited.tokenize(strings), *words, limited.is_cut(strings)]
+        columns = [
+            one.to_list() if isinstance(one, tf.RaggedTensor) else one.numpy()
+            for one in found
+        ]
+        return list(zip(*columns, strict=True))
+
+    assert read(rows) == [read([row])[0] for row in rows]
+    assert [row[-1] for row in read(rows)] == [False] * 3 + [True] * 2
+    assert read([]) == []
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [("max_source_length", 1), ("max_target_length", 0), ("n_best", -1)],
@@ -442,39 +465,22 @@ def by_python(y: tf.Tensor) -> tf.Tensor:
 )
 def test_what_a_server_cannot_run_is_refused(tmp_path, options, complaint):
     doubler = Doubler()
-    made = doubler.signatures(**options)
+    write_saved_model(tmp_path / "model", doubler.signatures(**options), [])
     with pytest.raises(ValueError, match=complaint):
-        write_saved_model(tmp_path / "base", made, [], check_operations)
-    assert not list((tmp_path / "base").iterdir())
+        check_operations(tmp_path / "model")
 
 
-def test_versions_appear_when_they_are_complete(tmp_path):
-    base = tmp_path / "base"
-    seen = []
-
-    def finish(folder: Path) -> None:
-        check_operations(folder)
-        assert (folder / "saved_model.pb").is_file()
-        seen.append([one.name for one in base.iterdir() if one.is_dir()])
-
+def test_a_saved_model_holds_the_variables_that_it_uses(tmp_path):
     doubler = Doubler()
-    made = doubler.signatures()
-    assert write_saved_model(base, made, [], finish) == base / "1"
-    (base / "9").mkdir()
-    (base / "notes").write_text("not a version")
-    version = write_saved_model(base, made, [], finish)
-    assert version == base / "10"
-    # A server takes a folder for a version when its name is a number.
-    numbers = [[int(n) for n in names if n.isdecimal()] for names in seen]
-    assert [sorted(names) for names in numbers] == [[], [1, 9]]
-    assert version.stat().st_mode & 0o777 == 0o755
-    model = tf.saved_model.load(str(version))
+    write_saved_model(tmp_path / "model", doubler.signatures(), [])
+    check_operations(tmp_path / "model")
+    model = tf.saved_model.load(str(tmp_path / "model"))
     found = model.signatures["serving_default"](x=tf.constant([1.5]))
     assert found["y"].numpy().tolist() == [3.0]
     names = [
         name
         for name, _ in tf.train.list_variables(
-            str(version / "variables/variables")
+            str(tmp_path / "model" / "variables/variables")
         )
     ]
     assert sum("VARIABLE_VALUE" in name for name in names) == 1

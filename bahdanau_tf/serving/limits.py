@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,8 @@ from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.translation_graph import TranslationGraph
 
 BYTES_PER_TOKEN = 64  # no language's words are as long, on average
+GROUP_BYTES = 2**14  # text that is split into words at once
+Read = Callable[[tf.Tensor], tuple[list[tf.RaggedTensor], tf.Tensor]]
 Graph = TypeVar("Graph", bound=TranslationGraph)
 
 
@@ -74,10 +77,9 @@ class LimitedText(tf.Module):
         self.eos_id = text.eos_id
         self.ids_to_tokens = text.ids_to_tokens
         # Functions, as the signatures share them; they are large.
-        self._ids = self._function(text.tokenize)
-        # Without the words, which are never cut out for tokens left out.
-        self._places = self._function(
-            lambda strings: text.tokenize_with_offsets(strings)[1:]
+        self._ids = self._function(self._ids_of, [tf.int32])
+        self._words = self._function(
+            self._words_of, [tf.string, tf.int32, tf.int32]
         )
         self.detokenize_with_offsets = tf.function(
             text.detokenize_with_offsets, autograph=False
@@ -85,8 +87,8 @@ class LimitedText(tf.Module):
 
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Turns strings into ids, at most `max_length`: ragged [B, (T)]."""
-        ids = self._ids(as_strings(strings))
-        return append_end(self._first(ids[:, :-1]), self.eos_id)
+        (ids,), _ = self._ids(as_strings(strings))
+        return append_end(ids, self.eos_id)
 
     def tokenize_with_offsets(
         self, strings: tf.Tensor
@@ -96,30 +98,95 @@ class LimitedText(tf.Module):
         What is no UTF-8 in a token becomes U+FFFD: a server writes its JSON
         as it is given the strings.
         """
-        strings = as_strings(strings)
-        starts, ends = (self._first(rows) for rows in self._places(strings))
-        begin = first_bytes(strings, self.max_bytes)
-        pieces = surfaces(begin, starts, ends)
-        return pieces.with_values(valid_utf8(pieces.values)), starts, ends
+        (words, starts, ends), _ = self._words(as_strings(strings))
+        return words, starts, ends
 
     def is_cut(self, strings: tf.Tensor) -> tf.Tensor:
         """Whether a string is read in part only: bool [B]."""
-        ids = self._ids(as_strings(strings))
-        return (ids.row_lengths() > self.max_length) | (
+        _, counts = self._ids(as_strings(strings))
+        return (counts >= self.max_length) | (
             tf.strings.length(strings) > self.max_bytes
         )
 
-    def _function(self, tokenize: Callable[..., Any]) -> Any:
+    def _function(self, read: Read, dtypes: Sequence[tf.DType]) -> Any:
         return tf.function(
-            lambda strings: tokenize(first_bytes(strings, self.max_bytes)),
+            lambda strings: in_groups(
+                read, first_bytes(strings, self.max_bytes), dtypes
+            ),
             input_signature=[tf.TensorSpec([None], tf.string)],
             autograph=False,
         )
+
+    def _ids_of(
+        self, strings: tf.Tensor
+    ) -> tuple[list[tf.RaggedTensor], tf.Tensor]:
+        ids = self.text.tokenize(strings)[:, :-1]
+        return [self._first(ids)], ids.row_lengths()
+
+    def _words_of(
+        self, strings: tf.Tensor
+    ) -> tuple[list[tf.RaggedTensor], tf.Tensor]:
+        # Its words go unused: only those within the limit are cut out.
+        _, starts, ends = self.text.tokenize_with_offsets(strings)
+        counts = starts.row_lengths()
+        starts, ends = self._first(starts), self._first(ends)
+        words = surfaces(strings, starts, ends)
+        words = words.with_values(valid_utf8(words.values))
+        return [words, starts, ends], counts
 
     def _first(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
         """The words that come first in the text, with room for the end."""
         count = self.max_length - 1
         return words[:, -count:] if self.reverse else words[:, :count]
+
+
+def in_groups(
+    read: Read, strings: tf.Tensor, dtypes: Sequence[tf.DType]
+) -> tuple[list[tf.RaggedTensor], tf.Tensor]:
+    """Reads some strings at a time, where all would take much memory.
+
+    A tokenizer needs some 300 bytes for each byte of its strings.
+
+    Args:
+        read: Makes rows, and one number for each row, of some strings.
+        strings: string [B].
+        dtypes: What the rows hold.
+
+    Returns:
+        What `read` gives for all strings: ragged [B, (T)]; int64 [B].
+    """
+    count = tf.size(strings)
+    lengths = tf.concat([[1], tf.strings.length(strings)], 0)
+    size = tf.maximum(GROUP_BYTES // tf.reduce_max(lengths), 1)
+    groups = tf.maximum(-(-count // size), 1)  # of none there is an empty one
+
+    def body(i: tf.Tensor, done: list[tf.TensorArray]) -> Any:
+        rows, numbers = read(strings[i * size : (i + 1) * size])
+        values = [one.values for one in rows]
+        parts = [*values, rows[0].row_lengths(), numbers]
+        return i + 1, [
+            one.write(i, part) for one, part in zip(done, parts, strict=True)
+        ]
+
+    _, done = tf.while_loop(
+        lambda i, _: i < groups,
+        body,
+        (
+            tf.constant(0),
+            [
+                tf.TensorArray(
+                    dtype, groups, infer_shape=False, element_shape=[None]
+                )
+                for dtype in (*dtypes, tf.int64, tf.int64)
+            ],
+        ),
+        parallel_iterations=1,
+    )
+    *values, lengths, numbers = (one.concat() for one in done)
+    return [
+        tf.RaggedTensor.from_row_lengths(one, lengths, validate=False)
+        for one in values
+    ], numbers
 
 
 def first_bytes(strings: tf.Tensor, limit: int) -> tf.Tensor:

@@ -1,0 +1,140 @@
+"""Numbered versions: whole, each with a number of its own, no leftovers."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from bahdanau_tf.serving import Limits
+from bahdanau_tf.serving import export as export_module
+from bahdanau_tf.serving import versions
+from bahdanau_tf.serving.versions import publish
+from bahdanau_tf.serving.versions import workplace
+from bahdanau_tf.serving.versions import writing
+
+# What an export does, and then waits to be killed.
+WRITER = """
+import sys
+from pathlib import Path
+from bahdanau_tf.serving.versions import workplace
+with workplace(Path(sys.argv[1])) as place:
+    (place / "model").mkdir()
+    print(place, flush=True)
+    sys.stdin.read()
+"""
+
+
+def model(place: Path, content: str = "") -> Path:
+    """A folder to publish."""
+    folder = place / "model"
+    folder.mkdir()
+    (folder / "saved_model.pb").write_text(content)
+    return folder
+
+
+def names(base: Path) -> list[str]:
+    return sorted(path.name for path in base.iterdir())
+
+
+def numbers(base: Path) -> list[str]:
+    """What a server takes for versions: folders whose name is a number."""
+    return [name for name in names(base) if name.isdecimal()]
+
+
+def test_versions_appear_when_they_are_complete(tmp_path):
+    base = tmp_path / "new" / "base"
+    with workplace(base) as place:
+        folder = model(place)
+        assert numbers(base) == []
+        version = publish(folder, base)
+        assert version == base / "1"
+    (base / "9").mkdir()
+    (base / "notes").write_text("not a version")
+    with workplace(base) as place:
+        assert numbers(base) == ["1", "9"]
+        version = publish(model(place), base)
+    assert version == base / "10"
+    assert version.stat().st_mode & 0o777 == 0o755
+    assert names(base) == ["1", "10", "9", "notes"]
+
+
+def test_two_exports_at_once_take_two_numbers(tmp_path, monkeypatch):
+    with workplace(tmp_path) as one, workplace(tmp_path) as other:
+        folders = model(one, "one"), model(other, "other")
+        # Both have looked before either is there.
+        looked = iter([1, 1, 2])
+        monkeypatch.setattr(versions, "_next_version", lambda _: next(looked))
+        found = [publish(folder, tmp_path) for folder in folders]
+    assert found == [tmp_path / "1", tmp_path / "2"]
+    read = [(path / "saved_model.pb").read_text() for path in found]
+    assert read == ["one", "other"]
+    assert names(tmp_path) == ["1", "2"]
+
+
+def test_after_an_error_nothing_is_left(tmp_path):
+    def fail() -> None:
+        with workplace(tmp_path) as place:
+            model(place)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert names(tmp_path) == []
+
+
+def test_what_a_killed_export_left_goes_with_the_next(tmp_path):
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    place = Path(writer.stdout.readline().strip())
+    with workplace(tmp_path):
+        assert (place / "model").is_dir()  # its owner is at work
+    writer.kill()
+    writer.communicate()
+    assert (place / "model").is_dir()
+    with workplace(tmp_path):
+        assert not place.exists()
+    assert names(tmp_path) == []
+
+
+def test_an_export_that_cannot_be_written_says_so_before_it_traces(
+    tmp_path, monkeypatch
+):
+    file = tmp_path / "file"
+    file.write_text("")
+
+    def traced(*_):
+        raise AssertionError("traced")
+
+    monkeypatch.setattr(
+        sys.modules["bahdanau_tf.serving.export"], "signatures", traced
+    )
+    with pytest.raises(OSError, match=r"export: .*file cannot be written: "):
+        export_module(None, file, Limits())
+
+
+def test_a_full_disk_is_told_in_one_sentence(tmp_path):
+    said = (
+        ".export.x/model/variables_temp/part-00000-of-00001.data; "
+        "No space left on device [Op:SaveV2]"
+    )
+    for error in (
+        tf.errors.ResourceExhaustedError(None, None, said),
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "some file"),
+    ):
+        with pytest.raises(OSError, match="cannot") as found, writing(tmp_path):
+            raise error
+        assert str(found.value) == (
+            f"export: nothing was exported, as {tmp_path} cannot be written: "
+            "No space left on device"
+        )
