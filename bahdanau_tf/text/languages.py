@@ -111,6 +111,7 @@ _FIRST = {
 
 
 _STRAIGHT = '"'
+_SLASH = r".*\n/|/\n.*"
 _GENERAL = Language(
     close=_close(_CLOSING, _OPENING + "|[„‚]"), quotes=_STRAIGHT
 )
@@ -123,12 +124,36 @@ _GERMAN = Language(
     quotes='["»«]',
 )
 
+# What of a Korean word can stand behind a bracket or a foreign word.
+_PARTICLES = (
+    "[은는이가을를의에와과로도만인란들고며씩측]|(?:으로|에게|에서|까지|부터|처럼|보다)[는도의]?|"
+    "에[는도]|[와과]의|으?로[는도서]|이?(?:라|란|며|다|었|였).*|인|일|들[은이을의].*"
+)
+
+
+def _second(code: str) -> Language:
+    close = f"{_FIRST[code].close}|{_SLASH}"
+    return replace(_FIRST[code], close=close, quotes=_STRAIGHT)
+
+
 LANGUAGES = {
-    "en": replace(_FIRST["en"], quotes=_STRAIGHT),
-    "fr": replace(_FIRST["fr"], quotes=_STRAIGHT),
-    "it": replace(_FIRST["it"], quotes=_STRAIGHT),
-    "ja": replace(_FIRST["ja"], quotes=_STRAIGHT),
-    "ko": replace(_FIRST["ko"], quotes=_STRAIGHT, suffixes=r"\p{Hangul}.*"),
+    "en": _second("en"),
+    "fr": _second("fr"),
+    "it": _second("it"),
+    "ja": _second("ja"),
+    "ko": replace(
+        _second("ko"),
+        close=_close(
+            _CLOSING + "|[/~]",
+            _OPENING + "|[/~]",
+            r".*\p{Hangul}\n[(（]",
+            r".*[\pN%]\n\p{Hangul}.*",
+            rf".*[\p{{Latin}})）’”」』]\n(?:{_PARTICLES})",
+            r".*[\p{Hangul}\p{Latin}]\n\p{Han}",
+            r".*\p{Han}\n\p{Hangul}.*",
+        ),
+        suffixes=_PARTICLES,
+    ),
     "de": replace(
         _GERMAN,
         abbreviations=_INITIALS
