@@ -97,6 +97,38 @@ def test_learns_and_keeps_the_best(files, tmp_path):
     assert log[-1]["device"] == describe_device()
 
 
+def test_batches_by_tokens(files, tmp_path, monkeypatch):
+    """No update holds more, and an epoch is as long as was counted."""
+    translator = make_translator(files)
+    cells = []
+
+    def no_step(model, optimizer, _):
+        optimizer.build(model.trainable_variables)
+        return lambda features, *_: (
+            cells.append(max(int(tf.size(ids)) for ids in features.values()))
+            or tf.constant(1.0)
+        )
+
+    monkeypatch.setattr(loop, "train_step", no_step)
+    recipe = replace(RECIPE, token_budget=30, epochs=2, batch_size=20)
+    files = replace(files, dev_source=None, dev_target=None)
+    result = train(translator, files, recipe, tmp_path / "model")
+    batches = make_dataset(
+        (files.train_source, files.train_target),
+        translator.source_text,
+        translator.target_text,
+        batch_size=20,
+        pool_batches=2,
+        token_budget=30,
+        shuffle="each_epoch",
+        seed=recipe.seed,
+    )
+    epoch = measure(batches)
+    assert epoch.pairs == 80
+    assert result.steps == len(cells) == 2 * epoch.batches
+    assert 20 < max(cells) <= 30
+
+
 def test_stops_when_bleu_stalls(files, tmp_path, capsys):
     recipe = replace(RECIPE, learning_rate=1e-9, epochs=50, patience=2)
     translator = make_translator(files)

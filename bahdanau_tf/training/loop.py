@@ -37,6 +37,7 @@ from bahdanau_tf.training.signals import signals_caught
 from bahdanau_tf.training.state import State
 from bahdanau_tf.training.step import train_step
 from bahdanau_tf.training.tensorboard import TensorBoard
+from bahdanau_tf.training.updates import updates_per_epoch
 from bahdanau_tf.translator import Translator
 
 CHECKPOINT_SECONDS = 300
@@ -123,7 +124,12 @@ class _Training:
         self.recipe = recipe
         self.corpus = ParallelCorpus(files.train_source, files.train_target)
         self.dev = _dev_set(translator, files, recipe)
-        self.steps_per_epoch = math.ceil(len(self.corpus) / recipe.batch_size)
+        self.steps_per_epoch = updates_per_epoch(
+            self.corpus,
+            translator.source_text,
+            translator.target_text,
+            recipe.make_batching(),
+        )
         self.total_steps = math.ceil(recipe.epochs * self.steps_per_epoch)
         self.evaluate_every = recipe.evaluate_every or self.steps_per_epoch
         self.optimizer = recipe.make_optimizer(self.steps_per_epoch)

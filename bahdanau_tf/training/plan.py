@@ -16,8 +16,10 @@ from bahdanau_tf.options import TextOptions
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.text import load_text
 from bahdanau_tf.training.languages import with_languages
+from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.loop import TrainingFiles
-from bahdanau_tf.training.settings import remember
+from bahdanau_tf.training.settings import check_settings
+from bahdanau_tf.training.settings import write_settings
 from bahdanau_tf.translator import Translator
 
 
@@ -57,7 +59,7 @@ class TrainingPlan:
 
         Raises:
             ValueError: The files do not fit, or `model_dir` has a model that
-                was made with other settings.
+                was made with other settings, or is being trained in.
             OSError: A file cannot be read, or `model_dir` not be written.
         """
         keras.utils.set_random_seed(self.recipe.seed)
@@ -65,7 +67,7 @@ class TrainingPlan:
         folders = (self.model_dir / "source", self.model_dir / "target")
         if self.is_begun:
             text = with_languages(self.text, self.files, settings)
-            remember(settings, asdict(text))
+            check_settings(settings, asdict(text))
             texts = [load_text(folder) for folder in folders]
             return Translator(self._make_model(*texts), *texts)
         pairs = len(self._checked_corpus())
@@ -75,11 +77,11 @@ class TrainingPlan:
         )
         learned = text.learn(self.files.train_source, self.files.train_target)
         model = self._make_model(*learned)
-        for old in (settings, self.model_dir / "training.json"):
-            old.unlink(missing_ok=True)
-        for side, folder in zip(learned, folders, strict=True):
-            side.save(folder)
-        remember(settings, asdict(text))
+        self.model_dir.mkdir(parents=True, exist_ok=True)
+        with locked(self.model_dir):
+            for side, folder in zip(learned, folders, strict=True):
+                side.save(folder)
+            write_settings(settings, asdict(text))
         self._tell_sizes(learned)
         return Translator(model, *(load_text(folder) for folder in folders))
 

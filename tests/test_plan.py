@@ -1,0 +1,136 @@
+"""What a training is made of: all is looked at before anything is written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bahdanau_tf.corpora import write_corpus
+from bahdanau_tf.options import ModelOptions
+from bahdanau_tf.options import Recipe
+from bahdanau_tf.options import TextOptions
+from bahdanau_tf.text import SubwordTokenizer
+from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.training import TrainingFiles
+from bahdanau_tf.training import TrainingPlan
+from bahdanau_tf.training.lock import locked
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> TrainingFiles:
+    folder = tmp_path_factory.mktemp("corpus")
+    write_corpus(folder, train=60, dev=4, test=1, max_words=8)
+    return TrainingFiles(
+        *(
+            str(folder / f"{split}.{language}")
+            for split in ("train", "dev")
+            for language in ("en", "fr")
+        )
+    )
+
+
+@pytest.fixture
+def plan(files, tmp_path) -> TrainingPlan:
+    return TrainingPlan(
+        TextOptions(source_language="en", target_language="fr"),
+        ModelOptions(
+            units=4, embedding_dim=4, attention_units=4, maxout_units=4
+        ),
+        Recipe(),
+        files,
+        tmp_path / "model",
+    )
+
+
+@pytest.mark.parametrize("tokenizer", ["bpe", "unigram"])
+def test_the_default_size_is_fitted_to_the_text(plan, capsys, tokenizer):
+    plan = replace(plan, text=replace(plan.text, tokenizer=tokenizer))
+    translator = plan.prepare()
+    size = translator.target_text.vocabulary_size
+    assert 256 < size < 2000
+    assert translator.model.target_embedding.embeddings.shape[0] == size
+    said = f"target: {size} ids, all that the text gives; 30001 were wanted"
+    assert said in capsys.readouterr().err.split("\n")
+    # What was asked for is remembered, so the same command goes on.
+    settings = json.loads((plan.model_dir / "text.json").read_text())
+    assert settings["target_vocabulary_size"] == 30_001
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_size_too_small_names_the_field_and_what_would_do(plan, side):
+    """The size that it names is taken, in the same folder."""
+    field = f"{side}_vocabulary_size"
+    text = replace(plan.text, tokenizer="bpe", **{field: 10})
+    with pytest.raises(ValueError, match=f"TextOptions: {field} is 10") as said:
+        replace(plan, text=text).prepare()
+    assert not plan.model_dir.exists()
+    least = int(str(said.value).split("wanted ")[1].split()[0])
+    text = replace(text, **{field: least})
+    found = replace(plan, text=text).prepare()
+    assert getattr(found, f"{side}_text").vocabulary_size == least
+
+
+def test_nothing_is_written_where_a_file_does_not_fit(plan, tmp_path):
+    for change in (
+        {"train_target": plan.files.dev_target},
+        {"dev_target": plan.files.train_target},
+    ):
+        broken = replace(plan, files=replace(plan.files, **change))
+        with pytest.raises(ValueError, match="wanted as many"):
+            broken.prepare()
+        assert not plan.model_dir.exists()
+
+
+@pytest.mark.parametrize("kind", [WordTokenizer, SubwordTokenizer])
+def test_a_full_disk_leaves_a_folder_that_is_new(plan, monkeypatch, kind):
+    """Whichever file was not whole, another command may take the folder."""
+    name = "word" if kind is WordTokenizer else "bpe"
+    text = replace(plan.text, tokenizer=name)
+    folders: list[Path] = []
+    save = kind.save
+
+    def fills(self, folder):
+        folders.append(Path(folder))
+        save(self, folder)
+        if len(folders) == 2:
+            (folders[1] / "tokenizer.json").unlink()
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(kind, "save", fills)
+    with pytest.raises(OSError, match="No space"):
+        replace(plan, text=text).prepare()
+    monkeypatch.undo()
+    assert not plan.is_begun
+    text = replace(text, lowercase=True, target_vocabulary_size=500)
+    translator = replace(plan, text=text).prepare()
+    assert translator.target_text.vocabulary_size <= 500
+    settings = json.loads((plan.model_dir / "text.json").read_text())
+    assert settings["lowercase"] is True
+
+
+def test_a_folder_with_a_model_keeps_its_settings(plan):
+    first = plan.prepare()
+    (plan.model_dir / "checkpoints").mkdir()
+    (plan.model_dir / "checkpoints" / "checkpoint").touch()
+    assert plan.is_begun
+    before = sorted(plan.model_dir.rglob("*"))
+    other = replace(plan, text=replace(plan.text, lowercase=True))
+    with pytest.raises(ValueError, match="lowercase is False there"):
+        other.prepare()
+    again = plan.prepare()
+    assert sorted(plan.model_dir.rglob("*")) == before
+    for one, two in zip(first.model.weights, again.model.weights, strict=True):
+        assert (one.numpy() == two.numpy()).all()
+
+
+def test_a_folder_that_another_process_has_is_left_alone(plan):
+    plan.model_dir.mkdir()
+    with (
+        locked(plan.model_dir),
+        pytest.raises(ValueError, match="is being trained by process"),
+    ):
+        plan.prepare()
+    assert not (plan.model_dir / "source").exists()
