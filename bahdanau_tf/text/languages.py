@@ -113,13 +113,14 @@ _FIRST = {
 _STRAIGHT = '"'
 _SLASH = r".*\n/|/\n.*"
 _GENERAL = Language(
-    close=_close(_CLOSING, _OPENING + "|[„‚]"), quotes=_STRAIGHT
+    close=_close(_CLOSING, _OPENING + "|[„‚]", _SLASH), quotes=_STRAIGHT
 )
 # „Wort“ and ‚Wort‘; »Wort« in books, «Wort» in Switzerland.
 _GERMAN = Language(
     close=_close(
         r"[.,;:!?%)\]}“”‘…]|\.\.+",
         r"[(\[{„‚$£€#]",
+        _SLASH,
     ),
     quotes='["»«]',
 )
@@ -173,7 +174,7 @@ LANGUAGES = {
     **dict.fromkeys(
         ("fi", "sv"),
         Language(
-            close=_close(re.sub("[”»]", "", _CLOSING), _OPENING),
+            close=_close(re.sub("[”»]", "", _CLOSING), _OPENING, _SLASH),
             quotes='["”»]',
         ),
     ),
@@ -182,7 +183,9 @@ LANGUAGES = {
         ("da", "nb", "nn", "no"),
         Language(
             close=_close(
-                _CLOSING.replace("»", ""), _OPENING.replace("«", "") + "|„"
+                _CLOSING.replace("»", ""),
+                _OPENING.replace("«", "„"),
+                _SLASH,
             ),
             quotes='["»«]',
         ),
