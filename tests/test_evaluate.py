@@ -302,10 +302,15 @@ def test_what_is_translated_outlives_an_interrupt(
 def test_a_tokenizer_without_its_package_is_refused_at_once(
     tmp_path, capsys, tokenize
 ):
-    """Before any file is read."""
+    """Before the lines of the files are read, which do not fit."""
     if find_spec("MeCab") or find_spec("mecab_ko"):
         pytest.skip("it is installed here")
-    flags = ["--reference=absent", "--hypotheses=absent"]
+    (tmp_path / "one").write_text("one\n")
+    (tmp_path / "two").write_text("one\ntwo\n")
+    flags = [
+        f"--reference={tmp_path / 'one'}",
+        f"--hypotheses={tmp_path / 'two'}",
+    ]
     assert main(["evaluate", *flags, f"--tokenize={tokenize}"]) == 2
     told = capsys.readouterr().err
     assert f"tokenize is '{tokenize}'" in told

@@ -42,7 +42,8 @@ def run(flags: absl_flags.FlagValues) -> int:
         "tokenize": tokenizer_for(flags, translator, references),
         "lowercase": flags.ignore_case,
     }
-    test = TestSet(others, references, *_lengths(sources), [])
+    words = [len(source.split()) for source in sources or ()]
+    test = TestSet(others, references, words, "words", [])
     if translator is not None and sources is not None:
         found = _translated(translator, sources, flags.output)
         test = TestSet(
@@ -77,11 +78,6 @@ def _others(
         systems[name] = list(read_lines(path))
         check_count(f"--hypotheses={given}", systems[name], references)
     return systems
-
-
-def _lengths(sources: Sequence[str] | None) -> tuple[list[int], str]:
-    """Words between blanks of each source, if there are sources."""
-    return [len(source.split()) for source in sources or ()], "words"
 
 
 def _print(test: TestSet, how: dict[str, Any]) -> None:
