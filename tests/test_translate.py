@@ -177,7 +177,7 @@ def test_a_mark_or_carriage_returns_do_not_matter(
     monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
     source = tmp_path / "source"
     source.write_bytes("\ufeffa b\r\n\r\nc\r\n".encode())
-    assert main(["translate", f"--input={source}"]) == 0
+    assert main(["translate", "--model_dir=x", f"--input={source}"]) == 0
     assert capsys.readouterr().out == "B A\n\nC\n"
 
 
@@ -187,7 +187,7 @@ def test_a_truncated_gz_keeps_what_was_done(tmp_path, monkeypatch, capsys):
     lines = [f"{number} {number * number}" for number in range(10_000)]
     source.write_bytes(gzip.compress("\n".join(lines).encode())[:-9])
     flags = [f"--input={source}", f"--output={output}", "--window=100"]
-    assert main(["translate", *flags]) == 2
+    assert main(["translate", "--model_dir=x", *flags]) == 2
     err = capsys.readouterr().err
     assert f"{source} is not a whole gzip file" in err
     assert err.count("\n") == 1
