@@ -137,7 +137,10 @@ def test_the_stock_server_has_every_op_that_an_export_may_hold(runtime):
 
 
 def translator_of(
-    source: Any, target: Any, model_class: type = RNNSearch
+    source: Any,
+    target: Any,
+    model_class: type = RNNSearch,
+    **options: Any,
 ) -> Translator:
     """A model whose weights are large enough to prefer some words."""
     model = model_class(
@@ -146,6 +149,7 @@ def translator_of(
         units=8,
         embedding_dim=6,
         maxout_units=4,
+        **options,
     )
     random = np.random.default_rng(7)
     for weight in model.weights:
@@ -330,6 +334,55 @@ def test_eight_threads_for_a_minute(runtime, tmp_path, capsys):
     assert (stress["errors"], stress["differences"]) == (0, 0)
     assert stress["runs"] >= len(asked) * THREADS
     assert max(warm) <= 1.05 * min(warm)
+
+
+def many_words() -> Translator:
+    """Whose target words are unknown ones, in place of which stands a copy."""
+    vocabulary = [f"w{number}" for number in range(4000 - len(SPECIAL))]
+    text = words("en", vocabulary)
+    translator = translator_of(text, text, attention_units=8)
+    bias = translator.model.readout.output_bias
+    bias.assign(bias + 50.0 * tf.one_hot(text.unk_id, text.vocabulary_size))
+    translator.decoding = Decoding(beam_size=3, unknown="replace")
+    return translator
+
+
+def many_pieces() -> Translator:
+    return translator_of(
+        subwords(KOREAN), subwords(JAPANESE), attention_units=8
+    )
+
+
+ADMITTED = [  # rows of 8 KiB, more of which is not read
+    b"x" * 4096 + b" a" * 2048,
+    b"," * 8192,
+    b"x" * 8192,
+    b'" ' * 4096,
+    b"\x80" * 8192,
+    b"w7 " * 2730,
+    "\u732b".encode() * 2730,
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [many_words, many_pieces])
+def test_no_request_within_the_limits_needs_much_memory(
+    make, runtime, tmp_path, capsys
+):
+    """Of batching.config 32 rows, of a signature's limits 8 KiB of each."""
+    version = make().export(tmp_path)
+    for name in ("align", "greedy", "n_best", "score", "serving_default"):
+        small, *large = (
+            requests_of(name, [row] * count, [row] * count)
+            for row, count in ((b"w1 w2", 2), *((row, 32) for row in ADMITTED))
+        )
+        answers, _ = runtime.run(version, [small, small, *large])
+        assert {one.code for one in answers} == {0}
+        rest = answers[2].rest_kilobytes
+        peaks = [(one.peak_kilobytes - rest) >> 10 for one in answers[2:]]
+        with capsys.disabled():
+            sys.stdout.write(f"\n{make.__name__} {name}: {peaks} MB\n")
+        assert max(peaks) < 100
 
 
 def test_which_tensorflow_is_meant(runtime):

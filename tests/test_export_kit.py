@@ -602,6 +602,7 @@ def test_compose_file_mounts_what_is_there():
             mounted[target] = source
         for port in service["ports"]:
             assert port.startswith("127.0.0.1:")
+    assert re.fullmatch("[1-9][0-9]*[mg]", services["translator"]["mem_limit"])
     flags = services["translator"]["command"]
     files = [flag.split("=")[1] for flag in flags if "_file=" in flag]
     assert len(files) == 3

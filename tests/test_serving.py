@@ -383,6 +383,17 @@ def test_the_first_words_are_kept(reverse):
     assert limited.is_cut(tf.constant([" " * 257])).numpy().all()
 
 
+def test_of_a_long_word_the_begin_is_given():
+    limited = LimitedText(WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH])), 5)
+    rows = tf.constant(["é" * 200 + " cat", "é" * 128])
+    words, starts, ends = limited.tokenize_with_offsets(rows)
+    begin = ("é" * 128).encode()
+    assert words.to_list() == [[begin, b"cat"], [begin]]
+    assert starts.to_list() == [[0, 401], [0]]
+    assert ends.to_list() == [[256, 404], [256]]
+    assert limited.cuts_words(rows).numpy().tolist() == [True, False]
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 def test_rows_are_read_in_groups_as_alone(reverse, monkeypatch):
     text = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), reverse=reverse)

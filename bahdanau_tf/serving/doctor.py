@@ -22,6 +22,7 @@ from bahdanau_tf.serving import comparison
 from bahdanau_tf.serving import reload
 from bahdanau_tf.serving.comparison import Outputs
 from bahdanau_tf.serving.limits import Limits
+from bahdanau_tf.serving.limits import is_cut
 from bahdanau_tf.serving.limits import limited
 from bahdanau_tf.serving.limits import n_best_of
 from bahdanau_tf.serving.operations import TEXT_OPS
@@ -136,16 +137,13 @@ class _Wanted:
             ]
             for decoding in (beam, greedy)
         )
-        cut = [
-            text.is_cut(tf.constant(texts)) for text in translator.source_texts
-        ]
         return cls(
             texts=texts,
             targets=targets,
             best=best,
             greedy=greedily,
             scored=translator.score(texts, targets),
-            cut=np.any(cut, axis=0),
+            cut=is_cut(translator, tf.constant(texts)).numpy(),
             target_cut=translator.target_text.is_cut(
                 tf.constant(targets)
             ).numpy(),

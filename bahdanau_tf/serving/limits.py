@@ -17,6 +17,7 @@ from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.translation_graph import TranslationGraph
 
 BYTES_PER_TOKEN = 64  # no language's words are as long, on average
+WORD_BYTES = 256  # so much of a word is shown, or copied for an unknown one
 GROUP_BYTES = 2**14  # text that is split into words at once
 Read = Callable[[tf.Tensor], tuple[list[tf.RaggedTensor], tf.Tensor]]
 Graph = TypeVar("Graph", bound=TranslationGraph)
@@ -95,18 +96,21 @@ class LimitedText(tf.Module):
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Cuts the strings where `tokenize` does.
 
-        What is no UTF-8 in a token becomes U+FFFD: a server writes its JSON
-        as it is given the strings.
+        Of a longer word the first 256 bytes are given: it may be copied for
+        each unknown word of a translation. What is no UTF-8 in a token becomes
+        U+FFFD: a server writes its JSON as it is given the strings.
         """
         (words, starts, ends), _ = self._words(as_strings(strings))
         return words, starts, ends
 
     def is_cut(self, strings: tf.Tensor) -> tf.Tensor:
         """Whether a string is read in part only: bool [B]."""
-        _, counts = self._ids(as_strings(strings))
-        return (counts >= self.max_length) | (
-            tf.strings.length(strings) > self.max_bytes
-        )
+        _, cut = self._ids(as_strings(strings))
+        return cut | (tf.strings.length(strings) > self.max_bytes)
+
+    def cuts_words(self, strings: tf.Tensor) -> tf.Tensor:
+        """Whether `tokenize_with_offsets` gives a word in part: bool [B]."""
+        return self._words(as_strings(strings))[1]
 
     def _function(self, read: Read, dtypes: Sequence[tf.DType]) -> Any:
         return tf.function(
@@ -121,18 +125,20 @@ class LimitedText(tf.Module):
         self, strings: tf.Tensor
     ) -> tuple[list[tf.RaggedTensor], tf.Tensor]:
         ids = self.text.tokenize(strings)[:, :-1]
-        return [self._first(ids)], ids.row_lengths()
+        return [self._first(ids)], ids.row_lengths() >= self.max_length
 
     def _words_of(
         self, strings: tf.Tensor
     ) -> tuple[list[tf.RaggedTensor], tf.Tensor]:
         # Its words go unused: only those within the limit are cut out.
         _, starts, ends = self.text.tokenize_with_offsets(strings)
-        counts = starts.row_lengths()
         starts, ends = self._first(starts), self._first(ends)
         words = surfaces(strings, starts, ends)
-        words = words.with_values(valid_utf8(words.values))
-        return [words, starts, ends], counts
+        short = first_bytes(words.values, WORD_BYTES)
+        given = starts.values + tf.strings.length(short)
+        cut = tf.reduce_any(ends.with_values(given < ends.values), axis=1)
+        words = words.with_values(valid_utf8(short))
+        return [words, starts, ends.with_values(given)], cut
 
     def _first(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
         """The words that come first in the text, with room for the end."""
@@ -148,12 +154,12 @@ def in_groups(
     A tokenizer needs some 300 bytes for each byte of its strings.
 
     Args:
-        read: Makes rows, and one number for each row, of some strings.
+        read: Makes rows, and a truth of each row, of some strings.
         strings: string [B].
         dtypes: What the rows hold.
 
     Returns:
-        What `read` gives for all strings: ragged [B, (T)]; int64 [B].
+        What `read` gives for all strings: ragged [B, (T)]; bool [B].
     """
     count = tf.size(strings)
     lengths = tf.concat([[1], tf.strings.length(strings)], 0)
@@ -161,9 +167,9 @@ def in_groups(
     groups = tf.maximum(-(-count // size), 1)  # of none there is an empty one
 
     def body(i: tf.Tensor, done: list[tf.TensorArray]) -> Any:
-        rows, numbers = read(strings[i * size : (i + 1) * size])
+        rows, truths = read(strings[i * size : (i + 1) * size])
         values = [one.values for one in rows]
-        parts = [*values, rows[0].row_lengths(), numbers]
+        parts = [*values, rows[0].row_lengths(), truths]
         return i + 1, [
             one.write(i, part) for one, part in zip(done, parts, strict=True)
         ]
@@ -177,16 +183,16 @@ def in_groups(
                 tf.TensorArray(
                     dtype, groups, infer_shape=False, element_shape=[None]
                 )
-                for dtype in (*dtypes, tf.int64, tf.int64)
+                for dtype in (*dtypes, tf.int64, tf.bool)
             ],
         ),
         parallel_iterations=1,
     )
-    *values, lengths, numbers = (one.concat() for one in done)
+    *values, lengths, truths = (one.concat() for one in done)
     return [
         tf.RaggedTensor.from_row_lengths(one, lengths, validate=False)
         for one in values
-    ], numbers
+    ], truths
 
 
 def first_bytes(strings: tf.Tensor, limit: int) -> tf.Tensor:
@@ -229,6 +235,14 @@ def limited(graph: Graph, limits: Limits) -> Graph:
         graph.dictionary,
         graph.lexicon,
     )
+
+
+def is_cut(graph: TranslationGraph, strings: tf.Tensor) -> tf.Tensor:
+    """Whether a graph with limits translates but a part: bool [B]."""
+    cut = [text.is_cut(strings) for text in graph.source_texts]
+    if graph.decoding.unknown == "replace":
+        cut.append(graph.source_text.cuts_words(strings))
+    return tf.reduce_any(tf.stack(cut), axis=0)
 
 
 def n_best_of(graph: TranslationGraph, limits: Limits) -> int:

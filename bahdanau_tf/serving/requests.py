@@ -54,6 +54,7 @@ def probes(text: Any) -> list[bytes]:
         "\u2603 \u16a0\u16c1 \U0001f600\u0301 \u202e\u05d0\u200b".encode(),
         "\u3053\u3093\u306b\u3061\u306f\u4e16 \ud55c\uad6d\uc5b4".encode(),
         usual[5] + b"\n" + usual[2],
+        b"x" * 4096 + b" a" * 2048,  # a long word beside many short ones
         b" ".join([usual[0]] * 10_000),
         long * (MEGABYTE // len(long) + 1),
         b"\x80" * MEGABYTE,

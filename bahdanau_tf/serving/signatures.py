@@ -17,13 +17,14 @@ so that the weights of a target token sum to 1 over `source_length` places; a
 translation that is not finished has none. Other tokens may be empty, too:
 pieces that add a blank, bytes that are not the last of a character. Source
 tokens come in the order of the text, target tokens in that of the search.
-Offsets (start, end) are bytes.
+Offsets (start, end) are bytes. Of a source token no more than 256 bytes are
+shown, or copied for an unknown word.
 
 `finished`, bool [B] and in `n_best` [B, N], says that a translation came to its
 end; one that did not was cut at the limit, and its score lacks what would have
 followed. `truncated`, bool [B], says that a row is not translated (or scored)
-whole: it was longer than the limit and was cut, or its (first) translation is
-not finished.
+whole: it (or a word to be copied) was longer than the limit and was cut, or its
+(first) translation is not finished.
 
 The N translations are the finished ones, best score first, then those that are
 not, best score first: where some are not, scores are not in order. Where there
@@ -43,6 +44,7 @@ import tensorflow as tf
 from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.search.hypotheses import ABSENT
 from bahdanau_tf.serving.limits import Limits
+from bahdanau_tf.serving.limits import is_cut
 from bahdanau_tf.serving.limits import limited
 from bahdanau_tf.serving.limits import n_best_of
 from bahdanau_tf.serving.limits import valid_utf8
@@ -162,7 +164,7 @@ class _Served:
         return {
             "log_prob": tf.reduce_sum(log_probs, axis=1),
             "length": tf.math.count_nonzero(ids, 1, dtype=tf.int32),
-            "truncated": cut | self._is_cut(text),
+            "truncated": cut | is_cut(self.graph, text),
         }
 
     def _translated(self, text: tf.Tensor, decoding: Decoding) -> Translated:
@@ -178,11 +180,7 @@ class _Served:
         }
 
     def _truncated(self, text: tf.Tensor, found: Translated) -> tf.Tensor:
-        return self._is_cut(text) | ~_finished(found)[:, 0]
-
-    def _is_cut(self, text: tf.Tensor) -> tf.Tensor:
-        cut = [one.is_cut(text) for one in self.graph.source_texts]
-        return tf.reduce_any(tf.stack(cut), axis=0)
+        return is_cut(self.graph, text) | ~_finished(found)[:, 0]
 
     def _weights(self, found: Translated, words: tf.Tensor) -> tf.Tensor:
         """The soft alignment, source in the order of its text: [B, T, S]."""

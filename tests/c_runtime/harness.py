@@ -46,14 +46,16 @@ class Answer:
         code: The status code, 0 if all is well.
         message: What the runtime says otherwise.
         milliseconds: The time of the call.
-        kilobytes: How much more was resident at the call's peak than before.
+        rest_kilobytes: Resident memory before the call.
+        peak_kilobytes: The most during the call.
         outputs: For each output an array.
     """
 
     code: int
     message: str
     milliseconds: float
-    kilobytes: int
+    rest_kilobytes: int
+    peak_kilobytes: int
     outputs: dict[str, np.ndarray]
 
 
@@ -173,6 +175,7 @@ def _answer(line: dict[str, Any]) -> Answer:
         line["code"],
         message,
         line["milliseconds"],
-        line["kilobytes"],
+        line["rest_kilobytes"],
+        line["peak_kilobytes"],
         outputs,
     )

@@ -111,11 +111,12 @@ static void print_tensor(const char *name, const TF_Tensor *tensor) {
 }
 
 static void print_answer(const Request *request, TF_Tensor **found,
-                         TF_Status *status, double elapsed, long kilobytes) {
+                         TF_Status *status, double elapsed, long rest, long top) {
   const char *message = TF_Message(status);
-  printf("{\"request\":\"%s\",\"milliseconds\":%.3f,\"kilobytes\":%ld,"
+  printf("{\"request\":\"%s\",\"milliseconds\":%.3f,"
+         "\"rest_kilobytes\":%ld,\"peak_kilobytes\":%ld,"
          "\"code\":%d,\"message\":\"",
-         request->label, elapsed, kilobytes, (int)TF_GetCode(status));
+         request->label, elapsed, rest, top, (int)TF_GetCode(status));
   print_hex(message, strlen(message));
   printf("\",\"outputs\":{");
   for (int i = 0; i < request->fetches && found[i]; i++) {
@@ -218,7 +219,7 @@ static void answer_all(TF_Status *status) {
     double elapsed = milliseconds() - begin;
     long during = peak_kilobytes();
     peak = MAX(peak, MAX(before, during));
-    print_answer(&requests[i], answers[i], status, elapsed, during - rest);
+    print_answer(&requests[i], answers[i], status, elapsed, rest, during);
   }
 }
 
