@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -239,7 +240,7 @@ sys.stdin.read()
 """
 
 
-def test_one_training_in_a_folder_at_a_time(trained, files, folder):
+def test_one_training_in_a_folder_at_a_time(trained, files, folder, capsys):
     before = contents(folder)
     with (
         subprocess.Popen(
@@ -252,12 +253,18 @@ def test_one_training_in_a_folder_at_a_time(trained, files, folder):
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(ValueError, match=r"trained by process 4711; wait"):
             train(trained.translator, files, SHORT, folder)
+        # The command looks before it learns a tokenizer.
+        flags = [f"--{k}={v}" for k, v in vars(files).items()]
+        assert main(["train", *flags, f"--model_dir={folder}"]) == 2
+        assert "process 4711" in capsys.readouterr().err
         assert contents(folder) == before
         holder.kill()
-    with locked(folder):
+    with locked(folder), locked(folder):  # one thread may do it twice
         assert (folder / "training.lock").read_text() == f"{os.getpid()}\n"
-        with pytest.raises(ValueError, match=str(os.getpid())), locked(folder):
-            pass
+        with ThreadPoolExecutor() as threads:
+            other = threads.submit(lambda: locked(folder).__enter__())
+            with pytest.raises(ValueError, match=str(os.getpid())):
+                other.result()
     with locked(folder):
         pass
 

@@ -10,6 +10,7 @@ from bahdanau_tf.flags.train import options
 from bahdanau_tf.flags.train import paths
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingPlan
+from bahdanau_tf.training import locked
 from bahdanau_tf.training import train
 
 
@@ -18,12 +19,13 @@ def run(flags: absl_flags.FlagValues) -> int:
     plan = TrainingPlan(
         *options(flags), TrainingFiles(**paths(flags)), Path(flags.model_dir)
     )
-    result = train(
-        plan.prepare(),
-        plan.files,
-        plan.recipe,
-        plan.model_dir,
-        flags.tensorboard,
-    )
+    with locked(plan.model_dir):
+        result = train(
+            plan.prepare(),
+            plan.files,
+            plan.recipe,
+            plan.model_dir,
+            flags.tensorboard,
+        )
     print(result)
     return 130 if result.stopped_by == "signal" else 0

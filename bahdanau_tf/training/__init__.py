@@ -1,6 +1,7 @@
 """Training: a recipe, a loop that survives, a folder that remembers."""
 
 from bahdanau_tf.options import Recipe
+from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.loop import TrainingFiles
 from bahdanau_tf.training.loop import train
 from bahdanau_tf.training.plan import TrainingPlan
@@ -13,6 +14,7 @@ __all__ = [
     "TrainingFiles",
     "TrainingPlan",
     "TrainingResult",
+    "locked",
     "remember",
     "train",
     "train_step",

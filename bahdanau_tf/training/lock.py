@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ if sys.platform != "win32":
     import fcntl
 
 NAME = "training.lock"
+_held: dict[Path, int] = {}  # folders, and the threads that have them
 
 
 @contextmanager
@@ -20,15 +22,21 @@ def locked(model_dir: Path) -> Iterator[None]:
 
     The lock is the system's, on the file `training.lock`: it ends with the
     process, however that ends; the file stays. On Windows, where Python has
-    no `fcntl`, and on file systems without locks nobody is kept out.
+    no `fcntl`, and on file systems without locks nobody is kept out. A thread
+    that has the folder may lock it once more.
 
     Args:
-        model_dir: The folder; it is there.
+        model_dir: The folder; made if it is not there.
 
     Raises:
         ValueError: Another training has the folder.
         OSError: The file cannot be written.
     """
+    model_dir.mkdir(parents=True, exist_ok=True)
+    place, thread = model_dir.resolve(), threading.get_ident()
+    if _held.get(place) == thread:
+        yield
+        return
     with open(model_dir / NAME, "a+", encoding="utf-8") as file:
         if not _take(file.fileno()):
             file.seek(0)
@@ -40,7 +48,11 @@ def locked(model_dir: Path) -> Iterator[None]:
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()
-        yield
+        _held[place] = thread
+        try:
+            yield
+        finally:
+            del _held[place]
 
 
 def _take(file: int) -> bool:

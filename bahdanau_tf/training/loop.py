@@ -96,7 +96,6 @@ def train(
     """
     model_dir = Path(model_dir)
     training = _Training(translator, files, recipe, model_dir)
-    model_dir.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as until_over:
         until_over.enter_context(locked(model_dir))
         training.go_on()
