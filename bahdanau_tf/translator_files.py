@@ -98,7 +98,7 @@ def best_folder(folder: str | os.PathLike[str]) -> Path:
     best = found_directory(Path(folder, "best"))
     if best.is_dir():
         return best
-    folder = Path(folder)
+    folder = found_directory(folder)
     if (folder / "training.json").is_file():
         raise ValueError(
             f"load_best: {folder} holds no translator yet: its training was "

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sacrebleu
+import tensorflow as tf
 import test_training
 from test_checkpoints import empty
 from test_checkpoints import full_disk
@@ -431,17 +432,35 @@ def test_a_full_disk_is_one_sentence_of_the_command(files, tmp_path, capsys):
     (sentence,) = [
         line
         for line in capsys.readouterr().err.split("\n")
-        if "no checkpoint could be written" in line
+        if "could not be written" in line
     ]
     assert sentence.startswith("bahdanau-tf: train: model_dir: ")
     assert "File too large" in sentence
     assert not [*(tmp_path / "model" / "checkpoints").iterdir()]
 
 
-def test_no_room_for_the_best_model(trained, files, folder):
+def test_no_room_for_the_best_model_or_the_log(trained, folder):
     before = contents(folder)
-    with full_disk(1000), pytest.raises(OSError, match="the last checkpoint"):
-        loop.ModelFolder(folder, None, None, {}).save_best(  # type: ignore[arg-type]
-            trained.translator
+    kept = loop.ModelFolder(folder, None, None, {})  # type: ignore[arg-type]
+    for name, write in (
+        ("best", lambda: kept.save_best(trained.translator)),
+        ("log.jsonl", lambda: kept.log.add({"step": 30, "text": "a" * 2000})),
+    ):
+        with full_disk(1000), pytest.raises(OSError, match="is kept") as told:
+            write()
+        assert f"{folder / name} could not be written: " in str(told.value)
+        kept.log.forget_after(20)
+        assert contents(folder) == before
+
+
+def test_an_error_of_tensorflow_is_a_sentence(
+    trained, files, tmp_path, monkeypatch
+):
+    def exhausted(*batch: Any) -> Any:
+        raise tf.errors.ResourceExhaustedError(
+            None, None, "{{node a}} OOM when allocating [9,9]\n\t[[{{node b}}]]"
         )
-    assert contents(folder) == before
+
+    monkeypatch.setattr(loop, "train_step", lambda *_: exhausted)
+    with pytest.raises(OSError, match=r"train: OOM when .*\[9,9\]; the last"):
+        train(trained.translator, files, SHORT, tmp_path)

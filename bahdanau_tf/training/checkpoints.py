@@ -9,6 +9,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from bahdanau_tf.training.errors import reason
+from bahdanau_tf.training.errors import told_by_path
+
 KEPT = 2
 _FILE = re.compile(r"ckpt-(\d+)\.(index|data-.*)")
 
@@ -65,15 +68,11 @@ class Checkpoints:
             OSError: It cannot be written; the last one is kept.
         """
         try:
-            self._checkpoint.save(str(self._folder / "ckpt"))
-        except (tf.errors.OpError, OSError) as error:
+            with told_by_path(self._folder):
+                self._checkpoint.save(str(self._folder / "ckpt"))
+        except OSError:
             self._remove(int(self._checkpoint.save_counter))
-            kept = [f"ckpt-{number} is kept" for number in self._numbers()[:1]]
-            raise OSError(
-                f"model_dir: no checkpoint could be written to {self._folder}: "
-                f"{_reason(error)}; {'; '.join(kept) or 'there is none yet'}. "
-                "Mend that, then run the same command again"
-            ) from error
+            raise
         for number in self._numbers()[KEPT:]:
             self._remove(number)
 
@@ -115,12 +114,5 @@ def _fault(path: Path) -> str:
         for name in reader.get_variable_to_shape_map():
             reader.get_tensor(name)
     except (tf.errors.OpError, LookupError, RuntimeError, ValueError) as error:
-        return _reason(error)
+        return reason(error)
     return ""
-
-
-def _reason(error: Exception) -> str:
-    """An error of TensorFlow in as few words as it has."""
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    return str(error).split("; ")[-1].partition(" [Op:")[0]

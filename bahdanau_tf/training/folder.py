@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
-
 from bahdanau_tf.files import remove_leftovers
 from bahdanau_tf.training.checkpoints import Checkpoints
+from bahdanau_tf.training.errors import told_by_path
 from bahdanau_tf.training.log import Log
 from bahdanau_tf.training.selection import forget_best
 from bahdanau_tf.training.settings import changes
@@ -108,7 +107,8 @@ class ModelFolder:
         Raises:
             OSError: Something cannot be written.
         """
-        write_settings(self._settings, self._now)
+        with told_by_path(self._settings):
+            write_settings(self._settings, self._now)
         self.log.forget_after(int(self._state.step))
         if not self._state.step:
             self._checkpoints.clear()
@@ -120,11 +120,5 @@ class ModelFolder:
         Raises:
             OSError: It cannot be written; the one before is kept.
         """
-        try:
+        with told_by_path(self.best):
             translator.save(self.best)
-        except (OSError, RuntimeError, tf.errors.OpError) as error:
-            raise OSError(
-                f"model_dir: {self.best} could not be written: {error}; the "
-                "one before, if any, and the last checkpoint are kept. Mend "
-                "that, then run the same command again"
-            ) from error

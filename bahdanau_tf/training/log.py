@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bahdanau_tf.files import write_atomically
+from bahdanau_tf.training.errors import told_by_path
 
 
 class Log:
@@ -20,8 +21,15 @@ class Log:
         self._path = path
 
     def add(self, record: dict[str, Any]) -> None:
-        """Adds a line; `record` holds its "step"."""
-        with open(self._path, "a", encoding="utf-8") as file:
+        """Adds a line; `record` holds its "step".
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        with (
+            told_by_path(self._path),
+            open(self._path, "a", encoding="utf-8") as file,
+        ):
             file.write(json.dumps(record) + "\n")
 
     def forget_after(self, step: int) -> None:

@@ -27,6 +27,7 @@ from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.training.checkpoints import Checkpoints
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.dev import Evaluation
+from bahdanau_tf.training.errors import told_in_a_sentence
 from bahdanau_tf.training.folder import DEV_TEXT
 from bahdanau_tf.training.folder import DEV_TOKENIZER
 from bahdanau_tf.training.folder import ModelFolder
@@ -103,6 +104,7 @@ def train(
             training.board = until_over.enter_context(
                 contextlib.closing(TensorBoard(model_dir / "tensorboard"))
             )
+        until_over.enter_context(told_in_a_sentence())
         return training.run()
 
 
