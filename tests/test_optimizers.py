@@ -164,6 +164,68 @@ def test_sparse_gradients_are_merged(name: str) -> None:
     np.testing.assert_allclose(table.numpy(), dense.numpy(), rtol=1e-6)
 
 
+def applying(optimizer: Any, weight: Any) -> Callable:
+    return lambda gradient: optimizer.apply([gradient], [weight])
+
+
+@pytest.mark.parametrize("in_graph", [False, True])
+@optimizers
+def test_accumulated_steps_are_one_of_their_mean(
+    name: str, in_graph: bool
+) -> None:
+    """Two batches in two steps, and both in one."""
+    rate = keras.optimizers.schedules.ExponentialDecay(0.1, 1, 0.5)
+    random = np.random.default_rng(0)
+    first, second = random.normal(size=(2, 3, 4)).astype("float32")
+    after = []
+    for steps in (None, 2):
+        weight = keras.Variable(np.ones((3, 4), "float32"))
+        optimizer = {"adam": Adam, "adadelta": Adadelta, "sgd": SGD}[name](
+            rate, max_norm=1.0, gradient_accumulation_steps=steps
+        )
+        optimizer.build([weight])
+
+        step = applying(optimizer, weight)
+        step = tf.function(step, autograph=False) if in_graph else step
+        bad = tf.fill([3, 4], np.nan)
+        for pair in ((first, second), (second, first), (bad, first)):
+            if steps is None:
+                step(tf.constant((pair[0] + pair[1]) / 2))
+            else:
+                before = weight.numpy()
+                step(tf.constant(pair[0]))
+                np.testing.assert_array_equal(weight.numpy(), before)
+                step(tf.constant(pair[1]))
+        assert int(optimizer.iterations.numpy()) == 2
+        assert int(optimizer.skipped_updates.numpy()) == 1
+        after.append(weight.numpy())
+    np.testing.assert_allclose(*after, rtol=1e-6)
+    assert np.abs(after[0] - 1).max() > 1e-4
+
+
+@optimizers
+def test_accumulation_in_fit_is_one_larger_batch(name: str) -> None:
+    after = []
+    for steps, divisor in ((None, 2), (2, 1)):
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([WordEmbedding(7, 3), keras.layers.Dense(7)])
+        optimizer = {"adam": Adam, "adadelta": Adadelta, "sgd": SGD}[name](
+            0.5, max_norm=0.5, gradient_accumulation_steps=steps
+        )
+        model.compile(optimizer, TokenCrossentropy(divisor=divisor))
+        model.fit(
+            TARGET,
+            TARGET,
+            batch_size=2 // (steps or 1),
+            shuffle=False,
+            verbose=0,
+        )
+        again = type(optimizer).from_config(optimizer.get_config())
+        assert again.accumulation_steps == steps
+        after.append(model)
+    equal_weights(*after, 1e-5)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @optimizers
 def test_a_gradient_that_is_not_finite_changes_nothing(

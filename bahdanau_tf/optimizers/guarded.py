@@ -1,0 +1,197 @@
+"""Keras' optimizers with what the papers' training does before an update.
+
+Three things, once for all gradients together, in `fit` as in `train`:
+
+* rows of an embedding's gradient that repeat are summed, and gradients of
+  replicas are;
+* the sum is scaled down to a global norm of at most `max_norm`;
+* a gradient that is not finite changes nothing and is counted.
+
+Keras' own `global_clipnorm` does not merge repeated rows and clips each
+replica's gradient by itself, and nothing in Keras skips an update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+
+class Guarded(keras.optimizers.Optimizer):
+    """Mixed into an optimizer, it stands before every update.
+
+    The original code, where the norm is not finite, goes on with a tenth of
+    the parameters in place of the gradient. Skipping is a departure: that rule
+    shrinks all weights and enters Adadelta's running means.
+
+    With `gradient_accumulation_steps` k the mean of k steps' gradients is what
+    is clipped, looked at and updated with, as in Keras; k batches of a loss
+    that is a sum are then one batch with k as its divisor. `iterations`, and
+    so a rate that changes, counts updates.
+
+    Attributes:
+        gradient_norm: float32 scalar, the norm before clipping at the last
+            update.
+        skipped_updates: int32 scalar, how many updates were skipped.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        max_norm: float | None = None,
+        gradient_accumulation_steps: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        # Not told to Keras, which would have every step clipped and counted.
+        super().__init__(*args, **kwargs)
+        if max_norm is not None and max_norm <= 0:
+            raise ValueError(
+                f"{type(self).__name__}: max_norm is {max_norm}, wanted more "
+                "than 0, or None"
+            )
+        steps = gradient_accumulation_steps
+        if steps is not None and steps < 2:
+            raise ValueError(
+                f"{type(self).__name__}: gradient_accumulation_steps is "
+                f"{steps}, wanted 2 or more, or None"
+            )
+        self.max_norm = max_norm
+        self.accumulation_steps = steps
+
+    def build(self, variables: Sequence[Any]) -> None:
+        if not self.built:
+            # Replicas know the same norm.
+            once = {"shape": (), "aggregation": "only_first_replica"}
+            self.gradient_norm = self.add_variable(name="gradient_norm", **once)
+            self.skipped_updates = self.add_variable(
+                name="skipped_updates", dtype="int32", **once
+            )
+            if self.accumulation_steps is not None:
+                self.accumulated = self.add_variable(
+                    name="accumulated", dtype="int32", **once
+                )
+                self.gradient_sums = [
+                    self.add_variable_from_reference(v, name="gradient_sum")
+                    for v in variables
+                ]
+        super().build(variables)
+
+    def apply(
+        self, grads: Sequence[Any], trainable_variables: Any = None
+    ) -> None:
+        if not self.built:
+            with tf.init_scope():
+                self.build(trainable_variables)
+        dense, replicas = _summed([_dense(g) for g in grads])
+        if self.accumulation_steps is None:
+            self._update(dense, trainable_variables, replicas)
+        elif replicas > 1:
+            raise ValueError(
+                f"{type(self).__name__}: gradient_accumulation_steps is "
+                f"{self.accumulation_steps} with {replicas} replicas, wanted "
+                "None or one replica"
+            )
+        else:
+            self._accumulate(dense, trainable_variables)
+
+    def _accumulate(
+        self, gradients: Sequence[tf.Tensor | None], variables: Any
+    ) -> None:
+        """Adds to the sums; with the last of the steps comes the update."""
+        sums = self.gradient_sums
+        if variables is not None:
+            sums = [sums[self._get_variable_index(v)] for v in variables]
+        for total, gradient in zip(sums, gradients, strict=True):
+            if gradient is not None:
+                total.assign_add(tf.cast(gradient, total.dtype))
+        self.accumulated.assign_add(1)
+
+        def update() -> tf.Tensor:
+            means = [
+                None if gradient is None else total / self.accumulation_steps
+                for total, gradient in zip(sums, gradients, strict=True)
+            ]
+            self._update(means, variables, replicas=1)
+            for variable in (*sums, self.accumulated):
+                variable.assign(tf.zeros_like(variable))
+            return tf.constant(True)
+
+        is_last = self.accumulated.value >= self.accumulation_steps
+        tf.cond(is_last, update, lambda: tf.constant(False))
+
+    def _update(
+        self,
+        dense: Sequence[tf.Tensor | None],
+        variables: Any,
+        replicas: int,
+    ) -> None:
+        """Clips, updates unless the norm is not finite, and counts."""
+        norm = tf.linalg.global_norm([g for g in dense if g is not None])
+        is_finite = tf.math.is_finite(norm)
+        scale = 1.0 if self.max_norm is None else self.max_norm / norm
+        scale = tf.minimum(scale, 1.0) / replicas  # Keras sums them once more
+        scale = tf.where(is_finite, scale, np.nan)  # which `unless_nan` sees
+        dense = [
+            None if g is None else g * tf.cast(scale, g.dtype) for g in dense
+        ]
+        super().apply(dense, variables)
+        skipped = tf.cast(~is_finite, tf.int32)
+        self.gradient_norm.assign(norm)
+        self.skipped_updates.assign(self.skipped_updates + skipped)
+        iterations = self.iterations - tf.cast(skipped, self.iterations.dtype)
+        self.iterations.assign(iterations)
+
+    def _slot(self, name: str, variable: Any) -> tf.Tensor:
+        """Handle of what Keras' optimizer keeps by that name for a weight."""
+        slots = [v for v in self.variables if v.name.endswith(name)]
+        return handle(slots[self._get_variable_index(variable)])
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "max_norm": self.max_norm,
+            "gradient_accumulation_steps": self.accumulation_steps,
+        }
+
+
+def _dense(gradient: Any) -> tf.Tensor | None:
+    return None if gradient is None else tf.convert_to_tensor(gradient)
+
+
+def _summed(
+    gradients: Sequence[tf.Tensor | None],
+) -> tuple[list[tf.Tensor | None], int]:
+    """The gradients summed over the replicas, and how many these are."""
+    replica = tf.distribute.get_replica_context()
+    if replica is None or replica.num_replicas_in_sync == 1:
+        return list(gradients), 1
+    present = [g for g in gradients if g is not None]
+    summed = iter(replica.all_reduce(tf.distribute.ReduceOp.SUM, present))
+    dense = [None if g is None else next(summed) for g in gradients]
+    return dense, replica.num_replicas_in_sync
+
+
+def unless_nan(gradient: tf.Tensor, update: Callable[[], Any]) -> None:
+    """Updates a weight, unless the gradient of this step is to be skipped.
+
+    One number tells: a gradient of finite norm has no NaN.
+    """
+
+    def updated() -> tf.Tensor:
+        update()
+        return tf.constant(True)
+
+    number = tf.reshape(gradient, [-1])[0]
+    tf.cond(tf.math.is_finite(number), updated, lambda: tf.constant(False))
+
+
+def handle(variable: Any) -> tf.Tensor:
+    """What TensorFlow's own update kernels know a variable by."""
+    if isinstance(variable, keras.Variable):
+        variable = variable.value
+    return variable.handle

@@ -1,0 +1,109 @@
+"""Learning rates that change from update to update."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """A rate that rises to its peak, stays there, then falls in a line.
+
+    Args:
+        peak: The highest rate.
+        total_steps: Updates in all; from then on the rate is the last one.
+        warmup_steps: Updates until the peak is reached, from 0.
+        constant_share: Share of `total_steps` after which the rate falls.
+        final_share: The last rate as a share of the peak.
+    """
+
+    def __init__(
+        self,
+        peak: float,
+        total_steps: int,
+        warmup_steps: int = 200,
+        constant_share: float = 0.5,
+        final_share: float = 0.02,
+    ) -> None:
+        super().__init__()
+        self.peak = peak
+        self.total_steps = total_steps
+        self.warmup_steps = warmup_steps
+        self.constant_share = constant_share
+        self.final_share = final_share
+
+    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+        step = tf.cast(step, tf.float32)
+        warm = (step + 1.0) / max(self.warmup_steps, 1)
+        falls_from = self.constant_share * self.total_steps
+        span = max(self.total_steps - falls_from, 1.0)
+        fallen = tf.clip_by_value((step - falls_from) / span, 0.0, 1.0)
+        decay = 1.0 - fallen * (1.0 - self.final_share)
+        return self.peak * tf.minimum(tf.minimum(warm, 1.0), decay)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "peak": self.peak,
+            "total_steps": self.total_steps,
+            "warmup_steps": self.warmup_steps,
+            "constant_share": self.constant_share,
+            "final_share": self.final_share,
+        }
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class HalvedEveryHalfEpoch(keras.optimizers.schedules.LearningRateSchedule):
+    """Sutskever et al.'s rate: constant, then halved every half epoch.
+
+    "After 5 epochs, we begun halving the learning rate every half epoch": the
+    first half comes right after the fifth epoch, so that their 7.5 epochs end
+    with a 32nd of the rate.
+
+    Args:
+        initial_rate: The rate of the first epochs.
+        steps_per_epoch: Updates in an epoch.
+        constant_epochs: Epochs before the rate is halved first.
+
+    Example: their training, with gradients of the sum divided by 128.
+
+    ```python
+    rate = HalvedEveryHalfEpoch(0.7, steps_per_epoch)
+    model.compile(SGD(rate, max_norm=5.0), TokenCrossentropy(divisor=128))
+    ```
+
+    Reference:
+        Sutskever et al. 2014, arXiv 1409.3215, section 3.4.
+    """
+
+    def __init__(
+        self,
+        initial_rate: float,
+        steps_per_epoch: int,
+        constant_epochs: int = 5,
+    ) -> None:
+        super().__init__()
+        if steps_per_epoch < 1:
+            raise ValueError(
+                f"HalvedEveryHalfEpoch: steps_per_epoch is {steps_per_epoch}, "
+                "wanted 1 or more"
+            )
+        self.initial_rate = initial_rate
+        self.steps_per_epoch = steps_per_epoch
+        self.constant_epochs = constant_epochs
+
+    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+        # In whole numbers: a float32 cannot count updates beyond 2^24.
+        late = tf.cast(step, tf.int64)
+        late -= self.constant_epochs * self.steps_per_epoch
+        halvings = tf.maximum(2 * late // self.steps_per_epoch + 1, 0)
+        return self.initial_rate * 0.5 ** tf.cast(halvings, tf.float32)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "initial_rate": self.initial_rate,
+            "steps_per_epoch": self.steps_per_epoch,
+            "constant_epochs": self.constant_epochs,
+        }

@@ -1,0 +1,127 @@
+"""The optimizers of the papers' training, on Keras' own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.optimizers.guarded import Guarded
+from bahdanau_tf.optimizers.guarded import handle
+from bahdanau_tf.optimizers.guarded import unless_nan
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class Adadelta(Guarded, keras.optimizers.Adadelta):
+    """The paper's optimizer.
+
+        E[g²] ← ρ E[g²] + (1 - ρ) g²
+        Δ     = g √(E[Δ²] + ε) / √(E[g²] + ε)
+        E[Δ²] ← ρ E[Δ²] + (1 - ρ) Δ²,   θ ← θ - Δ
+
+    The defaults are the paper's: ρ = 0.95, ε = 1e-6, no learning rate (1,
+    where Keras' default is 0.001), gradients clipped to norm 1.
+
+    Args:
+        learning_rate: Factor of Δ.
+        rho: ρ.
+        epsilon: ε.
+        max_norm: Largest global gradient norm; None for no clipping.
+        **kwargs: Of `keras.optimizers.Adadelta`.
+
+    Reference:
+        Zeiler 2012, arXiv 1212.5701; Bahdanau et al. 2015, appendix B.2.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 1.0,
+        rho: float = 0.95,
+        epsilon: float = 1e-6,
+        max_norm: float | None = 1.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            learning_rate=learning_rate,
+            rho=rho,
+            epsilon=epsilon,
+            max_norm=max_norm,
+            **kwargs,
+        )
+
+    def update_step(
+        self, grad: tf.Tensor, variable: Any, learning_rate: Any
+    ) -> None:
+        """Keras' update of a weight in one pass over memory, not in ten."""
+        dtype = variable.dtype
+
+        def update() -> None:
+            tf.raw_ops.ResourceApplyAdadelta(
+                var=handle(variable),
+                accum=self._slot("accumulated_grad", variable),
+                accum_update=self._slot("accumulated_delta_var", variable),
+                lr=tf.cast(learning_rate, dtype),
+                rho=tf.cast(self.rho, dtype),
+                epsilon=tf.cast(self.epsilon, dtype),
+                grad=tf.cast(grad, dtype),
+            )
+
+        unless_nan(grad, update)
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class Adam(Guarded, keras.optimizers.Adam):
+    """`keras.optimizers.Adam` with merged rows, one clip and a guard.
+
+    Args:
+        max_norm: Largest global gradient norm; None for no clipping.
+        **kwargs: Of `keras.optimizers.Adam`.
+    """
+
+    def update_step(
+        self, gradient: tf.Tensor, variable: Any, learning_rate: Any
+    ) -> None:
+        """Keras' update of a weight in one pass over memory, not in ten."""
+        if self.amsgrad:
+            plain = super().update_step
+            unless_nan(
+                gradient, lambda: plain(gradient, variable, learning_rate)
+            )
+            return
+        dtype = variable.dtype
+        step = tf.cast(self.iterations + 1, dtype)
+        beta_1, beta_2 = (tf.cast(b, dtype) for b in (self.beta_1, self.beta_2))
+
+        def update() -> None:
+            tf.raw_ops.ResourceApplyAdam(
+                var=handle(variable),
+                m=self._slot("momentum", variable),
+                v=self._slot("velocity", variable),
+                beta1_power=beta_1**step,
+                beta2_power=beta_2**step,
+                lr=tf.cast(learning_rate, dtype),
+                beta1=beta_1,
+                beta2=beta_2,
+                epsilon=tf.cast(self.epsilon, dtype),
+                grad=tf.cast(gradient, dtype),
+            )
+
+        unless_nan(gradient, update)
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class SGD(Guarded, keras.optimizers.SGD):
+    """`keras.optimizers.SGD` with merged rows, one clip and a guard.
+
+    Args:
+        max_norm: Largest global gradient norm; None for no clipping.
+        **kwargs: Of `keras.optimizers.SGD`.
+    """
+
+    def update_step(
+        self, gradient: tf.Tensor, variable: Any, learning_rate: Any
+    ) -> None:
+        """Keras' update of a weight."""
+        plain = super().update_step
+        unless_nan(gradient, lambda: plain(gradient, variable, learning_rate))
