@@ -658,6 +658,33 @@ def test_readout_dropout_scales_what_it_keeps() -> None:
 # Impossible combinations
 
 
+@pytest.mark.parametrize("make", [search, encdec, lstm])
+def test_summary_knows_every_shape(make: Any) -> None:
+    model, lines = make(), []
+    model.summary(print_fn=lambda line, **_: lines.append(line))
+    text = "\n".join(lines)
+    assert "?" not in text
+    batch = batch_of(SOURCE, FULL_TARGET)
+    encoded = model.encoder(model.source_embedding(batch["source"]))
+    for layer, output in (
+        (model.source_embedding, model.source_embedding(batch["source"])),
+        (model.encoder, encoded.annotations),
+        (model.decoder, model.hidden(batch)[1].state),
+        (model.readout, model(batch)),
+    ):
+        shape = (None, None, output.shape[-1])
+        assert layer.output_shape == shape
+        assert str(shape) in text
+
+
+def test_export_wants_no_signature(tmp_path: Path) -> None:
+    model = randomized(search())
+    model.export(str(tmp_path), verbose=False)
+    batch = batch_of(SOURCE, TARGET)
+    loaded = tf.saved_model.load(str(tmp_path))
+    close(loaded.serve(batch), model(batch).numpy(), 1e-6)
+
+
 def encoder_of(kind: Any = layers.BidirectionalEncoder, **options: Any) -> Any:
     return kind(layers.GRUCell(N), **options)
 

@@ -48,6 +48,11 @@ class Bridge(keras.layers.Layer):
         """Widths of the initial states."""
         return list(tf.nest.flatten(self.state_size))
 
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """Of the first state; `summary` shows it."""
+        return None, self.sizes[0]
+
     def _add_start_vector(self) -> None:
         self.start_vector = self.add_weight(
             name="start_vector",

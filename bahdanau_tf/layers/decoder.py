@@ -22,6 +22,7 @@ from bahdanau_tf.layers.gru_recurrence import previous_states
 from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.recurrent import batch_major
 from bahdanau_tf.layers.recurrent import has_own_gradient
+from bahdanau_tf.layers.recurrent import shifted
 from bahdanau_tf.layers.recurrent import state_dropout_masks
 from bahdanau_tf.layers.recurrent import time_major
 from bahdanau_tf.layers.recurrent import unroll
@@ -125,6 +126,11 @@ class AttentionDecoder(keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator()
         self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
         self.supports_masking = True
+
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """Of the states; `summary` shows it."""
+        return None, None, self.cell.units
 
     def compute_mask(self, embedded: Any, mask: Any = None) -> Any:
         """The target's mask goes on with the states, to the readout."""
@@ -391,8 +397,3 @@ class AttentionDecoder(keras.layers.Layer):
                 self.kernel_initializer
             ),
         }
-
-
-def shifted(embedded: tf.Tensor, first_input: tf.Tensor) -> tf.Tensor:
-    """E y_0 .. E y_{Ty-1} from E y_1 .. E y_Ty: float [B, T_y, m]."""
-    return tf.concat([first_input[:, None], embedded[:, :-1]], axis=1)

@@ -88,6 +88,11 @@ class WordEmbedding(keras.layers.Layer):
         """True on words; None unless `mask_zero`."""
         return keras.ops.not_equal(ids, 0) if self.mask_zero else None
 
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """Of a batch of sentences; `summary` shows it."""
+        return None, None, self.embedding_dim
+
     def build(self, input_shape: Any = None) -> None:
         self.embeddings = self.add_weight(
             name="embeddings",

@@ -89,6 +89,11 @@ class _RecurrentEncoder(keras.layers.Layer):
         """c: n for each direction."""
         return self.units * len(self.directions)
 
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """Of the annotations; `summary` shows it."""
+        return None, None, self.annotation_size
+
     def compute_mask(self, *unused: Any) -> None:
         """None: the mask goes on as a part of `Encoded`."""
 

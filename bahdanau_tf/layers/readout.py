@@ -81,6 +81,11 @@ class Readout(keras.layers.Layer):
         self.bias_initializer = fresh(bias_initializer)
         self.supports_masking = True
 
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """Of the logits of a batch; `summary` shows it."""
+        return None, None, self.vocabulary_size
+
     def _kernel(self, name: str, rows: int, columns: int) -> Any:
         return self.add_weight(
             name=name,
@@ -99,7 +104,7 @@ class Readout(keras.layers.Layer):
             "previous": previous_shape[-1],
             "context": context_shape[-1] if context_shape else 0,
         }
-        hidden = self._build_hidden(
+        hidden = self.hidden_size = self._build_hidden(
             {term: widths[term] for term in self.terms if widths[term]}
         )
         self.factor_kernel = None

@@ -92,6 +92,11 @@ def batch_major(steps: tf.Tensor) -> tf.Tensor:
     return time_major(steps)
 
 
+def shifted(embedded: tf.Tensor, first_input: tf.Tensor) -> tf.Tensor:
+    """E y_0 .. E y_{Ty-1} from E y_1 .. E y_Ty: float [B, T_y, m]."""
+    return tf.concat([first_input[:, None], embedded[:, :-1]], axis=1)
+
+
 def has_own_gradient(cell: Any, dtype: tf.DType) -> bool:
     """Whether the cell's recurrence has a gradient written by hand.
 

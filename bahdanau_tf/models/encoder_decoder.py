@@ -12,10 +12,10 @@ from bahdanau_tf.layers.cells import GRUCell
 from bahdanau_tf.layers.decoder import AttentionDecoder
 from bahdanau_tf.layers.decoder import DecoderState
 from bahdanau_tf.layers.decoder import Glimpse
-from bahdanau_tf.layers.decoder import shifted
 from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.readout import MaxoutReadout
 from bahdanau_tf.layers.readout import scores
+from bahdanau_tf.layers.recurrent import shifted
 from bahdanau_tf.layers.weights import rows_at
 from bahdanau_tf.layers.weights import serialized
 from bahdanau_tf.models import presets
@@ -162,7 +162,9 @@ class EncoderDecoder(keras.Model):
             ("annotation_dropout", annotation_dropout),
             ("readout_dropout", readout_dropout),
         ):
-            dropout = keras.layers.Dropout(rate, dtype=self.dtype_policy)
+            dropout = keras.layers.Dropout(
+                rate, name=name, dtype=self.dtype_policy
+            )
             setattr(self, name, dropout)
         check_fit(self, arguments)
         self.build()
@@ -172,8 +174,8 @@ class EncoderDecoder(keras.Model):
         if self.built:
             return
         m = self.target_embedding.embedding_dim
-        self.source_embedding.build()
-        self.target_embedding.build()
+        self.source_embedding.build((None, None))
+        self.target_embedding.build((None, None))
         self.encoder.build((None, None, m))
         encoded_shape = self.encoder.encoded_shape()
         self.bridge.build(encoded_shape)
@@ -184,6 +186,18 @@ class EncoderDecoder(keras.Model):
             (None, m),
             (None, context) if context else None,
         )
+        # They have no weights; `summary` wants to know their shapes.
+        self.embedding_dropout.build((None, None, m))
+        self.annotation_dropout.build(encoded_shape.annotations)
+        self.readout_dropout.build((None, None, self.readout.hidden_size))
+
+    def export(
+        self, filepath: Any, *args: Any, input_signature: Any = None, **kw: Any
+    ) -> None:
+        """Keras' own, with the signature of `call` where none is given."""
+        ids = tf.TensorSpec([None, None], tf.int32)
+        signature = input_signature or [{"source": ids, "target": ids}]
+        super().export(filepath, *args, input_signature=signature, **kw)
 
     def _remember(self, **arguments: Any) -> None:
         """Adds a subclass' own arguments to those of `get_config`.
