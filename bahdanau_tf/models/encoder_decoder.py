@@ -157,17 +157,20 @@ class EncoderDecoder(keras.Model):
             tied=tie_embeddings,
             **start,
         )
-        for name, rate in (
-            ("embedding_dropout", embedding_dropout),
-            ("annotation_dropout", annotation_dropout),
-            ("readout_dropout", readout_dropout),
-        ):
+        self._add_dropouts(
+            embedding_dropout=embedding_dropout,
+            annotation_dropout=annotation_dropout,
+            readout_dropout=readout_dropout,
+        )
+        check_fit(self, arguments)
+        self.build()
+
+    def _add_dropouts(self, **rates: float) -> None:
+        for name, rate in rates.items():
             dropout = keras.layers.Dropout(
                 rate, name=name, dtype=self.dtype_policy
             )
             setattr(self, name, dropout)
-        check_fit(self, arguments)
-        self.build()
 
     def build(self, input_shape: Any = None) -> None:
         """Makes all weights; their shapes depend on no input."""
