@@ -61,9 +61,11 @@ setup(
         f"tensorflow-text>=2.18,<2.22; {HAS_TEXT_WHEEL}",
     ],
     extras_require={
+        "completion": ["argcomplete>=3.5"],
         "plot": ["matplotlib>=3.9"],
         "serving": ["tensorflow-serving-api>=2.18,<2.22"],
         "test": [
+            "argcomplete>=3.5",
             "hypothesis>=6.100",
             "mypy>=2.4,<2.5",
             "pytest>=8.2",

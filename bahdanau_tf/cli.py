@@ -26,6 +26,7 @@ from typing import TextIO
 from absl import flags as absl_flags
 
 from bahdanau_tf import __version__
+from bahdanau_tf.completion import complete_if_asked
 
 COMMANDS = {
     "demo": "train on the built-in corpus, translate, draw, export: all of it",
@@ -40,6 +41,7 @@ COMMANDS = {
     "data": "list public corpora, or get one",
     "select": "choose training pairs like an in-domain text",
 }
+RECIPES = resources.files("bahdanau_tf").joinpath("recipes")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: Sequence[str] | None) -> int:
+    complete_if_asked(COMMANDS, defined_flags, {"recipe": _recipes()})
     name, *rest = [*(sys.argv[1:] if argv is None else argv)] or ["--help"]
     if name in ("--help", "-h", "help"):
         return _say(_usage(), sys.stdout, 0)
@@ -179,15 +182,18 @@ def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
 
 
 def _recipe_file(name: str) -> str:
-    folder = resources.files("bahdanau_tf").joinpath("recipes")
-    known = sorted(
+    if name not in _recipes():
+        raise ValueError(f"--recipe is {name!r}, wanted one of {_recipes()}")
+    return f"--flagfile={RECIPES.joinpath(f'{name}.flags')}"
+
+
+def _recipes() -> list[str]:
+    """Names of the files of flags in the package."""
+    return sorted(
         entry.name.removesuffix(".flags")
-        for entry in folder.iterdir()
+        for entry in RECIPES.iterdir()
         if entry.name.endswith(".flags")
     )
-    if name not in known:
-        raise ValueError(f"--recipe is {name!r}, wanted one of {known}")
-    return f"--flagfile={folder.joinpath(f'{name}.flags')}"
 
 
 @contextlib.contextmanager

@@ -45,7 +45,7 @@ FLOORS = (
     ("translator",),
     ("report", "tracing", "training"),
     ("flags",),
-    ("commands",),
+    ("commands", "completion"),
     ("cli",),
     ("__main__",),
 )
@@ -60,7 +60,7 @@ PRIVATE_MODULES = (
     "tensorflow_text.python",
 )
 # Imported by the function that needs them: see BUILD.md.
-LAZY = {"matplotlib", "sentencepiece", "tensorflow_text"}
+LAZY = {"argcomplete", "matplotlib", "sentencepiece", "tensorflow_text"}
 FORBIDDEN_CALLS = {
     "numpy_function": "no served graph can hold it",
     "py_function": "no served graph can hold it",

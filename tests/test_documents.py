@@ -25,9 +25,11 @@ from notebooks import source
 
 import bahdanau_tf
 from bahdanau_tf.cli import COMMANDS
+from bahdanau_tf.cli import _expanded
 from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.cli import main
 from bahdanau_tf.corpora import write_corpus
+from bahdanau_tf.flags.train import options
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 BLOCK = re.compile(
@@ -61,7 +63,16 @@ FLAGS = {
     "ensembles": ["--reversed=r1,r2"],
 }
 # Commands that other programs are called by; those are never run.
-PROGRAMS = {"curl", "docker", "make", "pip", "python", "taskset", "xdg-open"}
+PROGRAMS = {
+    "curl",
+    "docker",
+    "eval",
+    "make",
+    "pip",
+    "python",
+    "taskset",
+    "xdg-open",
+}
 
 
 class Block(NamedTuple):
@@ -266,6 +277,10 @@ def check_flags(name: str, command: str, *words: str) -> None:
             flag = word[2:].partition("=")[0]
             known = flag in flags or flag.removeprefix("no") in flags
             assert known, (name, word)
+    line = " ".join(words)
+    if command == "train" and "--flagfile" not in line and "$" not in line:
+        flags(["train", *_expanded(list(words), flags)])
+        options(flags)  # nothing that the model would not use
 
 
 @every_page

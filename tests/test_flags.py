@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib import resources
@@ -353,3 +354,38 @@ def test_what_the_command_offers_is_what_the_classes_know():
         assert type(made).__name__.lower() == model.replace("-", "")
     for order in ("original", "appendix", "main-text"):
         ModelOptions(step_order=order, units=2, embedding_dim=2).make(5, 6)
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("bahdanau-tf tr", {"train ", "translate "}),
+        ("bahdanau-tf train --source_l", {"--source_language "}),
+        ("bahdanau-tf train --notie", {"--notie_embeddings "}),
+        ("bahdanau-tf train --optimizer a", {"adadelta ", "adam "}),
+        ("bahdanau-tf train --recipe rnnenc", {"rnnencdec-30", "rnnencdec-50"}),
+        ("bahdanau-tf translate --flagf", {"--flagfile "}),
+    ],
+)
+def test_a_shell_completes(tmp_path, line, wanted):
+    """As argcomplete's function in bash asks."""
+    pytest.importorskip("argcomplete")
+    answer = tmp_path / "answer"
+    done = subprocess.run(
+        [sys.executable, "-m", "bahdanau_tf"],
+        env=os.environ
+        | {
+            "_ARGCOMPLETE": "1",
+            "_ARGCOMPLETE_IFS": "\n",
+            "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
+            "COMP_LINE": line,
+            "COMP_POINT": str(len(line)),
+            "COMP_TYPE": "9",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = {word.rstrip() for word in answer.read_text().split("\n")}
+    assert found == {word.rstrip() for word in wanted}

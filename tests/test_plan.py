@@ -73,6 +73,15 @@ def test_a_size_too_small_names_the_field_and_what_would_do(plan, side):
     assert getattr(found, f"{side}_text").vocabulary_size == least
 
 
+def test_a_text_of_long_lines_alone_is_refused_in_words(plan, tmp_path):
+    long = tmp_path / "long"
+    long.write_text("word " * 1000 + "\n")
+    files = TrainingFiles(str(long), str(long))
+    text = replace(plan.text, tokenizer="bpe")
+    with pytest.raises(ValueError, match="no line of 1 to 4,192 bytes"):
+        replace(plan, text=text, files=files).prepare()
+
+
 def test_nothing_is_written_where_a_file_does_not_fit(plan, tmp_path):
     for change in (
         {"train_target": plan.files.dev_target},

@@ -66,6 +66,8 @@ def learned(
 
 def _why(error: RuntimeError, options: dict[str, Any]) -> str:
     """What SentencePiece found wrong; it names no argument of ours."""
+    if "sentences_.empty()" in str(error):
+        return "the text has no line of 1 to 4,192 bytes to learn from"
     found = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
     if found is None:
         return str(error)

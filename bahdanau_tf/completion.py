@@ -1,0 +1,58 @@
+"""Completion of commands, flags and their values in a shell, by argcomplete.
+
+argcomplete completes what argparse knows, so the flags, which are absl's, are
+told to an argparse parser. absl's own `argparse_flags` is not used for it: it
+names neither the choices of a flag nor, outside the main module, its help.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from absl import flags as absl_flags
+
+
+def complete_if_asked(
+    commands: Mapping[str, str],
+    flags_of: Callable[[str], absl_flags.FlagValues],
+    choices: Mapping[str, Sequence[str]],
+) -> None:
+    """Answers the shell and ends the process, if it was a shell that asked.
+
+    Args:
+        commands: What each subcommand does, by its name.
+        flags_of: Gives the flags of a subcommand.
+        choices: Values of flags that are not enumerations themselves.
+
+    Raises:
+        ImportError: argcomplete is not installed.
+    """
+    if "_ARGCOMPLETE" not in os.environ:
+        return
+    import argcomplete
+
+    parser = argparse.ArgumentParser("bahdanau-tf", add_help=False)
+    subparsers = parser.add_subparsers()
+    for command, text in commands.items():
+        subparser = subparsers.add_parser(command, help=text, add_help=False)
+        flags = flags_of(command)
+        for name in flags:
+            _tell(subparser, flags[name], choices.get(name))
+    argcomplete.autocomplete(parser, always_complete_options="long")
+
+
+def _tell(
+    parser: argparse.ArgumentParser,
+    flag: absl_flags.Flag,
+    choices: Sequence[str] | None,
+) -> None:
+    if flag.boolean:
+        parser.add_argument(f"--{flag.name}", action="store_true")
+        parser.add_argument(f"--no{flag.name}", action="store_true")
+        return
+    choices = getattr(flag.parser, "enum_values", None) or choices
+    parser.add_argument(f"--{flag.name}", choices=choices)
