@@ -256,6 +256,29 @@ def test_the_tokenizer_fits_the_references(tmp_path, capsys, monkeypatch):
     )
 
 
+def test_tokenized_references_want_tokenized_translations(tmp_path, capsys):
+    tokenized = "今日 は 天気 が とても 良い です 。\n"
+    for name, text in (
+        ("reference", tokenized),
+        ("words", tokenized),
+        ("raw", tokenized.replace(" ", "")),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    flags = [f"--hypotheses={tmp_path / name}" for name in ("words", "raw")]
+    reference = f"--reference={tmp_path / 'reference'}"
+    assert main(["evaluate", reference, *flags]) == 0
+    out, err = capsys.readouterr()
+    cells = table(out.split("\n")[:-1])
+    assert (cells["words"]["BLEU"], cells["raw"]["BLEU"]) == ("100.00", "0.00")
+    assert err.split("\n")[1:] == [
+        "raw is not tokenized as the references are: "
+        "--tokenize=char compares them",
+        "",
+    ]
+    cells = table(run(tmp_path, capsys, *flags, "--tokenize=char"))
+    assert cells["raw"]["BLEU"] == "100.00"
+
+
 def test_translations_go_to_a_file(corpus, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(evaluate, "WINDOW", 25)
     output = tmp_path / "output"

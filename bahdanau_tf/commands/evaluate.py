@@ -17,6 +17,7 @@ from bahdanau_tf.commands.comparison import print_table
 from bahdanau_tf.commands.lines import check_count
 from bahdanau_tf.commands.model import load_translator
 from bahdanau_tf.commands.scoring import check_tokenize_flag
+from bahdanau_tf.commands.scoring import tell_untokenized
 from bahdanau_tf.commands.scoring import tokenizer_for
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.text_files import read_lines
@@ -53,6 +54,8 @@ def run(flags: absl_flags.FlagValues) -> int:
             "tokens",
             evaluation.known_sentences([translator], sources, references),
         )
+    if flags.tokenize is None and how["tokenize"] == "none":
+        tell_untokenized(test.systems)
     _print(test, how)
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,3 +43,14 @@ def tokenizer_for(
         file=sys.stderr,
     )
     return chosen
+
+
+def tell_untokenized(systems: Mapping[str, Sequence[str]]) -> None:
+    """Names systems without blanks between words, which "none" wants there."""
+    for name, lines in systems.items():
+        if evaluation.bleu_tokenizer("", lines) in ("char", "ja-mecab"):
+            print(
+                f"{name} is not tokenized as the references are: "
+                "--tokenize=char compares them",
+                file=sys.stderr,
+            )
