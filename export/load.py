@@ -95,37 +95,60 @@ def run_load(
     return load
 
 
+def read_sentences(path: Path) -> list[str]:
+    """The lines of a file, the last one with or without a line break.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is empty, or no UTF-8.
+    """
+    text = path.read_text("utf-8").removesuffix("\n")
+    if not text:
+        raise ValueError(f"{path} has no sentences, wanted one or more")
+    return text.split("\n")
+
+
+def at_least_one(text: str) -> int:
+    """Reads the value of a flag that counts."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}, wanted 1 or more")
+    return number
+
+
 def main() -> int:
     """Reads the flags, sends, prints; 1 if a request failed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--url", default="http://localhost:8501")
     parser.add_argument("--model", default="translator")
     parser.add_argument("--grpc", help="host:port, not encrypted; no REST then")
-    parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--concurrency", type=int, default=4)
-    parser.add_argument("--batch_size", type=int, default=1)
+    parser.add_argument("--requests", type=at_least_one, default=200)
+    parser.add_argument("--concurrency", type=at_least_one, default=4)
+    parser.add_argument("--batch_size", type=at_least_one, default=1)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--sentences", type=Path, help="a file, one to a line")
     options = parser.parse_args()
-    lines = SENTENCES
-    if options.sentences:
-        lines = options.sentences.read_text("utf-8").split("\n")[:-1]
-    size = options.batch_size
+    try:
+        lines = options.sentences and read_sentences(options.sentences)
+    except (OSError, ValueError) as error:
+        parser.error(f"argument --sentences: {error}")
+    lines, size = lines or SENTENCES, options.batch_size
     batches = [
         [lines[(start + i) % len(lines)] for i in range(size)]
         for start in range(0, options.requests * size, size)
     ]
-    client = RestClient(options.url, options.model, attempts=1, batch_size=size)
-    if options.grpc:
-        from grpc_client import GrpcClient  # which imports TensorFlow
+    settings = {"attempts": 1, "batch_size": size}
+    try:
+        if options.grpc:
+            from grpc_client import GrpcClient  # which imports TensorFlow
 
-        client = GrpcClient(
-            options.grpc,
-            options.model,
-            attempts=1,
-            plaintext=True,
-            batch_size=size,
-        )
+            client = GrpcClient(
+                options.grpc, options.model, plaintext=True, **settings
+            )
+        else:
+            client = RestClient(options.url, options.model, **settings)
+    except (ValueError, ImportError) as error:
+        parser.error(str(error))
     load = run_load(
         client.translate, batches, options.concurrency, options.seconds
     )

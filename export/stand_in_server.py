@@ -11,6 +11,7 @@ versions, and it listens on the loopback interface alone.
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import re
 import sys
@@ -135,11 +136,13 @@ def rest_predict(model: Any, body: bytes) -> dict[str, Any]:
         given, by_row = request["inputs"], False
     else:
         raise Refused(INVALID_ARGUMENT, "Missing 'inputs' or 'instances' key")
-    if not isinstance(given, dict):  # a plain list is the only input
+    # A plain list, or a string in base64, is the only input.
+    if not isinstance(given, dict) or "b64" in given:
         given = {"text": given}
     try:
         inputs = {
-            name: tf.constant(value, tf.string) for name, value in given.items()
+            name: tf.constant(_strings(value), tf.string)
+            for name, value in given.items()
         }
     except (TypeError, ValueError) as error:
         raise Refused(INVALID_ARGUMENT, f"JSON Value: {error}") from error
@@ -159,7 +162,7 @@ def _columns(instances: Any) -> Any:
     """From one dictionary for each row to one list for each input."""
     if not isinstance(instances, list) or not instances:
         raise Refused(INVALID_ARGUMENT, "'instances' is no list or is empty")
-    if not isinstance(instances[0], dict):
+    if not isinstance(instances[0], dict) or "b64" in instances[0]:
         return instances
     try:
         return {name: [row[name] for row in instances] for name in instances[0]}
@@ -167,6 +170,15 @@ def _columns(instances: Any) -> Any:
         raise Refused(
             INVALID_ARGUMENT, "Failed to process 'instances' list"
         ) from None
+
+
+def _strings(value: Any) -> Any:
+    """Puts bytes for what is written {"b64": ...}, in lists of any depth."""
+    if isinstance(value, list):
+        return [_strings(one) for one in value]
+    if isinstance(value, dict) and list(value) == ["b64"]:
+        return base64.b64decode(value["b64"], validate=True)
+    return value
 
 
 def _as_json(array: np.ndarray) -> Any:

@@ -430,6 +430,22 @@ def test_stand_in_speaks_both_rest_formats(rest):
         assert (status, list(reply)) == (400, ["error"])
 
 
+def test_stand_in_takes_base64(rest, model):
+    """As `api_rest.md` says of binary values."""
+    binary = {"b64": "YSBi"}
+    for request in (
+        {"instances": [binary, "a b"]},
+        {"instances": [{"text": binary}, {"text": "a b"}]},
+        {"inputs": [binary, "a b"]},
+        {"inputs": {"text": [binary, "a b"]}},
+    ):
+        assert post(rest, json.dumps(request))[0] == 200
+    assert [texts for _, texts in model.calls] == [[b"a b", b"a b"]] * 4
+    for wrong in ({"b64": "%"}, {"b64": 1}, {"b65": "YSBi"}):
+        status, reply = post(rest, json.dumps({"inputs": [wrong]}))
+        assert (status, list(reply)) == (400, ["error"])
+
+
 def test_stand_in_serves_a_saved_model(tmp_path):
     pytest.importorskip("tensorflow_text", reason="needs tensorflow-text")
     stand_in = kit("stand_in_server")
@@ -504,6 +520,40 @@ def test_load_is_bounded(rest, model):
     assert (found.latencies, len(found.errors)) == ([], 20)
     assert "not now" in found.report(1)
     assert not load.run_load(client.translate, [["a"]], 1, seconds=0).latencies
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--batch_size=0"], "--batch_size: '0', wanted 1 or more"),
+        (["--requests=-1"], "--requests: '-1', wanted 1 or more"),
+        (["--sentences=EMPTY"], "EMPTY has no sentences, wanted one or more"),
+        (["--sentences=NONE"], "No such file or directory: 'NONE'"),
+        (["--url=localhost"], "url is 'localhost', wanted http:// or https://"),
+    ],
+)
+def test_load_refuses_what_cannot_be(
+    flags, complaint, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    Path("EMPTY").write_text("")
+    monkeypatch.setattr(sys, "argv", ["load.py", *flags])
+    with pytest.raises(SystemExit) as error:
+        kit("load").main()
+    assert error.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_load_sends_the_last_line_too(rest, model, tmp_path, monkeypatch):
+    path = tmp_path / "lines"
+    flags = [f"--url={rest}", f"--sentences={path}", "--requests=2"]
+    monkeypatch.setattr(sys, "argv", ["load.py", "--concurrency=1", *flags])
+    for text in ("a\u2028b\nc", "a\u2028b\nc\n"):
+        path.write_text(text, "utf-8")
+        model.calls.clear()
+        assert kit("load").main() == 0
+        sent = [texts for _, texts in model.calls]
+        assert sent == [["a\u2028b".encode()], [b"c"]]
 
 
 # The configuration files.

@@ -384,7 +384,7 @@ def test_the_first_words_are_kept(reverse):
 
 
 def test_of_a_long_word_the_begin_is_given():
-    limited = LimitedText(WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH])), 5)
+    limited = LimitedText(WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH])), 9)
     rows = tf.constant(["é" * 200 + " cat", "é" * 128])
     words, starts, ends = limited.tokenize_with_offsets(rows)
     begin = ("é" * 128).encode()
