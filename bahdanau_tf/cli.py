@@ -144,7 +144,7 @@ def defined_flags(name: str) -> absl_flags.FlagValues:
 def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
     """What an error says; "Recipe: epochs is 0" is of the flag --epochs."""
     if _is_shortage(error):
-        why = str(error).split("\n")[0]
+        why = re.sub(r"^\{\{.*?\}\} ", "", str(error).split("\n")[0])
         return f"memory or disk is full; smaller numbers need less. {why}"
     found = re.match(r"\w+: (\w+) is ", str(error))
     if found and found[1] in flags:

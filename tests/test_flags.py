@@ -306,7 +306,7 @@ def test_a_shortage_of_memory_is_a_sentence(text, tmp_path, monkeypatch, capfd):
 
     for error in (
         MemoryError(),
-        tf.errors.ResourceExhaustedError(None, None, "OOM of [9]\nat x"),
+        tf.errors.ResourceExhaustedError(None, None, "{{x}} OOM of [9]\nat x"),
     ):
 
         def load(_, error=error):
@@ -317,6 +317,7 @@ def test_a_shortage_of_memory_is_a_sentence(text, tmp_path, monkeypatch, capfd):
         err = capfd.readouterr().err
         assert "memory or disk is full" in err
         assert err.count("\n") == 1
+        assert "{{" not in err
 
 
 INTERRUPTED = """

@@ -13,6 +13,7 @@ import pytest
 
 from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.cli import main
+from bahdanau_tf.commands import report
 from bahdanau_tf.device import available_cores
 from bahdanau_tf.device import describe_device
 from bahdanau_tf.flags.train import options
@@ -189,6 +190,46 @@ def test_what_is_missing_is_said(capfd, tmp_path, flags, sentence):
     assert main(["report", f"--out_dir={tmp_path / 'out'}", *flags]) == 2
     assert sentence in capfd.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--train_flag=units=5"], "--train_flag is 'units=5', wanted a flag"),
+        (["--train_flag=--colour=red"], "Unknown command line flag 'colour'"),
+        (["--train_flag=--units=0"], "units is 0, wanted"),
+        (["--train_flag=--joint"], "--joint is not used with --tokenizer=word"),
+        (["--tokenize=soup"], "tokenize is 'soup'"),
+        (["--beta=0.2"], "has no attention to penalize"),
+        (["--hypotheses=RNNsearch-15={text}"], "is a system that is trained"),
+        (["--system=a={tmp}"], "holds no translator"),
+        (["--hypotheses=a={text}"], "--hypotheses=a has 1 lines"),
+    ],
+)
+def test_nothing_is_trained_where_the_report_would_fail(
+    capfd, tmp_path, monkeypatch, flags, sentence
+):
+    monkeypatch.setattr(
+        report, "train_all", lambda *_: pytest.fail("hours are spent")
+    )
+    monkeypatch.setattr(
+        suites, "QUICK_PAIRS", {"train": 20, "dev": 2, "test": 3}
+    )
+    text = tmp_path / "text"
+    text.write_text("a b\n")
+    flags = [flag.format(tmp=tmp_path, text=text) for flag in flags]
+    out = f"--out_dir={tmp_path / 'out'}"
+    assert main(["report", "--quick", out, *flags]) == 2
+    err = capfd.readouterr().err
+    assert sentence in err
+    assert "Traceback" not in err
+
+
+def test_a_flag_goes_to_the_trainings_that_take_it():
+    plans = suites.QUICK.plans(FILES, ["--annotation_dropout=0.2"])
+    for plan in plans:
+        is_taken = "--annotation_dropout=0.2" in plan.flags
+        assert is_taken == ("LSTM" not in plan.name)
 
 
 @pytest.mark.slow

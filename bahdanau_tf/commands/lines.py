@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 
 def check_count(
-    flag: str, lines: Sequence[str], references: Sequence[str]
+    flag: str, lines: Sequence[Any], references: Sequence[str]
 ) -> None:
     """Refuses a file that has not a line for each reference.
 

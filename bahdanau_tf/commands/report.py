@@ -10,6 +10,7 @@ from pathlib import Path
 from absl import flags as absl_flags
 
 from bahdanau_tf import report
+from bahdanau_tf.commands.lines import check_count
 from bahdanau_tf.commands.scoring import check_tokenize_flag
 from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.evaluation import read_pharaoh
@@ -21,6 +22,7 @@ from bahdanau_tf.report import suites
 from bahdanau_tf.report.trainings import Plan
 from bahdanau_tf.report.trainings import train_all
 from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.translator import best_folder
 
 NLL_SAMPLE = 5000  # training pairs read for their likelihood
 
@@ -29,10 +31,14 @@ def run(flags: absl_flags.FlagValues) -> int:
     """Trains what is to be trained, and writes the report."""
     out_dir = Path(flags.out_dir)
     models: dict[str, str | Path] = dict(named("system", flags.system))
-    outside = dict(named("hypotheses", flags.hypotheses))
     suite = _suite(flags)
     files = suites.Files(*(flags[n].value for n in suites.Files._fields))
     check_tokenize_flag(flags)
+    if suite is not None:
+        _check_plans(suite.plans(files, flags.train_flag), flags)
+    for name, model in models.items():
+        if not (best_folder(model) / "translator.json").is_file():
+            raise ValueError(f"--system={name}={model} holds no translator")
     about = []
     if suite is not None and files.train_source is None:
         pairs = suites.FULL_PAIRS if flags.full else suites.QUICK_PAIRS
@@ -46,10 +52,18 @@ def run(flags: absl_flags.FlagValues) -> int:
             "sentences of up to 60."
         )
     test = _test(files)
+    outside = {
+        name: _lines(path)
+        for name, path in named("hypotheses", flags.hypotheses)
+    }
+    check_count("--source", test.sources, test.references)
+    for name, lines in outside.items():
+        check_count(f"--hypotheses={name}", lines, test.references)
+    if test.alignments is not None:
+        check_count("--alignments", test.alignments, test.references)
     plans: list[Plan] = []
     if suite is not None:
         plans = suite.plans(files, flags.train_flag)
-        _check_plans(plans)
         minutes = suite.minutes if flags.minutes is None else flags.minutes
         folder = out_dir / "models"
         trained = train_all(plans, folder, minutes, flags.jobs)
@@ -59,7 +73,7 @@ def run(flags: absl_flags.FlagValues) -> int:
         out_dir,
         models,
         test,
-        hypotheses={name: _lines(path) for name, path in outside.items()},
+        hypotheses=outside,
         train=_pairs(files.train_source, files.train_target, NLL_SAMPLE),
         dev=_pairs(files.dev_source, files.dev_target),
         counterparts={plan.name: plan.counterpart for plan in plans},
@@ -81,9 +95,15 @@ def _suite(flags: absl_flags.FlagValues) -> suites.Suite | None:
     return suites.FULL if flags.train_source else suites.FULL_GRAMMAR
 
 
-def _check_plans(plans: list[Plan]) -> None:
-    """Refuses flags that a training would refuse later."""
+def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
+    """Refuses what the trainings, or the report after them, would refuse."""
+    taken = {name for name, _ in named("hypotheses", given.hypotheses)}
     for plan in plans:
+        if plan.name in taken:
+            raise ValueError(
+                f"--hypotheses={plan.name} is a system that is trained, "
+                "wanted another name"
+            )
         flags = absl_flags.FlagValues()
         define(flags)
         try:
@@ -93,6 +113,11 @@ def _check_plans(plans: list[Plan]) -> None:
             raise ValueError(f"--train_flag: {plan.name}: {error}") from error
         if left:
             raise ValueError(f"--train_flag is {left[0]!r}, wanted a flag")
+        if given.beta and flags.model != "rnnsearch":
+            raise ValueError(
+                f"--beta is {given.beta}, wanted 0: {plan.name} has no "
+                "attention to penalize"
+            )
 
 
 def _lines(path: str | None, most: int | None = None) -> list[str]:
