@@ -495,6 +495,46 @@ def test_health_check(rest, model):
     assert (code, said) == (1, "127.0.0.1:9 does not answer\n")
 
 
+# The check with Docker.
+
+
+def check_with_docker(
+    folder: Path, docker: str | None, *flags: str
+) -> tuple[int, str]:
+    """Runs the script where `docker` is a script of that text, or missing."""
+    for name in ("bash", "dirname", "env"):
+        (folder / name).symlink_to(shutil.which(name))
+    if docker is not None:
+        (folder / "docker").write_text(f"#!/usr/bin/env bash\n{docker}\n")
+        (folder / "docker").chmod(0o755)
+    found = subprocess.run(
+        ["bash", str(KIT / "check_with_docker.sh"), *flags],
+        capture_output=True,
+        text=True,
+        env={"PATH": str(folder), "PYTHON": "no_such_python"},
+    )
+    return found.returncode, found.stdout + found.stderr
+
+
+@pytest.mark.parametrize(
+    ("docker", "flags", "complaint"),
+    [
+        (None, [], "docker is not installed"),
+        ("exit 1", [], "the Docker daemon does not answer"),
+        ('[[ $1 != "compose" ]]', [], "docker has no compose"),
+        ("exit 0", [], "no_such_python lacks what is needed"),
+        ("exit 0", ["--cpu"], "'--cpu' is not known, wanted --gpu"),
+    ],
+)
+def test_check_with_docker_says_what_is_missing(
+    tmp_path, docker, flags, complaint
+):
+    code, said = check_with_docker(tmp_path, docker, *flags)
+    assert code == 1
+    assert said.startswith(f"check_with_docker: {complaint}")
+    assert said.count("\n") == 1
+
+
 # The load script.
 
 
@@ -657,6 +697,17 @@ def test_compose_file_mounts_what_is_there():
     files = [flag.split("=")[1] for flag in flags if "_file=" in flag]
     assert len(files) == 3
     assert set(files) <= set(mounted)
+
+
+def test_compose_file_for_gpus_changes_the_model_server_alone():
+    yaml = pytest.importorskip("yaml", reason="needs PyYAML")
+    both = [
+        yaml.safe_load((KIT / f"docker-compose{kind}.yml").read_text("utf-8"))
+        for kind in ("", ".gpu")
+    ]
+    images = [one["services"]["translator"]["image"] for one in both]
+    assert images == [images[0], f"{images[0]}-gpu"]
+    assert list(both[1]["services"]) == ["translator"]
 
 
 @contextlib.contextmanager

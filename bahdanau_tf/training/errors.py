@@ -40,7 +40,9 @@ def told_in_a_sentence() -> Iterator[None]:
     except tf.errors.OpError as error:
         advice = _GO_ON
         if isinstance(error, tf.errors.ResourceExhaustedError):
-            advice = "With a smaller --batch_size, in another folder, it may fit"
+            advice = (
+                "With a smaller --batch_size, in another folder, it may fit"
+            )
         raise OSError(
             f"train: {reason(error)}; the last checkpoint is kept. {advice}"
         ) from error
