@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from bahdanau_tf.serving.operations import CORE_OPS
+from bahdanau_tf.serving.operations import TEXT_OPS
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import load_text
@@ -107,3 +109,20 @@ def test_multi30k_is_not_touched(
 ) -> None:
     lines = shared(f"data/multi30k/{name}").read_bytes().split(b"\n")
     assert true_cased(tf.constant(lines)).numpy().tolist() == lines
+
+
+def test_a_stock_server_has_the_ops(learn: Callable[..., Any]) -> None:
+    tokenizer = learn(true_case=True)
+    graph = tf.function(
+        lambda strings: (
+            tokenizer.detokenize(tokenizer.tokenize(strings)),
+            tokenizer.tokenize_with_offsets(strings)[0].values,
+        ),
+        input_signature=[tf.TensorSpec([None], tf.string)],
+        autograph=False,
+    )
+    definition = graph.get_concrete_function().graph.as_graph_def()
+    nodes = [*definition.node]
+    for function in definition.library.function:
+        nodes.extend(function.node_def)
+    assert {node.op for node in nodes} <= CORE_OPS | TEXT_OPS
