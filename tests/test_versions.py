@@ -119,7 +119,7 @@ def test_an_export_that_cannot_be_written_says_so_before_it_traces(
     monkeypatch.setattr(
         sys.modules["bahdanau_tf.serving.export"], "signatures", traced
     )
-    with pytest.raises(OSError, match=r"export: .*file cannot be written: "):
+    with pytest.raises(OSError, match="file cannot be written: "):
         export_module(None, file, Limits())
 
 
@@ -135,6 +135,6 @@ def test_a_full_disk_is_told_in_one_sentence(tmp_path):
         with pytest.raises(OSError, match="cannot") as found, writing(tmp_path):
             raise error
         assert str(found.value) == (
-            f"export: nothing was exported, as {tmp_path} cannot be written: "
+            f"nothing was exported, as {tmp_path} cannot be written: "
             "No space left on device"
         )

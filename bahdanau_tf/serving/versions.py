@@ -35,7 +35,7 @@ def writing(base: Path) -> Iterator[None]:
         yield
     except (tf.errors.OpError, OSError) as error:
         raise OSError(
-            f"export: nothing was exported, as {base} cannot be written: "
+            f"nothing was exported, as {base} cannot be written: "
             f"{_reason(error)}"
         ) from error
 
