@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -136,10 +137,10 @@ def test_a_folder_with_a_model_keeps_its_settings(plan):
 
 
 def test_a_folder_that_another_process_has_is_left_alone(plan):
-    plan.model_dir.mkdir()
     with (
-        locked(plan.model_dir),
+        ThreadPoolExecutor() as threads,
+        locked(plan.model_dir),  # for this thread alone
         pytest.raises(ValueError, match="is being trained by process"),
     ):
-        plan.prepare()
+        threads.submit(plan.prepare).result()
     assert not (plan.model_dir / "source").exists()

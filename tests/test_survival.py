@@ -212,7 +212,14 @@ def test_where_the_best_is_moved_away_another_dev_set_chooses(
         train(translator, *without_dev(files, folder), folder)
 
 
-def test_nothing_is_written_before_all_is_checked(trained, files, tmp_path):
+def test_nothing_is_written_before_all_is_checked(
+    trained, files, tmp_path, capsys
+):
+    flags = [f"--{k}={v}" for k, v in vars(files).items()]
+    flags += [f"--model_dir={tmp_path / 'model'}", "--tokenize=runes"]
+    assert main(["train", *flags]) == 2
+    assert "tokenize is 'runes', wanted one of" in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
     for wrong, recipe, sentence in (
         (files, replace(SHORT, tokenize="runes"), "tokenize is 'runes'"),
         (replace(files, dev_target=files.train_target), SHORT, "as many"),
@@ -339,7 +346,7 @@ def test_dev_bleu_counts_what_the_targets_script_has(tmp_path):
     target.write_text("".join(f"{line}\n" for line in references))
     found = ["ねこはとてもさむい。", "いぬははやくはねる。"]
     for language, tokenize, wanted in (
-        ("fr", "", None),
+        ("fr", None, None),
         ("ja", "char", "char"),
         ("ja", "13a", "13a"),
     ):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.commands.scoring import check_tokenize_flag
 from bahdanau_tf.flags.train import options
 from bahdanau_tf.flags.train import paths
 from bahdanau_tf.training import TrainingFiles
@@ -16,6 +17,7 @@ from bahdanau_tf.training import train
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Trains."""
+    check_tokenize_flag(flags)
     plan = TrainingPlan(
         *options(flags), TrainingFiles(**paths(flags)), Path(flags.model_dir)
     )

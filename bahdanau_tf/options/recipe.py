@@ -75,7 +75,7 @@ class Recipe:
     epochs: float = 5.0
     evaluate_every: int = 0
     patience: int = 10
-    tokenize: str = ""
+    tokenize: str | None = None
     seed: int = 1
 
     def __post_init__(self) -> None:

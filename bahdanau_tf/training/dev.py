@@ -36,7 +36,7 @@ class DevSet:
         source: The text, one sentence a line, plain or .gz.
         target: Its translation.
         language: Code of the target language; "" if it is not known.
-        tokenize: Tokenizer of sacreBLEU; the language's and script's if "".
+        tokenize: Tokenizer of sacreBLEU; the language's and script's if None.
 
     Attributes:
         checksum: Of both texts.
@@ -48,7 +48,7 @@ class DevSet:
     """
 
     def __init__(
-        self, source: str, target: str, language: str, tokenize: str
+        self, source: str, target: str, language: str, tokenize: str | None
     ) -> None:
         corpus = ParallelCorpus(source, target)
         self.checksum = corpus.checksum

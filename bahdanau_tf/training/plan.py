@@ -77,7 +77,6 @@ class TrainingPlan:
         )
         learned = text.learn(self.files.train_source, self.files.train_target)
         model = self._make_model(*learned)
-        self.model_dir.mkdir(parents=True, exist_ok=True)
         with locked(self.model_dir):
             for side, folder in zip(learned, folders, strict=True):
                 side.save(folder)
