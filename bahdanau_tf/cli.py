@@ -166,7 +166,12 @@ def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
     --recipe=NAME, which stands for a file of flags in the package, stays
     before them.
     """
-    words = flags.read_flags_from_files(arguments)
+    if {"--flagfile=", "-flagfile="} & {*arguments}:
+        raise ValueError("--flagfile is empty")
+    try:
+        words = flags.read_flags_from_files(arguments)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"--flagfile: a file is not UTF-8: {error}") from error
     expanded: list[str] = []
     while words:
         word, *words = words

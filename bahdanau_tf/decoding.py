@@ -67,7 +67,7 @@ class Decoding:
             beta=Range(0, _LARGEST),
             max_length_ratio=Range(0, _LARGEST, above_low=True),
             max_length=Range(1, 10**6),
-            no_repeated_ngrams=Range(0, 10**6),
+            no_repeated_ngrams=Range(0, 100),
         )
         check_values(self, min_length_ratio=Range(0, self.max_length_ratio))
 

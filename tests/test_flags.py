@@ -211,6 +211,11 @@ def test_a_file_of_flags_counts_as_given(train_refused, tmp_path):
     assert "--layers is not used" in train_refused(f"--flagfile={path}")
     path.write_text("--recipe=rnnsearch-30\n--layers=3\n")
     assert "--layers is not used" in train_refused(f"--flagfile={path}")
+    path.write_bytes(b"--corpus=caf\xe9\n")
+    assert "--flagfile: a file is not UTF-8" in train_refused(
+        f"--flagfile={path}"
+    )
+    assert "--flagfile is empty" in train_refused("--flagfile=")
     path.write_text("--recipe=soup\n")
     assert "--recipe is 'soup'" in train_refused("--flagfile", str(path))
 
@@ -260,6 +265,11 @@ def test_a_rate_that_is_not_given_follows_the_optimizer(optimizer, rate):
         ("translate", ["--beam_size=2", "--n_best=3"], "--n_best is 3"),
         ("translate", ["--max_length=99999999999"], "--max_length is"),
         ("translate", ["--alpha=inf"], "--alpha is inf"),
+        (
+            "translate",
+            ["--no_repeated_ngrams=1000000"],
+            "--no_repeated_ngrams is",
+        ),
         ("translate", ["--batch_size=0"], "--batch_size=0"),
         ("translate", ["--dictionary={text}"], "--dictionary is not used"),
         ("translate", ["--input=/nowhere"], "--input: there is no file"),

@@ -83,6 +83,18 @@ def test_a_text_of_long_lines_alone_is_refused_in_words(plan, tmp_path):
         replace(plan, text=text, files=files).prepare()
 
 
+def test_a_saved_translator_is_not_trained_in(plan):
+    plan.prepare().save(plan.model_dir / "best")
+    best = replace(plan, model_dir=plan.model_dir / "best")
+    before = {
+        p: p.read_bytes() for p in best.model_dir.rglob("*") if p.is_file()
+    }
+    with pytest.raises(ValueError, match="which holds a translator"):
+        best.prepare()
+    for path, data in before.items():
+        assert path.read_bytes() == data
+
+
 def test_nothing_is_written_where_a_file_does_not_fit(plan, tmp_path):
     for change in (
         {"train_target": plan.files.dev_target},

@@ -62,6 +62,11 @@ class TrainingPlan:
                 was made with other settings, or is being trained in.
             OSError: A file cannot be read, or `model_dir` not be written.
         """
+        if (self.model_dir / "translator.json").exists():
+            raise ValueError(
+                f"TrainingPlan: model_dir is {str(self.model_dir)!r}, which "
+                "holds a translator, wanted a folder to train in"
+            )
         keras.utils.set_random_seed(self.recipe.seed)
         settings = self.model_dir / "text.json"
         folders = (self.model_dir / "source", self.model_dir / "target")
