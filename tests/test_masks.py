@@ -96,6 +96,8 @@ def test_evaluate_with_the_losses_and_metrics_of_keras(make: Any) -> None:
     found = model.evaluate(inputs, TARGET, verbose=0, return_dict=True)
     logits = np.asarray(model(inputs))
     assert found["loss"] == pytest.approx(of_words(logits).mean(), rel=1e-5)
+    if tuple(map(int, keras.version().split(".")[:2])) < (3, 12):
+        return  # older metrics look at a mask beside sample weights alone
     right = (logits.argmax(-1) == TARGET)[TARGET != 0].mean()
     assert found["right"] == pytest.approx(right)
 
