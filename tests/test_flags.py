@@ -23,6 +23,8 @@ RECIPES = sorted(
     for entry in resources.files("bahdanau_tf").joinpath("recipes").iterdir()
 )
 
+PAIR = ["--source={text}", "--reference={text}"]
+
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
@@ -271,6 +273,8 @@ def test_a_rate_that_is_not_given_follows_the_optimizer(optimizer, rate):
             "--no_repeated_ngrams is",
         ),
         ("translate", ["--batch_size=0"], "--batch_size=0"),
+        ("translate", [f"--window={10**20}"], "--window="),
+        ("ensembles", ["--forward=m,", *PAIR], "--forward is empty, or has"),
         ("translate", ["--dictionary={text}"], "--dictionary is not used"),
         ("translate", ["--input=/nowhere"], "--input: there is no file"),
         ("translate", ["--output=/nowhere/x"], "--output: there is no folder"),

@@ -49,5 +49,8 @@ def check(flags: absl_flags.FlagValues) -> None:
     require(flags, "source", "reference")
     if not flags.forward and not flags.reversed:
         raise ValueError("--forward or --reversed is missing")
+    for name in ("forward", "reversed"):
+        if "" in getattr(flags, name):
+            raise ValueError(f"--{name} is empty, or has an empty part")
     check_files(flags, "source", "reference")
     check_search(flags)

@@ -63,6 +63,7 @@ def define(flags: absl_flags.FlagValues) -> None:
         "lines held at once, so that like lengths go together; 1 answers "
         "each line before the next is read, as on a terminal",
         lower_bound=1,
+        upper_bound=10**9,
         **options,
     )
     absl_flags.DEFINE_integer(
@@ -70,6 +71,7 @@ def define(flags: absl_flags.FlagValues) -> None:
         64,
         "sentences translated at once; fewer take less memory",
         lower_bound=1,
+        upper_bound=10**6,
         **options,
     )
     absl_flags.DEFINE_integer(
