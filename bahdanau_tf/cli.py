@@ -26,7 +26,7 @@ from typing import TextIO
 from absl import flags as absl_flags
 
 from bahdanau_tf import __version__
-from bahdanau_tf.completion import complete_if_asked
+from bahdanau_tf.flags.completion import complete_if_asked
 
 COMMANDS = {
     "demo": "train on the built-in corpus, translate, draw, export: all of it",

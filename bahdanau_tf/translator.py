@@ -15,26 +15,26 @@ from typing import TypeVar
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.files import replaced_directory
-from bahdanau_tf.lexicon import Lexicon
 from bahdanau_tf.models import Ensemble
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving import export
 from bahdanau_tf.serving import round_to_half
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text import load_text
+from bahdanau_tf.translation import Lexicon
 from bahdanau_tf.translation import Scored
 from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation import decoded
-from bahdanau_tf.translation import pairs
-from bahdanau_tf.translation import translation_of
-from bahdanau_tf.translation_graph import TranslationGraph
-from bahdanau_tf.translator_files import best_folder
-from bahdanau_tf.translator_files import identity
-from bahdanau_tf.translator_files import read_description
-from bahdanau_tf.translator_files import read_model
-from bahdanau_tf.translator_files import write_description
+from bahdanau_tf.translation import TranslationGraph
+from bahdanau_tf.translation.result import decoded
+from bahdanau_tf.translation.result import pairs
+from bahdanau_tf.translation.result import translation_of
+from bahdanau_tf.translation.saved import best_folder
+from bahdanau_tf.translation.saved import identity
+from bahdanau_tf.translation.saved import read_description
+from bahdanau_tf.translation.saved import read_model
+from bahdanau_tf.translation.saved import write_description
 
 MODEL = "model.keras"
 DICTIONARY = "dictionary.tsv"

@@ -22,8 +22,8 @@ from absl import flags
 
 from bahdanau_tf import ParallelCorpus
 from bahdanau_tf import WordTokenizer
-from bahdanau_tf.dataset import Statistics
-from bahdanau_tf.dataset import stream_batches
+from bahdanau_tf.data.dataset import Statistics
+from bahdanau_tf.data.dataset import stream_batches
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("source", None, "text file", required=True)

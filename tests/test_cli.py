@@ -14,7 +14,7 @@ import pytest
 
 from bahdanau_tf.cli import COMMANDS
 from bahdanau_tf.cli import main
-from bahdanau_tf.corpora import grammar
+from bahdanau_tf.corpora.grammar import corpus as grammar
 from bahdanau_tf.text import load_text
 
 WORDS = ["--source_vocabulary_size=300", "--target_vocabulary_size=300"]

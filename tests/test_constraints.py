@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from bahdanau_tf import constraints
 from bahdanau_tf import search
+from bahdanau_tf.search import constraints
 
 EOS = 1
 PATIENT = settings(deadline=None, max_examples=25)

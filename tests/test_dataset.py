@@ -19,18 +19,18 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bahdanau_tf.corpora import ParallelCorpus
-from bahdanau_tf.corpora import parallel
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.corpora.batching import Batching
-from bahdanau_tf.corpora.batching import Position
-from bahdanau_tf.corpora.batching import cut
-from bahdanau_tf.corpora.parallel import TextFile
-from bahdanau_tf.dataset import CHUNK
-from bahdanau_tf.dataset import _Stream
-from bahdanau_tf.dataset import make_dataset
-from bahdanau_tf.dataset import measure
-from bahdanau_tf.dataset import stream_batches
+from bahdanau_tf.data import ParallelCorpus
+from bahdanau_tf.data import parallel
+from bahdanau_tf.data.batching import Batching
+from bahdanau_tf.data.batching import Position
+from bahdanau_tf.data.batching import cut
+from bahdanau_tf.data.dataset import CHUNK
+from bahdanau_tf.data.dataset import _Stream
+from bahdanau_tf.data.dataset import make_dataset
+from bahdanau_tf.data.dataset import measure
+from bahdanau_tf.data.dataset import stream_batches
+from bahdanau_tf.data.parallel import TextFile
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
 
@@ -619,8 +619,8 @@ def test_sub_words_are_drawn_anew(tmp_path: Path) -> None:
 
 HALF_READ = """
 import sys, time
-from bahdanau_tf.corpora import ParallelCorpus
-from bahdanau_tf.dataset import stream_batches
+from bahdanau_tf.data import ParallelCorpus
+from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.text import Vocabulary, WordTokenizer
 
 read = ParallelCorpus.read

@@ -19,13 +19,13 @@ from pathlib import Path
 
 import pytest
 
-from bahdanau_tf.corpora import archives
-from bahdanau_tf.corpora import download as downloads
-from bahdanau_tf.corpora.archives import ArchiveError
-from bahdanau_tf.corpora.archives import read_lines
-from bahdanau_tf.corpora.download import DownloadError
-from bahdanau_tf.corpora.download import fetch
-from bahdanau_tf.corpora.sources import Download
+from bahdanau_tf.corpora.public import archives
+from bahdanau_tf.corpora.public import download as downloads
+from bahdanau_tf.corpora.public.archives import ArchiveError
+from bahdanau_tf.corpora.public.archives import read_lines
+from bahdanau_tf.corpora.public.download import DownloadError
+from bahdanau_tf.corpora.public.download import fetch
+from bahdanau_tf.corpora.public.sources import Download
 
 DATA = bytes(range(256)) * 2000  # 512,000 bytes: several blocks
 DIGEST = f"sha256:{hashlib.sha256(DATA).hexdigest()}"

@@ -12,7 +12,7 @@ from bahdanau_tf import Seq2SeqLSTM
 from bahdanau_tf import Translator
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf.cli import main
-from bahdanau_tf.corpora import grammar
+from bahdanau_tf.corpora.grammar import corpus as grammar
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from bahdanau_tf.corpora import grammar
-from bahdanau_tf.corpora.grammar import AllChoices
-from bahdanau_tf.corpora.grammar import Example
-from bahdanau_tf.corpora.grammar import generate
-from bahdanau_tf.corpora.grammar import write_corpus
+from bahdanau_tf.corpora.grammar import corpus as grammar
+from bahdanau_tf.corpora.grammar.corpus import AllChoices
+from bahdanau_tf.corpora.grammar.corpus import Example
+from bahdanau_tf.corpora.grammar.corpus import generate
+from bahdanau_tf.corpora.grammar.corpus import write_corpus
 
 
 def table(rows: str) -> dict[str, tuple[str, str]]:

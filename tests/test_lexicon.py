@@ -19,9 +19,9 @@ from bahdanau_tf import Translator
 from bahdanau_tf import Vocabulary
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf.cli import main
-from bahdanau_tf.lexicon import Lexicon
-from bahdanau_tf.lexicon import learn_lexicon
-from bahdanau_tf.translation_graph import Translated
+from bahdanau_tf.translation import Lexicon
+from bahdanau_tf.translation import Translated
+from bahdanau_tf.translation import learn_lexicon
 
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
 ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
@@ -118,7 +118,7 @@ def assert_equal(one: Translated, other: Translated) -> None:
 def test_a_word_keeps_what_gets_the_most_attention(
     translator, monkeypatch, at_once
 ):
-    monkeypatch.setattr("bahdanau_tf.lexicon.AT_ONCE", at_once)
+    monkeypatch.setattr("bahdanau_tf.translation.shortlist.AT_ONCE", at_once)
     model = translator.model
     lexicon = learn_lexicon(model, batches(), words=3, first=FIRST)
     sums: Counter = Counter()

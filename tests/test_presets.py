@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 import bahdanau_tf
-from bahdanau_tf.corpora.parallel import ParallelCorpus
-from bahdanau_tf.dataset import stream_batches
+from bahdanau_tf.data.dataset import stream_batches
+from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.models import presets
 from bahdanau_tf.training import Recipe
 

@@ -18,9 +18,9 @@ import pytest
 import sacrebleu
 
 from bahdanau_tf import report
-from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.evaluation import known_sentences
 from bahdanau_tf.models import RNNSearch
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import figures
 from bahdanau_tf.report import paper
 from bahdanau_tf.report.alignments import align

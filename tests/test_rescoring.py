@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.commands import rescore
 from bahdanau_tf.flags.rescore import check
-from bahdanau_tf.rescoring import Hypothesis
-from bahdanau_tf.rescoring import NBest
-from bahdanau_tf.rescoring import choose_weight
-from bahdanau_tf.rescoring import combine
-from bahdanau_tf.rescoring import read_nbest
-from bahdanau_tf.rescoring import score_nbest
+from bahdanau_tf.translation.rescoring import Hypothesis
+from bahdanau_tf.translation.rescoring import NBest
+from bahdanau_tf.translation.rescoring import choose_weight
+from bahdanau_tf.translation.rescoring import combine
+from bahdanau_tf.translation.rescoring import read_nbest
+from bahdanau_tf.translation.rescoring import score_nbest
 
 # As the Moses decoder writes lists: two blanks after a hypothesis, several
 # values under one name, further fields behind the score.

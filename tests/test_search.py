@@ -16,8 +16,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from bahdanau_tf import RNNSearch
-from bahdanau_tf import constraints
 from bahdanau_tf import search
+from bahdanau_tf.search import constraints
 from bahdanau_tf.search import selections
 
 EOS = 1

@@ -15,14 +15,14 @@ from hypothesis import strategies
 
 from bahdanau_tf.cli import COMMANDS
 from bahdanau_tf.cli import main
-from bahdanau_tf.corpora import selection
-from bahdanau_tf.corpora.grammar import generate
-from bahdanau_tf.corpora.language_model import NGramModel
-from bahdanau_tf.corpora.language_model import WordList
-from bahdanau_tf.corpora.parallel import ParallelCorpus
-from bahdanau_tf.corpora.selection import CrossEntropyDifference
-from bahdanau_tf.corpora.selection import lowest
-from bahdanau_tf.corpora.selection import score_pairs
+from bahdanau_tf.corpora.grammar.corpus import generate
+from bahdanau_tf.data import selection
+from bahdanau_tf.data.language_model import NGramModel
+from bahdanau_tf.data.language_model import WordList
+from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.data.selection import CrossEntropyDifference
+from bahdanau_tf.data.selection import lowest
+from bahdanau_tf.data.selection import score_pairs
 
 WANTED = [(e.source, e.target) for e in generate(600, max_words=8)]
 OTHER = [

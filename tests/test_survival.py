@@ -41,8 +41,8 @@ from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.log import Log
 from bahdanau_tf.training.selection import is_best
 from bahdanau_tf.training.state import State
+from bahdanau_tf.translation.saved import best_folder
 from bahdanau_tf.translator import load_best
-from bahdanau_tf.translator_files import best_folder
 
 files = test_training.files  # the fixture
 SHORT = replace(RECIPE, epochs=2)

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bahdanau_tf import text_files
-from bahdanau_tf.corpora import ParallelCorpus
+from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.evaluation import read_pharaoh
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text import SubwordTokenizer

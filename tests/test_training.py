@@ -18,7 +18,7 @@ from bahdanau_tf import RNNSearch
 from bahdanau_tf import Translator
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf import make_dataset
-from bahdanau_tf.dataset import measure
+from bahdanau_tf.data.dataset import measure
 from bahdanau_tf.device import describe_device
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.training import Recipe

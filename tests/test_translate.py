@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import translate
-from bahdanau_tf.commands.long_lines import translate_lines
+from bahdanau_tf.commands.common.long_lines import translate_lines
 from bahdanau_tf.text.sentences import split_sentences
 from bahdanau_tf.translation import Translation
 

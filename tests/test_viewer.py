@@ -17,8 +17,8 @@ from browser import Page
 from hypothesis import strategies
 
 from bahdanau_tf import Translation
-from bahdanau_tf.viewer import parts_of
-from bahdanau_tf.viewer import shares_of
+from bahdanau_tf.plotting.viewer import parts_of
+from bahdanau_tf.plotting.viewer import shares_of
 
 HOSTILE = (
     "<script>window.hit=1</script>",

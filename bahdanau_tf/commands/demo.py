@@ -11,7 +11,7 @@ from pathlib import Path
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.corpora import grammar
+from bahdanau_tf.corpora.grammar import corpus as grammar
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.commands.lines import check_count
-from bahdanau_tf.commands.scoring import check_tokenize_flag
-from bahdanau_tf.commands.scoring import tokenizer_for
-from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.commands.common.lines import check_count
+from bahdanau_tf.commands.common.scoring import check_tokenize_flag
+from bahdanau_tf.commands.common.scoring import tokenizer_for
 from bahdanau_tf.flags.fields import from_flags
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.report.ensembles import PAPER_ROWS
 from bahdanau_tf.report.ensembles import translate_rows
 from bahdanau_tf.text_files import read_lines

@@ -10,15 +10,15 @@ from typing import Any
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.commands.comparison import TestSet
-from bahdanau_tf.commands.comparison import by_subset
-from bahdanau_tf.commands.comparison import compared
-from bahdanau_tf.commands.comparison import print_table
-from bahdanau_tf.commands.lines import check_count
-from bahdanau_tf.commands.model import load_translator
-from bahdanau_tf.commands.scoring import check_tokenize_flag
-from bahdanau_tf.commands.scoring import tell_untokenized
-from bahdanau_tf.commands.scoring import tokenizer_for
+from bahdanau_tf.commands.common.comparison import TestSet
+from bahdanau_tf.commands.common.comparison import by_subset
+from bahdanau_tf.commands.common.comparison import compared
+from bahdanau_tf.commands.common.comparison import print_table
+from bahdanau_tf.commands.common.lines import check_count
+from bahdanau_tf.commands.common.model import load_translator
+from bahdanau_tf.commands.common.scoring import check_tokenize_flag
+from bahdanau_tf.commands.common.scoring import tell_untokenized
+from bahdanau_tf.commands.common.scoring import tokenizer_for
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import written

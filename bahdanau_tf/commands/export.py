@@ -7,7 +7,7 @@ import sys
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.model import load_translator
+from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving import examine
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from absl import flags as absl_flags
 
-from bahdanau_tf.corpora import ParallelCorpus
-from bahdanau_tf.dataset import make_dataset
-from bahdanau_tf.lexicon import Lexicon
-from bahdanau_tf.lexicon import learn_lexicon
+from bahdanau_tf.data import ParallelCorpus
+from bahdanau_tf.data.dataset import make_dataset
 from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.translation import Lexicon
+from bahdanau_tf.translation import learn_lexicon
+from bahdanau_tf.translation.saved import best_folder
 from bahdanau_tf.translator import LEXICON
 from bahdanau_tf.translator import Translator
-from bahdanau_tf.translator_files import best_folder
 
 
 def run(flags: absl_flags.FlagValues) -> int:

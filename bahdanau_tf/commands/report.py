@@ -10,14 +10,14 @@ from pathlib import Path
 from absl import flags as absl_flags
 
 from bahdanau_tf import report
-from bahdanau_tf.commands.lines import check_count
-from bahdanau_tf.commands.scoring import check_tokenize_flag
-from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.commands.common.lines import check_count
+from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.evaluation import read_pharaoh
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.report import named
 from bahdanau_tf.flags.train import define
 from bahdanau_tf.flags.train import options
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import suites
 from bahdanau_tf.report.trainings import Plan
 from bahdanau_tf.report.trainings import train_all

@@ -6,17 +6,17 @@ import sys
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.model import load_translator
-from bahdanau_tf.commands.scoring import check_tokenize_flag
-from bahdanau_tf.commands.scoring import tokenizer_for
+from bahdanau_tf.commands.common.model import load_translator
+from bahdanau_tf.commands.common.scoring import check_tokenize_flag
+from bahdanau_tf.commands.common.scoring import tokenizer_for
 from bahdanau_tf.progress import LineCounter
-from bahdanau_tf.rescoring import Scorer
-from bahdanau_tf.rescoring import choose_weight
-from bahdanau_tf.rescoring import combine
-from bahdanau_tf.rescoring import read_nbest
-from bahdanau_tf.rescoring import score_nbest
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import written
+from bahdanau_tf.translation.rescoring import Scorer
+from bahdanau_tf.translation.rescoring import choose_weight
+from bahdanau_tf.translation.rescoring import combine
+from bahdanau_tf.translation.rescoring import read_nbest
+from bahdanau_tf.translation.rescoring import score_nbest
 
 
 def run(flags: absl_flags.FlagValues) -> int:

@@ -7,10 +7,10 @@ import time
 import numpy as np
 from absl import flags as absl_flags
 
-from bahdanau_tf.corpora.parallel import ParallelCorpus
-from bahdanau_tf.corpora.selection import CHUNK
-from bahdanau_tf.corpora.selection import lowest
-from bahdanau_tf.corpora.selection import score_pairs
+from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.data.selection import CHUNK
+from bahdanau_tf.data.selection import lowest
+from bahdanau_tf.data.selection import score_pairs
 from bahdanau_tf.text_files import written
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.scoring import check_tokenize_flag
+from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.flags.train import options
 from bahdanau_tf.flags.train import paths
 from bahdanau_tf.training import TrainingFiles

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.long_lines import Found
-from bahdanau_tf.commands.long_lines import translate_lines
-from bahdanau_tf.commands.model import load_translator
+from bahdanau_tf.commands.common.long_lines import Found
+from bahdanau_tf.commands.common.long_lines import translate_lines
+from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.progress import LineCounter
-from bahdanau_tf.rescoring import Hypothesis
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import written
 from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation.rescoring import Hypothesis
 from bahdanau_tf.translator import Translator
 
 

@@ -1,8 +1,7 @@
-"""Corpora: the built-in grammar and parallel text files."""
+"""Corpora: one that a grammar writes, and public ones that are fetched."""
 
 from bahdanau_tf.corpora.grammar import Example
 from bahdanau_tf.corpora.grammar import generate
 from bahdanau_tf.corpora.grammar import write_corpus
-from bahdanau_tf.corpora.parallel import ParallelCorpus
 
-__all__ = ["Example", "ParallelCorpus", "generate", "write_corpus"]
+__all__ = ["Example", "generate", "write_corpus"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import define_fields
 from bahdanau_tf.flags.fields import define_strings
@@ -19,6 +18,7 @@ from bahdanau_tf.flags.model import SEARCH
 from bahdanau_tf.flags.model import check_search
 from bahdanau_tf.flags.model import define_average
 from bahdanau_tf.flags.scores import define_tokenize
+from bahdanau_tf.options import Decoding
 
 
 def define(flags: absl_flags.FlagValues) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Collection
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.flags.fields import define_fields
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.fields import refuse
+from bahdanau_tf.options import Decoding
 
 MODEL = "Model"
 SEARCH = "Search"

@@ -22,7 +22,6 @@ from typing import Any
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.flags.fields import check_file
 from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.flags.fields import define_fields
@@ -31,6 +30,7 @@ from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.fields import refuse
 from bahdanau_tf.flags.fields import require
 from bahdanau_tf.flags.scores import define_scores
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.ranges import Range
 
 _TEST = ("source", "reference", "alignments")

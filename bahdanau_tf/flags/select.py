@@ -13,7 +13,7 @@ from typing import Any
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.corpora.selection import ORDER
+from bahdanau_tf.data.selection import ORDER
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 from typing import Literal
 
-from bahdanau_tf.corpora.batching import Batching
+from bahdanau_tf.data.batching import Batching
 from bahdanau_tf.ranges import Range
 from bahdanau_tf.ranges import check_values
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from bahdanau_tf import __version__
-from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.device import describe_device
 from bahdanau_tf.evaluation import LengthBin
 from bahdanau_tf.evaluation import bleu_tokenizer
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import figures
 from bahdanau_tf.report.alignments import alignment_quality
 from bahdanau_tf.report.claim import Finding

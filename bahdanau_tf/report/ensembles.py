@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.report.paper import ENSEMBLES
 from bahdanau_tf.translator import Translator
 

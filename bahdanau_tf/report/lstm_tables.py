@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.evaluation import bleu
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import paper
 from bahdanau_tf.report.ensembles import PAPER_ROWS
 from bahdanau_tf.report.ensembles import Row
@@ -22,10 +22,10 @@ from bahdanau_tf.report.tables import NOT_RUN
 from bahdanau_tf.report.tables import NOTHING
 from bahdanau_tf.report.tables import Cell
 from bahdanau_tf.report.tables import Table
-from bahdanau_tf.rescoring import Hypothesis
-from bahdanau_tf.rescoring import NBest
-from bahdanau_tf.rescoring import combine
-from bahdanau_tf.rescoring import score_nbest
+from bahdanau_tf.translation.rescoring import Hypothesis
+from bahdanau_tf.translation.rescoring import NBest
+from bahdanau_tf.translation.rescoring import combine
+from bahdanau_tf.translation.rescoring import score_nbest
 from bahdanau_tf.translator import Translator
 
 MIXED = "mixed"  # a forward and a reversed model together

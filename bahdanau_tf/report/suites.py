@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from bahdanau_tf.corpora import grammar
+from bahdanau_tf.corpora.grammar import corpus as grammar
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.report.trainings import Plan
 

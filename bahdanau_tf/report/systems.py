@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.evaluation import Links
 from bahdanau_tf.evaluation import known_sentences
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.report import paper
 from bahdanau_tf.text import WordTokenizer

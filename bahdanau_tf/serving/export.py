@@ -15,7 +15,7 @@ from bahdanau_tf.serving.versions import publish
 from bahdanau_tf.serving.versions import workplace
 from bahdanau_tf.serving.versions import writing
 from bahdanau_tf.serving.warmup import write_warmup
-from bahdanau_tf.translation_graph import TranslationGraph
+from bahdanau_tf.translation import TranslationGraph
 
 WARMUP_ROWS = (1, 8)
 WARMUP_WORDS = 12

@@ -14,7 +14,7 @@ import tensorflow as tf
 from bahdanau_tf.text.rows import append_end
 from bahdanau_tf.text.rows import as_strings
 from bahdanau_tf.text.rows import surfaces
-from bahdanau_tf.translation_graph import TranslationGraph
+from bahdanau_tf.translation import TranslationGraph
 
 BYTES_PER_TOKEN = 64  # no language's words are as long, on average
 WORD_BYTES = 256  # so much of a word is shown, or copied for an unknown one

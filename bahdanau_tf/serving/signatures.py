@@ -41,7 +41,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.search.hypotheses import ABSENT
 from bahdanau_tf.serving.limits import Limits
 from bahdanau_tf.serving.limits import is_cut
@@ -52,8 +52,8 @@ from bahdanau_tf.serving.weights import StoredWeights
 from bahdanau_tf.text.rows import as_strings
 from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.text.rows import turned
-from bahdanau_tf.translation_graph import Translated
-from bahdanau_tf.translation_graph import TranslationGraph
+from bahdanau_tf.translation import Translated
+from bahdanau_tf.translation import TranslationGraph
 
 Outputs = dict[str, tf.Tensor]
 

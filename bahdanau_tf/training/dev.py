@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bahdanau_tf.corpora.parallel import ParallelCorpus
-from bahdanau_tf.decoding import Decoding
+from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import bleu
 from bahdanau_tf.evaluation import bleu_tokenizer
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translator import Translator
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from bahdanau_tf.corpora.parallel import ParallelCorpus
-from bahdanau_tf.dataset import Position
-from bahdanau_tf.dataset import stream_batches
+from bahdanau_tf.data.dataset import Position
+from bahdanau_tf.data.dataset import stream_batches
+from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.device import describe_device
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.options import Recipe

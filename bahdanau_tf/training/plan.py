@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from bahdanau_tf.corpora.parallel import ParallelCorpus
+from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from bahdanau_tf.corpora.parallel import ParallelCorpus
-from bahdanau_tf.dataset import Batching
-from bahdanau_tf.dataset import Text
-from bahdanau_tf.dataset import stream_batches
+from bahdanau_tf.data.dataset import Batching
+from bahdanau_tf.data.dataset import Text
+from bahdanau_tf.data.dataset import stream_batches
+from bahdanau_tf.data.parallel import ParallelCorpus
 
 
 def updates_per_epoch(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bahdanau_tf.corpora.language_model import NGramModel
-from bahdanau_tf.corpora.language_model import WordList
-from bahdanau_tf.corpora.parallel import ParallelCorpus
+from bahdanau_tf.data.language_model import NGramModel
+from bahdanau_tf.data.language_model import WordList
+from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.progress import ProgressLine
 
 ORDER = 2  # longer n-grams chose worse, with 1,000 and with 10,000 pairs

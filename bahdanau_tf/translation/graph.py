@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.decoding import Decoding
-from bahdanau_tf.lexicon import Lexicon
 from bahdanau_tf.models.memory import word_ids
 from bahdanau_tf.models.scoring import target_log_probs
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.search import SearchResult
 from bahdanau_tf.text import Dictionary
+from bahdanau_tf.translation.shortlist import Lexicon
 
 
 class Translated(NamedTuple):

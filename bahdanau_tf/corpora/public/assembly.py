@@ -16,14 +16,14 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from bahdanau_tf.corpora.archives import ArchiveError
-from bahdanau_tf.corpora.archives import read_lines
-from bahdanau_tf.corpora.download import fetch
-from bahdanau_tf.corpora.download import has_checksum
-from bahdanau_tf.corpora.download import room_in
-from bahdanau_tf.corpora.sources import Corpus
-from bahdanau_tf.corpora.sources import Download
-from bahdanau_tf.corpora.sources import Text
+from bahdanau_tf.corpora.public.archives import ArchiveError
+from bahdanau_tf.corpora.public.archives import read_lines
+from bahdanau_tf.corpora.public.download import fetch
+from bahdanau_tf.corpora.public.download import has_checksum
+from bahdanau_tf.corpora.public.download import room_in
+from bahdanau_tf.corpora.public.sources import Corpus
+from bahdanau_tf.corpora.public.sources import Download
+from bahdanau_tf.corpora.public.sources import Text
 from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.progress import ProgressLine
 

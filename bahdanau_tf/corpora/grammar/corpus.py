@@ -18,13 +18,13 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from bahdanau_tf.corpora.derivation import Derivation
-from bahdanau_tf.corpora.draft import Choices
-from bahdanau_tf.corpora.draft import TooLong
-from bahdanau_tf.corpora.spelling import capitalised
-from bahdanau_tf.corpora.spelling import contracted
-from bahdanau_tf.corpora.spelling import with_an
-from bahdanau_tf.corpora.spelling import written
+from bahdanau_tf.corpora.grammar.derivation import Derivation
+from bahdanau_tf.corpora.grammar.draft import Choices
+from bahdanau_tf.corpora.grammar.draft import TooLong
+from bahdanau_tf.corpora.grammar.spelling import capitalised
+from bahdanau_tf.corpora.grammar.spelling import contracted
+from bahdanau_tf.corpora.grammar.spelling import with_an
+from bahdanau_tf.corpora.grammar.spelling import written
 
 # Of a hundred hash values, those below belong to the split.
 SPLITS = {"train": range(90), "dev": range(90, 95), "test": range(95, 100)}

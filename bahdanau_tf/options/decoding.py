@@ -133,9 +133,9 @@ class Decoding:
     ) -> list[Constraint]:
         import tensorflow as tf
 
-        from bahdanau_tf.constraints import forbid
-        from bahdanau_tf.constraints import minimum_length
-        from bahdanau_tf.constraints import no_repeated_ngrams
+        from bahdanau_tf.search.constraints import forbid
+        from bahdanau_tf.search.constraints import minimum_length
+        from bahdanau_tf.search.constraints import no_repeated_ngrams
 
         # Padding is never a word; a hypothesis with it could not be told from
         # a shorter one.

@@ -8,10 +8,10 @@ set, with sacreBLEU.
 
 from __future__ import annotations
 
-from bahdanau_tf.corpora.sources import Corpus
-from bahdanau_tf.corpora.sources import Download
-from bahdanau_tf.corpora.sources import Part
-from bahdanau_tf.corpora.sources import Text
+from bahdanau_tf.corpora.public.sources import Corpus
+from bahdanau_tf.corpora.public.sources import Download
+from bahdanau_tf.corpora.public.sources import Part
+from bahdanau_tf.corpora.public.sources import Text
 
 
 def _github(

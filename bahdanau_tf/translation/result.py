@@ -13,7 +13,7 @@ import numpy as np
 from bahdanau_tf.evaluation import alignment_error_rate
 from bahdanau_tf.evaluation import format_pharaoh
 from bahdanau_tf.evaluation.alignments import Links
-from bahdanau_tf.viewer import alignment_html
+from bahdanau_tf.plotting.viewer import alignment_html
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Translation:
         return self.text
 
     def _repr_html_(self) -> str:
-        """What a notebook shows; see `bahdanau_tf.viewer`."""
+        """What a notebook shows; see `bahdanau_tf.plotting.viewer`."""
         return alignment_html(self)
 
     @property

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bahdanau_tf.corpora import lexicon
-from bahdanau_tf.corpora.draft import PRONOUNS
-from bahdanau_tf.corpora.draft import Draft
-from bahdanau_tf.corpora.draft import Referent
-from bahdanau_tf.corpora.draft import english_form
-from bahdanau_tf.corpora.draft import french_form
-from bahdanau_tf.corpora.lexicon import Determiner
-from bahdanau_tf.corpora.lexicon import Noun
-from bahdanau_tf.corpora.lexicon import Verb
-from bahdanau_tf.corpora.spelling import Links
-from bahdanau_tf.corpora.spelling import Piece
-from bahdanau_tf.corpora.spelling import french
-from bahdanau_tf.corpora.spelling import starts_with_vowel
+from bahdanau_tf.corpora.grammar import words as lexicon
+from bahdanau_tf.corpora.grammar.draft import PRONOUNS
+from bahdanau_tf.corpora.grammar.draft import Draft
+from bahdanau_tf.corpora.grammar.draft import Referent
+from bahdanau_tf.corpora.grammar.draft import english_form
+from bahdanau_tf.corpora.grammar.draft import french_form
+from bahdanau_tf.corpora.grammar.spelling import Links
+from bahdanau_tf.corpora.grammar.spelling import Piece
+from bahdanau_tf.corpora.grammar.spelling import french
+from bahdanau_tf.corpora.grammar.spelling import starts_with_vowel
+from bahdanau_tf.corpora.grammar.words import Determiner
+from bahdanau_tf.corpora.grammar.words import Noun
+from bahdanau_tf.corpora.grammar.words import Verb
 
 
 class Verbal(NamedTuple):

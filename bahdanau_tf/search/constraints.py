@@ -26,9 +26,9 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from bahdanau_tf.search import Constraint
-from bahdanau_tf.search import Few
-from bahdanau_tf.search import History
+from bahdanau_tf.search.selections import Constraint
+from bahdanau_tf.search.selections import Few
+from bahdanau_tf.search.selections import History
 
 _FORBIDDEN = -math.inf
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import keras
 
-from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.files import found_directory
 from bahdanau_tf.files import read_object
 from bahdanau_tf.files import write_atomically
+from bahdanau_tf.options import Decoding
 
 FORMAT_VERSION = 1
 DESCRIPTION = "translator.json"

@@ -21,7 +21,7 @@ from email.message import Message
 from pathlib import Path
 from typing import IO
 
-from bahdanau_tf.corpora.sources import Download
+from bahdanau_tf.corpora.public.sources import Download
 from bahdanau_tf.progress import ProgressLine
 
 BLOCK = 1 << 16  # bytes

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from typing import Protocol
 from typing import TypeVar
 
-from bahdanau_tf.corpora.lexicon import BE
-from bahdanau_tf.corpora.lexicon import Noun
-from bahdanau_tf.corpora.lexicon import Verb
-from bahdanau_tf.corpora.spelling import Links
-from bahdanau_tf.corpora.spelling import Piece
-from bahdanau_tf.corpora.spelling import french
+from bahdanau_tf.corpora.grammar.spelling import Links
+from bahdanau_tf.corpora.grammar.spelling import Piece
+from bahdanau_tf.corpora.grammar.spelling import french
+from bahdanau_tf.corpora.grammar.words import BE
+from bahdanau_tf.corpora.grammar.words import Noun
+from bahdanau_tf.corpora.grammar.words import Verb
 
 T = TypeVar("T")
 

@@ -21,11 +21,11 @@ from typing import Protocol
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.corpora.batching import Batching
-from bahdanau_tf.corpora.batching import Position
-from bahdanau_tf.corpora.batching import cut
-from bahdanau_tf.corpora.parallel import ParallelCorpus
-from bahdanau_tf.generators import until_exit
+from bahdanau_tf.data.batching import Batching
+from bahdanau_tf.data.batching import Position
+from bahdanau_tf.data.batching import cut
+from bahdanau_tf.data.generators import until_exit
+from bahdanau_tf.data.parallel import ParallelCorpus
 
 CHUNK = 1000  # lines tokenised together
 PAIRS = tf.TensorSpec([None], tf.int64)

@@ -1,0 +1,7 @@
+"""The built-in corpus: English and French with gold alignments."""
+
+from bahdanau_tf.corpora.grammar.corpus import Example
+from bahdanau_tf.corpora.grammar.corpus import generate
+from bahdanau_tf.corpora.grammar.corpus import write_corpus
+
+__all__ = ["Example", "generate", "write_corpus"]
