@@ -38,7 +38,7 @@ FLOORS = (
     ("data", "models"),
     ("corpora", "options"),
     ("translation",),
-    ("serving",),
+    ("experiments", "serving"),
     ("translator",),
     ("report", "tracing", "training"),
     ("flags",),

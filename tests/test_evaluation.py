@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +15,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from bahdanau_tf import evaluation
+from bahdanau_tf.evaluation.alignments import diagonal_links
+from bahdanau_tf.evaluation.alignments import hard_links
+from bahdanau_tf.evaluation.alignments import mean_entropy
+from bahdanau_tf.text import Vocabulary
+from bahdanau_tf.text import WordTokenizer
 
 WORDS = ["un", "chat", "noir", "dort", "sur", "la", "chaise", "."]
 
@@ -285,6 +292,40 @@ def test_alignment_error_rate_is_0_for_the_same_and_1_for_others(alignments):
 def test_alignment_error_rate_counts_sentences():
     with pytest.raises(ValueError, match="1 alignments, 2 sure"):
         evaluation.alignment_error_rate([frozenset()], [frozenset()] * 2)
+
+
+def test_the_diagonal_is_a_baseline():
+    """Each target word at the middle of its share of the source."""
+    assert diagonal_links(3, 3) == {(0, 0), (1, 1), (2, 2)}
+    assert diagonal_links(2, 4) == {(1, 0), (3, 1)}
+    assert diagonal_links(4, 2) == {(0, 0), (0, 1), (1, 2), (1, 3)}
+    assert diagonal_links(2, 0) == diagonal_links(0, 2) == frozenset()
+    for target, source in itertools.product(range(1, 30), repeat=2):
+        links = diagonal_links(target, source)
+        assert len(links) == target
+        for j, i in links:
+            assert j / source <= (i + 0.5) / target < (j + 1) / source + 1e-9
+
+
+def test_entropy_of_alignments():
+    uniform, sharp = np.full([2, 8], 1 / 8), np.eye(4)
+    assert mean_entropy([uniform]) == pytest.approx(math.log(8))
+    assert mean_entropy([sharp]) == 0
+    assert mean_entropy([uniform, sharp]) == pytest.approx(math.log(8) / 3)
+    assert mean_entropy([]) == 0
+    # What lies on the end symbol, which is left out, is not counted.
+    assert mean_entropy([uniform / 2]) == pytest.approx(math.log(8))
+    assert hard_links(np.zeros([0, 3])) == frozenset()
+
+
+def test_known_sentences_know_both_sides():
+    text = WordTokenizer(Vocabulary.build([["red", "cat", "blue"]], 40))
+    model = SimpleNamespace(source_texts=[text], target_text=text)
+    sources = ["red cat", "red whale", "cat"]
+    references = ["blue", "blue", "whale"]
+    known = evaluation.known_sentences([model], sources, references)
+    assert known == [True, False, False]
+    assert evaluation.known_sentences([], sources, references) == [True] * 3
 
 
 @settings(deadline=None)

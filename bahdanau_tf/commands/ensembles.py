@@ -12,8 +12,8 @@ from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.commands.common.scoring import tokenizer_for
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.report.ensembles import PAPER_ROWS
-from bahdanau_tf.report.ensembles import translate_rows
+from bahdanau_tf.report.sutskever import PAPER_ROWS
+from bahdanau_tf.report.sutskever import translate_rows
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.translator import Translator
 from bahdanau_tf.translator import load_best

@@ -13,14 +13,14 @@ from bahdanau_tf import report
 from bahdanau_tf.commands.common.lines import check_count
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.evaluation import read_pharaoh
+from bahdanau_tf.experiments import suites
+from bahdanau_tf.experiments.trainings import Plan
+from bahdanau_tf.experiments.trainings import train_all
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.report import named
 from bahdanau_tf.flags.train import define
 from bahdanau_tf.flags.train import options
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.report import suites
-from bahdanau_tf.report.trainings import Plan
-from bahdanau_tf.report.trainings import train_all
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.translator import best_folder
 
@@ -30,6 +30,7 @@ NLL_SAMPLE = 5000  # training pairs read for their likelihood
 def run(flags: absl_flags.FlagValues) -> int:
     """Trains what is to be trained, and writes the report."""
     out_dir = Path(flags.out_dir)
+    folder = out_dir / "models"
     models: dict[str, str | Path] = dict(named("system", flags.system))
     suite = _suite(flags)
     files = suites.Files(*(flags[n].value for n in suites.Files._fields))
@@ -40,17 +41,11 @@ def run(flags: absl_flags.FlagValues) -> int:
         if not (best_folder(model) / "translator.json").is_file():
             raise ValueError(f"--system={name}={model} holds no translator")
     about = []
-    if suite is not None and files.train_source is None:
-        pairs = suites.FULL_PAIRS if flags.full else suites.QUICK_PAIRS
-        kind = "full" if flags.full else "quick"
-        folder = out_dir / "data" / kind
+    if suite is not None and suite.pairs:
         print("generating the built-in corpus", file=sys.stderr)
-        files = suites.write_grammar(folder, pairs, suite.lengths[1])
-        about.append(
-            f"Data: the built-in English-French grammar, {pairs['train']:,} "
-            f"pairs of up to {suite.lengths[1]} words to train on, tested on "
-            "sentences of up to 60."
-        )
+        kind = "full" if flags.full else "quick"
+        files = suite.write_corpus(out_dir / "data" / kind)
+        about.append(suite.about_corpus())
     test = _test(files)
     outside = {
         name: _lines(path)
@@ -65,9 +60,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     if suite is not None:
         plans = suite.plans(files, flags.train_flag)
         minutes = suite.minutes if flags.minutes is None else flags.minutes
-        folder = out_dir / "models"
-        trained = train_all(plans, folder, minutes, flags.jobs)
-        models = {**trained, **models}
+        models = {**train_all(plans, folder, minutes, flags.jobs), **models}
         about.append(suite.budget(minutes))
     path = report.write(
         out_dir,

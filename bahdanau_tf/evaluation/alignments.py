@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.text_files import read_lines
 
@@ -47,6 +49,48 @@ def alignment_error_rate(
         hits += len(a & s) + len(a & (s | p))
         links += len(a) + len(s)
     return 1.0 - hits / links if links else 0.0
+
+
+def diagonal_links(target_length: int, source_length: int) -> Links:
+    """Links word i of T_y to the source word at the same share of T_x.
+
+    That is word ⌊(i + 1/2) T_x / T_y⌋, counted from 0, whatever the words.
+    """
+    if not source_length:
+        return frozenset()
+    return frozenset(
+        ((2 * i + 1) * source_length // (2 * target_length), i)
+        for i in range(target_length)
+    )
+
+
+def hard_links(weights: np.ndarray) -> Links:
+    """The source word with the largest weight, for each target word.
+
+    Args:
+        weights: α, float [T_y, T_x], end symbols left out.
+    """
+    if not weights.size:
+        return frozenset()
+    return frozenset(
+        (int(source), target)
+        for target, source in enumerate(weights.argmax(axis=1))
+    )
+
+
+def mean_entropy(weights: Sequence[np.ndarray]) -> float:
+    """Computes the mean of H(α_i) = -Σ_j α_ij ln α_ij, in nats.
+
+    Args:
+        weights: α of each sentence, float [T_y, T_x]; each row is made a
+            distribution over the words.
+    """
+    total = rows = 0.0
+    for one in weights:
+        alpha = one / np.maximum(one.sum(axis=1, keepdims=True), 1e-30)
+        total -= float(np.sum(alpha * np.log(np.maximum(alpha, 1e-30))))
+        rows += len(one)
+    return total / max(rows, 1.0)
 
 
 def parse_pharaoh(line: str) -> Links:

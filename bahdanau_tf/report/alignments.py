@@ -6,51 +6,69 @@ the reference word by word, so that systems are judged on the same words.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.evaluation import Links
 from bahdanau_tf.evaluation import alignment_error_rate
-from bahdanau_tf.report.systems import Corpus
+from bahdanau_tf.evaluation.alignments import diagonal_links
+from bahdanau_tf.evaluation.alignments import hard_links
+from bahdanau_tf.evaluation.alignments import mean_entropy
+from bahdanau_tf.report.document import NOTHING
+from bahdanau_tf.report.document import Cell
+from bahdanau_tf.report.document import Table
+from bahdanau_tf.report.results import OUTSIDE
+from bahdanau_tf.report.results import Corpus
+from bahdanau_tf.report.results import Results
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.translator import Translator
 
 
-class ErrorRates(NamedTuple):
-    """AER against the gold alignment, and what it takes no model to reach.
+def alignment_table(results: Results) -> Table:
+    """How good and how sharp the alignments of each model are."""
+    rows: list[list[Cell]] = []
+    for one in results.systems:
+        cells: list[Cell] = ["no attention", *[NOTHING] * 5]
+        if one.aligner:
+            short = results.as_in_training(one)
+            cells = quality(one.aligner, results.test, short)
+        if one.kind != OUTSIDE:
+            rows.append([one.name, *cells])
+    return Table(
+        "alignments",
+        "Alignments beside the gold ones",
+        [
+            "system",
+            "alignment error rate, all",
+            "the diagonal's, all",
+            "error rate, as long as in training",
+            "the diagonal's, as long as in training",
+            "entropy of α, nats",
+            "source words looked at",
+        ],
+        rows,
+        [
+            "Each model is given the reference word by word; a link goes from "
+            "a target word to the source word with the largest weight. Error "
+            "rates are from 0, the best, to 1. The diagonal is a baseline that "
+            "looks at no word: it links each target word to the source word at "
+            "the same share of the sentence's length. The rates as long as in "
+            "training are those of the sentences no longer than those that "
+            "the system has learned from. The entropy is the mean over target "
+            "words; its exponential says how many source words share the "
+            "weight."
+        ],
+    )
 
-    Attributes:
-        model: Of the model's links.
-        diagonal: Of those of `diagonal_links`.
-    """
 
-    model: float
-    diagonal: float
-
-
-class AlignmentQuality(NamedTuple):
-    """What the alignments of a model are like.
-
-    Attributes:
-        all: Error rates; None without a gold alignment, or where the model
-            reads sub-words, which the gold does not know.
-        short: Those of the sentences as long as in training; None likewise,
-            and where there are none or it is not known which they are.
-        entropy: Mean of H(α_i) = -Σ_j α_ij ln α_ij over the target words.
-    """
-
-    all: ErrorRates | None
-    short: ErrorRates | None
-    entropy: float
-
-
-def alignment_quality(
+def quality(
     translator: Translator, corpus: Corpus, short: Sequence[bool] | None
-) -> AlignmentQuality:
+) -> list[Cell]:
     """Judges a model's alignments of given sentence pairs.
 
     Args:
@@ -60,80 +78,34 @@ def alignment_quality(
             known.
 
     Returns:
-        `AlignmentQuality`.
+        Error rates of the model and of the diagonal on all pairs, both again
+        on those as long as in training, "no gold" without gold links or where
+        the model reads sub-words, which gold links do not know; then the
+        entropy and its exponential.
 
     Raises:
         ValueError: Gold links and pairs differ in number.
     """
     weights = align(translator, corpus.sources, corpus.references)
-    entropy = mean_entropy(weights)
+    entropy, gold = mean_entropy(weights), corpus.alignments
+    rates: list[Cell] = ["no gold"] * 4
     texts = (translator.source_text, translator.target_text)
-    by_word = all(isinstance(text, WordTokenizer) for text in texts)
-    if corpus.alignments is None or not by_word:
-        return AlignmentQuality(None, None, entropy)
-    kept = [place for place, is_short in enumerate(short or []) if is_short]
-    return AlignmentQuality(
-        _error_rates(weights, corpus.alignments),
-        _error_rates(
-            [weights[place] for place in kept],
-            [corpus.alignments[place] for place in kept],
-        )
-        if kept
-        else None,
-        entropy,
-    )
+    if gold and all(isinstance(text, WordTokenizer) for text in texts):
+        rates = [*_error_rates(weights, gold), NOTHING, NOTHING]
+        if any(short := short or ()):
+            rates[2:] = _error_rates(
+                [*compress(weights, short)], [*compress(gold, short)]
+            )
+    return [*rates, entropy, math.exp(entropy)]
 
 
 def _error_rates(
     weights: Sequence[np.ndarray], gold: Sequence[Links]
-) -> ErrorRates:
+) -> list[Cell]:
+    """AER of the model's links, and of those that it takes no model to draw."""
     found = [hard_links(one) for one in weights]
     drawn = [diagonal_links(*one.shape) for one in weights]
-    return ErrorRates(
-        alignment_error_rate(found, gold), alignment_error_rate(drawn, gold)
-    )
-
-
-def diagonal_links(target_length: int, source_length: int) -> Links:
-    """Links word i of T_y to the source word at the same share of T_x.
-
-    That is word ⌊(i + 1/2) T_x / T_y⌋, counted from 0, whatever the words.
-    """
-    if not source_length:
-        return frozenset()
-    return frozenset(
-        ((2 * i + 1) * source_length // (2 * target_length), i)
-        for i in range(target_length)
-    )
-
-
-def hard_links(weights: np.ndarray) -> Links:
-    """The source word with the largest weight, for each target word.
-
-    Args:
-        weights: α, float [T_y, T_x], end symbols left out.
-    """
-    if not weights.size:
-        return frozenset()
-    return frozenset(
-        (int(source), target)
-        for target, source in enumerate(weights.argmax(axis=1))
-    )
-
-
-def mean_entropy(weights: Sequence[np.ndarray]) -> float:
-    """Computes the mean of H(α_i) = -Σ_j α_ij ln α_ij, in nats.
-
-    Args:
-        weights: α of each sentence, float [T_y, T_x]; each row is made a
-            distribution over the words.
-    """
-    total = rows = 0.0
-    for one in weights:
-        alpha = one / np.maximum(one.sum(axis=1, keepdims=True), 1e-30)
-        total -= float(np.sum(alpha * np.log(np.maximum(alpha, 1e-30))))
-        rows += len(one)
-    return total / max(rows, 1.0)
+    return [alignment_error_rate(links, gold) for links in (found, drawn)]
 
 
 def align(

@@ -14,13 +14,13 @@ from bahdanau_tf.evaluation import bin_title
 from bahdanau_tf.evaluation import length_bins
 from bahdanau_tf.plotting import plot_alignment
 from bahdanau_tf.plotting import plot_bleu_by_length
-from bahdanau_tf.report.systems import Corpus
-from bahdanau_tf.report.systems import Measured
-from bahdanau_tf.report.tables import Table
+from bahdanau_tf.report.document import Cell
+from bahdanau_tf.report.document import Picture
+from bahdanau_tf.report.document import Section
+from bahdanau_tf.report.document import Table
+from bahdanau_tf.report.results import Results
 
 SEED = 1409
-LONG_SENTENCES = 3  # shown side by side
-_OVER = 30  # words of a long sentence of Table 3
 
 
 class Chosen(NamedTuple):
@@ -47,91 +47,66 @@ def choose(lengths: Sequence[int], known: Sequence[bool]) -> Chosen:
         known: Which sentences have no unknown words.
     """
     drawn = random.Random(SEED)
-    fitting = [
-        place
-        for place, (length, is_known) in enumerate(
-            zip(lengths, known, strict=True)
-        )
-        if is_known and 10 <= length <= 20
-    ]
-    long = [place for place, length in enumerate(lengths) if length > _OVER]
     any_one = drawn.randrange(len(lengths))
-    fitting = [place for place in fitting if place != any_one]
-    return Chosen(
-        [any_one, *_some(fitting, 3, drawn)],
-        sorted(_some(long, LONG_SENTENCES, drawn)),
+    fitting, long = [], []
+    for place, length in enumerate(lengths):
+        if known[place] and 10 <= length <= 20 and place != any_one:
+            fitting.append(place)
+        if length > 30:
+            long.append(place)
+    some, three = (
+        drawn.sample(places, min(3, len(places))) for places in (fitting, long)
+    )
+    return Chosen([any_one, *some], sorted(three))
+
+
+def figure_2(results: Results, folder: Path) -> Section:
+    """BLEU by sentence length, with bootstrap intervals, drawn in a folder."""
+    curves = {
+        one.name: length_bins(
+            one.texts,
+            results.test.references,
+            results.lengths,
+            n_bootstrap=results.scoring.n_bootstrap,
+            **results.how,
+        )
+        for one in results.systems
+    }
+    path = folder / "figure2.png"
+    plot_bleu_by_length(curves, path)
+    title = (
+        f"BLEU by source length in {results.unit}; bands are 95 % bootstrap "
+        "intervals, points stand in the middle of their ten lengths"
+    )
+    points = {
+        name: [
+            {
+                "shortest": one.shortest,
+                "longest": one.longest,
+                "sentences": one.sentences,
+                "bleu": one.score.score,
+                "interval": one.score.interval,
+                "signature": one.score.signature,
+            }
+            for one in bins
+        ]
+        for name, bins in curves.items()
+    }
+    return Section(
+        "Figure 2. BLEU by sentence length",
+        pictures=[Picture(path, title)],
+        tables=[_curve_table(curves, results.unit)],
+        data={"figure2": points},
     )
 
 
-def _some(places: list[int], count: int, drawn: random.Random) -> list[int]:
-    return drawn.sample(places, min(count, len(places)))
-
-
-def aligner(systems: Sequence[Measured]) -> Measured | None:
-    """The system whose alignments are drawn: RNNsearch-50 in the paper.
-
-    It is the one with attention that was trained on the longest sentences.
-    """
-    able = [one for one in systems if one.has_alignment]
-    return max(able, key=lambda one: one.max_length or 0, default=None)
-
-
-def draw_alignments(
-    system: Measured, chosen: Sequence[int], folder: Path
-) -> list[tuple[Path, str]]:
-    """Figure 3: a PNG for each chosen sentence that has words, and its text."""
-    drawn = []
-    for letter, place in zip("abcd", chosen, strict=False):
-        shown = system.translations[place]
-        if not shown.tokens:
-            continue
-        path = folder / f"figure3{letter}.png"
-        plot_alignment(shown.source_tokens, shown.tokens, shown.weights, path)
-        drawn.append((path, f"{shown.source} → {shown.text}"))
-    return drawn
-
-
-def curves(
-    systems: Sequence[Measured],
-    test: Corpus,
-    lengths: Sequence[int],
-    how: Mapping[str, Any],
-    n_bootstrap: int,
-) -> dict[str, list[LengthBin]]:
-    """Figure 2: BLEU by length for each system, with bootstrap intervals."""
-    return {
-        one.name: length_bins(
-            one.texts,
-            test.references,
-            lengths,
-            n_bootstrap=n_bootstrap,
-            **how,
-        )
-        for one in systems
-    }
-
-
-def draw_curves(found: Mapping[str, list[LengthBin]], folder: Path) -> Path:
-    """Figure 2 as a PNG."""
-    path = folder / "figure2.png"
-    plot_bleu_by_length(found, path)
-    return path
-
-
-def curve_table(found: Mapping[str, list[LengthBin]], unit: str) -> Table:
-    """The points of Figure 2 with their intervals."""
-    bins = next(iter(found.values()), [])
-    rows: list[list[Any]] = [["sentences", *(one.sentences for one in bins)]]
-    rows += [
-        [
-            name,
-            *(
-                f"{one.score.score:.2f} ± {one.score.margin or 0:.2f}"
-                for one in points
-            ),
-        ]
-        for name, points in found.items()
-    ]
+def _curve_table(curves: Mapping[str, list[LengthBin]], unit: str) -> Table:
+    bins = next(iter(curves.values()), [])
+    rows: list[list[Cell]] = [["sentences", *(one.sentences for one in bins)]]
+    for name, points in curves.items():
+        scores = [one.score for one in points]
+        cells = (f"{one.score:.2f} ± {one.margin or 0:.2f}" for one in scores)
+        rows.append([name, *cells])
     return Table(
         "figure2",
         "The points of Figure 2",
@@ -143,3 +118,49 @@ def curve_table(found: Mapping[str, list[LengthBin]], unit: str) -> Table:
             "and more, RNNencdec falls steeply."
         ],
     )
+
+
+def figure_3(results: Results, chosen: Sequence[int], folder: Path) -> Section:
+    """Alignments of the system that is RNNsearch-50 in the paper.
+
+    It is the one with attention that was trained on the longest sentences.
+
+    Args:
+        results: The translations.
+        chosen: Which of them are shown; what has no words is not drawn.
+        folder: Where they are drawn.
+    """
+    title = "Figure 3. Alignments"
+    able = [one for one in results.systems if one.aligner]
+    if not able:
+        said = "Not run: no model has any."
+        return Section(title, [said], data={"figure3": []})
+    system = max(able, key=lambda one: one.max_length or 0)
+    shown = [system.translations[place] for place in chosen]
+    pictures = []
+    for letter, one in zip("abcd", shown, strict=False):
+        if one.tokens:
+            path = folder / f"figure3{letter}.png"
+            plot_alignment(one.source_tokens, one.tokens, one.weights, path)
+            text = f"({letter}) {one.source} → {one.text}"
+            pictures.append(Picture(path, text))
+    said = (
+        f"Soft alignments of {system.name}, 0 black and 1 white, source on "
+        "top, output at the side. By the paper's rule (a) is any sentence, "
+        "and the others are drawn at random, with a fixed seed, among "
+        "those of 10 to 20 words without unknown words."
+    )
+    if not pictures:
+        said = f"Not drawn: {system.name} wrote nothing for those chosen."
+    return Section(
+        title, [said], pictures, data={"figure3": [*map(_matrix, shown)]}
+    )
+
+
+def _matrix(translation: Any) -> dict[str, Any]:
+    weights = translation.weights
+    return {
+        "source_tokens": translation.source_tokens,
+        "tokens": translation.tokens,
+        "weights": [] if weights is None else weights.round(4).tolist(),
+    }

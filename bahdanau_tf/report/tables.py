@@ -1,257 +1,219 @@
-"""The tables of a report, as data: what a page or a file makes of them."""
+"""The tables of Bahdanau et al. 2015, and of what is not chance."""
 
 from __future__ import annotations
 
-import csv
-import io
-import math
+import json
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
+from pathlib import Path
 from typing import Any
 
-from bahdanau_tf.evaluation import Score
-from bahdanau_tf.evaluation import bleu
 from bahdanau_tf.evaluation import chrf
-from bahdanau_tf.evaluation import compare
+from bahdanau_tf.experiments.trainings import Record
 from bahdanau_tf.report import paper
-from bahdanau_tf.report.alignments import AlignmentQuality
-from bahdanau_tf.report.systems import OUTSIDE
-from bahdanau_tf.report.systems import Corpus
-from bahdanau_tf.report.systems import Measured
+from bahdanau_tf.report.document import NOT_RUN
+from bahdanau_tf.report.document import NOTHING
+from bahdanau_tf.report.document import Cell
+from bahdanau_tf.report.document import Table
+from bahdanau_tf.report.results import Corpus
+from bahdanau_tf.report.results import Results
+from bahdanau_tf.report.results import System
+from bahdanau_tf.report.results import token_lengths
+from bahdanau_tf.translator import Translator
 
-NOT_RUN = None
-NOTHING = ""
-Cell = str | int | float | None
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table.
-
-    Attributes:
-        name: Of its file.
-        title: What it shows.
-        columns: Heads; those that begin with `paper.MARK` hold the papers'
-            own figures.
-        rows: Cells; `NOT_RUN` says "not run", `NOTHING` stays empty.
-        notes: What one must know to read it.
-    """
-
-    name: str
-    title: str
-    columns: Sequence[str]
-    rows: list[list[Cell]]
-    notes: list[str] = field(default_factory=list)
-
-    def as_csv(self) -> str:
-        """The table as comma-separated values."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([[shown(cell) for cell in row] for row in self.rows])
-        return text.getvalue()
-
-    def as_json(self) -> dict[str, Any]:
-        """The table for `json.dumps`."""
-        return {
-            "title": self.title,
-            "columns": [*self.columns],
-            "rows": self.rows,
-            "notes": self.notes,
-        }
+SAMPLE = 1000  # training sentences whose likelihood is computed
+_UNKNOWN = "not recorded"
 
 
-def shown(cell: Cell) -> str:
-    """A cell as it is written."""
-    if cell is None:
-        return "not run"
-    return f"{cell:.2f}" if isinstance(cell, float) else str(cell)
-
-
-def translation_quality(
-    systems: Sequence[Measured],
-    test: Corpus,
-    known: Sequence[bool],
-    how: Mapping[str, Any],
-    n_bootstrap: int,
-) -> Table:
-    """Table 1: BLEU of all sentences, and of those without unknown words.
+def beside_the_paper(
+    systems: Sequence[System],
+    cells: Callable[[System], Sequence[Cell]],
+    count: int,
+    theirs: Mapping[str, Sequence[Cell]],
+) -> list[list[Cell]]:
+    """Rows of systems, the paper's own figures behind.
 
     The paper's systems come first, "not run" where none stands for them.
 
     Args:
-        systems: What was measured.
-        test: The test set.
-        known: Which of its sentences have no unknown words.
-        how: `tokenize` and `lowercase` of `bleu`.
-        n_bootstrap: Samples for the intervals.
+        systems: A row each.
+        cells: The figures of a system.
+        count: How many they are.
+        theirs: The paper's figures by its systems.
     """
-    some = [
-        line for line, kept in zip(test.references, known, strict=True) if kept
-    ]
-    signatures: dict[str, str] = {}
-
-    def cells(system: Measured) -> list[Cell]:
-        scores: list[Score | None] = [
-            bleu(system.texts, test.references, n_bootstrap=n_bootstrap, **how),
-            bleu(system.known_texts, some, **how) if some else None,
-            chrf(system.texts, test.references, lowercase=how["lowercase"]),
-        ]
-        signatures.update({s.name: s.signature for s in scores if s})
-        margin = scores[0].margin if scores[0] else None
-        values = [NOT_RUN if s is None else s.score for s in scores]
-        return [values[0], margin, values[1], values[2]]
-
     rows: list[list[Cell]] = []
-    for name, figures in paper.BLEU.items():
+    for name, figures in theirs.items():
         ours = [one for one in systems if one.counterpart == name]
-        for one in ours:
-            rows.append([one.name, *cells(one), name, *figures])
-        if not ours:
-            rows.append([f"for {name}", *[NOT_RUN] * 4, name, *figures])
-    for one in systems:
-        if one.counterpart not in paper.BLEU:
-            rows.append([one.name, *cells(one), *[NOTHING] * 3])
+        found = [[one.name, *cells(one)] for one in ours]
+        for row in found or [[f"for {name}", *[NOT_RUN] * count]]:
+            rows.append([*row, name, *figures])
+    others = [one for one in systems if one.counterpart not in theirs]
+    empty = [NOTHING] * (1 + len(next(iter(theirs.values()))))
+    return rows + [[one.name, *cells(one), *empty] for one in others]
+
+
+def translation_quality(results: Results) -> Table:
+    """Table 1: BLEU of all sentences, and of those without unknown words."""
+    known, references = results.known, results.test.references
+    signatures = {}
+
+    def cells(system: System) -> list[Cell]:
+        whole = results.bleu(
+            system.texts, n_bootstrap=results.scoring.n_bootstrap
+        )
+        part = results.bleu(system.known_texts, known) if any(known) else None
+        lowercase = results.scoring.lowercase
+        signs = chrf(system.texts, references, lowercase=lowercase)
+        for one in (part or whole, signs):
+            signatures[one.name] = one.signature
+        some = part.score if part else NOT_RUN
+        return [whole.score, whole.margin, some, signs.score]
+
+    whole, part = "BLEU, all", "BLEU, no unknown words"
+    theirs = [paper.MARK + head for head in ("system", whole, part)]
+    rows = beside_the_paper(results.systems, cells, 4, paper.BLEU)
     return Table(
         "table1",
         "Table 1. BLEU on all sentences, and on those without unknown words",
-        [
-            "system",
-            "BLEU, all",
-            "± (95 %)",
-            "BLEU, no unknown words",
-            "chrF2, all",
-            f"{paper.MARK}system",
-            f"{paper.MARK}BLEU, all",
-            f"{paper.MARK}BLEU, no unknown words",
-        ],
+        ["system", whole, "± (95 %)", part, "chrF2, all", *theirs],
         rows,
         [
-            f"{len(test.sources)} sentences, {len(some)} of them without words "
-            "that are unknown to a model, in source or reference; there [UNK] "
-            "was forbidden. ± is half the width of the 95 % bootstrap interval "
-            "of BLEU on all.",
+            f"{len(known)} sentences, {sum(known)} of them without words that "
+            "are unknown to a model, in source or reference; there [UNK] was "
+            "forbidden. ± is half the width of the 95 % bootstrap interval of "
+            "BLEU on all.",
             *(f"{name}: {found}" for name, found in signatures.items()),
         ],
     )
 
 
-def significance(
-    systems: Sequence[Measured],
-    references: Sequence[str],
-    how: Mapping[str, Any],
-    n_bootstrap: int,
-) -> Table:
-    """How likely each distance in BLEU is chance: paired bootstrap.
-
-    Args:
-        systems: What was measured.
-        references: Translations by hand.
-        how: `tokenize` and `lowercase` of `bleu`.
-        n_bootstrap: Samples.
-    """
+def significance(results: Results) -> Table:
+    """How likely each distance in BLEU is chance: paired bootstrap."""
+    systems, samples = results.systems, results.scoring.n_bootstrap
     rows: list[list[Cell]] = [
         [one.name, *[NOTHING] * len(systems)] for one in systems
     ]
     for place in range(len(systems) - 1):
-        found = compare(
-            {one.name: one.texts for one in systems[place:]},
-            references,
-            n_bootstrap=n_bootstrap,
-            **how,
-        )
-        for distance, one in enumerate(found[1:], 1):
-            p = f"{one.p_value:.4f}"
-            rows[place][place + distance + 1] = p
-            rows[place + distance][place + 1] = p
+        found = results.p_values(systems[place:])
+        for other, p in enumerate(found[1:], place + 1):
+            rows[place][other + 1] = rows[other][place + 1] = f"{p:.4f}"
     return Table(
         "significance",
         "p of the difference in BLEU between two systems",
         ["", *(one.name for one in systems)],
         rows,
         [
-            f"Paired bootstrap resampling (Koehn 2004), {n_bootstrap} samples "
-            "of all sentences: how likely a distance as large as this is by "
-            f"chance. {1 / (n_bootstrap + 1):.4f} is the least that so many "
+            f"Paired bootstrap resampling (Koehn 2004), {samples} samples of "
+            "all sentences: how likely a distance as large as this is by "
+            f"chance. {1 / (samples + 1):.4f} is the least that so many "
             "samples can show."
         ],
     )
 
 
-def long_sentences(
-    systems: Sequence[Measured], test: Corpus, chosen: Sequence[int]
+def training_table(
+    results: Results, train: Corpus | None, dev: Corpus | None
 ) -> Table:
-    """Table 3: long sentences and their translations side by side.
+    """Table 2: what the trainings took, and how well the models fit.
 
     Args:
-        systems: What was measured.
-        test: The test set.
-        chosen: Which sentences.
+        results: Of the models; other systems have no row.
+        train: Training pairs, or None; of the first of them that are no
+            longer than a system's limit, its likelihood is computed.
+        dev: Dev pairs, or None.
     """
+    heads = paper.TRAINING_HEADS
+    rows = beside_the_paper(
+        [one for one in results.systems if one.translator],
+        lambda system: _training(system, train, dev),
+        len(heads),
+        paper.TRAINING,
+    )
+    return Table(
+        "table2",
+        "Table 2. Training",
+        ["system", *heads, *(paper.MARK + h for h in ("system", *heads))],
+        rows,
+        [
+            "NLL: negative log-likelihood of a sentence in nats, the mean over "
+            "sentences. Train NLL is that of training sentences no longer "
+            f"than the system was trained on, {SAMPLE} at most; dev NLL that "
+            "of the whole dev set. Updates and epochs are those of the last "
+            "evaluation; an epoch is a pass over the whole corpus, whatever a "
+            "system leaves out."
+        ],
+    )
+
+
+def _training(
+    system: System, train: Corpus | None, dev: Corpus | None
+) -> list[Cell]:
+    model, folder = system.translator, system.model_dir
+    if model is None or folder is None:
+        raise ValueError(f"training_table: {system.name} is no trained model")
+    last, record = _last_evaluation(folder), Record.read(folder)
+    seconds = record.seconds or last.get("seconds")
+    device = record.device or last.get("device", _UNKNOWN)
+    is_stopped = bool(record.device) and not record.is_over
+    return [
+        last.get("step", _UNKNOWN),
+        last.get("epoch", _UNKNOWN),
+        _UNKNOWN if seconds is None else seconds / 3600,
+        device + " (not trained out)" * is_stopped,
+        _nll(model, _learned(model, system.max_length, train)),
+        _nll(model, dev),
+    ]
+
+
+def _last_evaluation(model_dir: Path) -> dict[str, Any]:
+    """The last line of the training's log; empty where there is none."""
+    path = model_dir / "log.jsonl"
+    lines = path.read_text("utf-8").split("\n") if path.is_file() else []
+    written = [line for line in lines if line]
+    return json.loads(written[-1]) if written else {}
+
+
+def _learned(
+    model: Translator, max_length: int | None, corpus: Corpus | None
+) -> Corpus | None:
+    """The first pairs that a model has seen in training."""
+    if corpus is None:
+        return None
+    rows = zip(
+        *corpus[:2],
+        token_lengths(model.source_text, corpus.sources),
+        token_lengths(model.target_text, corpus.references),
+        strict=True,
+    )
+    longest = max_length or float("inf")
+    kept = [
+        (source, target)
+        for source, target, *lengths in rows
+        if source and target and max(lengths) <= longest
+    ][:SAMPLE]
+    return Corpus(*zip(*kept, strict=True)) if kept else None
+
+
+def _nll(translator: Translator, corpus: Corpus | None) -> Cell:
+    """Mean of -log p(y | x) over the sentences."""
+    if corpus is None:
+        return NOT_RUN
+    scored = translator.score(corpus.sources, corpus.references)
+    return -sum(one.log_prob for one in scored) / len(scored)
+
+
+def long_sentences(results: Results, chosen: Sequence[int]) -> Table:
+    """Table 3: some long sentences and their translations side by side."""
+    test = results.test
+    columns = [("reference", test.references)]
+    columns += [(one.name, one.texts) for one in results.systems]
     rows: list[list[Cell]] = []
     for count, number in enumerate(chosen, 1):
         rows.append([count, "source", test.sources[number]])
-        rows.append([NOTHING, "reference", test.references[number]])
-        rows += [[NOTHING, one.name, one.texts[number]] for one in systems]
-    return Table(
-        "table3",
-        "Table 3. Long sentences side by side",
-        ["", "", "text"],
-        rows,
-        [
-            "Drawn with a fixed seed among the sentences over 30 words."
-            if chosen
-            else "The test set has no sentence over 30 words."
-        ],
-    )
-
-
-def alignment_table(
-    qualities: Mapping[str, AlignmentQuality], systems: Sequence[Measured]
-) -> Table:
-    """How good and how sharp the alignments are.
-
-    Args:
-        qualities: `AlignmentQuality` by the system's name.
-        systems: What was measured.
-    """
-    rows: list[list[Cell]] = []
-    for one in systems:
-        if one.kind == OUTSIDE:
-            continue
-        if one.name in qualities:
-            quality = qualities[one.name]
-            rates: list[Cell] = ["no gold"] * 4
-            if quality.all is not None:
-                rates = [*quality.all, *(quality.short or [NOTHING] * 2)]
-            entropy = quality.entropy
-            rows.append([one.name, *rates, entropy, math.exp(entropy)])
-        else:
-            rows.append([one.name, "no attention", *[NOTHING] * 5])
-    return Table(
-        "alignments",
-        "Alignments beside the gold ones",
-        [
-            "system",
-            "alignment error rate, all",
-            "the diagonal's, all",
-            "error rate, as long as in training",
-            "the diagonal's, as long as in training",
-            "entropy of α, nats",
-            "source words looked at",
-        ],
-        rows,
-        [
-            "Each model is given the reference word by word; a link goes from "
-            "a target word to the source word with the largest weight. Error "
-            "rates are from 0, the best, to 1. The diagonal is a baseline that "
-            "looks at no word: it links each target word to the source word at "
-            "the same share of the sentence's length. The rates as long as in "
-            "training are those of the sentences no longer than those that "
-            "the system has learned from. The entropy is the mean over target "
-            "words; its exponential says how many source words share the "
-            "weight."
-        ],
-    )
+        rows += [[NOTHING, name, texts[number]] for name, texts in columns]
+    said = "Drawn with a fixed seed among the sentences over 30 words."
+    if not chosen:
+        said = "The test set has no sentence over 30 words."
+    title = "Table 3. Long sentences side by side"
+    return Table("table3", title, ["", "", "text"], rows, [said])

@@ -1,20 +1,41 @@
-"""Writes a report: translates, computes, draws, and makes the page."""
+"""Writes a report: systems in, results, tables, one document, files."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
+from bahdanau_tf import __version__
+from bahdanau_tf.device import describe_device
+from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.files import write_atomically
-from bahdanau_tf.report.contents import Contents
-from bahdanau_tf.report.contents import Scoring
-from bahdanau_tf.report.page import page
-from bahdanau_tf.report.systems import Corpus
-from bahdanau_tf.report.systems import measure
+from bahdanau_tf.report.alignments import alignment_table
+from bahdanau_tf.report.claim import findings
+from bahdanau_tf.report.document import Document
+from bahdanau_tf.report.document import Section
+from bahdanau_tf.report.figures import choose
+from bahdanau_tf.report.figures import figure_2
+from bahdanau_tf.report.figures import figure_3
+from bahdanau_tf.report.rendering import as_csv
+from bahdanau_tf.report.rendering import as_html
+from bahdanau_tf.report.rendering import as_json
+from bahdanau_tf.report.results import Corpus
+from bahdanau_tf.report.results import Results
+from bahdanau_tf.report.results import Scoring
+from bahdanau_tf.report.results import measure
+from bahdanau_tf.report.sutskever import ensemble_table
+from bahdanau_tf.report.sutskever import lstm_members
+from bahdanau_tf.report.sutskever import rescoring_table
+from bahdanau_tf.report.tables import long_sentences
+from bahdanau_tf.report.tables import significance
+from bahdanau_tf.report.tables import training_table
+from bahdanau_tf.report.tables import translation_quality
+
+FITTING = ", which fits the script of the references"
+_PACKAGES = ("tensorflow", "keras", "sacrebleu", "numpy")
 
 
 def write(
@@ -68,35 +89,32 @@ def write(
     """
     hypotheses = hypotheses or {}
     _check(model_dirs, hypotheses, test)
-    out_dir = Path(out_dir)
-    out_dir.mkdir(parents=True, exist_ok=True)
-    systems, known = measure(
-        model_dirs, hypotheses, test, scoring.decoding, counterparts or {}
+    folder = Path(out_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    results = measure(model_dirs, hypotheses, test, counterparts or {}, scoring)
+    document = Document(
+        "Attention-based recurrent translation: a report",
+        [*about, *_about(results, FITTING * (scoring.tokenize is None))],
+        findings(results),
+        _sections(results, train, dev, folder),
+        [*commands],
     )
-    contents = Contents(out_dir, systems, known, test, scoring)
-    sections = contents.sections(train, dev)
-    about = [*about, *contents.about()]
-    title = "Attention-based recurrent translation: a report"
-    html = page(title, about, contents.findings, sections, commands)
-    for table in (table for one in sections for table in one.tables):
-        path = out_dir / f"{table.name}.csv"
-        write_atomically(path, table.as_csv().encode())
-    for one in systems:
-        text = "".join(f"{line}\n" for line in one.texts)
-        name = f"{one.name.replace('/', '-')}.txt"
-        write_atomically(out_dir / "translations" / name, text.encode())
-    data = contents.as_json(sections) | {
-        "about": about,
-        "commands": [*commands],
+    files = {
+        f"translations/{one.name.replace('/', '-')}.txt": "".join(
+            f"{line}\n" for line in one.texts
+        )
+        for one in results.systems
     }
-    text = json.dumps(data, indent=1, ensure_ascii=False)
-    write_atomically(out_dir / "report.json", text.encode())
-    write_atomically(out_dir / "report.html", html.encode())
-    return out_dir / "report.html"
+    files |= {f"{one.name}.csv": as_csv(one) for one in document.tables}
+    files["report.json"] = as_json(document)
+    files["report.html"] = as_html(document)
+    for name, text in files.items():
+        write_atomically(folder / name, text.encode())
+    return folder / "report.html"
 
 
 def _check(
-    model_dirs: Mapping[str, Any],
+    model_dirs: Mapping[str, str | Path],
     hypotheses: Mapping[str, Sequence[str]],
     test: Corpus,
 ) -> None:
@@ -109,12 +127,48 @@ def _check(
         )
     if not test.sources:
         raise ValueError("report.write: there are no sentences to translate")
-    columns = {"references": test.references, **hypotheses}
-    if test.alignments is not None:
-        columns["alignments"] = test.alignments  # type: ignore[assignment]
-    for name, lines in columns.items():
-        if len(lines) != len(test.sources):
-            raise ValueError(
-                f"report.write: {len(test.sources)} sources and {len(lines)} "
-                f"lines of {name}, wanted as many"
-            )
+    given = {n: one for n, one in test._asdict().items() if one is not None}
+    check_counts("report.write", {**given, **hypotheses})
+
+
+def _sections(
+    results: Results, train: Corpus | None, dev: Corpus | None, folder: Path
+) -> list[Section]:
+    """Tables and figures in the order of the paper; draws the figures."""
+    chosen = choose(results.lengths, results.known)
+    members = lstm_members(results)
+    return [
+        Section(tables=[translation_quality(results), significance(results)]),
+        figure_2(results, folder),
+        figure_3(results, chosen.aligned, folder),
+        Section(
+            tables=[
+                alignment_table(results),
+                training_table(results, train, dev),
+                long_sentences(results, chosen.long),
+                ensemble_table(results, members),
+                rescoring_table(results, members),
+            ]
+        ),
+    ]
+
+
+def _about(results: Results, why: str) -> list[str]:
+    """Sentences about the test and how it was done."""
+    lengths, scoring = results.lengths, results.scoring
+    search = ", ".join(
+        f"{name} {value}"
+        for name, value in vars(scoring.decoding).items()
+        if name != "n_best"
+    )
+    packages = "".join(f", {name} {version(name)}" for name in _PACKAGES)
+    return [
+        f"Test set: {len(lengths)} sentences of {min(lengths)} to "
+        f"{max(lengths)} {results.unit}, which are meant wherever this page "
+        "counts the words of a sentence.",
+        f"Search: {search}.",
+        "BLEU counts words as sacreBLEU's tokenizer "
+        f"{scoring.tokenize} makes them{why}.",
+        f"Measured on {describe_device()}, with bahdanau_tf {__version__}"
+        f"{packages}.",
+    ]

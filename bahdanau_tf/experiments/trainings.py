@@ -1,4 +1,4 @@
-"""Trains the systems of a report, some at a time, each in its own process.
+"""Trains systems, some at a time, each in its own process.
 
 Each training is the command `bahdanau-tf train`, so that anybody can run it
 again; it goes on from its last checkpoint. What is finished is not trained
@@ -27,7 +27,8 @@ from bahdanau_tf.device import describe_device
 from bahdanau_tf.files import write_atomically
 from bahdanau_tf.progress import ProgressLine
 
-STOPPED = 130  # exit status of a training that a signal has ended
+COMMAND = (sys.executable, "-m", "bahdanau_tf", "train")
+STOPPED = (130, -signal.SIGTERM)  # how a training ends that a signal stops
 _RECORD = "trained.json"
 
 
@@ -36,7 +37,7 @@ class Plan:
     """A system to train.
 
     Attributes:
-        name: What the report calls it.
+        name: What it is called.
         flags: Of `bahdanau-tf train`, without --model_dir.
         counterpart: The paper's system that it stands for, or "".
     """
@@ -65,13 +66,12 @@ class Record:
     device: str = ""
     is_over: bool = False
 
-
-def read_record(model_dir: Path) -> Record:
-    """Reads what `train_all` has left beside a model."""
-    path = model_dir / _RECORD
-    if not path.is_file():
-        return Record()
-    return Record(**json.loads(path.read_text("utf-8")))
+    @classmethod
+    def read(cls, model_dir: Path) -> Record:
+        """Reads what `train_all` has left beside a model."""
+        path = model_dir / _RECORD
+        known = path.read_text("utf-8") if path.is_file() else "{}"
+        return cls(**json.loads(known))
 
 
 def train_all(
@@ -93,44 +93,43 @@ def train_all(
         ValueError: A training failed; says why.
     """
     folders = {plan.name: folder / plan.folder for plan in plans}
-    left = [p for p in plans if not read_record(folders[p.name]).is_over]
-    cores = available_cores()
-    free = [cores[job::jobs] or cores for job in range(jobs)]
-    done = len(plans) - len(left)
+    left = [p for p in plans if not Record.read(folders[p.name]).is_over]
+    ours = available_cores()
+    free = [ours[job::jobs] or ours for job in range(jobs)]
     total = 100 * len(plans)
-    line = ProgressLine(total, 100 * done)
-    with _ended_at_the_end() as running:
+    done = total - 100 * len(left)
+    line = ProgressLine(total, done)
+    with _stopped_at_the_end() as running:
         while left or running:
             while left and free:
                 plan = left.pop(0)
-                running.append(_Child(plan, folders[plan.name], free.pop(0)))
+                cores = free.pop(0)
+                running.append(_Training(plan, folders[plan.name], cores))
                 line.note(f"training {plan.name}: {running[-1].log}")
             time.sleep(0.2)
-            for child in [c for c in running if c.has_ended(60 * minutes)]:
-                running.remove(child)
-                free.append(child.share)
-                line.note(child.conclude())
-                done += 1
-            percent = 100 * done + sum(child.percent() for child in running)
-            names = " and ".join(child.plan.name for child in running)
+            for one in [one for one in running if one.has_ended(60 * minutes)]:
+                running.remove(one)
+                free.append(one.cores)
+                line.note(one.conclude())
+                done += 100
+            percent = done + sum(one.percent() for one in running)
+            names = " and ".join(one.name for one in running)
             line.update(min(percent, total - 1), f"% trained, now {names}")
-    return {
-        name: path for name, path in folders.items() if (path / "best").is_dir()
-    }
+    return {n: path for n, path in folders.items() if (path / "best").is_dir()}
 
 
-class _Child:
+class _Training:
     """A training in its own process."""
 
-    def __init__(self, plan: Plan, model_dir: Path, share: list[int]) -> None:
-        self.plan, self.model_dir, self.share = plan, model_dir, share
+    def __init__(self, plan: Plan, model_dir: Path, cores: list[int]) -> None:
+        self.name, self.model_dir, self.cores = plan.name, model_dir, cores
         model_dir.mkdir(parents=True, exist_ok=True)
         self.log = model_dir / "train.log"
         self.start = time.monotonic()
         self.is_stopping = False
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [*command(plan), f"--model_dir={model_dir}"],
+                [*COMMAND, *plan.flags, f"--model_dir={model_dir}"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -138,13 +137,12 @@ class _Child:
             )
         if hasattr(os, "sched_setaffinity"):
             with contextlib.suppress(ProcessLookupError):
-                os.sched_setaffinity(self.process.pid, share)
+                os.sched_setaffinity(self.process.pid, cores)
 
     def percent(self) -> int:
         """How far it is: its log ends with lines such as "40/120 loss ..."."""
-        with open(self.log, "rb") as log:
-            log.seek(max(log.seek(0, os.SEEK_END) - 2000, 0))
-            steps = re.findall(rb"^(\d+)/(\d+) ", log.read(), re.MULTILINE)
+        written = self.log.read_bytes()[-2000:]
+        steps = re.findall(rb"^(\d+)/(\d+) ", written, re.MULTILINE)
         done, total = map(int, steps[-1]) if steps else (0, 1)
         return 100 * done // total
 
@@ -152,37 +150,31 @@ class _Child:
         """Whether it is over; it is told to stop when its time is up."""
         if not self.is_stopping and time.monotonic() - self.start > seconds:
             self.is_stopping = True
-            self.process.send_signal(signal.SIGTERM)
+            self.process.terminate()
         return self.process.poll() is not None
 
     def conclude(self) -> str:
         """Writes down how it went, and says it."""
         status = self.process.returncode
-        if status not in (0, STOPPED, -signal.SIGTERM):
-            lines = self.log.read_text("utf-8", "replace").rstrip().split("\n")
+        if status not in (0, *STOPPED):
+            last = self.log.read_text("utf-8", "replace").rstrip().split("\n")
             raise ValueError(
-                f"train_all: the training of {self.plan.name} failed, see "
-                f"{self.log}: {lines[-1]}"
+                f"train_all: the training of {self.name} failed, see "
+                f"{self.log}: {last[-1]}"
             )
-        before = read_record(self.model_dir)
-        seconds = before.seconds + time.monotonic() - self.start
-        device = describe_device(len(self.share))
-        record = Record(seconds, device, status == 0)
-        data = json.dumps(asdict(record), indent=2).encode()
-        write_atomically(self.model_dir / _RECORD, data)
-        how = "trained" if status == 0 else "stopped at the end of its time"
-        return f"{self.plan.name}: {how}, {seconds / 60:.1f} minutes in all"
-
-
-def command(plan: Plan) -> list[str]:
-    """The command that trains a system, without --model_dir."""
-    return [sys.executable, "-m", "bahdanau_tf", "train", *plan.flags]
+        seconds = Record.read(self.model_dir).seconds
+        seconds += time.monotonic() - self.start
+        device = describe_device(len(self.cores))
+        record = json.dumps(asdict(Record(seconds, device, not status)))
+        write_atomically(self.model_dir / _RECORD, record.encode())
+        how = "stopped at the end of its time" if status else "trained"
+        return f"{self.name}: {how}, {seconds / 60:.1f} minutes in all"
 
 
 @contextlib.contextmanager
-def _ended_at_the_end() -> Iterator[list[_Child]]:
+def _stopped_at_the_end() -> Iterator[list[_Training]]:
     """Stops what still runs after an error, Ctrl-C or SIGTERM; it is saved."""
-    running: list[_Child] = []
+    running: list[_Training] = []
     before = None
     if threading.current_thread() is threading.main_thread():
         before = signal.signal(
@@ -193,7 +185,7 @@ def _ended_at_the_end() -> Iterator[list[_Child]]:
     finally:
         if before is not None:
             signal.signal(signal.SIGTERM, before)
-        for child in running:
-            child.process.send_signal(signal.SIGTERM)
-        for child in running:
-            child.process.wait()
+        for one in running:
+            one.process.terminate()
+        for one in running:
+            one.process.wait()

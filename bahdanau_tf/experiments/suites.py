@@ -1,0 +1,220 @@
+"""Which systems are trained to be compared, on what, and for how long.
+
+The quick suite is sized for 15 minutes on two cores in all, the full one for
+several hours. Both stop a system at the end of its time and go on from there
+when they are run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from bahdanau_tf.corpora.grammar import corpus as grammar
+from bahdanau_tf.experiments.trainings import Plan
+from bahdanau_tf.options import ModelOptions
+
+TEST_LENGTH = 60  # words of the longest test sentence of the built-in corpus
+
+
+class Files(NamedTuple):
+    """Text files, None where there is none.
+
+    Those to train on and to choose by are called as the flags of
+    `bahdanau-tf train`; `alignments` are those of the test set.
+    """
+
+    train_source: str | None = None
+    train_target: str | None = None
+    dev_source: str | None = None
+    dev_target: str | None = None
+    source: str | None = None
+    reference: str | None = None
+    alignments: str | None = None
+
+
+class Budget(NamedTuple):
+    """What a system learns from.
+
+    Attributes:
+        max_length: Longest training sentence, in tokens.
+        epochs: Passes over the whole corpus, of which a system leaves out the
+            sentences that are longer than its own limit.
+    """
+
+    max_length: int
+    epochs: float
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Systems to train.
+
+    Attributes:
+        attention: For RNNsearch and RNNencdec, by the limits in the names of
+            the paper's systems that they stand for, those that take longest
+            first. There is no RNNencdec-50*.
+        lstm: For the LSTMs.
+        reversed_count: LSTMs that read the source reversed; one does not.
+        minutes: Longest time of a system in one call.
+        common: Flags of every training; each model is told those it takes.
+        pairs: Sentence pairs of the built-in corpus to "train" on, to choose
+            by ("dev") and to "test" on; none for a corpus of the user's.
+    """
+
+    attention: Mapping[str, Budget]
+    lstm: Budget
+    reversed_count: int
+    minutes: float
+    common: tuple[str, ...]
+    pairs: Mapping[str, int] = field(default_factory=dict)
+
+    def plans(self, files: Files, more: Sequence[str] = ()) -> list[Plan]:
+        """The systems, those that take longest first.
+
+        Args:
+            files: What to train on.
+            more: Further flags of `bahdanau-tf train`, for every system whose
+                model takes them.
+        """
+        corpus = [f"--{name}={getattr(files, name)}" for name in Files._fields]
+        plans = []
+        for name, counterpart, model, budget, own in self._systems():
+            flags = (
+                *corpus[:4],
+                *self.common,
+                f"--model={model}",
+                f"--max_length={budget.max_length}",
+                f"--epochs={budget.epochs:g}",
+                *own,
+                *more,
+            )
+            plans.append(Plan(name, _taken(model, flags), counterpart))
+        return plans
+
+    def budget(self, minutes: float) -> str:
+        """What is spent on a training, in words."""
+        epochs = max(budget.epochs for budget in self.attention.values())
+        return (
+            f"Budget: {epochs:g} epochs at most and {minutes:g} minutes for a "
+            "system in one run of the command."
+        )
+
+    def about_corpus(self) -> str:
+        """What the built-in corpus is, in words."""
+        pairs = f"{self.pairs['train']:,} pairs of up to {self._longest} words"
+        return (
+            f"Data: the built-in English-French grammar, {pairs} to train on, "
+            f"tested on sentences of up to {TEST_LENGTH}."
+        )
+
+    def write_corpus(self, folder: Path) -> Files:
+        """Writes the built-in corpus: longer sentences in the test set.
+
+        Args:
+            folder: A folder; nothing is written again that is there.
+
+        Returns:
+            The files.
+        """
+        lengths = (self._longest, TEST_LENGTH)
+        learned, tested = (folder / f"up-to-{words}" for words in lengths)
+        for where, words, absent in (
+            (learned, self._longest, {"test": 0}),
+            (tested, TEST_LENGTH, {"train": 0, "dev": 0}),
+        ):
+            if not (where / "train.fr").is_file():
+                counts = {**self.pairs, **absent}
+                grammar.write_corpus(where, **counts, max_words=words)
+        names = ("train.en", "train.fr", "dev.en", "dev.fr")
+        return Files(
+            *(str(learned / name) for name in names),
+            *(str(tested / f"test.{end}") for end in ("en", "fr", "align")),
+        )
+
+    @property
+    def _longest(self) -> int:
+        """Words of the longest sentence that is trained on."""
+        return max(budget.max_length for budget in self.attention.values())
+
+    def _systems(self) -> Iterator[tuple[str, str, str, Budget, list[str]]]:
+        """Name, the paper's system, model, budget and flags of its own."""
+        for limit, budget in self.attention.items():
+            star = "*" * limit.endswith("*")
+            for model in ("RNNsearch", "RNNencdec")[: 1 if star else 2]:
+                name = f"{model}-{budget.max_length}{star}"
+                yield name, f"{model}-{limit}", model.lower(), budget, []
+        for number in range(1 + self.reversed_count):
+            name = f"LSTM reversed {number}" if number else "LSTM forward"
+            own = [f"--seed={max(number, 1)}"]
+            own += ["--reverse_source"] * bool(number)
+            yield name, "", "seq2seq-lstm", self.lstm, own
+
+
+def _taken(model: str, flags: Sequence[str]) -> tuple[str, ...]:
+    """Those of some flags that a model takes."""
+    unused = ModelOptions(model=model).unused()  # type: ignore[arg-type]
+    refused = {f"--{no}{name}" for name in unused for no in ("", "no")}
+    return tuple(f for f in flags if f.partition("=")[0] not in refused)
+
+
+_COMMON = (
+    "--optimizer=adam",
+    "--schedule=linear",
+    "--shuffle=each_epoch",
+    "--shuffle_pool",
+)
+_MODELS = ("--nofactored_output", "--initialization=glorot", "--layers=2")
+# Rare words of the built-in corpus are left out, so that there are unknown
+# words at all.
+_GRAMMAR = ("--source_vocabulary_size=200", "--target_vocabulary_size=260")
+_LARGE = ("--units=256", "--embedding_dim=256", "--learning_rate=0.002")
+_LARGE_MODELS = (*_MODELS, "--attention_units=256", "--maxout_units=256")
+
+QUICK = Suite(
+    attention={"50": Budget(30, 3.5), "30": Budget(15, 5.0)},
+    lstm=Budget(15, 4.0),
+    reversed_count=1,
+    minutes=3.2,
+    common=(
+        *_COMMON,
+        *_GRAMMAR,
+        "--units=128",
+        "--embedding_dim=64",
+        "--learning_rate=0.004",
+        "--warmup_steps=50",
+        "--batch_size=64",
+        *_MODELS,
+        "--attention_units=64",
+        "--maxout_units=64",
+    ),
+    pairs={"train": 20_000, "dev": 100, "test": 300},
+)
+FULL = Suite(
+    attention={
+        "50*": Budget(50, 16.0),
+        "50": Budget(50, 8.0),
+        "30": Budget(30, 8.0),
+    },
+    lstm=Budget(50, 8.0),
+    reversed_count=5,
+    minutes=120.0,
+    common=(*_COMMON, *_LARGE, *_LARGE_MODELS),
+)
+FULL_GRAMMAR = replace(
+    FULL,
+    attention={
+        "50*": Budget(30, 16.0),
+        "50": Budget(30, 8.0),
+        "30": Budget(15, 8.0),
+    },
+    lstm=Budget(30, 8.0),
+    common=(*_COMMON, *_LARGE, *_GRAMMAR, *_LARGE_MODELS),
+    pairs={"train": 100_000, "dev": 500, "test": 3_000},
+)

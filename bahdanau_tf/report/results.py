@@ -1,0 +1,277 @@
+"""Systems in, results out: who translated what, and how it is scored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from itertools import compress
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bahdanau_tf import evaluation
+from bahdanau_tf.options import Decoding
+from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.report import paper
+from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.translation.result import Translation
+from bahdanau_tf.translator import Translator
+from bahdanau_tf.translator import load_best
+
+KINDS = {
+    "RNNSearch": "RNNsearch",
+    "RNNEncDec": "RNNencdec",
+    "Seq2SeqLSTM": "LSTM",
+}
+OUTSIDE = "outside system"
+
+
+class Corpus(NamedTuple):
+    """Sentence pairs, with gold word alignments where they are known.
+
+    Attributes:
+        sources: The sentences.
+        references: Their translations.
+        alignments: Links between the tokens of each pair, or None.
+    """
+
+    sources: Sequence[str]
+    references: Sequence[str]
+    alignments: Sequence[evaluation.Links] | None = None
+
+
+@dataclass(frozen=True)
+class System:
+    """A system and its translations of the test set.
+
+    Attributes:
+        name: What the report calls it.
+        kind: One of `KINDS`, an LSTM with "forward" or "reversed" behind it,
+            or `OUTSIDE`.
+        texts: Its translation of every sentence.
+        known_texts: The same, but [UNK] was forbidden in sentences without
+            unknown words; what stands for the others is of no account.
+        counterpart: The paper's system that it stands for, or "".
+        max_length: Longest sentence that it was trained on; None if that is
+            not known, or none was left out for its length.
+        translator: The model, or None.
+        model_dir: Its folder, or None.
+        translations: As `texts`, with tokens and weights; none of an outside
+            system.
+    """
+
+    name: str
+    kind: str
+    texts: Sequence[str]
+    known_texts: Sequence[str]
+    counterpart: str = ""
+    max_length: int | None = None
+    translator: Translator | None = None
+    model_dir: Path | None = None
+    translations: Sequence[Translation] = ()
+
+    @property
+    def aligner(self) -> Translator | None:
+        """Its model, if that gives attention weights."""
+        able = self.translator and self.translator.model.has_alignment
+        return self.translator if able else None
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How translations are made and scored.
+
+    Attributes:
+        decoding: How to search.
+        tokenize: sacreBLEU's tokenizer, as in `bleu`; None for the one that
+            fits the references.
+        lowercase: Whether case is ignored.
+        n_bootstrap: Samples for intervals and tests.
+    """
+
+    decoding: Decoding = field(default_factory=Decoding)
+    tokenize: str | None = None
+    lowercase: bool = False
+    n_bootstrap: int = 1000
+
+
+@dataclass(frozen=True)
+class Results:
+    """Translations of a test set by some systems.
+
+    Attributes:
+        systems: Those that stand for the paper's first.
+        test: The test set.
+        lengths: Words of each of its sources.
+        unit: What counts as a word there.
+        known: Which of its sentences have no unknown words.
+        scoring: How they are scored, `tokenize` included.
+    """
+
+    systems: Sequence[System]
+    test: Corpus
+    lengths: Sequence[int]
+    unit: str
+    known: Sequence[bool]
+    scoring: Scoring
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """What `bleu` is told."""
+        scoring = self.scoring
+        return {"tokenize": scoring.tokenize, "lowercase": scoring.lowercase}
+
+    def bleu(
+        self,
+        texts: Sequence[str],
+        where: Sequence[bool] | None = None,
+        n_bootstrap: int = 0,
+    ) -> evaluation.Score:
+        """BLEU of translations of all sentences, or of those under a mask."""
+        where = where or [True] * len(texts)
+        columns = evaluation.select(where, texts, self.test.references)
+        return evaluation.bleu(*columns, n_bootstrap=n_bootstrap, **self.how)
+
+    def p_values(
+        self, systems: Sequence[System], where: Sequence[bool] | None = None
+    ) -> list[float]:
+        """p of each system's distance in BLEU from the first, by bootstrap."""
+        where = where or [True] * len(self.lengths)
+        *columns, wanted = evaluation.select(
+            where, *(one.texts for one in systems), self.test.references
+        )
+        found = evaluation.compare(
+            {s.name: texts for s, texts in zip(systems, columns, strict=True)},
+            wanted,
+            n_bootstrap=self.scoring.n_bootstrap,
+            **self.how,
+        )
+        return [1.0 if one.p_value is None else one.p_value for one in found]
+
+    def of_kind(self, kind: str) -> list[System]:
+        """The systems whose kind begins so."""
+        return [one for one in self.systems if one.kind.startswith(kind)]
+
+    def as_in_training(self, *systems: System) -> list[bool] | None:
+        """Which sentences are no longer than what all were trained on.
+
+        None if there are no systems, or it is not known of one of them.
+        """
+        known = [one.max_length for one in systems if one.max_length]
+        if not known or len(known) < len(systems):
+            return None
+        return [length <= min(known) for length in self.lengths]
+
+
+def measure(
+    model_dirs: Mapping[str, str | Path],
+    outside: Mapping[str, Sequence[str]],
+    test: Corpus,
+    counterparts: Mapping[str, str],
+    scoring: Scoring,
+) -> Results:
+    """Lets every model translate the test set, and puts others beside them.
+
+    Args:
+        model_dirs: Folders of trained models by the systems' names.
+        outside: Translations by the names of other systems.
+        test: What to translate.
+        counterparts: The paper's systems that some of them stand for; one
+            that is called like one stands for it.
+        scoring: How to search and to score.
+    """
+    loaded = {name: load_best(folder) for name, folder in model_dirs.items()}
+    known = evaluation.known_sentences([*loaded.values()], *test[:2])
+    systems = []
+    line = ProgressLine(len(loaded))
+    for name, model in loaded.items():
+        one = _translated(name, model, test.sources, known, scoring.decoding)
+        folder = Path(model_dirs[name])
+        limit = _trained_length(folder)
+        systems.append(replace(one, model_dir=folder, max_length=limit))
+        line.update(len(systems), f"translated by {name}")
+    systems += [
+        System(n, OUTSIDE, lines, lines) for n, lines in outside.items()
+    ]
+    papers = {name: name for name in paper.BLEU} | {**counterparts}
+    systems = [
+        replace(one, counterpart=papers.get(one.name, "")) for one in systems
+    ]
+    order = [*paper.BLEU, ""]
+    systems.sort(key=lambda one: order.index(one.counterpart))
+    models = [one.translator for one in systems if one.translator]
+    if scoring.tokenize is None:
+        text = getattr(next(iter(models), None), "target_text", None)
+        language = getattr(text, "language", "")
+        fitting = evaluation.bleu_tokenizer(language, test.references)
+        scoring = replace(scoring, tokenize=fitting)
+    lengths, unit = source_lengths(models, test.sources)
+    return Results(systems, test, lengths, unit, known, scoring)
+
+
+def _translated(
+    name: str,
+    translator: Translator,
+    sources: Sequence[str],
+    known: Sequence[bool],
+    decoding: Decoding,
+) -> System:
+    kind = type(translator.model).__name__
+    kind = KINDS.get(kind, kind)
+    if kind == "LSTM":
+        kind += " reversed" if translator.source_text.reverse else " forward"
+    decoding = replace(decoding, n_best=1)
+    found = translator.translate(sources, decoding)
+    texts = [translation.text for translation in found]
+    decoding = replace(decoding, unknown="forbid")
+    some = iter(translator.translate([*compress(sources, known)], decoding))
+    known_texts = [
+        next(some).text if is_known else text
+        for text, is_known in zip(texts, known, strict=True)
+    ]
+    return System(
+        name,
+        kind,
+        texts,
+        known_texts,
+        translator=translator,
+        translations=found,
+    )
+
+
+def _trained_length(model_dir: Path) -> int | None:
+    """The longest sentence in training, where there is a limit on record."""
+    path = model_dir / "training.json"
+    if not path.is_file():
+        return None
+    return json.loads(path.read_text("utf-8"))["recipe"]["max_length"] or None
+
+
+def source_lengths(
+    translators: Sequence[Translator], sources: Sequence[str]
+) -> tuple[list[int], str]:
+    """Words of each source, and what counts as a word.
+
+    They are tokens of the first model that has words, the same for all
+    systems; else sub-words of the first model, by which its training counted;
+    without a model, what stands between blanks.
+    """
+    texts = [translator.source_text for translator in translators]
+    for text in texts:
+        if isinstance(text, WordTokenizer):
+            return token_lengths(text, sources), "tokens"
+    if texts:
+        return token_lengths(texts[0], sources), "sub-words"
+    return [len(source.split()) for source in sources], "words between blanks"
+
+
+def token_lengths(text: Any, lines: Sequence[str]) -> list[int]:
+    """Tokens of each line, the end symbol not counted, as training counts."""
+    rows = text.tokenize(tf.constant(lines, tf.string))
+    return (rows.row_lengths() - 1).numpy().tolist()

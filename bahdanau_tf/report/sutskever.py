@@ -1,0 +1,209 @@
+"""LSTMs alone, as ensembles, and rescoring: Sutskever et al. 2014."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from bahdanau_tf.options import Decoding
+from bahdanau_tf.report import paper
+from bahdanau_tf.report.document import NOT_RUN
+from bahdanau_tf.report.document import NOTHING
+from bahdanau_tf.report.document import Cell
+from bahdanau_tf.report.document import Table
+from bahdanau_tf.report.results import Results
+from bahdanau_tf.translation.rescoring import Hypothesis
+from bahdanau_tf.translation.rescoring import NBest
+from bahdanau_tf.translation.rescoring import combine
+from bahdanau_tf.translation.rescoring import score_nbest
+from bahdanau_tf.translator import Translator
+
+Members = Mapping[str, Sequence[Translator]]  # the models of each kind
+MIXED = "mixed"  # a forward and a reversed model together
+_NBEST = 12
+
+
+class Row(NamedTuple):
+    """Some models of a kind, and at which beam size they search."""
+
+    kind: str
+    size: int
+    beam_size: int
+
+    @property
+    def name(self) -> str:
+        """As the paper calls it."""
+        return f"{name_of(self.kind, self.size)}, beam size {self.beam_size}"
+
+
+PAPER_ROWS = tuple(Row(*key) for key in paper.ENSEMBLES)
+
+
+def name_of(kind: str, size: int) -> str:
+    """What some models are called: "Ensemble of 5 reversed"."""
+    return f"Single {kind}" if size == 1 else f"Ensemble of {size} {kind}"
+
+
+def lstm_members(results: Results) -> dict[str, list[Translator]]:
+    """The LSTMs by kind: "forward", "reversed", and one of each as `MIXED`.
+
+    They can stand together only if they write the same words: those that do
+    not write the first one's are left out.
+    """
+    members: dict[str, list[Translator]] = {"forward": [], "reversed": []}
+    settings = None
+    for one in results.of_kind("LSTM"):
+        if one.translator is None:
+            continue
+        own = one.translator.target_text.settings()
+        settings = settings or own
+        if own == settings:
+            members[one.kind.split()[1]].append(one.translator)
+    pair = [one[0] for one in members.values() if one]
+    return {**members, MIXED: pair if len(pair) > 1 else []}
+
+
+def joined(
+    members: Members, kind: str, size: int, average: str = "probability"
+) -> Translator | None:
+    """So many models of a kind as one; None if there are too few."""
+    chosen = members.get(kind, ())[:size]
+    if len(chosen) < size:
+        return None
+    return chosen[0] if size == 1 else Translator.ensemble(chosen, average)
+
+
+def translate_rows(
+    rows: Sequence[Row],
+    members: Members,
+    sources: Sequence[str],
+    decoding: Decoding,
+    average: str = "probability",
+) -> Iterator[tuple[Row, list[str] | None]]:
+    """Translates with every row for which there are models enough.
+
+    Args:
+        rows: The rows.
+        members: The models of each kind.
+        sources: What to translate.
+        decoding: How to search; beam sizes are those of the rows.
+        average: What an ensemble averages, as for `Ensemble`.
+
+    Yields:
+        Each row with its translations, or None where models are missing.
+    """
+    for row in rows:
+        translator = joined(members, row.kind, row.size, average)
+        if translator is None:
+            yield row, None
+            continue
+        how = replace(decoding, beam_size=row.beam_size, n_best=1)
+        yield row, [one.text for one in translator.translate(sources, how)]
+
+
+def ensemble_table(results: Results, members: Members) -> Table:
+    """Table 1 of Sutskever et al., and an ensemble of both directions."""
+    short = results.as_in_training(*results.of_kind("LSTM"))
+    wanted = [*PAPER_ROWS, Row(MIXED, 2, 12)]
+    sources, decoding = results.test.sources, results.scoring.decoding
+    rows: list[list[Cell]] = []
+    for row, lines in translate_rows(wanted, members, sources, decoding):
+        ours: list[Cell] = [NOT_RUN, NOT_RUN]
+        if lines is not None:
+            ours = [results.bleu(lines).score, NOTHING]
+            if any(short or ()):
+                ours[1] = results.bleu(lines, short).score
+        rows.append([row.name, *ours, paper.ENSEMBLES.get(row, NOTHING)])
+    said = "It is not known how long the LSTMs' training sentences were."
+    if not any(members.values()):
+        said = "No LSTM was run."
+    elif short is not None:
+        said = (
+            f"{sum(short)} of {len(short)} sentences are no longer than those "
+            "that the LSTMs have learned from."
+        )
+    mixed = f"An {name_of(MIXED, 2).lower()} is a forward and a reversed model."
+    theirs = f"{paper.MARK}BLEU"
+    return Table(
+        "ensembles",
+        "Single LSTMs and ensembles, after Table 1 of Sutskever et al. 2014",
+        ["", "BLEU, all", "BLEU, as long as in training", theirs],
+        rows,
+        [f"{said} {mixed}"],
+    )
+
+
+def rescoring_table(results: Results, members: Members) -> Table:
+    """Table 2 of Sutskever et al.: another system's n-best lists rescored.
+
+    The lists are those of the RNNencdec that was trained on the longest
+    sentences.
+    """
+    encdecs = [one for one in results.of_kind("RNNencdec") if one.translator]
+    baseline = max(encdecs, key=lambda one: one.max_length or 0, default=None)
+    lists: list[NBest] = []
+    first = "Baseline"
+    said = "No RNNencdec was run, whose lists are rescored here."
+    if baseline and baseline.translator:
+        lists = _lists(baseline.translator, results)
+        first = f"Baseline: {baseline.name}, beam size {_NBEST}"
+        said = f"Our lists are the {_NBEST} best of the baseline."
+
+    def cell(texts: Iterable[str]) -> Cell:
+        return results.bleu([*texts]).score if lists else NOT_RUN
+
+    best = cell(nbest.hypotheses[0].text for nbest in lists)
+    rows: list[list[Cell]] = [[first, best, paper.RESCORING_BASELINE]]
+    for kind, size in [*paper.RESCORING, (MIXED, 2)]:
+        scorer = joined(members, kind, size) if lists else None
+        ours = cell(_rescored(scorer, lists)) if scorer else NOT_RUN
+        theirs = paper.RESCORING.get((kind, size), NOTHING)
+        rows.append([f"Rescored: {name_of(kind, size).lower()}", ours, theirs])
+    oracle = cell(_oracle(lists, results))
+    rows.append(["Oracle", oracle, paper.RESCORING_ORACLE])
+    return Table(
+        "rescoring",
+        "n-best lists rescored, after Table 2 of Sutskever et al. 2014",
+        ["", "BLEU, all", f"{paper.MARK}BLEU"],
+        rows,
+        [
+            f"{said} The paper's are the 1000 best of a phrase-based system. "
+            "The score is the plain average of both systems' log p. The "
+            "oracle takes from each list the hypothesis with the best BLEU, "
+            "which no rescoring can know; the paper gives its own as about 45."
+        ],
+    )
+
+
+def _lists(translator: Translator, results: Results) -> list[NBest]:
+    """The n-best lists; the empty hypothesis where there is none."""
+    decoding = results.scoring.decoding
+    decoding = replace(decoding, beam_size=_NBEST, n_best=_NBEST)
+    lists: list[NBest] = []
+    for best in translator.translate(results.test.sources, decoding):
+        hypotheses = [
+            Hypothesis(len(lists), one.text, "", one.log_prob)
+            for one in (best, *best.alternatives)
+        ]
+        lists.append(NBest(best.source, hypotheses))
+    return lists
+
+
+def _rescored(scorer: Translator, lists: Sequence[NBest]) -> Iterator[str]:
+    for nbest, log_probs in score_nbest(scorer, lists):
+        yield combine(nbest.hypotheses, log_probs)[0].text
+
+
+def _oracle(lists: Sequence[NBest], results: Results) -> Iterator[str]:
+    from sacrebleu.metrics import BLEU
+
+    metric = BLEU(effective_order=True, force=True, **results.how)
+    for nbest, reference in zip(lists, results.test.references, strict=True):
+        texts = [one.text for one in nbest.hypotheses]
+        yield max(
+            texts, key=lambda t: metric.sentence_score(t, [reference]).score
+        )

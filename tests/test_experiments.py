@@ -1,0 +1,173 @@
+"""Which systems are trained; how trainings are stopped, and gone on with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from bahdanau_tf.cli import defined_flags
+from bahdanau_tf.experiments import suites
+from bahdanau_tf.experiments import trainings
+from bahdanau_tf.experiments.trainings import Plan
+from bahdanau_tf.experiments.trainings import Record
+from bahdanau_tf.experiments.trainings import train_all
+from bahdanau_tf.flags.train import options
+
+FILES = suites.Files(*(f"/somewhere/{name}" for name in suites.Files._fields))
+
+# Stands for `bahdanau-tf train`: notes that it ran, leaves a model, and, told
+# to, waits for a signal the first time, or fails.
+CHILD = """
+import signal, sys
+from pathlib import Path
+folder = Path(sys.argv[-1].partition("=")[2])
+def stop(*_):
+    (folder / "stopped").touch()
+    sys.exit(130)
+signal.signal(signal.SIGTERM, stop)
+with open(folder / "runs", "a") as runs:
+    runs.write("run\\n")
+(folder / "best").mkdir(exist_ok=True)
+print("3/12 loss 1.0", flush=True)
+if "waits" in sys.argv and (folder / "runs").read_text() == "run\\n":
+    while True:
+        signal.pause()
+if "fails" in sys.argv:
+    sys.exit("no such corpus")
+"""
+COMMAND = (sys.executable, "-c", CHILD)
+
+
+@pytest.fixture(autouse=True)
+def children(monkeypatch):
+    """Lets plans run `CHILD`."""
+    monkeypatch.setattr(trainings, "COMMAND", COMMAND)
+
+
+def has_begun(folder):
+    log = folder / "train.log"
+    return log.is_file() and b"loss" in log.read_bytes()
+
+
+def test_what_is_finished_is_not_trained_again(tmp_path):
+    plans = [Plan(f"system {n}*", ()) for n in range(3)]
+    for _ in range(2):
+        found = train_all(plans, tmp_path, 1.0, 2)
+    assert [*found] == ["system 0*", "system 1*", "system 2*"]
+    for folder in found.values():
+        assert (folder / "runs").read_text() == "run\n"
+        record = Record.read(folder)
+        assert record.is_over
+        assert record.device
+
+
+def test_a_training_is_stopped_in_time_and_goes_on(
+    monkeypatch, tmp_path, capsys
+):
+    """By a clock that says an hour once the training has begun."""
+    folder = tmp_path / "slow"
+    clock = SimpleNamespace(
+        monotonic=lambda: 3600.0 * has_begun(folder),
+        sleep=lambda _: time.sleep(0.01),
+    )
+    monkeypatch.setattr(trainings, "time", clock)
+    plan = Plan("slow", ("waits",))
+    assert train_all([plan], tmp_path, 59.0, 1) == {"slow": folder}
+    assert (folder / "stopped").exists()
+    assert Record.read(folder) == Record(3600, Record.read(folder).device)
+    assert "stopped at the end of its time" in capsys.readouterr().err
+    train_all([plan], tmp_path, 61.0, 1)
+    assert (folder / "runs").read_text() == "run\nrun\n"
+    assert Record.read(folder).is_over
+    assert Record.read(folder).seconds >= 3600
+
+
+def test_what_is_trained_is_saved_when_all_is_told_to_end(tmp_path):
+    """SIGTERM, as `timeout` sends it: no training is left behind."""
+    script = f"""
+from pathlib import Path
+from bahdanau_tf.experiments import trainings
+trainings.COMMAND = {COMMAND!r}
+plan = trainings.Plan("slow", ("waits",))
+trainings.train_all([plan], Path({str(tmp_path)!r}), 600.0, 1)
+"""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script], stderr=subprocess.DEVNULL
+    )
+    while not has_begun(tmp_path / "slow"):
+        assert parent.poll() is None
+        time.sleep(0.01)
+    parent.terminate()
+    assert parent.wait() == 143
+    assert (tmp_path / "slow" / "stopped").exists()
+
+
+def test_a_failure_says_why_and_stops_the_others(tmp_path):
+    """The other would wait for ever."""
+    plans = [Plan("slow", ("waits",)), Plan("bad", ("fails",))]
+    with pytest.raises(
+        ValueError, match=r"of bad failed, see .*no such corpus"
+    ):
+        train_all(plans, tmp_path, 600.0, 2)
+    assert not Record.read(tmp_path / "slow").is_over
+
+
+@pytest.mark.parametrize(
+    ("suite", "lengths", "count"),
+    [
+        (suites.QUICK, {15, 30}, 6),
+        (suites.FULL_GRAMMAR, {15, 30}, 11),
+        (suites.FULL, {30, 50}, 11),
+    ],
+)
+def test_plans_are_commands_that_train_knows(suite, lengths, count):
+    plans = suite.plans(FILES, ["--units=7"])
+    assert len({plan.folder for plan in plans}) == len(plans) == count
+    seeds = set()
+    for plan in plans:
+        flags = defined_flags("train")
+        assert flags(["train", *plan.flags]) == ["train"]
+        options(flags)  # each model is told only what it takes
+        assert flags.train_source == FILES.train_source
+        assert flags.dev_target == FILES.dev_target
+        assert flags.units == 7  # what is given counts last
+        name = plan.name.lower().replace(" ", "-")
+        if plan.counterpart:
+            assert name.startswith(f"{flags.model}-{flags.max_length}")
+            assert flags.max_length in lengths
+        else:
+            assert flags.reverse_source == ("reversed" in name)
+            seeds.add((flags.reverse_source, flags.seed))
+    counterparts = [plan.counterpart for plan in plans if plan.counterpart]
+    assert len(seeds) + len(counterparts) == count
+    assert {"RNNsearch-30", "RNNencdec-30"} < {*counterparts}
+    assert "epochs" in suite.budget(suite.minutes)
+
+
+def test_a_flag_goes_to_the_trainings_that_take_it():
+    for plan in suites.QUICK.plans(FILES, ["--annotation_dropout=0.2"]):
+        is_taken = "--annotation_dropout=0.2" in plan.flags
+        assert is_taken == ("LSTM" not in plan.name)
+
+
+def test_the_built_in_corpus_is_written_once(tmp_path):
+    pairs = {"train": 30, "dev": 5, "test": 8}
+    suite = replace(suites.QUICK, pairs=pairs)
+    files = suite.write_corpus(tmp_path)
+    lines = {
+        name: Path(path).read_text("utf-8").split("\n")[:-1]
+        for name, path in files._asdict().items()
+    }
+    assert [len(found) for found in lines.values()] == [30, 30, 5, 5, 8, 8, 8]
+    assert max(len(line.split()) for line in lines["train_source"]) <= 30
+    assert max(len(line.split()) for line in lines["source"]) > 30
+    before = Path(files.reference).stat().st_mtime_ns
+    assert suite.write_corpus(tmp_path) == files
+    assert Path(files.reference).stat().st_mtime_ns == before
+    assert "30 pairs of up to 30 words" in suite.about_corpus()
