@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import hypothesis
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 from browser import Page
@@ -38,10 +40,23 @@ def pytest_report_header() -> str:
     return f"{place}, TensorFlow {tf.__version__}, Keras {keras.__version__}"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def tensorflow_seeded() -> None:
+    """Once a file: a seed ends all graphs that have run, a second's work each.
+
+    Where the numbers of TensorFlow itself matter, a test gives its own seed.
+    """
+    keras.utils.set_random_seed(1409)
+
+
 @pytest.fixture(autouse=True)
 def seeded() -> None:
-    """Lets a test fail the same way again, whatever ran before it."""
-    keras.utils.set_random_seed(1409)
+    """Lets a test fail the same way again, whatever ran before it.
+
+    Keras draws its seeds, those of initial weights too, from Python's.
+    """
+    random.seed(1409)
+    np.random.seed(1409)
 
 
 @pytest.fixture(scope="session")

@@ -302,7 +302,7 @@ def copying_data() -> tf.data.Dataset:
     ids = ids.astype("int32")
     weights = np.ones(ids.shape, "float32")
     data = ({"source": ids, "target": ids}, ids, weights)
-    return tf.data.Dataset.from_tensor_slices(data).shuffle(64).batch(16)
+    return tf.data.Dataset.from_tensor_slices(data).shuffle(64, 1).batch(16)
 
 
 def test_compile_and_fit_learn_with_callbacks(tmp_path: Path) -> None:

@@ -107,11 +107,6 @@ def make_translator(
     return Translator(with_large_weights(model), source, target, **options)
 
 
-@pytest.fixture(autouse=True)
-def seeded() -> None:
-    """Nothing here draws, and a seed would end all graphs that have run."""
-
-
 @pytest.fixture(scope="module")
 def translator() -> Translator:
     return make_translator(
