@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 from collections.abc import Iterator
@@ -65,6 +66,7 @@ FORBIDDEN_CALLS = {
 }
 
 
+@functools.cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -108,68 +110,84 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return body[-1].end_lineno - body[0].lineno + 1 if body else 0
 
 
-@pytest.mark.parametrize("path", FILES, ids=label)
-def test_imports_go_down(path: Path) -> None:
-    if path == PACKAGE / "__init__.py":
-        return
-    own = room(path)
-    assert own in FLOOR, f"give {own} a floor in tests/test_architecture.py"
-    for other in imported_rooms(path) - {own}:
-        assert FLOOR.get(other, len(FLOORS)) < FLOOR[own], (
-            f"{label(path)} imports {other}, which is not on a lower floor"
-        )
+def test_every_room_has_a_floor() -> None:
+    rooms = {room(path) for path in FILES} - {"__init__"}
+    assert rooms == set(FLOOR), "give it a floor in tests/test_architecture.py"
 
 
-@pytest.mark.parametrize("path", FILES, ids=label)
-def test_files_and_functions_are_short(path: Path) -> None:
-    assert path.read_text(encoding="utf-8").count("\n") <= 400
-    long = {
-        f"{node.name}, line {node.lineno}": length(node)
+def test_imports_go_down() -> None:
+    upward = [
+        f"{label(path)} imports {other}, which is not on a lower floor"
+        for path in FILES
+        if path != PACKAGE / "__init__.py"
+        for other in imported_rooms(path) - {room(path)}
+        if FLOOR.get(other, len(FLOORS)) >= FLOOR[room(path)]
+    ]
+    assert not upward
+
+
+def test_files_and_functions_are_short() -> None:
+    long = [
+        label(path)
+        for path in FILES
+        if path.read_text(encoding="utf-8").count("\n") > 400
+    ]
+    long += [
+        f"{label(path)}, line {node.lineno}: {node.name}"
+        for path in FILES
         for node in ast.walk(tree(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and length(node) > 60
-    }
+    ]
     assert not long
 
 
-@pytest.mark.parametrize("path", FILES, ids=label)
-def test_only_public_interfaces_of_tensorflow_and_keras(path: Path) -> None:
-    module = tree(path)
+def test_only_public_interfaces_of_tensorflow_and_keras() -> None:
     private = re.compile(r"(tf|keras|tensorflow\w*)\..*\b_[a-z]\w*")
     names = [
-        name
-        for name in imported_modules(module)
+        f"{label(path)}: {name}"
+        for path in FILES
+        for name in imported_modules(tree(path))
         if name.startswith(PRIVATE_MODULES)
     ]
     names += [
-        name
-        for node in ast.walk(module)
+        f"{label(path)}, line {node.lineno}: {name}"
+        for path in FILES
+        for node in ast.walk(tree(path))
         if private.fullmatch(name := dotted(node))
         or name.startswith(("keras.src", "tf.python", "tf.__internal__"))
     ]
     assert not names
 
 
-@pytest.mark.parametrize("path", FILES, ids=label)
-def test_heavy_modules_are_imported_when_needed(path: Path) -> None:
-    top = [
-        statement
+def test_heavy_modules_are_imported_when_needed() -> None:
+    early = [
+        f"{label(path)}, line {statement.lineno}: {name}"
+        for path in FILES
         for statement in tree(path).body
         if isinstance(statement, ast.Import | ast.ImportFrom)
+        for name in imported_modules(ast.Module([statement], type_ignores=[]))
+        if name.split(".")[0] in LAZY
     ]
-    names = imported_modules(ast.Module(top, type_ignores=[]))
-    assert not {name.split(".")[0] for name in names} & LAZY
+    assert not early
 
 
-@pytest.mark.parametrize("path", FILES, ids=label)
-def test_nothing_that_breaks_a_served_graph_or_a_line(path: Path) -> None:
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Attribute):
-            reason = FORBIDDEN_CALLS.get(node.attr)
-            assert reason is None, f"line {node.lineno} {node.attr}: {reason}"
-        if isinstance(node, ast.keyword) and node.arg == "jit_compile":
-            assert isinstance(node.value, ast.Constant), f"line {node.lineno}"
-            assert node.value.value is False, f"line {node.lineno}"
+def test_nothing_that_breaks_a_served_graph_or_a_line() -> None:
+    found = [
+        f"{label(path)}, line {node.lineno} {node.attr}: "
+        f"{FORBIDDEN_CALLS[node.attr]}"
+        for path in FILES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute) and node.attr in FORBIDDEN_CALLS
+    ]
+    found += [
+        f"{label(path)}, line {node.lineno}: jit_compile is not False"
+        for path in FILES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.keyword) and node.arg == "jit_compile"
+        if getattr(node.value, "value", None) is not False
+    ]
+    assert not found
 
 
 def test_public_names_are_sorted_and_listed() -> None:
@@ -180,11 +198,16 @@ def test_public_names_are_sorted_and_listed() -> None:
         _ = bahdanau_tf.no_such_name
 
 
-@pytest.mark.parametrize("name", bahdanau_tf.__all__)
-def test_public_names_are_documented(name: str) -> None:
-    value = getattr(bahdanau_tf, name)
-    if inspect.isclass(value) or inspect.isroutine(value):
-        text = value.__doc__ or ""
-        assert text
-        # Dataclasses and named tuples without a docstring are given one.
-        assert not text.startswith(f"{name}(")
+def test_public_names_are_documented() -> None:
+    values = {name: getattr(bahdanau_tf, name) for name in bahdanau_tf.__all__}
+    texts = {
+        name: value.__doc__ or ""
+        for name, value in values.items()
+        if inspect.isclass(value) or inspect.isroutine(value)
+    }
+    # Dataclasses and named tuples without a docstring are given one.
+    assert not [
+        name
+        for name, text in texts.items()
+        if not text or text.startswith(f"{name}(")
+    ]
