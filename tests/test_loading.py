@@ -38,15 +38,18 @@ def rnnsearch() -> Any:
 
 
 def by_the_docstring() -> Any:
-    """The example of `BahdanauAttention`, as a functional model."""
+    """The example of `BahdanauAttention` twice, as a functional model."""
     states = keras.Input([N], name="states")
     annotations = keras.Input([None, 3], name="annotations")
     mask = keras.Input([None], dtype="bool", name="mask")
-    attention = layers.BahdanauAttention(5, energy_initializer="ones")
-    keys = attention.project(annotations)
-    memory = layers.Memory(annotations, keys, mask)
-    context, weights = attention(states, memory)
-    scores = keras.layers.Dense(K)(context)
+    contexts = []
+    for _ in range(2):
+        attention = layers.BahdanauAttention(5, energy_initializer="ones")
+        keys = attention.project(annotations)
+        memory = layers.Memory(annotations, keys, mask)
+        context, weights = attention(states, memory)
+        contexts.append(context)
+    scores = keras.layers.Dense(K)(keras.ops.concatenate(contexts, -1))
     return keras.Model([states, annotations, mask], [scores, weights])
 
 

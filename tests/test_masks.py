@@ -69,6 +69,29 @@ def test_a_functional_model_reads_no_padding() -> None:
     close(model([wider, TARGET]), model([SOURCE, TARGET]).numpy(), 1e-6)
 
 
+@pytest.mark.filterwarnings("error")
+def test_attention_beside_layers_of_keras_hands_the_mask_on() -> None:
+    source = keras.Input([None], dtype="int32")
+    target = keras.Input([None], dtype="int32")
+    words = keras.layers.Embedding(K, M, mask_zero=True)(source)
+    encoder = keras.layers.LSTM(N, return_sequences=True)
+    annotations = keras.layers.Bidirectional(encoder)(words)
+    words = keras.layers.Embedding(K, M, mask_zero=True)(target)
+    queries = keras.layers.GRU(N, return_sequences=True)(words)
+    attention = layers.BahdanauAttention(5)
+    mask = keras.ops.not_equal(source, 0)
+    keys = attention.project(annotations)
+    context, _ = attention(queries, layers.Memory(annotations, keys, mask))
+    logits = keras.layers.Dense(K)(context)
+    model = randomized(keras.Model([source, target], logits))
+    model.compile(
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    )
+    found = model.evaluate([SOURCE, TARGET], TARGET, verbose=0)
+    wanted = of_words(model([SOURCE, TARGET])).mean()
+    assert found == pytest.approx(wanted, rel=1e-5)
+
+
 @pytest.mark.parametrize("reduction", ["sum", "mean_with_sample_weight"])
 def test_a_loss_counts_no_padding(reduction: str) -> None:
     logits = tf.random.stateless_normal([2, 4, K], seed=[1, 2])

@@ -48,8 +48,16 @@ class Attention(keras.layers.Layer):
 
     has_weights = True
 
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
     def build(self, query_shape: Any, memory_shape: Any) -> None:
         """Makes the weights: none, unless a subclass has some."""
+
+    def compute_mask(self, query: Any, mask: Any = None) -> tuple[Any, None]:
+        """The mask of the queries goes on with the contexts."""
+        return mask, None
 
     def context_size(self, encoded_shape: Encoded) -> int:
         """c, the width of the context."""
@@ -162,7 +170,7 @@ class BahdanauAttention(Attention):
             units,
             use_bias=use_bias,
             kernel_initializer=fresh(self.kernel_initializer),
-            name="key_projection",
+            name=f"{self.name}_keys",  # a functional model may have several
             dtype=self.dtype_policy,
         )
         self.has_own_keys = True
@@ -303,6 +311,14 @@ class FixedContext(keras.layers.Layer):
     """
 
     has_weights = False
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def compute_mask(self, query: Any, mask: Any = None) -> tuple[Any, None]:
+        """The mask of the queries goes on with the contexts."""
+        return mask, None
 
     def context_size(self, encoded_shape: Encoded) -> int:
         """n, the width of h_Tx."""
