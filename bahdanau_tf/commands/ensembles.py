@@ -12,7 +12,8 @@ from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.commands.common.scoring import tokenizer_for
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.report.sutskever import PAPER_ROWS
+from bahdanau_tf.report import paper
+from bahdanau_tf.report.sutskever import name_of
 from bahdanau_tf.report.sutskever import translate_rows
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.translator import Translator
@@ -32,7 +33,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     tokenize = tokenizer_for(flags, first, references)
     signature = ""
     for row, lines in translate_rows(
-        PAPER_ROWS,
+        paper.ENSEMBLES,
         members,
         sources,
         from_flags(flags, Decoding),
@@ -42,7 +43,7 @@ def run(flags: absl_flags.FlagValues) -> int:
         if lines is not None:
             score = evaluation.bleu(lines, references, tokenize=tokenize)
             result, signature = f"{score.score:6.2f}", score.signature
-        print(f"{row.name:<45} {result}", flush=True)
+        print(f"{name_of(*row):<45} {result}", flush=True)
     if signature:
         print(f"BLEU|{signature}")
     return 0

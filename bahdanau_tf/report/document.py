@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from typing import NamedTuple
 
@@ -15,8 +14,7 @@ NOTHING = ""
 Cell = str | int | float | None
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A table.
 
     Attributes:
@@ -49,8 +47,7 @@ class Finding(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """Paragraphs, figures below them, tables below those.
 
     Without a title the tables' titles say it all. `data` is what figures were
@@ -61,11 +58,10 @@ class Section:
     paragraphs: Sequence[str] = ()
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(NamedTuple):
     """All that a report says.
 
     Attributes:

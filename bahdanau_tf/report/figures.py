@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from typing import NamedTuple
 
 from bahdanau_tf.evaluation import LengthBin
 from bahdanau_tf.evaluation import bin_title
@@ -23,41 +22,30 @@ from bahdanau_tf.report.results import Results
 SEED = 1409
 
 
-class Chosen(NamedTuple):
-    """Sentences that a report shows.
+def choose(
+    lengths: Sequence[int], known: Sequence[bool]
+) -> tuple[list[int], list[int]]:
+    """Draws the sentences of Figure 3 and Table 3, the same for the same test.
 
-    Attributes:
-        aligned: Of Figure 3: any sentence, then some of 10 to 20 words
-            without unknown words.
-        long: Of Table 3: sentences over 30 words.
-    """
-
-    aligned: list[int]
-    long: list[int]
-
-
-def choose(lengths: Sequence[int], known: Sequence[bool]) -> Chosen:
-    """Draws the sentences by the paper's rule, the same for the same test set.
-
-    Figure 3: (a) any sentence; (b) to (d) at random among those of 10 to 20
-    words without unknown words.
+    By the paper's rule they are, for Figure 3, (a) any sentence, (b) to (d)
+    some of 10 to 20 words without unknown words; for Table 3 some of over 30.
 
     Args:
         lengths: Words of each source.
         known: Which sentences have no unknown words.
     """
     drawn = random.Random(SEED)
-    any_one = drawn.randrange(len(lengths))
+    first = drawn.randrange(len(lengths))
     fitting, long = [], []
     for place, length in enumerate(lengths):
-        if known[place] and 10 <= length <= 20 and place != any_one:
+        if known[place] and 10 <= length <= 20 and place != first:
             fitting.append(place)
         if length > 30:
             long.append(place)
-    some, three = (
+    others, three = (
         drawn.sample(places, min(3, len(places))) for places in (fitting, long)
     )
-    return Chosen([any_one, *some], sorted(three))
+    return [first, *others], sorted(three)
 
 
 def figure_2(results: Results, folder: Path) -> Section:
@@ -78,26 +66,22 @@ def figure_2(results: Results, folder: Path) -> Section:
         f"BLEU by source length in {results.unit}; bands are 95 % bootstrap "
         "intervals, points stand in the middle of their ten lengths"
     )
-    points = {
-        name: [
-            {
-                "shortest": one.shortest,
-                "longest": one.longest,
-                "sentences": one.sentences,
-                "bleu": one.score.score,
-                "interval": one.score.interval,
-                "signature": one.score.signature,
-            }
-            for one in bins
-        ]
-        for name, bins in curves.items()
-    }
+    points = {name: [*map(_point, bins)] for name, bins in curves.items()}
     return Section(
         "Figure 2. BLEU by sentence length",
         pictures=[Picture(path, title)],
         tables=[_curve_table(curves, results.unit)],
         data={"figure2": points},
     )
+
+
+def _point(one: LengthBin) -> dict[str, Any]:
+    known = ("shortest", "longest", "sentences")
+    return {name: getattr(one, name) for name in known} | {
+        "bleu": one.score.score,
+        "interval": one.score.interval,
+        "signature": one.score.signature,
+    }
 
 
 def _curve_table(curves: Mapping[str, list[LengthBin]], unit: str) -> Table:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
+from itertools import starmap
 from typing import Any
 
 from bahdanau_tf.report import paper
@@ -41,15 +42,10 @@ def as_json(document: Document) -> str:
     """All data of a document; its title and headings are for readers."""
     data: dict[str, Any] = {
         "findings": [one._asdict() for one in document.findings],
-        "tables": {
-            table.name: {
-                key: value
-                for key, value in vars(table).items()
-                if key != "name"
-            }
-            for table in document.tables
-        },
+        "tables": {one.name: one._asdict() for one in document.tables},
     }
+    for table in data["tables"].values():
+        del table["name"]
     for section in document.sections:
         data |= section.data
     data |= {"about": document.about, "commands": document.commands}
@@ -118,9 +114,8 @@ def _table(table: Table) -> str:
         + ["paper"] * column.startswith(paper.MARK)
         for place, column in enumerate(table.columns)
     ]
-    body = "\n".join(
-        f"<tr>{''.join(map(_cell, row, kinds))}</tr>" for row in table.rows
-    )
+    rows = (zip(row, kinds, strict=True) for row in table.rows)
+    body = "\n".join(f"<tr>{''.join(starmap(_cell, r))}</tr>" for r in rows)
     notes = "".join(_element("p", note, ["note"]) for note in table.notes)
     return (
         f"{_element('h2', table.title)}"

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import paper
@@ -23,29 +22,16 @@ from bahdanau_tf.translation.rescoring import score_nbest
 from bahdanau_tf.translator import Translator
 
 Members = Mapping[str, Sequence[Translator]]  # the models of each kind
+Row = tuple[str, int, int]  # kind, how many models, beam size
 MIXED = "mixed"  # a forward and a reversed model together
 _NBEST = 12
+_PAPER_BLEU = f"{paper.MARK}BLEU"
 
 
-class Row(NamedTuple):
-    """Some models of a kind, and at which beam size they search."""
-
-    kind: str
-    size: int
-    beam_size: int
-
-    @property
-    def name(self) -> str:
-        """As the paper calls it."""
-        return f"{name_of(self.kind, self.size)}, beam size {self.beam_size}"
-
-
-PAPER_ROWS = tuple(Row(*key) for key in paper.ENSEMBLES)
-
-
-def name_of(kind: str, size: int) -> str:
-    """What some models are called: "Ensemble of 5 reversed"."""
-    return f"Single {kind}" if size == 1 else f"Ensemble of {size} {kind}"
+def name_of(kind: str, size: int, beam_size: int = 0) -> str:
+    """What the paper calls some models: "Ensemble of 5 reversed, ..."."""
+    name = f"Single {kind}" if size == 1 else f"Ensemble of {size} {kind}"
+    return f"{name}, beam size {beam_size}" if beam_size else name
 
 
 def lstm_members(results: Results) -> dict[str, list[Translator]]:
@@ -78,7 +64,7 @@ def joined(
 
 
 def translate_rows(
-    rows: Sequence[Row],
+    rows: Iterable[Row],
     members: Members,
     sources: Sequence[str],
     decoding: Decoding,
@@ -87,7 +73,7 @@ def translate_rows(
     """Translates with every row for which there are models enough.
 
     Args:
-        rows: The rows.
+        rows: Such as `paper.ENSEMBLES`.
         members: The models of each kind.
         sources: What to translate.
         decoding: How to search; beam sizes are those of the rows.
@@ -97,18 +83,19 @@ def translate_rows(
         Each row with its translations, or None where models are missing.
     """
     for row in rows:
-        translator = joined(members, row.kind, row.size, average)
+        kind, size, beam_size = row
+        translator = joined(members, kind, size, average)
         if translator is None:
             yield row, None
             continue
-        how = replace(decoding, beam_size=row.beam_size, n_best=1)
+        how = replace(decoding, beam_size=beam_size, n_best=1)
         yield row, [one.text for one in translator.translate(sources, how)]
 
 
 def ensemble_table(results: Results, members: Members) -> Table:
     """Table 1 of Sutskever et al., and an ensemble of both directions."""
     short = results.as_in_training(*results.of_kind("LSTM"))
-    wanted = [*PAPER_ROWS, Row(MIXED, 2, 12)]
+    wanted = [*paper.ENSEMBLES, (MIXED, 2, 12)]
     sources, decoding = results.test.sources, results.scoring.decoding
     rows: list[list[Cell]] = []
     for row, lines in translate_rows(wanted, members, sources, decoding):
@@ -117,7 +104,8 @@ def ensemble_table(results: Results, members: Members) -> Table:
             ours = [results.bleu(lines).score, NOTHING]
             if any(short or ()):
                 ours[1] = results.bleu(lines, short).score
-        rows.append([row.name, *ours, paper.ENSEMBLES.get(row, NOTHING)])
+        theirs = paper.ENSEMBLES.get(row, NOTHING)
+        rows.append([name_of(*row), *ours, theirs])
     said = "It is not known how long the LSTMs' training sentences were."
     if not any(members.values()):
         said = "No LSTM was run."
@@ -126,14 +114,12 @@ def ensemble_table(results: Results, members: Members) -> Table:
             f"{sum(short)} of {len(short)} sentences are no longer than those "
             "that the LSTMs have learned from."
         )
-    mixed = f"An {name_of(MIXED, 2).lower()} is a forward and a reversed model."
-    theirs = f"{paper.MARK}BLEU"
     return Table(
         "ensembles",
         "Single LSTMs and ensembles, after Table 1 of Sutskever et al. 2014",
-        ["", "BLEU, all", "BLEU, as long as in training", theirs],
+        ["", "BLEU, all", "BLEU, as long as in training", _PAPER_BLEU],
         rows,
-        [f"{said} {mixed}"],
+        [f"{said} An ensemble of 2 mixed is a forward and a reversed model."],
     )
 
 
@@ -168,7 +154,7 @@ def rescoring_table(results: Results, members: Members) -> Table:
     return Table(
         "rescoring",
         "n-best lists rescored, after Table 2 of Sutskever et al. 2014",
-        ["", "BLEU, all", f"{paper.MARK}BLEU"],
+        ["", "BLEU, all", _PAPER_BLEU],
         rows,
         [
             f"{said} The paper's are the 1000 best of a phrase-based system. "

@@ -12,27 +12,18 @@ from bahdanau_tf import __version__
 from bahdanau_tf.device import describe_device
 from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.files import write_atomically
-from bahdanau_tf.report.alignments import alignment_table
-from bahdanau_tf.report.claim import findings
+from bahdanau_tf.report import alignments
+from bahdanau_tf.report import claim
+from bahdanau_tf.report import figures
+from bahdanau_tf.report import rendering
+from bahdanau_tf.report import sutskever
+from bahdanau_tf.report import tables
 from bahdanau_tf.report.document import Document
 from bahdanau_tf.report.document import Section
-from bahdanau_tf.report.figures import choose
-from bahdanau_tf.report.figures import figure_2
-from bahdanau_tf.report.figures import figure_3
-from bahdanau_tf.report.rendering import as_csv
-from bahdanau_tf.report.rendering import as_html
-from bahdanau_tf.report.rendering import as_json
 from bahdanau_tf.report.results import Corpus
 from bahdanau_tf.report.results import Results
 from bahdanau_tf.report.results import Scoring
 from bahdanau_tf.report.results import measure
-from bahdanau_tf.report.sutskever import ensemble_table
-from bahdanau_tf.report.sutskever import lstm_members
-from bahdanau_tf.report.sutskever import rescoring_table
-from bahdanau_tf.report.tables import long_sentences
-from bahdanau_tf.report.tables import significance
-from bahdanau_tf.report.tables import training_table
-from bahdanau_tf.report.tables import translation_quality
 
 FITTING = ", which fits the script of the references"
 _PACKAGES = ("tensorflow", "keras", "sacrebleu", "numpy")
@@ -95,19 +86,19 @@ def write(
     document = Document(
         "Attention-based recurrent translation: a report",
         [*about, *_about(results, FITTING * (scoring.tokenize is None))],
-        findings(results),
+        claim.findings(results),
         _sections(results, train, dev, folder),
         [*commands],
     )
-    files = {
-        f"translations/{one.name.replace('/', '-')}.txt": "".join(
-            f"{line}\n" for line in one.texts
-        )
-        for one in results.systems
+    files = {}
+    for one in results.systems:
+        name = f"translations/{one.name.replace('/', '-')}.txt"
+        files[name] = "".join(f"{line}\n" for line in one.texts)
+    files |= {
+        f"{one.name}.csv": rendering.as_csv(one) for one in document.tables
     }
-    files |= {f"{one.name}.csv": as_csv(one) for one in document.tables}
-    files["report.json"] = as_json(document)
-    files["report.html"] = as_html(document)
+    files["report.json"] = rendering.as_json(document)
+    files["report.html"] = rendering.as_html(document)
     for name, text in files.items():
         write_atomically(folder / name, text.encode())
     return folder / "report.html"
@@ -135,21 +126,21 @@ def _sections(
     results: Results, train: Corpus | None, dev: Corpus | None, folder: Path
 ) -> list[Section]:
     """Tables and figures in the order of the paper; draws the figures."""
-    chosen = choose(results.lengths, results.known)
-    members = lstm_members(results)
+    aligned, long = figures.choose(results.lengths, results.known)
+    members = sutskever.lstm_members(results)
+    quality = tables.translation_quality(results)
+    further = [
+        alignments.alignment_table(results),
+        tables.training_table(results, train, dev),
+        tables.long_sentences(results, long),
+        sutskever.ensemble_table(results, members),
+        sutskever.rescoring_table(results, members),
+    ]
     return [
-        Section(tables=[translation_quality(results), significance(results)]),
-        figure_2(results, folder),
-        figure_3(results, chosen.aligned, folder),
-        Section(
-            tables=[
-                alignment_table(results),
-                training_table(results, train, dev),
-                long_sentences(results, chosen.long),
-                ensemble_table(results, members),
-                rescoring_table(results, members),
-            ]
-        ),
+        Section(tables=[quality, tables.significance(results)]),
+        figures.figure_2(results, folder),
+        figures.figure_3(results, aligned, folder),
+        Section(tables=further),
     ]
 
 
