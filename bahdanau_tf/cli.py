@@ -78,6 +78,7 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
     try:
         words = _expanded(arguments, flags)
         left = flags([f"bahdanau-tf {name}", *words])[1:]
+        _count_own(name, flags)
         if flags.help:
             return _say(_help(name, taken, flags), sys.stdout, 0)
         takes_arguments = getattr(taken, "TAKES_ARGUMENTS", False)
@@ -184,6 +185,19 @@ def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
         else:
             expanded.append(word)
     return expanded
+
+
+def _count_own(name: str, flags: absl_flags.FlagValues) -> None:
+    """Lets those flags count as given that the user gave beside a recipe.
+
+    Who takes another model than the recipe's cannot leave its flags out.
+    """
+    if "recipe" in flags and flags.recipe is not None:
+        recipe = defined_flags(name)
+        file = _recipe_file(flags.recipe)
+        recipe([name, *recipe.read_flags_from_files([file])])
+        for one in recipe:
+            flags[one].present -= recipe[one].present
 
 
 def _recipe_file(name: str) -> str:

@@ -231,6 +231,16 @@ def test_recipes_give_only_what_is_used(name):
     assert flags.recipe == name
 
 
+@pytest.mark.parametrize(
+    "own", ["--step_order=appendix", "--maxout_units=9", "--nofactored_output"]
+)
+def test_what_a_recipe_gave_need_not_be_left_out(train_refused, own):
+    """Only what the user gave is refused, be it in the recipe or not."""
+    said = train_refused("--recipe=rnnsearch-30", "--model=seq2seq-lstm", own)
+    name = own.split("=")[0].replace("--no", "--")
+    assert f"{name} is not used with --model=seq2seq-lstm" in said
+
+
 def test_a_recipe_may_stand_after_a_blank():
     words = [
         cli._expanded(given, defined_flags("train"))
