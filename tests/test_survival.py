@@ -323,6 +323,13 @@ def test_the_better_bleu_is_the_best_then_the_lower_loss():
     assert is_best(None, state)  # without a dev set
 
 
+def test_an_equal_bleu_is_better_than_one_whose_loss_nobody_knows():
+    state = State()
+    state.best_bleu.assign(0.0)  # as an earlier version has left it
+    assert is_best(Evaluation(0.0, 4.0, []), state)
+    assert not is_best(Evaluation(0.0, 4.0, []), state)
+
+
 class Fixed:
     """A translator that says what it was given to say."""
 

@@ -34,7 +34,9 @@ def _is_better(found: Evaluation, state: State) -> bool:
     bleu, loss = float(state.best_bleu), float(state.best_loss)
     if math.isnan(bleu) or found.bleu > bleu:
         return True
-    return found.bleu == bleu and found.loss < loss * (1 - NOISE)
+    # A folder of an earlier version remembers no loss.
+    is_lower = math.isnan(loss) or found.loss < loss * (1 - NOISE)
+    return found.bleu == bleu and is_lower
 
 
 def forget_best(state: State) -> None:
