@@ -188,6 +188,13 @@ def test_a_word_that_there_is_not_is_named(train_refused, flag):
             ["--tokenizer=bpe", "--joint", "--target_vocabulary_size=400"],
             "--target_vocabulary_size is not used with --joint",
         ),
+        (
+            ["--tokenizer=bpe", "--source_language=en"],
+            "--source_language is not used with --tokenizer=bpe",
+        ),
+        (["--tokenizer=unigram", "--target_language=fr"], "--target_language"),
+        (["--tokenize=char"], "--tokenize is not used without --dev_source"),
+        (["--patience=3"], "--patience is not used without --dev_source"),
         (["--warmup_steps=5"], "--warmup_steps is not used with --schedule"),
         (["--schedule=halved", "--constant_share=0.1"], "--constant_share"),
         (

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from bahdanau_tf.options import TextOptions
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text.guess import guess_language
 from bahdanau_tf.text_files import read_lines
@@ -169,10 +169,8 @@ def test_one_odd_line_does_not_matter() -> None:
     assert guess_language([ARTICLE["en"]] * 20 + odd) == "en"
 
 
-@dataclass(frozen=True)
-class Languages:
-    source_language: str | None = None
-    target_language: str | None = None
+def languages(source: str | None = None, target: str | None = None) -> TextOptions:
+    return TextOptions(source_language=source, target_language=target)
 
 
 @pytest.fixture
@@ -184,8 +182,8 @@ def files(tmp_path: Path) -> TrainingFiles:
 
 
 def test_what_no_flag_names_is_guessed_and_said(files, tmp_path, capsys):
-    found = with_languages(Languages(), files, tmp_path / "text.json")
-    assert found == Languages("ja", "en")
+    found = with_languages(languages(), files, tmp_path / "text.json")
+    assert found == languages("ja", "en")
     assert capsys.readouterr().err == (
         "source language: ja (guessed from the text; --source_language "
         "overrides)\n"
@@ -200,16 +198,26 @@ def test_what_a_flag_names_or_the_folder_has_is_not_guessed(
     settings = {"format_version": 1, "source_language": "fr"}
     (tmp_path / "text.json").write_text(json.dumps(settings))
     found = with_languages(
-        Languages(target_language="it"), files, tmp_path / "text.json"
+        languages(target="it"), files, tmp_path / "text.json"
     )
-    assert found == Languages("fr", "it")
-    found = with_languages(Languages("ko", "it"), files, tmp_path / "text.json")
-    assert found == Languages("ko", "it")  # refused by who checks the folder
+    assert found == languages("fr", "it")
+    found = with_languages(languages("ko", "it"), files, tmp_path / "text.json")
+    assert found == languages("ko", "it")  # refused by who checks the folder
     assert not capsys.readouterr().err
 
 
 def test_an_unclear_language_has_the_general_rules(files, tmp_path, capsys):
     Path(files.train_source).write_text("1\n2\n")
-    found = with_languages(Languages(), files, tmp_path / "text.json")
-    assert found == Languages("und", "en")
+    found = with_languages(languages(), files, tmp_path / "text.json")
+    assert found == languages("und", "en")
     assert "source language: und (unknown: general" in capsys.readouterr().err
+
+
+def test_sub_words_have_no_rules_of_languages(files, tmp_path, capsys):
+    text = TextOptions(tokenizer="bpe")
+    assert with_languages(text, files) == text
+    assert not capsys.readouterr().err
+    settings = {"format_version": 1, "source_language": "en"}
+    (tmp_path / "text.json").write_text(json.dumps(settings))
+    found = with_languages(text, files, tmp_path / "text.json")
+    assert found.source_language == "en"  # as an earlier version wrote it

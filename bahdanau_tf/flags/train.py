@@ -82,6 +82,8 @@ def check(flags: absl_flags.FlagValues) -> None:
     for name, path in paths(flags).items():
         check_file(name, path)
     options(flags)
+    if flags.dev_source is None:
+        refuse(flags, ["tokenize", "patience"], "without --dev_source")
 
 
 def options(flags: absl_flags.FlagValues) -> Options:

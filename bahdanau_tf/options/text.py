@@ -27,8 +27,9 @@ class TextOptions:
             included, or fewer where the text has no more.
         target_vocabulary_size: Ids of the target side; with --joint those of
             the source side count.
-        source_language: Code of the source language, such as en; guessed from
-            the training text if not given.
+        source_language: Code of the source language, such as en, by whose
+            rules words are cut (not for sub-words); guessed from the training
+            text if not given.
         target_language: Code of the target language, such as fr; guessed, too.
         lowercase: Whether words lose their capitals.
         reverse_source: Whether the source is read from its last word to its
@@ -64,7 +65,11 @@ class TextOptions:
         if self.tokenizer == "word":
             names = ("joint", "sample_subwords")
             return dict.fromkeys(names, "--tokenizer=word")
-        return {"target_vocabulary_size": "--joint"} if self.joint else {}
+        names = ("source_language", "target_language")
+        unused = dict.fromkeys(names, f"--tokenizer={self.tokenizer}")
+        if self.joint:
+            unused["target_vocabulary_size"] = "--joint"
+        return unused
 
     def learn(self, source_path: str, target_path: str) -> tuple[Any, Any]:
         """Learns the tokenizers of both sides from the training text.

@@ -7,41 +7,41 @@ import itertools
 import json
 from pathlib import Path
 from typing import Any
-from typing import TypeVar
 
+from bahdanau_tf.options import TextOptions
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.text.guess import UNKNOWN
 from bahdanau_tf.text.guess import guess_language
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.training.loop import TrainingFiles
 
-T = TypeVar("T", bound=Any)
-
 LINES = 5000  # of the begin of a text, to guess by
 
 
 def with_languages(
-    text: T, files: TrainingFiles, settings: Path | None = None
-) -> T:
+    text: TextOptions, files: TrainingFiles, settings: Path | None = None
+) -> TextOptions:
     """Fills in source_language and target_language where they are None.
 
-    They are those with which the folder was made, and else are guessed; a
-    guess is told on standard error.
+    They are those with which the folder was made, and else are guessed if the
+    tokenizer has rules of languages; a guess is told on standard error.
 
     Args:
-        text: A dataclass with the two fields.
+        text: What may lack them.
         files: The texts to guess by.
         settings: The text.json of the folder, if it holds a model.
     """
     known = {} if settings is None else _remembered(settings)
-    found = {}
+    found: dict[str, Any] = {}
     for side, path in (
         ("source", files.train_source),
         ("target", files.train_target),
     ):
         name = f"{side}_language"
         if getattr(text, name) is None:
-            found[name] = known.get(name) or _guessed(side, path)
+            found[name] = known.get(name)
+            if found[name] is None and name not in text.unused():
+                found[name] = _guessed(side, path)
     return dataclasses.replace(text, **found)
 
 
