@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import signal
 import sys
 import time
 from dataclasses import replace
@@ -41,13 +41,13 @@ if "waits" in sys.argv and (folder / "runs").read_text() == "run\\n":
 if "fails" in sys.argv:
     sys.exit("no such corpus")
 """
-COMMAND = (sys.executable, "-c", CHILD)
 
 
 @pytest.fixture(autouse=True)
 def children(monkeypatch):
     """Lets plans run `CHILD`."""
-    monkeypatch.setattr(trainings, "COMMAND", COMMAND)
+    command = (sys.executable, "-c", CHILD)
+    monkeypatch.setattr(trainings, "COMMAND", command)
 
 
 def has_begun(folder):
@@ -88,24 +88,24 @@ def test_a_training_is_stopped_in_time_and_goes_on(
     assert Record.read(folder).seconds >= 3600
 
 
-def test_what_is_trained_is_saved_when_all_is_told_to_end(tmp_path):
+def test_what_is_trained_is_saved_when_all_is_told_to_end(
+    monkeypatch, tmp_path
+):
     """SIGTERM, as `timeout` sends it: no training is left behind."""
-    script = f"""
-from pathlib import Path
-from bahdanau_tf.experiments import trainings
-trainings.COMMAND = {COMMAND!r}
-plan = trainings.Plan("slow", ("waits",))
-trainings.train_all([plan], Path({str(tmp_path)!r}), 600.0, 1)
-"""
-    parent = subprocess.Popen(
-        [sys.executable, "-c", script], stderr=subprocess.DEVNULL
-    )
-    while not has_begun(tmp_path / "slow"):
-        assert parent.poll() is None
+    before = signal.getsignal(signal.SIGTERM)
+
+    def sleep(_):
+        if has_begun(tmp_path / "slow"):
+            assert signal.getsignal(signal.SIGTERM) != before
+            signal.raise_signal(signal.SIGTERM)
         time.sleep(0.01)
-    parent.terminate()
-    assert parent.wait() == 143
+
+    clock = SimpleNamespace(monotonic=lambda: 0.0, sleep=sleep)
+    monkeypatch.setattr(trainings, "time", clock)
+    with pytest.raises(SystemExit, match="143"):
+        train_all([Plan("slow", ("waits",))], tmp_path, 600.0, 1)
     assert (tmp_path / "slow" / "stopped").exists()
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_a_failure_says_why_and_stops_the_others(tmp_path):

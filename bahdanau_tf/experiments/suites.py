@@ -72,7 +72,7 @@ class Suite:
     lstm: Budget
     reversed_count: int
     minutes: float
-    common: tuple[str, ...]
+    common: str
     pairs: Mapping[str, int] = field(default_factory=dict)
 
     def plans(self, files: Files, more: Sequence[str] = ()) -> list[Plan]:
@@ -88,7 +88,7 @@ class Suite:
         for name, counterpart, model, budget, own in self._systems():
             flags = (
                 *corpus[:4],
-                *self.common,
+                *self.common.split(),
                 f"--model={model}",
                 f"--max_length={budget.max_length}",
                 f"--epochs={budget.epochs:g}",
@@ -165,35 +165,23 @@ def _taken(model: str, flags: Sequence[str]) -> tuple[str, ...]:
 
 
 _COMMON = (
-    "--optimizer=adam",
-    "--schedule=linear",
-    "--shuffle=each_epoch",
-    "--shuffle_pool",
+    "--optimizer=adam --schedule=linear --shuffle=each_epoch --shuffle_pool"
 )
-_MODELS = ("--nofactored_output", "--initialization=glorot", "--layers=2")
+_MODELS = "--nofactored_output --initialization=glorot --layers=2"
 # Rare words of the built-in corpus are left out, so that there are unknown
 # words at all.
-_GRAMMAR = ("--source_vocabulary_size=200", "--target_vocabulary_size=260")
-_LARGE = ("--units=256", "--embedding_dim=256", "--learning_rate=0.002")
-_LARGE_MODELS = (*_MODELS, "--attention_units=256", "--maxout_units=256")
+_GRAMMAR = "--source_vocabulary_size=200 --target_vocabulary_size=260"
+_LARGE = "--units=256 --embedding_dim=256 --learning_rate=0.002"
+_LARGE_MODELS = f"{_MODELS} --attention_units=256 --maxout_units=256"
 
 QUICK = Suite(
     attention={"50": Budget(30, 3.5), "30": Budget(15, 5.0)},
     lstm=Budget(15, 4.0),
     reversed_count=1,
     minutes=3.2,
-    common=(
-        *_COMMON,
-        *_GRAMMAR,
-        "--units=128",
-        "--embedding_dim=64",
-        "--learning_rate=0.004",
-        "--warmup_steps=50",
-        "--batch_size=64",
-        *_MODELS,
-        "--attention_units=64",
-        "--maxout_units=64",
-    ),
+    common=f"{_COMMON} {_GRAMMAR} --units=128 --embedding_dim=64 "
+    "--learning_rate=0.004 --warmup_steps=50 --batch_size=64 "
+    f"{_MODELS} --attention_units=64 --maxout_units=64",
     pairs={"train": 20_000, "dev": 100, "test": 300},
 )
 FULL = Suite(
@@ -205,7 +193,7 @@ FULL = Suite(
     lstm=Budget(50, 8.0),
     reversed_count=5,
     minutes=120.0,
-    common=(*_COMMON, *_LARGE, *_LARGE_MODELS),
+    common=f"{_COMMON} {_LARGE} {_LARGE_MODELS}",
 )
 FULL_GRAMMAR = replace(
     FULL,
@@ -215,6 +203,6 @@ FULL_GRAMMAR = replace(
         "30": Budget(15, 8.0),
     },
     lstm=Budget(30, 8.0),
-    common=(*_COMMON, *_LARGE, *_GRAMMAR, *_LARGE_MODELS),
+    common=f"{_COMMON} {_LARGE} {_GRAMMAR} {_LARGE_MODELS}",
     pairs={"train": 100_000, "dev": 500, "test": 3_000},
 )

@@ -36,7 +36,7 @@ def alignment_table(results: Results) -> Table:
         cells: list[Cell] = ["no attention", *[NOTHING] * 5]
         if one.aligner:
             short = results.as_in_training(one)
-            cells = quality(one.aligner, results.test, short)
+            cells = _quality(one.aligner, results.test, short)
         if one.kind != OUTSIDE:
             rows.append([one.name, *cells])
     return Table(
@@ -66,25 +66,13 @@ def alignment_table(results: Results) -> Table:
     )
 
 
-def quality(
+def _quality(
     translator: Translator, corpus: Corpus, short: Sequence[bool] | None
 ) -> list[Cell]:
-    """Judges a model's alignments of given sentence pairs.
+    """Error rates of all pairs, and of those as long as in training; entropy.
 
-    Args:
-        translator: A model with attention.
-        corpus: The pairs.
-        short: Which of them are as long as in training; None if that is not
-            known.
-
-    Returns:
-        Error rates of the model and of the diagonal on all pairs, both again
-        on those as long as in training, "no gold" without gold links or where
-        the model reads sub-words, which gold links do not know; then the
-        entropy and its exponential.
-
-    Raises:
-        ValueError: Gold links and pairs differ in number.
+    There are no error rates where the model reads sub-words, which gold links
+    do not know.
     """
     weights = align(translator, corpus.sources, corpus.references)
     entropy, gold = mean_entropy(weights), corpus.alignments

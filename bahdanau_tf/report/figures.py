@@ -29,10 +29,6 @@ def choose(
 
     By the paper's rule they are, for Figure 3, (a) any sentence, (b) to (d)
     some of 10 to 20 words without unknown words; for Table 3 some of over 30.
-
-    Args:
-        lengths: Words of each source.
-        known: Which sentences have no unknown words.
     """
     drawn = random.Random(SEED)
     first = drawn.randrange(len(lengths))
@@ -108,11 +104,7 @@ def figure_3(results: Results, chosen: Sequence[int], folder: Path) -> Section:
     """Alignments of the system that is RNNsearch-50 in the paper.
 
     It is the one with attention that was trained on the longest sentences.
-
-    Args:
-        results: The translations.
-        chosen: Which of them are shown; what has no words is not drawn.
-        folder: Where they are drawn.
+    Of those chosen, what it translated to no words is not drawn.
     """
     title = "Figure 3. Alignments"
     able = [one for one in results.systems if one.aligner]

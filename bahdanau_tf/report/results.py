@@ -155,8 +155,8 @@ class Results:
         return [1.0 if one.p_value is None else one.p_value for one in found]
 
     def of_kind(self, kind: str) -> list[System]:
-        """The systems whose kind begins so."""
-        return [one for one in self.systems if one.kind.startswith(kind)]
+        """The systems of a kind, LSTMs of both directions together."""
+        return [one for one in self.systems if one.kind.split()[0] == kind]
 
     def as_in_training(self, *systems: System) -> list[bool] | None:
         """Which sentences are no longer than what all were trained on.
@@ -178,13 +178,7 @@ def measure(
 ) -> Results:
     """Lets every model translate the test set, and puts others beside them.
 
-    Args:
-        model_dirs: Folders of trained models by the systems' names.
-        outside: Translations by the names of other systems.
-        test: What to translate.
-        counterparts: The paper's systems that some of them stand for; one
-            that is called like one stands for it.
-        scoring: How to search and to score.
+    Arguments are those of `write`; `outside` are its `hypotheses`.
     """
     loaded = {name: load_best(folder) for name, folder in model_dirs.items()}
     known = evaluation.known_sentences([*loaded.values()], *test[:2])
@@ -196,15 +190,14 @@ def measure(
         limit = _trained_length(folder)
         systems.append(replace(one, model_dir=folder, max_length=limit))
         line.update(len(systems), f"translated by {name}")
-    systems += [
-        System(n, OUTSIDE, lines, lines) for n, lines in outside.items()
-    ]
+    for name, lines in outside.items():
+        systems.append(System(name, OUTSIDE, lines, lines))
     papers = {name: name for name in paper.BLEU} | {**counterparts}
-    systems = [
-        replace(one, counterpart=papers.get(one.name, "")) for one in systems
-    ]
     order = [*paper.BLEU, ""]
-    systems.sort(key=lambda one: order.index(one.counterpart))
+    systems = sorted(
+        (replace(s, counterpart=papers.get(s.name, "")) for s in systems),
+        key=lambda system: order.index(system.counterpart),
+    )
     models = [one.translator for one in systems if one.translator]
     if scoring.tokenize is None:
         text = getattr(next(iter(models), None), "target_text", None)

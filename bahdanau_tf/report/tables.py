@@ -34,13 +34,8 @@ def beside_the_paper(
 ) -> list[list[Cell]]:
     """Rows of systems, the paper's own figures behind.
 
-    The paper's systems come first, "not run" where none stands for them.
-
-    Args:
-        systems: A row each.
-        cells: The figures of a system.
-        count: How many they are.
-        theirs: The paper's figures by its systems.
+    The paper's systems come first, "not run" where none stands for them, in as
+    many cells (`count`) as `cells` gives for a system.
     """
     rows: list[list[Cell]] = []
     for name, figures in theirs.items():
@@ -117,11 +112,8 @@ def training_table(
 ) -> Table:
     """Table 2: what the trainings took, and how well the models fit.
 
-    Args:
-        results: Of the models; other systems have no row.
-        train: Training pairs, or None; of the first of them that are no
-            longer than a system's limit, its likelihood is computed.
-        dev: Dev pairs, or None.
+    Likelihoods are those of the dev set, and of the first training pairs that
+    are no longer than a system's limit. Other systems than models have no row.
     """
     heads = paper.TRAINING_HEADS
     rows = beside_the_paper(
