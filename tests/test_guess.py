@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -169,7 +168,9 @@ def test_one_odd_line_does_not_matter() -> None:
     assert guess_language([ARTICLE["en"]] * 20 + odd) == "en"
 
 
-def languages(source: str | None = None, target: str | None = None) -> TextOptions:
+def languages(
+    source: str | None = None, target: str | None = None
+) -> TextOptions:
     return TextOptions(source_language=source, target_language=target)
 
 
@@ -181,8 +182,8 @@ def files(tmp_path: Path) -> TrainingFiles:
     return TrainingFiles(*map(str, paths))
 
 
-def test_what_no_flag_names_is_guessed_and_said(files, tmp_path, capsys):
-    found = with_languages(languages(), files, tmp_path / "text.json")
+def test_what_no_flag_names_is_guessed_and_said(files, capsys):
+    found = with_languages(languages(), files, {})
     assert found == languages("ja", "en")
     assert capsys.readouterr().err == (
         "source language: ja (guessed from the text; --source_language "
@@ -192,32 +193,25 @@ def test_what_no_flag_names_is_guessed_and_said(files, tmp_path, capsys):
     )
 
 
-def test_what_a_flag_names_or_the_folder_has_is_not_guessed(
-    files, tmp_path, capsys
-):
-    settings = {"format_version": 1, "source_language": "fr"}
-    (tmp_path / "text.json").write_text(json.dumps(settings))
-    found = with_languages(
-        languages(target="it"), files, tmp_path / "text.json"
-    )
+def test_what_a_flag_names_or_the_folder_has_is_not_guessed(files, capsys):
+    known = {"source_language": "fr"}
+    found = with_languages(languages(target="it"), files, known)
     assert found == languages("fr", "it")
-    found = with_languages(languages("ko", "it"), files, tmp_path / "text.json")
+    found = with_languages(languages("ko", "it"), files, known)
     assert found == languages("ko", "it")  # refused by who checks the folder
     assert not capsys.readouterr().err
 
 
-def test_an_unclear_language_has_the_general_rules(files, tmp_path, capsys):
+def test_an_unclear_language_has_the_general_rules(files, capsys):
     Path(files.train_source).write_text("1\n2\n")
-    found = with_languages(languages(), files, tmp_path / "text.json")
+    found = with_languages(languages(), files, {})
     assert found == languages("und", "en")
     assert "source language: und (unknown: general" in capsys.readouterr().err
 
 
-def test_sub_words_have_no_rules_of_languages(files, tmp_path, capsys):
+def test_sub_words_have_no_rules_of_languages(files, capsys):
     text = TextOptions(tokenizer="bpe")
-    assert with_languages(text, files) == text
+    assert with_languages(text, files, {}) == text
     assert not capsys.readouterr().err
-    settings = {"format_version": 1, "source_language": "en"}
-    (tmp_path / "text.json").write_text(json.dumps(settings))
-    found = with_languages(text, files, tmp_path / "text.json")
+    found = with_languages(text, files, {"source_language": "en"})
     assert found.source_language == "en"  # as an earlier version wrote it

@@ -144,6 +144,10 @@ def test_a_folder_with_a_model_keeps_its_settings(plan):
         other.prepare()
     again = plan.prepare()
     assert sorted(plan.model_dir.rglob("*")) == before
+    settings = plan.model_dir / "text.json"
+    settings.rename(plan.model_dir / "other.json")
+    with pytest.raises(ValueError, match=r"text\.json is missing"):
+        plan.prepare()
     for one, two in zip(first.model.weights, again.model.weights, strict=True):
         assert (one.numpy() == two.numpy()).all()
 

@@ -33,13 +33,14 @@ from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingResult
 from bahdanau_tf.training import loop
-from bahdanau_tf.training import remember
 from bahdanau_tf.training import train
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.dev import Evaluation
 from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.log import Log
 from bahdanau_tf.training.selection import is_best
+from bahdanau_tf.training.settings import check_settings
+from bahdanau_tf.training.settings import write_settings
 from bahdanau_tf.training.state import State
 from bahdanau_tf.translation.saved import best_folder
 from bahdanau_tf.translator import load_best
@@ -149,9 +150,15 @@ def without_a_whole_checkpoint(files, folder):
     return files, SHORT
 
 
+def without_settings(files, folder):
+    (folder / "training.json").unlink()
+    return files, SHORT
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
+        (without_settings, r"training\.json is missing, .* another folder"),
         (without_dev, "another dev set .* --dev_source and --dev_target of"),
         (with_another_dev_set, "another dev set .* name another folder, or"),
         (with_another_measure, "13a, and that of now is char; give --tokenize"),
@@ -369,19 +376,21 @@ def test_dev_bleu_counts_what_the_targets_script_has(tmp_path):
 
 def test_settings_that_were_not_written_down_may_be_anything(tmp_path):
     path = tmp_path / "training.json"
-    remember(path, {"recipe": {"epochs": 1}})
-    remember(path, {"recipe": {"epochs": 1, "tokenize": ""}, "dev": None})
+    write_settings(path, {"recipe": {"epochs": 1}})
+    now = {"recipe": {"epochs": 1, "tokenize": ""}, "dev": None}
+    check_settings(path, now)
+    write_settings(path, now)
     for recipe, dev in (({"epochs": 1, "tokenize": "a"}, None), ({}, "b")):
         with pytest.raises(ValueError, match="holds another model"):
-            remember(path, {"recipe": recipe, "dev": dev})
+            check_settings(path, {"recipe": recipe, "dev": dev})
     for damaged in ("", "[1]", '{"format_version": "x"}', '{"recipe": {}}'):
         path.write_text(damaged)
         with pytest.raises(ValueError, match=r"training\.json"):
-            remember(path, {"recipe": {}})
+            check_settings(path, {"recipe": {}})
 
 
 def test_a_folder_without_an_evaluation_says_so(tmp_path):
-    remember(tmp_path / "training.json", {})
+    write_settings(tmp_path / "training.json", {})
     with pytest.raises(ValueError, match="stopped before its first evaluation"):
         load_best(tmp_path)
     with pytest.raises(ValueError, match="holds no translator"):

@@ -24,8 +24,9 @@ from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.training import Recipe
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import loop
-from bahdanau_tf.training import remember
 from bahdanau_tf.training import train
+from bahdanau_tf.training.settings import check_settings
+from bahdanau_tf.training.settings import write_settings
 
 RECIPE = Recipe(
     optimizer="adam",
@@ -229,11 +230,11 @@ def test_another_model_in_the_folder_is_refused(files, tmp_path):
 
 def test_a_newer_format_is_refused(tmp_path):
     path = tmp_path / "training.json"
-    remember(path, {"a": 1})
-    remember(path, {"a": 1})
+    write_settings(path, {"a": 1})
+    check_settings(path, {"a": 1})
     path.write_text(path.read_text().replace(": 1,", ": 99,", 1))
     with pytest.raises(ValueError, match="format version 99"):
-        remember(path, {"a": 1})
+        check_settings(path, {"a": 1})
 
 
 def test_without_dev_the_last_model_is_kept(files, tmp_path):

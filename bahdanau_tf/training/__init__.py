@@ -6,7 +6,6 @@ from bahdanau_tf.training.loop import TrainingFiles
 from bahdanau_tf.training.loop import train
 from bahdanau_tf.training.plan import TrainingPlan
 from bahdanau_tf.training.result import TrainingResult
-from bahdanau_tf.training.settings import remember
 from bahdanau_tf.training.step import train_step
 
 __all__ = [
@@ -15,7 +14,6 @@ __all__ = [
     "TrainingPlan",
     "TrainingResult",
     "locked",
-    "remember",
     "train",
     "train_step",
 ]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from bahdanau_tf.options import TextOptions
@@ -19,7 +18,7 @@ LINES = 5000  # of the begin of a text, to guess by
 
 
 def with_languages(
-    text: TextOptions, files: TrainingFiles, settings: Path | None = None
+    text: TextOptions, files: TrainingFiles, known: Mapping[str, Any]
 ) -> TextOptions:
     """Fills in source_language and target_language where they are None.
 
@@ -29,9 +28,8 @@ def with_languages(
     Args:
         text: What may lack them.
         files: The texts to guess by.
-        settings: The text.json of the folder, if it holds a model.
+        known: The settings with which the folder was made, if it was.
     """
-    known = {} if settings is None else _remembered(settings)
     found: dict[str, Any] = {}
     for side, path in (
         ("source", files.train_source),
@@ -54,11 +52,3 @@ def _guessed(side: str, path: str) -> str:
         f"{side} language: {language} ({how}; --{side}_language overrides)"
     )
     return language
-
-
-def _remembered(path: Path) -> dict[str, Any]:
-    """What is written there; whoever checks it says what is wrong with it."""
-    try:
-        return dict(json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return {}

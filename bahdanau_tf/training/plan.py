@@ -19,6 +19,7 @@ from bahdanau_tf.training.languages import with_languages
 from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.loop import TrainingFiles
 from bahdanau_tf.training.settings import check_settings
+from bahdanau_tf.training.settings import read_settings
 from bahdanau_tf.training.settings import write_settings
 from bahdanau_tf.translator import Translator
 
@@ -71,12 +72,13 @@ class TrainingPlan:
         settings = self.model_dir / "text.json"
         folders = (self.model_dir / "source", self.model_dir / "target")
         if self.is_begun:
-            text = with_languages(self.text, self.files, settings)
+            known = read_settings(settings)
+            text = with_languages(self.text, self.files, known)
             check_settings(settings, asdict(text))
             texts = [load_text(folder) for folder in folders]
             return Translator(self._make_model(*texts), *texts)
         pairs = len(self._checked_corpus())
-        text = with_languages(self.text, self.files)
+        text = with_languages(self.text, self.files, {})
         ProgressLine(0).note(
             f"learning the tokenizers from {pairs} sentence pairs"
         )

@@ -14,14 +14,6 @@ from bahdanau_tf.files import write_atomically
 FORMAT_VERSION = 1
 
 
-def remember(
-    path: Path, settings: dict[str, Any], free: Sequence[str] = ()
-) -> None:
-    """Checks settings and writes them down; see `check_settings`."""
-    check_settings(path, settings, free)
-    write_settings(path, settings)
-
-
 def write_settings(path: Path, settings: dict[str, Any]) -> None:
     """Writes settings down, unless they are those written down already."""
     described = {"format_version": FORMAT_VERSION, **settings}
@@ -33,7 +25,7 @@ def write_settings(path: Path, settings: dict[str, Any]) -> None:
 def check_settings(
     path: Path, settings: dict[str, Any], free: Sequence[str] = ()
 ) -> None:
-    """Checks that settings are those written down, if any are.
+    """Checks that settings are those written down.
 
     What was not written down, as by an earlier version, may be anything.
 
@@ -44,7 +36,7 @@ def check_settings(
 
     Raises:
         ValueError: The folder was made with other settings, or by a newer
-            version of this package, or the file is damaged.
+            version of this package, or the file is damaged or missing.
     """
     for name, before, after in changes(path, settings):
         if name not in free:
@@ -60,13 +52,22 @@ def changes(path: Path, settings: dict[str, Any]) -> list[tuple[str, Any, Any]]:
     Raises:
         ValueError: As `check_settings`, but for other settings.
     """
-    if not path.exists():
-        return []
     now = json.loads(json.dumps(settings))
-    return [*_differences(_read(path), now)]
+    return [*_differences(read_settings(path), now)]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> dict[str, Any]:
+    """Reads what `write_settings` wrote.
+
+    Raises:
+        ValueError: The file is missing or damaged, or a newer version of this
+            package has written it.
+    """
+    if not path.is_file():
+        raise ValueError(
+            f"model_dir: {path.parent} holds a model, but {path} is missing, "
+            "which says how it was made; name another folder"
+        )
     known = read_object(path)
     version = known.pop("format_version", None)
     if type(version) is not int or version < 1:
