@@ -93,9 +93,13 @@ class Recipe:
             patience=Range(1, _COUNT.high),
         )
         self.make_batching()  # it knows its own ranges
+
+    @property
+    def rate(self) -> float:
+        """`learning_rate`, or that of the optimizer if it is not given."""
         if self.learning_rate is None:
-            rate = _RATES[self.optimizer]
-            object.__setattr__(self, "learning_rate", rate)
+            return _RATES[self.optimizer]
+        return self.learning_rate
 
     @classmethod
     def from_preset(cls, name: str) -> Recipe:
@@ -144,7 +148,7 @@ class Recipe:
         """The optimizer, its rate changing as `schedule` says."""
         from bahdanau_tf import optimizers
 
-        rate: Any = self.learning_rate
+        rate: Any = self.rate
         if self.schedule == "linear":
             rate = optimizers.WarmupLinearDecay(
                 rate,

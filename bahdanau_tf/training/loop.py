@@ -159,7 +159,10 @@ class _Training:
         """What makes it this training and no other."""
         return {
             "model": json.loads(self.translator.model.to_json()),
-            "recipe": asdict(self.recipe),
+            "recipe": {
+                **asdict(self.recipe),
+                "learning_rate": self.recipe.rate,
+            },
             "training_text_checksum": self.corpus.checksum,
             DEV_TEXT: self.dev and self.dev.checksum,
             DEV_TOKENIZER: self.dev and self.dev.tokenize,
