@@ -27,6 +27,7 @@ from bahdanau_tf.training import loop
 from bahdanau_tf.training import train
 from bahdanau_tf.training.settings import check_settings
 from bahdanau_tf.training.settings import write_settings
+from bahdanau_tf.training.signals import signals_caught
 
 RECIPE = Recipe(
     optimizer="adam",
@@ -143,7 +144,8 @@ def test_stops_when_bleu_stalls(files, tmp_path, capsys):
     count = sum(weight.size for weight in weights(translator))
     assert f"\n{count:,} weights, {4 * count / 1e6:.1f} MB\n" in f"\n{told}"
     assert result.best_bleu == 0
-    assert told.count("dev BLEU (13a) was 0.00 at every evaluation so far") == 3
+    assert told.count("dev BLEU (13a) was 0.00 at every evaluation so far") == 1
+    assert "too long" not in told  # as none was
 
 
 def log_of(folder: Path) -> list[dict[str, Any]]:
@@ -162,14 +164,8 @@ def never_stopped(
     return weights(whole), log_of(folder)
 
 
-@pytest.mark.parametrize(
-    "stop_after",
-    [1, 10, *(pytest.param(n, marks=pytest.mark.slow) for n in (7, 24))],
-)
-def test_interrupted_training_ends_as_if_never_stopped(
-    files, tmp_path, monkeypatch, never_stopped, stop_after
-):
-    """Stopped by a signal after some updates, then run again: equal weights."""
+def stopped_after(updates: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets SIGTERM come in the midst of an update."""
     make_step = loop.train_step
 
     def interrupting(model, optimizer, loss):
@@ -178,18 +174,29 @@ def test_interrupted_training_ends_as_if_never_stopped(
 
         def counted(*batch):
             calls.append(None)
-            if len(calls) == stop_after:
+            if len(calls) == updates:
                 os.kill(os.getpid(), signal.SIGTERM)
             return step(*batch)
 
         return counted
 
     monkeypatch.setattr(loop, "train_step", interrupting)
+
+
+@pytest.mark.parametrize(
+    "stop_after",
+    [1, 10, *(pytest.param(n, marks=pytest.mark.slow) for n in (7, 24))],
+)
+def test_interrupted_training_ends_as_if_never_stopped(
+    files, tmp_path, monkeypatch, never_stopped, stop_after
+):
+    """Stopped by a signal after some updates, then run again: equal weights."""
+    stopped_after(stop_after, monkeypatch)
     first = make_translator(files, dropout=0.2)
     result = train(first, files, RECIPE, tmp_path / "parts")
     assert (result.stopped_by, result.steps) == ("signal", stop_after)
     first_seconds = result.seconds
-    monkeypatch.setattr(loop, "train_step", make_step)
+    monkeypatch.undo()
     second = make_translator(files, dropout=0.2)
     result = train(second, files, RECIPE, tmp_path / "parts")
     assert (result.stopped_by, result.steps) == ("epochs", 30)
@@ -204,6 +211,46 @@ def test_interrupted_training_ends_as_if_never_stopped(
         )
     for expected, found in zip(whole_weights, weights(second), strict=True):
         np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
+def test_without_dev_a_signal_leaves_the_last_model(
+    files, tmp_path, monkeypatch, never_stopped, capsys
+):
+    """`best` is of the last update, not of the last epoch's end."""
+    alone = TrainingFiles(files.train_source, files.train_target)
+    stopped_after(13, monkeypatch)
+    first = make_translator(files, dropout=0.2)
+    result = train(first, alone, RECIPE, tmp_path)
+    assert (result.stopped_by, result.steps) == ("signal", 13)
+    assert "stopping after this update\n" in capsys.readouterr().err
+    best = Translator.load(tmp_path / "best")
+    for expected, found in zip(weights(first), weights(best), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    monkeypatch.undo()
+    second = make_translator(files, dropout=0.2)
+    assert train(second, alone, RECIPE, tmp_path).steps == 30
+    whole, whole_log = never_stopped
+    for name in ("step", "train_loss"):
+        assert [record[name] for record in log_of(tmp_path)] == pytest.approx(
+            [record[name] for record in whole_log], rel=1e-5
+        )
+    for expected, found in zip(whole, weights(second), strict=True):
+        np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
+def test_a_second_interrupt_ends_at_once():
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    told: list[str] = []
+    with signals_caught(told.append) as came:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert came == [signal.SIGTERM, signal.SIGTERM, signal.SIGINT]
+        assert ["again" in text for text in told] == [False, False, True]
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    after = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    assert after == before
 
 
 def test_a_finished_training_does_nothing_when_run_again(files, tmp_path):

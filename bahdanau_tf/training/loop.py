@@ -74,8 +74,9 @@ def train(
     `log.jsonl` with a line for each evaluation, and `best`, the translator
     with the best BLEU on the dev set by greedy search, and of equal ones that
     with the lowest loss (the last one without a dev set). SIGINT and SIGTERM
-    write a checkpoint before the training ends. A damaged checkpoint is passed
-    over for the one before it. One process at a time trains in a folder.
+    write a checkpoint before the training ends; a second SIGINT ends it at
+    once. A damaged checkpoint is passed over for the one before it. One
+    process at a time trains in a folder.
 
     Args:
         translator: Model and tokenizers; the model's weights change.
@@ -197,7 +198,7 @@ class _Training:
         started = time.monotonic()
         # As if earlier runs had ended just now.
         self.started = started - float(self.state.seconds)
-        with signals_caught() as caught:
+        with signals_caught(self.line.note) as caught:
             stopped_by = self._loop(caught)
         if stopped_by == "signal":
             self.line.note(f"stopped at update {int(self.state.step)}, saved")
@@ -238,6 +239,8 @@ class _Training:
             if over or is_due or now - saved > CHECKPOINT_SECONDS:
                 self._save()
                 saved = time.monotonic()
+            if over == "signal" and self.dev is None:
+                self.folder.save_best(self.translator)  # the last is the best
             if over:
                 return over
             lap = time.monotonic()
@@ -268,10 +271,11 @@ class _Training:
         is_second = (before.epoch, int(position.epoch)) == (0, 1)
         if is_second and self.recipe.max_length:
             long = len(self.corpus) - before.pairs
-            self.line.note(
-                f"{long} too long (over {self.recipe.max_length} tokens), "
-                "left out"
-            )
+            if long:
+                self.line.note(
+                    f"{long} pairs too long (over {self.recipe.max_length} "
+                    "tokens), left out"
+                )
 
     def _is_over(self, step: int) -> str:
         if int(self.state.stale) >= self.recipe.patience:
@@ -319,7 +323,8 @@ class _Training:
         self.line.note(
             ", ".join(f"{name} {_short(v)}" for name, v in record.items())
         )
-        if self.dev is not None and self.state.best_bleu < 0.005:
+        third = step >= 3 * self.evaluate_every
+        if self.dev is not None and third and self.state.best_bleu < 0.005:
             self.line.note(
                 f"dev BLEU ({self.dev.tokenize}) was 0.00 at every evaluation "
                 "so far: dev loss chooses the best model; --tokenize counts "
