@@ -6,6 +6,7 @@ import pytest
 import sacrebleu
 
 from bahdanau_tf.evaluation import bleu_tokenizer
+from bahdanau_tf.evaluation import has_blanks
 from bahdanau_tf.evaluation import measure
 
 JAPANESE = ["今日は天気がとても良いです。", "犬が公園を走っている。"]
@@ -124,3 +125,20 @@ def test_on_real_text(
     assert bleu_tokenizer("", lines) == wanted
     joined = [line.replace(" ", "") for line in lines]
     assert bleu_tokenizer("", joined) == without_blanks
+
+
+@pytest.mark.parametrize(
+    ("sentences", "wanted"),
+    [
+        (["a dog runs"], True),
+        (["개가 공원에서 달린다."], True),
+        ([], True),
+        (TOKENIZED, True),
+        (["今天 天气 好 。"], True),
+        (JAPANESE, False),
+        (CHINESE, False),
+        (THAI, False),
+    ],
+)
+def test_blanks_tell_words_apart(sentences: list[str], wanted: bool) -> None:
+    assert has_blanks(sentences) is wanted

@@ -18,6 +18,7 @@ from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingPlan
 from bahdanau_tf.training.lock import locked
+from bahdanau_tf.training.segmentation import check_words
 
 
 @pytest.fixture(scope="module")
@@ -160,3 +161,58 @@ def test_a_folder_that_another_process_has_is_left_alone(plan):
     ):
         threads.submit(plan.prepare).result()
     assert not (plan.model_dir / "source").exists()
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "今天天气非常好，那只狗在公园里跑。",
+        "ถ้าพรุ่งนี้อากาศดีมาก เราจะไปเดินเล่นในสวนสาธารณะ",
+        "ຂ້ອຍຮັກເຈົ້າ",
+        "ខ្ញុំស្រលាញ់អ្នក",
+        "ငါမင်းကိုချစ်တယ်",
+    ],
+)
+def test_text_without_words_is_refused_before_learning(
+    plan, files, tmp_path, capsys, side, line
+):
+    path = tmp_path / "text"
+    path.write_text(f"{line}\n" * 60)
+    files = replace(
+        files, dev_source=None, dev_target=None, **{f"train_{side}": str(path)}
+    )
+    with pytest.raises(ValueError, match="--tokenizer=unigram") as said:
+        replace(plan, files=files).prepare()
+    assert str(path) in str(said.value)
+    assert "learning" not in capsys.readouterr().err
+    assert not plan.model_dir.exists()
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "language", "line"),
+    [
+        ("bpe", "zh", "今天天气非常好。"),
+        ("word", "zh", "今天 天气 非常 好 。"),
+        ("word", "th", "ฉัน รัก คุณ มาก"),
+        ("word", "ja", "今日は天気がとても良いので犬が公園を走る。"),
+        ("word", "bo", "བཀྲ་ཤིས་བདེ་ལེགས། ཁྱེད་རང་།"),
+        ("word", "ko", "개가 공원에서 달린다."),
+        ("word", "und", "1 + 1 = 2"),
+    ],
+)
+def test_what_can_be_cut_is_taken(tmp_path, tokenizer, language, line):
+    path = tmp_path / "text"
+    path.write_text(f"{line}\n")
+    text = TextOptions(
+        tokenizer, source_language=language, target_language=language
+    )
+    check_words(text, TrainingFiles(str(path), str(path)))
+
+
+def test_real_japanese_without_blanks_is_cut(shared, tmp_path):
+    joined = tmp_path / "joined"
+    text = shared("data/small_parallel_enja/dev.ja").read_text()
+    joined.write_text(text.replace(" ", ""))
+    text = TextOptions(source_language="ja", target_language="ja")
+    check_words(text, TrainingFiles(str(joined), str(joined)))

@@ -11,6 +11,7 @@ from bahdanau_tf.evaluation.alignments import write_pharaoh
 from bahdanau_tf.evaluation.lengths import bin_title
 from bahdanau_tf.evaluation.lengths import length_bins
 from bahdanau_tf.evaluation.measure import bleu_tokenizer
+from bahdanau_tf.evaluation.measure import has_blanks
 from bahdanau_tf.evaluation.scores import Score
 from bahdanau_tf.evaluation.scores import bleu
 from bahdanau_tf.evaluation.scores import chrf
@@ -35,6 +36,7 @@ __all__ = [
     "chrf",
     "compare",
     "format_pharaoh",
+    "has_blanks",
     "known_sentences",
     "length_bins",
     "parse_pharaoh",

@@ -1,4 +1,4 @@
-"""Which words BLEU counts: sacreBLEU's tokenizer that fits a language."""
+"""Whether a text has blanks between words, and which words BLEU counts."""
 
 from __future__ import annotations
 
@@ -50,11 +50,7 @@ def bleu_tokenizer(language: str, sentences: Sequence[str]) -> str:
     Returns:
         A tokenizer of sacreBLEU, for `bleu`.
     """
-    letters = Counter(
-        letter
-        for letter in "".join(sentences)
-        if unicodedata.category(letter)[0] in "LM"
-    )
+    letters = _letters(sentences)
     script = _script(language, letters)
     if script == _HAN:
         return "zh"
@@ -63,6 +59,28 @@ def bleu_tokenizer(language: str, sentences: Sequence[str]) -> str:
     if script == _KANA and find_spec("MeCab") and find_spec("ipadic"):
         return "ja-mecab"
     return "char" if script else "13a"
+
+
+def has_blanks(sentences: Sequence[str]) -> bool:
+    """Whether blanks tell the words of a text apart.
+
+    They do in all scripts that have them, and where text of another script,
+    such as Chinese or Thai, is tokenized: there is a blank after every few
+    letters.
+
+    Args:
+        sentences: Some of the text.
+    """
+    letters = _letters(sentences)
+    return not _script("", letters) or _is_tokenized(sentences, letters)
+
+
+def _letters(sentences: Sequence[str]) -> Counter[str]:
+    return Counter(
+        letter
+        for letter in "".join(sentences)
+        if unicodedata.category(letter)[0] in "LM"
+    )
 
 
 def _script(language: str, letters: Counter[str]) -> tuple[str, ...]:

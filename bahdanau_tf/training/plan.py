@@ -18,6 +18,7 @@ from bahdanau_tf.text import load_text
 from bahdanau_tf.training.languages import with_languages
 from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.loop import TrainingFiles
+from bahdanau_tf.training.segmentation import check_words
 from bahdanau_tf.training.settings import check_settings
 from bahdanau_tf.training.settings import read_settings
 from bahdanau_tf.training.settings import write_settings
@@ -79,6 +80,7 @@ class TrainingPlan:
             return Translator(self._make_model(*texts), *texts)
         pairs = len(self._checked_corpus())
         text = with_languages(self.text, self.files, {})
+        check_words(text, self.files)
         ProgressLine(0).note(
             f"learning the tokenizers from {pairs} sentence pairs"
         )
