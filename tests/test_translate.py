@@ -247,6 +247,57 @@ def test_long_lines_are_named_and_translated_whole(run, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.fixture
+def trained(tmp_path):
+    """Makes a folder of training by the max_length of its recipe."""
+
+    def call(name: str, length: object) -> Path:
+        (tmp_path / name / "best").mkdir(parents=True)
+        settings = {"format_version": 1, "recipe": {"max_length": length}}
+        path = tmp_path / name / "training.json"
+        path.write_text(json.dumps(settings))
+        return tmp_path / name
+
+    return call
+
+
+def test_lines_longer_than_those_of_the_training_are_named(
+    run, trained, capsys
+):
+    text = "a b\na b. C d. E f.\n"
+    folder = trained("model", 3)
+    for place in (folder, folder / "best"):
+        run(text, f"--model_dir={place}")
+        err = capsys.readouterr().err
+        assert err.startswith("line 2: longer than the 3 tokens of the train")
+        assert "--split_long" in err
+    found = run(text, f"--model_dir={folder}", "--split_long")
+    assert found == "B A\nB. A D. C F. E\n"
+    assert "line 2: translated sentence by" in capsys.readouterr().err
+    run(text, f"--model_dir={folder}", "--max_source_length=6")
+    assert not capsys.readouterr().err
+
+
+def test_of_an_ensemble_the_least_length_counts(run, trained, capsys):
+    folders = [trained(f"m{n}", n) for n in (0, 4, 3, 9)]
+    names = ",".join(map(str, folders))
+    run("a b c\na b c d\n", f"--model_dir={names}")
+    assert capsys.readouterr().err.startswith("line 2: longer than the 3 ")
+
+
+@pytest.mark.parametrize("length", [0, None, "3", True])
+def test_no_line_is_too_long_where_nothing_says_so(
+    run, trained, capsys, length
+):
+    folder = trained("model", length)
+    run("a b c d\n" * 3, f"--model_dir={folder}")
+    (folder / "training.json").write_text("{")
+    run("a b c d\n", f"--model_dir={folder}")
+    assert not capsys.readouterr().err
+    assert main(["translate", "--split_long", f"--model_dir={folder}"]) == 2
+    assert "--max_source_length" in capsys.readouterr().err
+
+
 def test_long_lines_are_split_on_request(run, capsys):
     found = run(
         "a b\na b c d\na b. C d e. F g h i.\nA. Z b.\n",

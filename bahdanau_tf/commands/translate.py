@@ -19,11 +19,13 @@ from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import written
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.rescoring import Hypothesis
+from bahdanau_tf.translation.saved import trained_length
 from bahdanau_tf.translator import Translator
 
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Translates."""
+    limit = _Limit.of(flags)
     translator = load_translator(flags)
     to_lines = _Format.of(flags, translator)
     lines = read_lines(flags.input)
@@ -35,7 +37,7 @@ def run(flags: absl_flags.FlagValues) -> int:
             found = translate_lines(
                 translator,
                 window,
-                flags.max_source_length,
+                limit.tokens,
                 flags.split_long,
                 flags.batch_size,
             )
@@ -43,17 +45,50 @@ def run(flags: absl_flags.FlagValues) -> int:
             for number, translation in numbered:
                 output.writelines(to_lines(number, translation))
             output.flush()
-            _report(counter, found, flags.max_source_length)
+            _report(counter, found, limit.text)
             counter.advance(len(window))
     counter.close()
     return 0
 
 
-def _report(counter: LineCounter, found: Found, limit: int | None) -> None:
+class _Limit(NamedTuple):
+    """The longest source that is wanted.
+
+    Attributes:
+        tokens: How many; None for any.
+        text: What longer lines are, in words.
+    """
+
+    tokens: int | None
+    text: str
+
+    @classmethod
+    def of(cls, flags: absl_flags.FlagValues) -> _Limit:
+        """Reads the flag; without it the folders of the models.
+
+        Raises:
+            ValueError: --split_long is given, and nothing says what is long.
+        """
+        if (given := flags.max_source_length) is not None:
+            return cls(given, f"longer than --max_source_length={given}")
+        lengths = filter(None, map(trained_length, flags.model_dir))
+        shortest = min(lengths, default=None)
+        if shortest is None and flags.split_long:
+            raise ValueError(
+                "--split_long needs --max_source_length: --model_dir does not "
+                "say how long the sentences of its training were"
+            )
+        text = f"longer than the {shortest} tokens of the training"
+        if not flags.split_long:
+            text += ", may lose words; see --split_long"
+        return cls(shortest, text)
+
+
+def _report(counter: LineCounter, found: Found, long: str) -> None:
     """Tells of lines that were not translated whole, or may not be well."""
     cut = [i for i, t in enumerate(found.translations) if not t.finished]
     counter.report("translated sentence by sentence", found.split)
-    counter.report(f"longer than --max_source_length={limit}", found.long)
+    counter.report(long, found.long)
     counter.report("translation cut off at the length limit", cut)
 
 

@@ -77,23 +77,22 @@ def define(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_integer(
         "max_source_length",
         None,
-        "name longer lines on standard error; in tokens of the model",
+        "name longer lines on standard error; in tokens of the model; if not "
+        "given, the longest source in its training, where its folder says",
         lower_bound=1,
         **options,
     )
     absl_flags.DEFINE_bool(
         "split_long",
         False,
-        "whether lines longer than --max_source_length are translated "
-        "sentence by sentence",
+        "whether lines longer than --max_source_length, or than its default, "
+        "are translated sentence by sentence",
         **options,
     )
 
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Refuses what can be seen to be wrong before a model is loaded."""
-    if flags.split_long and flags.max_source_length is None:
-        raise ValueError("--split_long needs --max_source_length")
     check_model(flags)
     check_files(flags, "input", "dictionary")
     check_output("output", flags.output)

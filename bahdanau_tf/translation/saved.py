@@ -108,6 +108,28 @@ def best_folder(folder: str | os.PathLike[str]) -> Path:
     return folder
 
 
+def trained_length(folder: str | os.PathLike[str]) -> int | None:
+    """The longest source that the model of a folder was trained on.
+
+    Args:
+        folder: As for `best_folder`, or the `best` of a folder of training.
+
+    Returns:
+        Tokens, the end symbol not counted; None where sentences of any length
+        were, or nothing says it, as beside a translator that was moved.
+    """
+    best = best_folder(folder)
+    if "best" not in best.name.split("."):  # it may be being replaced
+        return None
+    try:
+        length = read_object(best.parent / "training.json")["recipe"][
+            "max_length"
+        ]
+    except (OSError, KeyError, TypeError, ValueError):
+        return None
+    return length if type(length) is int and length > 0 else None
+
+
 def identity(folder: Path) -> tuple[int, int] | None:
     """Something that changes when another folder takes the place of this."""
     if not folder.is_dir():

@@ -49,22 +49,24 @@ def translate_lines(
     """
     if max_length is None:
         return Found(translator.translate(lines, batch_size=batch_size), [], [])
-    parts = [
-        split_sentences(line) if split and length > max_length else [line]
-        for line, length in zip(lines, _lengths(translator, lines), strict=True)
-    ]
+    parts = [[line] for line in lines]
+    if split:
+        parts = [
+            split_sentences(line) if length > max_length else [line]
+            for line, length in zip(
+                lines, _lengths(translator, lines), strict=True
+            )
+        ]
     flat = [part for some in parts for part in some]
-    lengths = iter(_lengths(translator, flat))
     translations = iter(translator.translate(flat, batch_size=batch_size))
     found = Found([], [], [])
     for place, (line, some) in enumerate(zip(lines, parts, strict=True)):
+        own = list(islice(translations, len(some)))
         if len(some) > 1:
             found.split.append(place)
-        if max(islice(lengths, len(some))) > max_length:
+        if max(len(one.source_tokens) for one in own) > max_length:
             found.long.append(place)
-        found.translations.append(
-            _joined(line, some, list(islice(translations, len(some))))
-        )
+        found.translations.append(_joined(line, some, own))
     return found
 
 
