@@ -121,7 +121,7 @@ class TokenCrossentropy(keras.losses.Loss):
             weights /= tf.reduce_sum(weights)
         weights /= self.divisor
         on_label = 1.0 - self.label_smoothing
-        bias = tf.cast(bias, features.dtype)
+        kernel, bias = (tf.cast(x, features.dtype) for x in (kernel, bias))
         total = _words_nll(features, kernel, bias, labels, weights, on_label)
         if self.label_smoothing:
             # As in `call`; the mean of the logits is linear in the features.

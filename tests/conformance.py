@@ -226,6 +226,7 @@ ABSTRACT = {
     "EncoderDecoder",
     "Readout",
     "RecurrentCell",
+    "StepwiseModel",
 }
 
 

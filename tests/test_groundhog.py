@@ -177,11 +177,11 @@ def test_every_sentence(original: Original) -> None:
 def test_annotations(original: Original) -> None:
     for number in range(SENTENCES):
         wanted = original.sentence(number)
-        annotations = original.encode(row(wanted["x"]))[0].annotations[0]
-        if not original.model.has_alignment:
-            # The file repeats the last state for every word.
-            annotations = np.tile(annotations[-1], [len(annotations), 1])
-        close(annotations, wanted["annotations"])
+        read = original.encode(row(wanted["x"]))[0].attended.source
+        if original.model.has_alignment:
+            close(read.annotations[0], wanted["annotations"])
+        else:  # the file repeats the last state for every word
+            close(np.tile(read, [len(wanted["x"]), 1]), wanted["annotations"])
 
 
 def test_decode_step_by_step(original: Original) -> None:
@@ -200,7 +200,7 @@ def test_decode_step_by_step(original: Original) -> None:
             if i < len(wanted["y"]):
                 close(logits[0, 0], wanted["logits"][i])
                 kernel = np.asarray(model.decoder.context_kernel)
-                close(state.context[0, 0], wanted["context"][i] @ kernel)
+                close(state.cell_term[0, 0], wanted["context"][i] @ kernel)
                 if model.has_alignment:
                     close(weights[0, 0], wanted["alpha"][i])
 
@@ -224,8 +224,8 @@ def test_padded_batch_is_its_sentences(original: Original) -> None:
         weights = np.asarray(glimpse.weights)
         close(weights[real], file["batch_alpha"].transpose(2, 0, 1)[real])
         assert (weights * (batch["source"].numpy() == 0)[:, None] == 0).all()
-        annotations = original.encode(batch["source"])[0].annotations
-        close(annotations, file["batch_annotations"].swapaxes(0, 1))
+        annotations = original.encode(batch["source"])[0].attended.source
+        close(annotations.annotations, file["batch_annotations"].swapaxes(0, 1))
 
 
 def test_token_log_probs(original: Original) -> None:
@@ -349,7 +349,9 @@ def word0_step(model: Any) -> Callable:
             embedded, begun == 0, inner, memory.attended
         )
         hidden = model.readout.hidden(
-            glimpse.state, tf.where(is_word, embedded, 0.0), glimpse.context
+            glimpse.state,
+            tf.where(is_word, embedded, 0.0),
+            glimpse.readout_term,
         )
         return model.readout.logits(hidden), (inner, tf.ones_like(begun)), None
 

@@ -119,8 +119,8 @@ def test_a_decoder_with_the_cell_of_keras_is_that_with_ours(order: str) -> None:
         memory = decoder.attention.memory(encoded)
         glimpses.append(decoder(words, first, (state,), memory))
         before = decoder.initial_state((state[:, None],))
-        if before.context != ():
-            before = before._replace(context=before.context[:, None])
+        if before.cell_term != ():
+            before = before._replace(cell_term=before.cell_term[:, None])
         is_first = tf.zeros([B, 1], tf.bool)
         memory = decoder.step_memory(memory, tf.identity)
         steps.append(decoder.step(first[:, None], is_first, before, memory)[0])

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 from bahdanau_tf import Decoding
+from bahdanau_tf import Ensemble
 from bahdanau_tf import RNNEncDec
 from bahdanau_tf import RNNSearch
 from bahdanau_tf import Translator
@@ -295,15 +296,24 @@ def test_errors_say_what_was_wanted(tmp_path):
         Lexicon.load(path)
 
 
-def test_learning_wants_attention_of_a_single_model(translator):
+def test_an_ensemble_learns_from_its_mean_attention(translator):
+    model = translator.model
+    alone, twice = (
+        learn_lexicon(one, batches(), words=3, first=FIRST)
+        for one in (model, Ensemble([model, model]))
+    )
+    np.testing.assert_array_equal(alone.words, twice.words)
+
+
+def test_learning_wants_attention_to_one_source(translator):
     plain = RNNEncDec(
         SOURCE_SIZE, TARGET_SIZE, units=4, embedding_dim=4, maxout_units=2
     )
     with pytest.raises(ValueError, match="RNNEncDec has no attention"):
         learn_lexicon(plain, batches())
-    ensemble = Translator.ensemble([translator, translator]).model
-    with pytest.raises(ValueError, match="Ensemble has no attention"):
-        learn_lexicon(ensemble, batches())
+    sources = Ensemble([translator.model] * 2, sources=[0, 1])
+    with pytest.raises(ValueError, match="Ensemble reads several sources"):
+        learn_lexicon(sources, batches())
     with pytest.raises(ValueError, match="words is 0"):
         learn_lexicon(translator.model, batches(), words=0)
 

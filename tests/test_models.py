@@ -24,7 +24,6 @@ from oracle import randomized
 import bahdanau_tf
 from bahdanau_tf import layers
 from bahdanau_tf.layers.decoder import STEP_ORDERS
-from bahdanau_tf.layers.readout import scores
 from bahdanau_tf.models import Ensemble
 from bahdanau_tf.models import RNNEncDec
 from bahdanau_tf.models import RNNSearch
@@ -439,11 +438,13 @@ def test_no_more_logits_than_a_chunk_are_there(make: Any, monkeypatch) -> None:
     logits = model(batch_of(SOURCE, TARGET)).numpy().astype("float64")
     counts = []
 
-    def spy(features: tf.Tensor, *others: Any) -> tf.Tensor:
-        counts.append(len(features))
-        return scores(features, *others)
+    plain = layers.OutputWeights.logits
 
-    monkeypatch.setattr(scoring, "scores", spy)
+    def spy(output: Any, features: tf.Tensor) -> tf.Tensor:
+        counts.append(len(features))
+        return plain(output, features)
+
+    monkeypatch.setattr(layers.OutputWeights, "logits", spy)
     monkeypatch.setattr(scoring, "CHUNK_LOGITS", 3 * logits.shape[-1] + 1)
     found = scoring.target_log_probs(model, SOURCE, TARGET).numpy()
     close(found, reference.token_log_probs(logits, TARGET) * (TARGET != 0))

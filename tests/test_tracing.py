@@ -236,7 +236,7 @@ def test_gates_against_the_equations(order, kind):
     x, y = ids_of(SOURCE, TEXT), ids_of(TARGET, GIVEN)
     memory, state = model.encode(x)
     found = trace(translator, TEXT, GIVEN)
-    annotations = array(memory.annotations)[0]
+    annotations = array(memory.attended.source.annotations)[0]
     embedded = (p["E_y"] + p["b_Ey"])[y[0]]
     s = array(state.states[0])[0]
     decoder = p["decoder"]

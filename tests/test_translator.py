@@ -13,8 +13,10 @@ import tensorflow as tf
 
 from bahdanau_tf import Decoding
 from bahdanau_tf import Dictionary
+from bahdanau_tf import OutputWeights
 from bahdanau_tf import RNNEncDec
 from bahdanau_tf import RNNSearch
+from bahdanau_tf import StepwiseModel
 from bahdanau_tf import Translation
 from bahdanau_tf import Translator
 from bahdanau_tf import Vocabulary
@@ -299,28 +301,32 @@ def test_decoding_names_a_bad_option(option, value):
         Decoding(**{option: value.strip("'") if option == "unknown" else value})
 
 
-class Copyist:
+class Copyist(StepwiseModel):
     """A model without weights: an unknown word for each source word.
 
     Word i is aligned to source word i; after the last it ends.
     """
 
-    start_id = 0
     source_vocabulary_size = 11
     target_vocabulary_size = 12
+    has_alignment = True
 
     def encode(self, source: tf.Tensor) -> Any:
         lengths = tf.math.count_nonzero(source, 1, dtype=tf.int32)
         places = tf.zeros_like(lengths)
         return source, {"place": places, "length": lengths}
 
-    def decode_step(self, ids: tf.Tensor, state: Any, memory: Any) -> Any:
+    def step(self, ids: tf.Tensor, state: Any, memory: Any) -> Any:
         del ids
         place, length = state["place"], state["length"]
         word = tf.where(place < length - 1, 1, 2)  # [UNK] or [END]
         weights = tf.one_hot(place, tf.shape(memory)[1])
         logits = 9.0 * tf.one_hot(word, self.target_vocabulary_size)
         return logits, {"place": place + 1, "length": length}, weights
+
+    def output_weights(self) -> OutputWeights:
+        size = self.target_vocabulary_size
+        return OutputWeights(tf.eye(size), tf.zeros([size]))
 
 
 @pytest.mark.parametrize("reverse", [False, True])

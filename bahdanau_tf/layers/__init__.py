@@ -23,6 +23,7 @@ from bahdanau_tf.layers.encoder import BidirectionalEncoder
 from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.encoder import UnidirectionalEncoder
 from bahdanau_tf.layers.keras_cell import KerasCell
+from bahdanau_tf.layers.output_weights import OutputWeights
 from bahdanau_tf.layers.readout import LinearReadout
 from bahdanau_tf.layers.readout import MaxoutReadout
 from bahdanau_tf.layers.readout import Readout
@@ -50,6 +51,7 @@ __all__ = [
     "LinearReadout",
     "MaxoutReadout",
     "Memory",
+    "OutputWeights",
     "Readout",
     "Recurrent",
     "RecurrentCell",

@@ -44,6 +44,11 @@ class Attention(keras.layers.Layer):
 
     Subclasses give `project` (annotations to keys) and `score` (e_ij), and
     `build(query_shape, memory_shape)` if they have weights.
+
+    Call arguments:
+        query: float [B, n] or, for beams, [B, K, n]; s_{i-1}.
+        memory: `Memory`, from `memory(encoded)`.
+        values: float [B, T_x, v], what is averaged in place of the h_j.
     """
 
     has_weights = True
@@ -77,18 +82,18 @@ class Attention(keras.layers.Layer):
         raise NotImplementedError
 
     def call(
-        self, query: tf.Tensor, memory: Memory
+        self, query: tf.Tensor, memory: Memory, values: Any | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
         memory = Memory(*memory)  # a list in a reloaded functional model
+        if values is None:
+            values = memory.annotations
         beams = query if query.shape.rank == 3 else query[:, None]
         energies = self.score(beams, memory.keys)
         if energies.dtype.size < 4:  # half precision
             energies = tf.cast(energies, tf.float32)
         energies = tf.where(memory.mask[:, None], energies, energies.dtype.min)
         weights = tf.nn.softmax(energies)
-        context = tf.matmul(
-            tf.cast(weights, memory.annotations.dtype), memory.annotations
-        )
+        context = tf.matmul(tf.cast(weights, values.dtype), values)
         if query.shape.rank == 2:
             context, weights = context[:, 0], weights[:, 0]
         return context, weights
@@ -119,6 +124,7 @@ class BahdanauAttention(Attention):
     Call arguments:
         query: float [B, n] or, for beams, [B, K, n]; s_{i-1}.
         memory: `Memory`, from `memory(encoded)`.
+        values: float [B, T_x, v], what is averaged in place of the h_j.
 
     Masking:
         Positions where `memory.mask` is False get weight 0. A row without
@@ -302,6 +308,7 @@ class FixedContext(keras.layers.Layer):
     Call arguments:
         query: float [B, n] or [B, K, n]; only its shape is used.
         memory: float [B, c], from `memory(encoded)`.
+        values: float [B, v], what is given in place of c.
 
     Returns:
         context, float [B, c] or [B, K, c], and None.
@@ -328,11 +335,14 @@ class FixedContext(keras.layers.Layer):
         """h_Tx, the top layer's last forward state."""
         return encoded.forward_states[-1][0]
 
-    def call(self, query: tf.Tensor, memory: tf.Tensor) -> tuple[Any, None]:
+    def call(
+        self, query: tf.Tensor, memory: tf.Tensor, values: Any | None = None
+    ) -> tuple[tf.Tensor, None]:
+        context = memory if values is None else values
         if query.shape.rank == 2:
-            return memory, None
-        shape = tf.concat([tf.shape(query)[:2], tf.shape(memory)[1:]], 0)
-        return tf.broadcast_to(memory[:, None], shape), None
+            return context, None
+        shape = tf.concat([tf.shape(query)[:2], tf.shape(context)[1:]], 0)
+        return tf.broadcast_to(context[:, None], shape), None
 
     def get_config(self) -> dict[str, Any]:
         # Keras' default cannot write a dtype policy down, this one can.

@@ -14,17 +14,17 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.layers.gru_recurrence import GRUTrace
-from bahdanau_tf.layers.gru_recurrence import gru_kernel_gradient
-from bahdanau_tf.layers.gru_recurrence import gru_step
-from bahdanau_tf.layers.gru_recurrence import gru_step_gradient
-from bahdanau_tf.layers.gru_recurrence import kernel_parts
+from bahdanau_tf.layers.gated_unit import GRUTrace
+from bahdanau_tf.layers.gated_unit import gru_kernel_gradient
+from bahdanau_tf.layers.gated_unit import gru_step
+from bahdanau_tf.layers.gated_unit import gru_step_gradient
+from bahdanau_tf.layers.gated_unit import kernel_parts
+from bahdanau_tf.layers.gated_unit import product_over_time
+from bahdanau_tf.layers.gated_unit import transposed_parts
 from bahdanau_tf.layers.gru_recurrence import masked_by
 from bahdanau_tf.layers.gru_recurrence import over_time
 from bahdanau_tf.layers.gru_recurrence import previous_states
-from bahdanau_tf.layers.gru_recurrence import product_over_time
 from bahdanau_tf.layers.gru_recurrence import stacked
-from bahdanau_tf.layers.gru_recurrence import transposed_parts
 from bahdanau_tf.layers.gru_recurrence import write
 
 

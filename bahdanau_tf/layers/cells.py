@@ -19,6 +19,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers.gated_unit import gru_step
+from bahdanau_tf.layers.gated_unit import kernel_parts
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
@@ -238,16 +240,10 @@ class GRUCell(RecurrentCell):
         dropped: States | None = None,
     ) -> States:
         (state,) = states
-        n = self.units
         visible = _visible(states, dropped)
         kernel = tf.convert_to_tensor(self.recurrent_kernel)
-        gates = projected[..., : 2 * n] + linear(visible, kernel[:, : 2 * n])
-        update, reset = tf.split(tf.sigmoid(gates), 2, axis=-1)
-        candidate = tf.tanh(
-            projected[..., 2 * n :]
-            + linear(reset * visible, kernel[:, 2 * n :])
-        )
-        return (state + update * (candidate - state),)
+        new, _ = gru_step(projected, state, visible, kernel_parts(kernel))
+        return (new,)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "use_gate_bias": self.use_gate_bias}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from typing import NamedTuple
 
 import keras
 import tensorflow as tf
@@ -17,6 +16,10 @@ from bahdanau_tf.layers.attention_recurrence import Weights
 from bahdanau_tf.layers.attention_recurrence import attention_recurrence
 from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.encoder import Encoded
+from bahdanau_tf.layers.glimpse import DecoderState
+from bahdanau_tf.layers.glimpse import Glimpse
+from bahdanau_tf.layers.glimpse import StepGlimpse
+from bahdanau_tf.layers.glimpse import StepMemory
 from bahdanau_tf.layers.gru_recurrence import gru_recurrence
 from bahdanau_tf.layers.gru_recurrence import previous_states
 from bahdanau_tf.layers.keras_cell import as_cell
@@ -32,35 +35,6 @@ from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
 
 STEP_ORDERS = ("original", "appendix", "main-text")
-
-
-class DecoderState(NamedTuple):
-    """What a decoder carries from step to step.
-
-    Attributes:
-        states: The cell's states, float [B, K, n] each.
-        context: C c_{i-1}, float [B, K, 3n or so], in the order "original"
-            with an attention layer, where the update waits for y_{i-1};
-            else ().
-    """
-
-    states: States
-    context: Any
-
-
-class Glimpse(NamedTuple):
-    """What the readout needs at each step, and the alignment.
-
-    Attributes:
-        state: float [..., n], s_{i-1} or s_i by the step order.
-        context: float [..., c], or None without a context; of one step, what
-            the readout adds for it.
-        weights: float [..., T_x], α_i, or None without an alignment.
-    """
-
-    state: tf.Tensor
-    context: Any
-    weights: Any
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -192,13 +166,13 @@ class AttentionDecoder(keras.layers.Layer):
     def _update(
         self,
         projected: tf.Tensor,
-        context: tf.Tensor | None,
+        cell_term: tf.Tensor | None,
         states: States,
         dropped: States | None = None,
     ) -> States:
         """Steps on W E y and C c."""
-        if context is not None:
-            projected += context
+        if cell_term is not None:
+            projected += cell_term
         return self.cell.step(projected, states, dropped)
 
     def call(
@@ -216,7 +190,7 @@ class AttentionDecoder(keras.layers.Layer):
         )
         unrolled = self._plain_loop
         if has_own_gradient(self.cell, embedded.dtype):
-            # Of a class derived from these we do not know what it does.
+            # Not of derived classes, which may do something else.
             if type(self.attention) is BahdanauAttention:
                 unrolled = self._recurrence
             elif type(self.attention) in (FixedContext, type(None)):
@@ -311,11 +285,7 @@ class AttentionDecoder(keras.layers.Layer):
     def step_memory(
         self, memory: Any, readout_term: Callable[[tf.Tensor], tf.Tensor]
     ) -> Any:
-        """The memory that `step` reads, from that which `call` reads.
-
-        Cell and readout multiply the context by C and C_o. Both products are
-        linear, so they are taken once of the annotations: C c_i is the mean
-        of the C h_j, with the same weights.
+        """What `step` reads of the source: `StepMemory`, or () for none.
 
         Args:
             memory: From the attention layer's `memory`, [B, ...]; () without
@@ -324,31 +294,29 @@ class AttentionDecoder(keras.layers.Layer):
         """
         if self.attention is None:
             return ()
-
-        def terms(values: tf.Tensor) -> tf.Tensor:
-            into_cell = self.context_term(values)
-            return tf.concat([into_cell, readout_term(values)], -1)
-
-        if not self.attention.has_weights:
-            return terms(memory)
-        memory = Memory(*memory)
-        return memory._replace(annotations=terms(memory.annotations))
+        values = memory
+        if self.attention.has_weights:
+            memory = Memory(*memory)
+            values = memory.annotations
+        terms = [self.context_term(values), readout_term(values)]
+        return StepMemory(memory, tf.concat(terms, -1))
 
     def _terms(self, query: tf.Tensor, memory: Any) -> tuple[Any, Any, Any]:
         """What the context adds in the cell and in the readout; weights."""
-        context, weights = self._attend(query, memory)
-        if context is None:
-            return None, None, weights
+        if self.attention is None:
+            return None, None, None
+        source, values = memory
+        terms, weights = self.attention(query, source, values)
         size = self.cell.projection_size
-        return context[..., :size], context[..., size:], weights
+        return terms[..., :size], terms[..., size:], weights
 
     def initial_state(self, states: States) -> DecoderState:
         """The state before the first step, from the cell's [B, n] states."""
-        context: Any = ()
+        term: Any = ()
         if self._updates_first and self.attention is not None:
             shape = [tf.shape(states[0])[0], self.cell.projection_size]
-            context = tf.zeros(shape, states[0].dtype)
-        return DecoderState(tuple(states), context)
+            term = tf.zeros(shape, states[0].dtype)
+        return DecoderState(tuple(states), term)
 
     def step(
         self,
@@ -356,7 +324,7 @@ class AttentionDecoder(keras.layers.Layer):
         is_first: tf.Tensor,
         state: DecoderState,
         memory: Any,
-    ) -> tuple[Glimpse, DecoderState]:
+    ) -> tuple[StepGlimpse, DecoderState]:
         """One step for K hypotheses a sentence, given y_{i-1}.
 
         Args:
@@ -366,25 +334,25 @@ class AttentionDecoder(keras.layers.Layer):
             memory: From `step_memory`, [B, ...].
 
         Returns:
-            `Glimpse`, [B, K, ...], and the new state.
+            `StepGlimpse`, and the new state.
         """
         states = tuple(state.states)
         projected = self.cell.project(previous)
         if self._updates_first:
-            context = None if self.attention is None else state.context
-            new = self._update(projected, context, states)
+            term = None if self.attention is None else state.cell_term
+            new = self._update(projected, term, states)
             states = tuple(
                 tf.where(is_first[..., None], old, updated)
                 for old, updated in zip(states, new, strict=True)
             )
-            context, read, weights = self._terms(states[0], memory)
-            kept = () if context is None else context
-            glimpse = Glimpse(states[0], read, weights)
+            term, read, weights = self._terms(states[0], memory)
+            kept = () if term is None else term
+            glimpse = StepGlimpse(states[0], read, weights)
             return glimpse, DecoderState(states, kept)
-        context, read, weights = self._terms(states[0], memory)
-        new = self._update(projected, context, states)
+        term, read, weights = self._terms(states[0], memory)
+        new = self._update(projected, term, states)
         seen = new if self.step_order == "main-text" else states
-        return Glimpse(seen[0], read, weights), DecoderState(new, ())
+        return StepGlimpse(seen[0], read, weights), DecoderState(new, ())
 
     def get_config(self) -> dict[str, Any]:
         return {

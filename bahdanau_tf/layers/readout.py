@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers.output_weights import OutputWeights
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
@@ -173,6 +174,24 @@ class Readout(keras.layers.Layer):
             total += context_term
         return self._activation(total)
 
+    def features(self, hidden: tf.Tensor) -> tf.Tensor:
+        """What the last product takes, float [..., f]: t_i W_1, or t_i."""
+        if self.factor_kernel is None:
+            return hidden
+        return linear(hidden, self.factor_kernel)
+
+    def output_weights(self, embeddings: Any | None = None) -> OutputWeights:
+        """The last product's weights, a row a word.
+
+        Args:
+            embeddings: float [K, m], the target embeddings; looked at only
+                if tied.
+        """
+        kernel = embeddings if self.tied else self.output_kernel
+        return OutputWeights(
+            tf.cast(kernel, self.compute_dtype), self.output_bias
+        )
+
     def logits(
         self, hidden: tf.Tensor, embeddings: Any | None = None
     ) -> tf.Tensor:
@@ -180,40 +199,10 @@ class Readout(keras.layers.Layer):
 
         Args:
             hidden: float [..., l], from `hidden`.
-            embeddings: float [K, m], the target embeddings; looked at only
-                if tied.
+            embeddings: As for `output_weights`.
         """
-        return scores(*self.factors(hidden, embeddings))
-
-    def factors(
-        self, hidden: tf.Tensor, embeddings: Any | None = None
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The last product's factors and bias, for who forms it in parts.
-
-        Args:
-            hidden: float [..., l], from `hidden`.
-            embeddings: As for `logits`.
-
-        Returns:
-            float [..., f], float [K, f], float [K]; see `scores`.
-        """
-        if self.factor_kernel is not None:
-            hidden = linear(hidden, self.factor_kernel)
-        kernel, bias = self.output_weights(embeddings)
-        return hidden, tf.cast(kernel, hidden.dtype), bias
-
-    def output_weights(
-        self, embeddings: Any | None = None
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """The last matrix, a row a word, and its bias: float [K, f], [K].
-
-        Args:
-            embeddings: As for `logits`.
-        """
-        kernel = embeddings if self.tied else self.output_kernel
-        return tf.convert_to_tensor(kernel), tf.convert_to_tensor(
-            self.output_bias
-        )
+        output = self.output_weights(embeddings)
+        return output.logits(self.features(hidden))
 
     def call(
         self,
@@ -240,19 +229,6 @@ class Readout(keras.layers.Layer):
                 self.bias_initializer
             ),
         }
-
-
-def scores(features: tf.Tensor, kernel: tf.Tensor, bias: Any) -> tf.Tensor:
-    """Logits from a readout's `factors`: x Wᵀ + b, float32 [..., K]."""
-    flat = tf.reshape(features, [-1, kernel.shape[1]])
-    logits = tf.matmul(flat, kernel, transpose_b=True)
-    # Not `+`: in a loop TensorFlow joins only this with the product.
-    logits = tf.nn.bias_add(logits, tf.cast(bias, logits.dtype))
-    logits = tf.cast(logits, tf.float32)
-    shape = tf.concat([tf.shape(features)[:-1], [kernel.shape[0]]], 0)
-    logits = tf.reshape(logits, shape)
-    logits.set_shape([*features.shape[:-1], kernel.shape[0]])
-    return logits
 
 
 @tf.custom_gradient

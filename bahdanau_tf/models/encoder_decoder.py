@@ -1,34 +1,45 @@
-"""What all translation models share: the protocol, made of parts."""
+"""Translation models made of parts."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
 from typing import Any
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.cells import GRUCell
 from bahdanau_tf.layers.decoder import AttentionDecoder
-from bahdanau_tf.layers.decoder import DecoderState
-from bahdanau_tf.layers.decoder import Glimpse
 from bahdanau_tf.layers.embedding import WordEmbedding
+from bahdanau_tf.layers.glimpse import DecoderState
+from bahdanau_tf.layers.glimpse import Glimpse
+from bahdanau_tf.layers.output_weights import OutputWeights
 from bahdanau_tf.layers.readout import MaxoutReadout
-from bahdanau_tf.layers.readout import scores
 from bahdanau_tf.layers.recurrent import shifted
 from bahdanau_tf.layers.weights import rows_at
 from bahdanau_tf.layers.weights import serialized
 from bahdanau_tf.models import presets
-from bahdanau_tf.models.memory import OwnWords
-from bahdanau_tf.models.memory import SourceMemory
-from bahdanau_tf.models.memory import word_ids
 from bahdanau_tf.models.parts import check_fit
 from bahdanau_tf.models.parts import check_kinds
+from bahdanau_tf.models.stepwise import PAD_ID
+from bahdanau_tf.models.stepwise import StepwiseModel
 
-PAD_ID = 0
+
+class SourceMemory(NamedTuple):
+    """What stays the same while one source sentence is translated.
+
+    Attributes:
+        attended: What the decoder's `step` reads, `StepMemory`; () without a
+            context.
+        first_input: float [B, m], what stands for E y_0.
+    """
+
+    attended: Any
+    first_input: tf.Tensor
 
 
-class EncoderDecoder(keras.Model):
+class EncoderDecoder(StepwiseModel):
     """A translation model made of parts; the models here are its subclasses.
 
     Word ids come in, scores of target words come out. Id 0 is padding on both
@@ -76,7 +87,6 @@ class EncoderDecoder(keras.Model):
         ValueError: Parts that do not fit together; it names both.
     """
 
-    start_id = PAD_ID
     encoder_class: Any = None
     bridge_class: Any = None
 
@@ -113,10 +123,6 @@ class EncoderDecoder(keras.Model):
         }
         super().__init__(**kwargs)
         check_kinds(type(self).__name__, encoder, readout, bridge)
-        # `compile` would use XLA on a GPU, which compiles anew for each of
-        # the many shapes that batches of sentences have.
-        self.supports_jit = False
-        self.supports_masking = True
         self._arguments = MappingProxyType(arguments)
         start = {
             "kernel_initializer": kernel_initializer,
@@ -194,14 +200,6 @@ class EncoderDecoder(keras.Model):
         self.annotation_dropout.build(encoded_shape.annotations)
         self.readout_dropout.build((None, None, self.readout.hidden_size))
 
-    def export(
-        self, filepath: Any, *args: Any, input_signature: Any = None, **kw: Any
-    ) -> None:
-        """Keras' own, with the signature of `call` where none is given."""
-        ids = tf.TensorSpec([None, None], tf.int32)
-        signature = input_signature or [{"source": ids, "target": ids}]
-        super().export(filepath, *args, input_signature=signature, **kw)
-
     def _remember(self, **arguments: Any) -> None:
         """Adds a subclass' own arguments to those of `get_config`.
 
@@ -254,27 +252,17 @@ class EncoderDecoder(keras.Model):
         """K_y."""
         return self.target_embedding.vocabulary_size
 
-    def compute_mask(self, inputs: dict[str, Any], mask: Any = None) -> Any:
-        """True on target words, for losses and metrics of Keras."""
-        return keras.ops.not_equal(inputs["target"], PAD_ID)
-
-    def call(
-        self, inputs: dict[str, tf.Tensor], training: bool = False
-    ) -> tf.Tensor:
-        hidden, _ = self.hidden(inputs, training=training)
-        return scores(*self.factors(hidden))
-
     def hidden(
         self,
         inputs: dict[str, tf.Tensor],
         training: bool = False,
         words: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, Glimpse]:
-        """All of `call` but the product with the vocabulary.
+        """The readout's hidden layer, and what the decoder saw.
 
         Returns:
-            The readout's t_i, float [B, T_y, l], or [N, l] for `words`, int
-            [N], which name positions of B x T_y; the decoder's `Glimpse`.
+            t_i, float [B, T_y, l], or [N, l] for `words`, int [N], which name
+            positions of B x T_y; the decoder's `Glimpse`.
         """
         encoded = self._encoded(inputs["source"], training)
         embedded = self._embedded_target(inputs["target"], training)
@@ -320,18 +308,25 @@ class EncoderDecoder(keras.Model):
             ),
         )
 
-    def factors(self, hidden: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """`Readout.factors`, of which `scores` makes the logits."""
-        return self.readout.factors(hidden, self.target_embedding.embeddings)
+    def features(
+        self,
+        inputs: dict[str, tf.Tensor],
+        training: bool = False,
+        words: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor | None]:
+        """See `TranslationModel`."""
+        hidden, glimpse = self.hidden(inputs, training, words)
+        return self.readout.features(hidden), glimpse.weights
 
-    def encode(
-        self, source: tf.Tensor, own: tf.Tensor | None = None
-    ) -> tuple[SourceMemory, DecoderState]:
+    def output_weights(self) -> OutputWeights:
+        """The last matrix and its bias."""
+        return self.readout.output_weights(self.target_embedding.embeddings)
+
+    def encode(self, source: tf.Tensor) -> tuple[SourceMemory, DecoderState]:
         """Reads source sentences.
 
         Args:
             source: int32 [B, T_x], padded with 0.
-            own: `OwnWords.words` of a shortlist, if there is one.
 
         Returns:
             The memory, a nest of [B, ...] that stays as it is, and the
@@ -339,37 +334,26 @@ class EncoderDecoder(keras.Model):
         """
         encoded = self._encoded(source, training=False)
         states, first = self.bridge(encoded)
-        attended = self._attended(encoded)
-        attended = self.decoder.step_memory(attended, self.readout.context_term)
-        memory = SourceMemory(attended, first, encoded.annotations)
-        if own is not None:
-            embeddings = self.target_embedding.embeddings
-            kernel, bias = self.readout.output_weights(embeddings)
-            dtype = self.readout.compute_dtype
-            memory = memory._replace(own=OwnWords.of(own, kernel, bias, dtype))
+        attended = self.decoder.step_memory(
+            self._attended(encoded), self.readout.context_term
+        )
+        memory = SourceMemory(attended, first)
         return memory, self.decoder.initial_state(states)
 
-    def decode_step(
-        self,
-        ids: tf.Tensor,
-        state: DecoderState,
-        memory: SourceMemory,
-        first: int | None = None,
+    def step(
+        self, ids: tf.Tensor, state: DecoderState, memory: SourceMemory
     ) -> tuple[tf.Tensor, DecoderState, tf.Tensor | None]:
-        """Scores the next word of K hypotheses a sentence.
+        """The features of the next word of K hypotheses a sentence.
 
         Args:
             ids: int32 [B, K], the previous words; `start_id` at the start.
             state: Nest of [B, K, ...].
             memory: From `encode`, nest of [B, ...].
-            first: F of a shortlist, whose places `ids` then are.
 
         Returns:
-            Logits, float32 [B, K, K_y] (the shortlist's: F + M); the new
-            state; the alignment, float32 [B, K, T_x], or None without one.
+            float [B, K, f]; the new state; the alignment, float32
+            [B, K, T_x], or None without one.
         """
-        if first is not None:
-            ids = word_ids(ids, first, memory.own.words)
         is_first = ids == self.start_id
         previous = tf.where(
             is_first[..., None],
@@ -379,11 +363,10 @@ class EncoderDecoder(keras.Model):
         glimpse, state = self.decoder.step(
             previous, is_first, state, memory.attended
         )
-        hidden = self.readout.hidden(glimpse.state, previous, glimpse.context)
-        factors = self.factors(hidden)
+        hidden = self.readout.hidden(
+            glimpse.state, previous, glimpse.readout_term
+        )
         weights = glimpse.weights
         if weights is not None:
             weights = tf.cast(weights, tf.float32)
-        if first is None:
-            return scores(*factors), state, weights
-        return memory.own.scores(*factors, first), state, weights
+        return self.readout.features(hidden), state, weights

@@ -8,11 +8,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.models.stepwise import StepwiseModel
+
 AVERAGES = ("probability", "log_probability")
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class Ensemble(keras.Model):
+class Ensemble(StepwiseModel):
     """The mean of the next-word distributions of M models.
 
         p(y_i | y_<i, x) = 1/M Σₘ pₘ(y_i | y_<i, x)       ("probability")
@@ -91,78 +93,84 @@ class Ensemble(keras.Model):
             for source, member in zip(self.sources, self.members, strict=True)
         )
 
-    def call(self, inputs: dict[str, Any], training: bool = False) -> tf.Tensor:
-        return self.mean(
-            [
-                member(own, training=training)
-                for member, own in self.inputs_of_members(inputs)
-            ]
-        )
-
-    def inputs_of_members(
-        self, inputs: dict[str, Any]
-    ) -> list[tuple[Any, dict[str, tf.Tensor]]]:
-        """Each member, and of the inputs what it reads."""
-        sources = tf.nest.flatten(inputs["source"])
-        return [
-            (member, {"source": sources[number], "target": inputs["target"]})
-            for number, member in zip(self.sources, self.members, strict=True)
-        ]
-
-    def encode(
-        self, source: Any, own: tf.Tensor | None = None
-    ) -> tuple[Any, Any]:
+    def encode(self, source: Any) -> tuple[Any, Any]:
         """Reads source sentences with every member.
 
         Args:
             source: int32 [B, T_x], padded with 0, or a tuple of them.
-            own: As for a member.
 
         Returns:
             The members' memories and their states, a tuple each.
         """
         sources = tf.nest.flatten(source)
         encoded = [
-            member.encode(sources[number], own)
+            member.encode(sources[number])
             for number, member in zip(self.sources, self.members, strict=True)
         ]
         memories, states = zip(*encoded, strict=True)
         return memories, states
 
-    def decode_step(
-        self,
-        ids: tf.Tensor,
-        state: Any,
-        memory: Any,
-        first: int | None = None,
-    ) -> tuple[tf.Tensor, Any, tf.Tensor | None]:
-        """Scores the next word of K hypotheses a sentence.
-
-        Args:
-            ids: int32 [B, K], the previous words; `start_id` at the start.
-            state: Of each member, nest of [B, K, ...].
-            memory: Of each member, nest of [B, ...].
-            first: As for a member.
+    def step(
+        self, ids: tf.Tensor, state: Any, memory: Any
+    ) -> tuple[Any, Any, tf.Tensor | None]:
+        """The features of every member; see `TranslationModel`.
 
         Returns:
-            Logits, float32 [B, K, K_y]; the new states; the alignment to
+            The features and the new states, a tuple each; the alignment to
             source 0, the mean over the members that have one, float32
             [B, K, T_x], or None.
         """
         steps = [
-            member.decode_step(ids, one_state, one_memory, first)
+            member.step(ids, one_state, one_memory)
             for member, one_state, one_memory in zip(
                 self.members, state, memory, strict=True
             )
         ]
-        logits, states, weights = zip(*steps, strict=True)
+        features, states, weights = zip(*steps, strict=True)
+        return features, states, self._mean_alignment(weights)
+
+    def features(
+        self,
+        inputs: dict[str, Any],
+        training: bool = False,
+        words: tf.Tensor | None = None,
+    ) -> tuple[Any, tf.Tensor | None]:
+        """The features of every member; see `TranslationModel`."""
+        sources = tf.nest.flatten(inputs["source"])
+        found = [
+            member.features(
+                {"source": sources[number], "target": inputs["target"]},
+                training=training,
+                words=words,
+            )
+            for number, member in zip(self.sources, self.members, strict=True)
+        ]
+        features, weights = zip(*found, strict=True)
+        return features, self._mean_alignment(weights)
+
+    def output_weights(self) -> tuple[Any, ...]:
+        """Those of every member."""
+        return tuple(member.output_weights() for member in self.members)
+
+    def logits(self, features: Any, output: Any) -> tf.Tensor:
+        """The mean of the members' distributions; see `TranslationModel`."""
+        return self.mean(
+            [
+                member.logits(*pair)
+                for member, *pair in zip(
+                    self.members, features, output, strict=True
+                )
+            ]
+        )
+
+    def _mean_alignment(self, weights: Sequence[Any]) -> tf.Tensor | None:
+        """The mean over the members that read source 0 and have one."""
         aligned = [
             tf.cast(one, tf.float32)
             for source, one in zip(self.sources, weights, strict=True)
             if source == 0 and one is not None
         ]
-        mean = tf.add_n(aligned) / len(aligned) if aligned else None
-        return self.mean(logits), states, mean
+        return tf.add_n(aligned) / len(aligned) if aligned else None
 
     def mean(self, logits: Sequence[tf.Tensor]) -> tf.Tensor:
         """The logits of all members as one, float32, of the same shape."""

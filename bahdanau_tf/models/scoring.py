@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.layers.readout import scores
-from bahdanau_tf.layers.weights import rows_at
-from bahdanau_tf.models.encoder_decoder import EncoderDecoder
-from bahdanau_tf.models.ensemble import Ensemble
+from bahdanau_tf.models.protocol import TranslationModel
 
 CHUNK_LOGITS = 2**22  # logits held at once: 16 MiB
 
 
 def target_log_probs(
-    model: keras.Model, source: tf.Tensor, target: tf.Tensor
+    model: TranslationModel, source: Any, target: tf.Tensor
 ) -> tf.Tensor:
     """log p(y_i | y_1 .. y_{i-1}, x) of a padded batch, in graph.
 
-    Words go through in chunks: of models made here the logits of all words
-    are never there at once.
+    Words go through in chunks: the logits of all words are never there at
+    once.
 
     Args:
         model: A translation model.
@@ -38,15 +33,17 @@ def target_log_probs(
     words = tf.where(flat != 0)[:, 0]
     labels = tf.gather(flat, words)
     inputs = {"source": source, "target": target}
-    logits = _logits_of_words(model, inputs, words)
+    features, _ = model.features(inputs, words=words)
+    output = model.output_weights()
     size = max(CHUNK_LOGITS // model.target_vocabulary_size, 1)
     # One chunk even of no words: it says what is in a chunk.
     chunks = tf.maximum(-(-tf.size(words) // size), 1)
 
     def body(i: tf.Tensor, done: Any) -> tuple[tf.Tensor, Any]:
         here = slice(i * size, (i + 1) * size)
+        some = tf.nest.map_structure(lambda rows: rows[here], features)
         nll = tf.nn.sparse_softmax_cross_entropy_with_logits(
-            labels[here], logits(here)
+            labels[here], model.logits(some, output)
         )
         return i + 1, done.write(i, -nll)
 
@@ -65,33 +62,8 @@ def target_log_probs(
     return tf.reshape(log_probs, tf.shape(target))
 
 
-def _logits_of_words(
-    model: Any, inputs: dict[str, Any], words: tf.Tensor
-) -> Callable[[slice], tf.Tensor]:
-    """What gives the logits, float32 [n, K_y], of a slice of some words.
-
-    Args:
-        model: A translation model; of one that is not made here all logits
-            are kept.
-        inputs: As of the model.
-        words: int64 [N], the words' places in B x T_y.
-    """
-    if isinstance(model, Ensemble):
-        members = [
-            _logits_of_words(member, own, words)
-            for member, own in model.inputs_of_members(inputs)
-        ]
-        return lambda here: model.mean([one(here) for one in members])
-    if isinstance(model, EncoderDecoder):
-        hidden, _ = model.hidden(inputs, words=words)
-        features, kernel, bias = model.factors(hidden)
-        return lambda here: scores(features[here], kernel, bias)
-    kept = rows_at(model(inputs), words)
-    return lambda here: kept[here]
-
-
 def token_log_probs(
-    model: keras.Model,
+    model: TranslationModel,
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     batch_size: int = 64,

@@ -41,8 +41,8 @@ def contributions_of(
         if value is not None
     }
     # W as a row for each word: what a unit adds to that word's score.
-    hidden = hidden_of(readout, state, previous, context)
-    kernel, bias = map(_array, model.factors(hidden)[1:])
+    output = model.output_weights()
+    kernel, bias = _array(output.kernel), _array(output.bias)
     rows, of_bias = kernel[ids], bias[ids]
     if readout.factor_kernel is not None:
         rows = rows @ _array(readout.factor_kernel).T

@@ -9,9 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.layers import Memory
 from bahdanau_tf.layers.cells import States
-from bahdanau_tf.layers.readout import scores
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.tracing.contributions import contributions_of
 from bahdanau_tf.tracing.contributions import hidden_of
@@ -129,12 +127,12 @@ def _steps(
     )
     energies = None
     if seen.weights is not None:
-        keys = memory.attended.keys
+        keys = memory.attended.source.keys
         energies = model.decoder.attention.score(seen.query[None], keys)[0]
     read = seen.state, seen.previous, seen.context
     shares = contributions_of(model, *read, ids)
-    features, kernel, bias = model.factors(hidden_of(model.readout, *read))
-    logits = scores(features, kernel, bias)
+    hidden = hidden_of(model.readout, *read)
+    logits = model.output_weights().logits(model.readout.features(hidden))
     probabilities = tf.nn.softmax(logits).numpy()
     best = tf.math.top_k(probabilities, min(candidates, logits.shape[1]))
     names = text.ids_to_tokens(best.indices).numpy()
@@ -201,10 +199,6 @@ def _attend(
     decoder: Any, query: tf.Tensor, memory: Any
 ) -> tuple[tf.Tensor | None, tf.Tensor | None]:
     """c_i, float [1, c], and α_i, float32 [1, T_x], of one sentence."""
-    attention, attended = decoder.attention, memory.attended
-    if attention is None:
+    if decoder.attention is None:
         return None, None
-    if not attention.has_weights:  # h_Tx, of which the forward half comes first
-        return memory.annotations[:, -1, : decoder.context_size], None
-    whole = Memory(memory.annotations, attended.keys, attended.mask)
-    return attention(query, whole)
+    return decoder.attention(query, memory.attended.source)

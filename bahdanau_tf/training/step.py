@@ -9,10 +9,11 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.models.protocol import TranslationModel
 
 
 def words_loss(
-    model: keras.Model,
+    model: TranslationModel,
     loss: TokenCrossentropy,
     inputs: dict[str, tf.Tensor],
     target: tf.Tensor,
@@ -21,7 +22,7 @@ def words_loss(
     """`loss` in training, read out and scored for real words alone.
 
     Args:
-        model: The model.
+        model: A single model.
         loss: The loss.
         inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}.
         target: int32 [B, T_y], what is to be predicted.
@@ -32,11 +33,11 @@ def words_loss(
     """
     weights = tf.reshape(token_weights, [-1])
     words = tf.where(weights != 0)[:, 0]
-    hidden, _ = model.hidden(inputs, training=True, words=words)
+    features, _ = model.features(inputs, training=True, words=words)
+    output = model.output_weights()
     labels = tf.gather(tf.reshape(target, [-1]), words)
-    features, kernel, bias = model.factors(hidden)
     weights = tf.gather(weights, words)
-    return loss.of_words(features, kernel, bias, labels, weights)
+    return loss.of_words(features, output.kernel, output.bias, labels, weights)
 
 
 def update(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.models.memory import word_ids
 from bahdanau_tf.models.scoring import target_log_probs
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search import SearchResult
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.translation.shortlist import Lexicon
+from bahdanau_tf.translation.steps import full_step
+from bahdanau_tf.translation.steps import shortlist_step
+from bahdanau_tf.translation.steps import word_ids
 
 
 class Translated(NamedTuple):
@@ -106,9 +107,9 @@ class TranslationGraph(tf.Module):
             "start_id": self.model.start_id,
             "text": self.target_text,
         }
-        step = self.model.decode_step
+        memory, state = self.model.encode(source)
         if not decoding.shortlist:
-            memory, state = self.model.encode(source)
+            step = full_step(self.model)
             return decoding.search(step, state, memory, **options)
         if self.lexicon is None:
             raise ValueError(
@@ -116,8 +117,7 @@ class TranslationGraph(tf.Module):
                 "wanted one, as `bahdanau-tf lexicon` learns it"
             )
         first, own = self.lexicon.first, self.lexicon.own(first_source)
-        memory, state = self.model.encode(source, own)
-        step = partial(step, first=first)
+        step, memory = shortlist_step(self.model, memory, first, own)
         result = decoding.search(step, state, memory, **options)
         return result._replace(tokens=word_ids(result.tokens, first, own))
 

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.files import write_atomically
+from bahdanau_tf.models.protocol import TranslationModel
 
 AT_ONCE = 2**20  # sums gathered before they are added up
 
@@ -128,7 +129,10 @@ class Lexicon:
 
 
 def learn_lexicon(
-    model: Any, batches: Iterable[Any], words: int = 10, first: int = 2000
+    model: TranslationModel,
+    batches: Iterable[Any],
+    words: int = 10,
+    first: int = 2000,
 ) -> Lexicon:
     """Learns from known translations what a model attends to.
 
@@ -136,21 +140,26 @@ def learn_lexicon(
     Σ α_ij over the places with x_j = x and y_i = y.
 
     Args:
-        model: A trained model with attention.
+        model: A trained model with attention, or an ensemble of some.
         batches: As from `make_dataset`.
         words: k.
         first: F, at most the vocabulary's size.
 
     Raises:
-        ValueError: The model has no attention, or is an ensemble; k is less
-            than 1.
+        ValueError: The model has no attention, or reads several sources; k is
+            less than 1.
     """
     if words < 1:
         raise ValueError(f"learn_lexicon: words is {words}, wanted 1 or more")
-    if not hasattr(model, "hidden") or not model.has_alignment:
+    if not model.has_alignment:
         raise ValueError(
-            f"learn_lexicon: {type(model).__name__} has no attention of its "
-            "own, wanted a single model with attention"
+            f"learn_lexicon: {type(model).__name__} has no attention, wanted a "
+            "model with attention"
+        )
+    if tf.nest.is_nested(model.source_vocabulary_size):
+        raise ValueError(
+            f"learn_lexicon: {type(model).__name__} reads several sources, "
+            "wanted a model of one"
         )
     size = model.target_vocabulary_size
     first = min(first, size)
@@ -165,11 +174,13 @@ def learn_lexicon(
     return Lexicon(table, first)
 
 
-def _attended(model: Any, batches: Iterable[Any], first: int) -> Sums:
+def _attended(
+    model: TranslationModel, batches: Iterable[Any], first: int
+) -> Sums:
     """Σ α_ij of each pair of words x, y, under the key x K_y + y."""
     size = model.target_vocabulary_size
     attend = tf.function(
-        lambda inputs: model.hidden(inputs)[1].weights,
+        lambda inputs: model.features(inputs)[1],
         input_signature=[
             {
                 side: tf.TensorSpec([None, None], tf.int32)

@@ -1,0 +1,44 @@
+"""The last product of a translation model: features and rows of words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+
+@dataclass(eq=False)
+class OutputWeights:
+    """The last matrix, with a row for each word, and its bias.
+
+    Variables are read here, once, and not again at every step of a loop.
+
+    Attributes:
+        kernel: float [K, f].
+        bias: float [K].
+    """
+
+    kernel: tf.Tensor
+    bias: tf.Tensor
+
+    def __post_init__(self) -> None:
+        self.kernel = tf.convert_to_tensor(self.kernel)
+        self.bias = tf.convert_to_tensor(self.bias)
+
+    def logits(self, features: tf.Tensor) -> tf.Tensor:
+        """Scores of all words: float [..., f] -> float32 [..., K]."""
+        words, width = self.kernel.shape
+        kernel = tf.cast(self.kernel, features.dtype)
+        flat = tf.reshape(features, [-1, width])
+        logits = tf.matmul(flat, kernel, transpose_b=True)
+        # Not `+`: in a loop TensorFlow joins only this with the product.
+        logits = tf.nn.bias_add(logits, tf.cast(self.bias, logits.dtype))
+        logits = tf.cast(logits, tf.float32)
+        shape = tf.concat([tf.shape(features)[:-1], [words]], 0)
+        logits = tf.reshape(logits, shape)
+        logits.set_shape([*features.shape[:-1], words])
+        return logits
+
+    def first(self, count: int) -> OutputWeights:
+        """Those of the first words."""
+        return OutputWeights(self.kernel[:count], self.bias[:count])

@@ -1,0 +1,142 @@
+"""Translation models that are given by their steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.layers.weights import rows_at
+
+PAD_ID = 0
+
+
+class StepwiseModel(keras.Model):
+    """What follows from `encode`, `step` and `output_weights`, once.
+
+    A subclass gives these three and the sizes of the vocabularies, as
+    `TranslationModel` describes them; `has_alignment` if its steps give
+    weights; `features` if it has dropout, or a faster way through a whole
+    sentence than step by step. Its weights are made with the model.
+
+    Id 0 is padding on both sides and, as a previous target word, stands for
+    "no word yet".
+
+    Call arguments:
+        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded
+            with 0; the target is y_1 .. y_Ty with the end symbol, unshifted.
+        training: Whether to drop.
+
+    Returns:
+        Logits, float32 [B, T_y, K_y]; `logits[:, i]` scores `target[:, i]`.
+    """
+
+    start_id = PAD_ID
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        # `compile` would use XLA on a GPU, which compiles anew for each of
+        # the many shapes that batches of sentences have.
+        self.supports_jit = False
+        self.supports_masking = True
+
+    @property
+    def has_alignment(self) -> bool:
+        """Whether `step` gives attention weights."""
+        return False
+
+    def build(self, input_shape: Any = None) -> None:
+        """Does nothing: the weights are made with the model."""
+        self.built = True
+
+    def compute_mask(self, inputs: dict[str, Any], mask: Any = None) -> Any:
+        """True on target words, for losses and metrics of Keras."""
+        return keras.ops.not_equal(inputs["target"], PAD_ID)
+
+    def encode(self, source: Any) -> tuple[Any, Any]:
+        """See `TranslationModel`."""
+        raise NotImplementedError
+
+    def step(
+        self, ids: tf.Tensor, state: Any, memory: Any
+    ) -> tuple[Any, Any, tf.Tensor | None]:
+        """See `TranslationModel`."""
+        raise NotImplementedError
+
+    def output_weights(self) -> Any:
+        """See `TranslationModel`."""
+        raise NotImplementedError
+
+    def logits(self, features: Any, output: Any) -> tf.Tensor:
+        """See `TranslationModel`."""
+        return output.logits(features)
+
+    def features(
+        self,
+        inputs: dict[str, Any],
+        training: bool = False,
+        words: tf.Tensor | None = None,
+    ) -> tuple[Any, tf.Tensor | None]:
+        """See `TranslationModel`; here step by step, and nothing is dropped."""
+        target = inputs["target"]
+        memory, state = self.encode(inputs["source"])
+        previous = tf.pad(
+            target[:, :-1], [[0, 0], [1, 0]], constant_values=self.start_id
+        )
+        width = self.output_weights().kernel.shape[1]
+        kinds = [(self.compute_dtype, width)]
+        if self.has_alignment:
+            kinds.append(("float32", None))
+        arrays = [
+            tf.TensorArray(dtype, tf.shape(target)[1], element_shape=[None, n])
+            for dtype, n in kinds
+        ]
+
+        def body(i: tf.Tensor, state: Any, arrays: Any) -> Any:
+            ids = previous[:, i, tf.newaxis]
+            found, state, weights = self.step(ids, state, memory)
+            given: Any = (found, weights)[: len(arrays)]
+            arrays = [
+                array.write(i, tf.cast(one[:, 0], array.dtype))
+                for array, one in zip(arrays, given, strict=True)
+            ]
+            return i + 1, state, arrays
+
+        state = tf.nest.map_structure(lambda x: x[:, tf.newaxis], state)
+        *_, arrays = tf.while_loop(
+            lambda i, *_: i < tf.shape(target)[1],
+            body,
+            (tf.constant(0), state, arrays),
+            maximum_iterations=tf.shape(target)[1],
+        )
+        found, *weights = (
+            tf.transpose(array.stack(), [1, 0, 2]) for array in arrays
+        )
+        if words is not None:
+            found = rows_at(found, words)
+        return found, weights[0] if weights else None
+
+    def call(self, inputs: dict[str, Any], training: bool = False) -> tf.Tensor:
+        features, _ = self.features(inputs, training=training)
+        return self.logits(features, self.output_weights())
+
+    def decode_step(
+        self, ids: tf.Tensor, state: Any, memory: Any
+    ) -> tuple[tf.Tensor, Any, tf.Tensor | None]:
+        """`step` with the scores of all words, for a search of one's own.
+
+        Returns:
+            Logits, float32 [B, K, K_y]; the new state; the alignment, float32
+            [B, K, T_x], or None without one.
+        """
+        features, state, weights = self.step(ids, state, memory)
+        return self.logits(features, self.output_weights()), state, weights
+
+    def export(
+        self, filepath: Any, *args: Any, input_signature: Any = None, **kw: Any
+    ) -> None:
+        """Keras' own, with the signature of `call` where none is given."""
+        ids = tf.TensorSpec([None, None], tf.int32)
+        signature = input_signature or [{"source": ids, "target": ids}]
+        super().export(filepath, *args, input_signature=signature, **kw)

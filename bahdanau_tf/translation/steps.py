@@ -1,0 +1,110 @@
+"""What a search asks of a model: a step over all words, or a shortlist's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bahdanau_tf.layers.output_weights import OutputWeights
+from bahdanau_tf.models.protocol import TranslationModel
+from bahdanau_tf.search import Step
+
+
+def full_step(model: TranslationModel) -> Step:
+    """The step over all words; its output weights are read here, once."""
+    output = model.output_weights()
+
+    def step(ids: tf.Tensor, state: Any, memory: Any) -> Any:
+        features, state, weights = model.step(ids, state, memory)
+        return model.logits(features, output), state, weights
+
+    return step
+
+
+class _Own(NamedTuple):
+    """The output weights of each sentence's own words.
+
+    Attributes:
+        kernel: float [B, M, f].
+        bias: float32 [B, M], -inf where there is no word.
+    """
+
+    kernel: tf.Tensor
+    bias: tf.Tensor
+
+    @classmethod
+    def of(cls, output: OutputWeights, words: tf.Tensor) -> _Own:
+        rows = tf.maximum(words, 0)
+        bias = tf.cast(tf.gather(output.bias, rows), tf.float32)
+        bias = tf.where(words < 0, -math.inf, bias)
+        return cls(tf.gather(output.kernel, rows), bias)
+
+
+@dataclass(eq=False)
+class Shortlist:
+    """What stands in the place of `OutputWeights` for a shortlist.
+
+    Attributes:
+        frequent: Of the first F words, which all sentences have.
+        own: Of the words of each sentence, M beside them.
+    """
+
+    frequent: OutputWeights
+    own: _Own
+
+    def logits(self, features: tf.Tensor) -> tf.Tensor:
+        """Scores: float [B, K, f] -> float32 [B, K, F + M]."""
+        kernel = tf.cast(self.own.kernel, features.dtype)
+        own = tf.matmul(features, kernel, transpose_b=True)
+        own = tf.cast(own, tf.float32) + self.own.bias[:, tf.newaxis]
+        return tf.concat([self.frequent.logits(features), own], axis=-1)
+
+
+def shortlist_step(
+    model: TranslationModel, memory: Any, first: int, words: tf.Tensor
+) -> tuple[Step, Any]:
+    """A step over a shortlist, where places in it stand for ids.
+
+    Args:
+        model: The model.
+        memory: From its `encode`.
+        first: F; a place below it is the id itself.
+        words: int32 [B, M], ids from F on at the places behind; -1 for none.
+
+    Returns:
+        The step, and the memory that it reads: rows leave a search with all
+        that is theirs.
+    """
+    output = model.output_weights()
+    every = tf.nest.flatten(output)
+    frequent = [one.first(first) for one in every]
+    own = [_Own.of(one, words) for one in every]
+
+    def step(places: tf.Tensor, state: Any, memory: Any) -> Any:
+        memory, words, own = memory
+        ids = word_ids(places, first, words)
+        features, state, weights = model.step(ids, state, memory)
+        short = [Shortlist(*pair) for pair in zip(frequent, own, strict=True)]
+        short = tf.nest.pack_sequence_as(output, short)
+        return model.logits(features, short), state, weights
+
+    return step, (memory, words, own)
+
+
+def word_ids(places: tf.Tensor, first: int, words: tf.Tensor) -> tf.Tensor:
+    """Turns places in a shortlist to ids.
+
+    Args:
+        places: int32 [B, ...].
+        first: F.
+        words: int32 [B, M], the ids behind the first F.
+
+    Returns:
+        int32 [B, ...].
+    """
+    own = tf.gather(words, tf.maximum(places - first, 0), batch_dims=1)
+    return tf.where(places < first, places, own)
