@@ -50,21 +50,20 @@ class Translator(TranslationGraph):
     and in the exported SavedModel.
 
     Args:
-        model: A translation model of this package, or anything with
-            `encode`, `decode_step`, `start_id` and the vocabularies' sizes.
+        model: A translation model of this package, or another
+            `TranslationModel`.
         source_text: Tokenizer of the source language; for an `Ensemble` that
             reads several sources a sequence of them, one for each source.
         target_text: Tokenizer of the target language.
         decoding: How to search unless a call says otherwise.
         dictionary: What `Decoding.unknown` "replace" writes for a source word;
             the word itself where it has nothing.
-        lexicon: For `Decoding.shortlist`; wants a model whose `encode` takes
-            each sentence's own words and whose `decode_step` the number of
-            those that all have, as the models here do.
+        lexicon: For `Decoding.shortlist`.
 
     Raises:
-        ValueError: A vocabulary and the model's embedding differ in size, or
-            the lexicon is another model's.
+        ValueError: The model is no `TranslationModel`; a vocabulary and the
+            model's embedding differ in size, or the lexicon is another
+            model's.
 
     Example:
 

@@ -238,7 +238,7 @@ class EncoderDecoder(StepwiseModel):
 
     @property
     def has_alignment(self) -> bool:
-        """Whether `decode_step` gives attention weights."""
+        """Whether `step` gives attention weights."""
         attention = self.decoder.attention
         return attention is not None and attention.has_weights
 

@@ -18,7 +18,8 @@ class StepwiseModel(keras.Model):
     A subclass gives these three and the sizes of the vocabularies, as
     `TranslationModel` describes them; `has_alignment` if its steps give
     weights; `features` if it has dropout, or a faster way through a whole
-    sentence than step by step. Its weights are made with the model.
+    sentence than step by step. Its constructor makes the weights, whose
+    shapes depend on no input, and then calls `build`.
 
     Id 0 is padding on both sides and, as a previous target word, stands for
     "no word yet".
@@ -47,7 +48,7 @@ class StepwiseModel(keras.Model):
         return False
 
     def build(self, input_shape: Any = None) -> None:
-        """Does nothing: the weights are made with the model."""
+        """Tells Keras that all weights are there."""
         self.built = True
 
     def compute_mask(self, inputs: dict[str, Any], mask: Any = None) -> Any:

@@ -115,11 +115,9 @@ def align(
         texts, end symbols left out.
     """
     run = tf.function(
-        lambda source, target: (
-            translator.model.hidden({"source": source, "target": target})[
-                1
-            ].weights
-        ),
+        lambda source, target: translator.model.features(
+            {"source": source, "target": target}
+        )[1],
         input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2,
         autograph=False,
     )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.models.scoring import target_log_probs
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search import SearchResult
@@ -42,7 +43,7 @@ class TranslationGraph(tf.Module):
 
     def __init__(
         self,
-        model: Any,
+        model: TranslationModel,
         source_text: Any,
         target_text: Any,
         decoding: Decoding = Decoding(),
@@ -50,6 +51,11 @@ class TranslationGraph(tf.Module):
         lexicon: Lexicon | None = None,
     ) -> None:
         super().__init__()
+        if not isinstance(model, TranslationModel):
+            raise ValueError(
+                f"Translator: model is {type(model).__name__}, wanted a "
+                "TranslationModel, such as a subclass of StepwiseModel"
+            )
         texts = source_text
         if not isinstance(source_text, (list, tuple)):
             texts = [source_text]
@@ -68,7 +74,8 @@ class TranslationGraph(tf.Module):
                     f"Translator: {side}_text has {text.vocabulary_size} ids, "
                     f"the model's {side} vocabulary {size}; wanted equal"
                 )
-        self.model = model
+        # A Keras model besides, which has no types: it is trained and saved.
+        self.model: Any = model
         self.source_texts = tuple(texts)
         self.target_text = target_text
         self.decoding = decoding

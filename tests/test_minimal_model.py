@@ -1,0 +1,186 @@
+"""The model in CONTRIBUTING.md does all that the package's own models do."""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from types import SimpleNamespace
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bahdanau_tf import Decoding
+from bahdanau_tf import Ensemble
+from bahdanau_tf import Lexicon
+from bahdanau_tf import Recipe
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import StepwiseModel
+from bahdanau_tf import TranslationModel
+from bahdanau_tf import Translator
+from bahdanau_tf import Vocabulary
+from bahdanau_tf import WordTokenizer
+from bahdanau_tf import token_log_probs
+from bahdanau_tf import train
+from bahdanau_tf.training import TrainingFiles
+
+CONTRIBUTING = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
+WORDS = ["[PAD]", "[UNK]", "[END]", "one", "two", "three", "four"]
+PAIRS = [["one", "two"], ["two", "one"], ["three"], ["four", "three", "one"]]
+SOURCE = np.array([[3, 4, 2], [5, 2, 0]], "int32")
+TARGET = np.array([[4, 3, 2], [6, 2, 0]], "int32")
+
+
+def block() -> str:
+    page = CONTRIBUTING.read_text(encoding="utf-8")
+    section = page.split("## A model\n")[1].split("\n## ")[0]
+    (found,) = re.findall(r" +```python\n(.*?) +```", section, re.DOTALL)
+    return textwrap.dedent(found)
+
+
+@pytest.fixture(scope="module")
+def make() -> Iterator[Any]:
+    """The class of the page, in a module as its reader's would be."""
+    module = ModuleType("minimal_model_of_the_page")
+    sys.modules[module.__name__] = module
+    exec(compile(block(), str(CONTRIBUTING), "exec"), module.__dict__)
+    yield module.MeanModel
+    del sys.modules[module.__name__]
+    keras.saving.get_custom_objects().pop("examples>MeanModel")
+
+
+@pytest.fixture(scope="module")
+def trained(make: Any, tmp_path_factory: Any) -> SimpleNamespace:
+    """Words are themselves: the model learns to copy."""
+    folder = tmp_path_factory.mktemp("minimal")
+    for name in ("train.a", "train.b"):
+        text = "".join(f"{' '.join(words)}\n" for words in PAIRS * 4)
+        (folder / name).write_text(text, encoding="utf-8")
+    text = WordTokenizer(Vocabulary(WORDS), language="en")
+    keras.utils.set_random_seed(1)
+    model = make(len(WORDS), len(WORDS))
+    before = [weight.numpy() for weight in model.weights]
+    translator = Translator(model, text, text, Decoding(2, max_length=5))
+    files = TrainingFiles(str(folder / "train.a"), str(folder / "train.b"))
+    recipe = Recipe(epochs=2, batch_size=4, optimizer="adam")
+    result = train(translator, files, recipe, folder / "model")
+    return SimpleNamespace(
+        model=model,
+        before=before,
+        translator=translator,
+        folder=folder,
+        result=result,
+    )
+
+
+def test_it_is_short_and_has_the_protocol(make: Any) -> None:
+    lines = [line for line in block().split("\n") if line]
+    assert len(lines) <= 40
+    assert isinstance(make(7, 7), TranslationModel)
+
+
+def test_it_trains(trained: Any) -> None:
+    assert trained.result.steps == 8
+    for old, weight in zip(trained.before, trained.model.weights, strict=True):
+        assert np.abs(weight.numpy() - old).max() > 1e-4
+
+
+def test_it_translates_scores_and_reloads(trained: Any) -> None:
+    loaded = Translator.load(trained.folder / "model" / "best")
+    for one, other in zip(
+        trained.translator.translate(["one two", "three"]),
+        loaded.translate(["one two", "three"]),
+        strict=True,
+    ):
+        assert (one.text, one.score) == (other.text, other.score)
+    (scored,) = loaded.score(["one two"], ["two one"])
+    model = trained.model
+    (wanted,) = token_log_probs(model, [[3, 4, 2]], [[4, 3, 2]])
+    np.testing.assert_allclose(scored.token_log_probs, wanted, atol=1e-6)
+    logits = model({"source": SOURCE, "target": TARGET}).numpy()[0]
+    by_hand = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    np.testing.assert_allclose(
+        wanted, by_hand[np.arange(3), TARGET[0]], atol=1e-5
+    )
+
+
+def test_it_joins_an_ensemble_of_others(trained: Any) -> None:
+    other = RNNSearch(7, 7, 4, 3, attention_units=2, maxout_units=2)
+    inputs = {"source": SOURCE, "target": TARGET}
+    joined = Ensemble([trained.model, other])(inputs)
+    mean = sum(
+        tf.nn.softmax(model(inputs)).numpy() for model in (trained.model, other)
+    )
+    np.testing.assert_allclose(tf.nn.softmax(joined), mean / 2, atol=1e-6)
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["alone", "ensemble"])
+def test_it_takes_a_shortlist(trained: Any, joined: bool) -> None:
+    """Of all words it changes nothing; of some, others never come."""
+    plain = trained.translator
+    if joined:
+        plain = Translator.ensemble([plain, plain])
+    decoding = replace(plain.decoding, shortlist=True, n_best=2)
+    texts = {}
+    for last, words in (("all", [4, 5, 6]), ("some", [6, -1, -1])):
+        table = np.tile(words, (len(WORDS), 1))
+        table[0] = -1
+        short = Translator(
+            plain.model,
+            plain.source_texts,
+            plain.target_text,
+            decoding,
+            lexicon=Lexicon(table, first=4),
+        )
+        texts[last] = [
+            (one.text, pytest.approx(one.score, abs=1e-5))
+            for found in short.translate(["one two", "three"])
+            for one in (found, *found.alternatives)
+        ]
+    wanted = plain.translate(
+        ["one two", "three"], replace(decoding, shortlist=False)
+    )
+    assert texts["all"] == [
+        (one.text, one.score)
+        for found in wanted
+        for one in (found, *found.alternatives)
+    ]
+    found = {word for text, _ in texts["some"] for word in text.split()}
+    assert found
+    assert not found & {"two", "three"}
+
+
+@pytest.mark.slow
+def test_it_is_exported(trained: Any, tmp_path: Path) -> None:
+    version = trained.translator.export(tmp_path)
+    served = tf.saved_model.load(str(version)).signatures["serving_default"]
+    found = served(text=tf.constant(["one two"]))["translation"].numpy()
+    (wanted,) = trained.translator.translate(["one two"])
+    assert found[0].decode() == wanted.text
+
+
+@pytest.mark.parametrize("order", ["original", "main-text"])
+def test_step_by_step_is_the_whole_sentence(order: str) -> None:
+    """`StepwiseModel.features` finds what a model's own `features` does."""
+    model = RNNSearch(
+        7, 7, 4, 3, attention_units=2, maxout_units=2, step_order=order
+    )
+    random = np.random.default_rng(0)
+    for weight in model.weights:
+        weight.assign(random.normal(0.0, 0.7, weight.shape))
+    inputs = {"source": tf.constant(SOURCE), "target": tf.constant(TARGET)}
+    words = tf.constant([0, 1, 2, 3, 4])
+    for given in (None, words):
+        wanted, alignment = model.features(inputs, words=given)
+        found, weights = tf.function(StepwiseModel.features)(
+            model, inputs, words=given
+        )
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+        np.testing.assert_allclose(weights, alignment, atol=1e-5)
