@@ -7,11 +7,16 @@ import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from typing import Any
+
+if sys.platform != "win32":
+    import fcntl
 
 _ASIDE = ".{}.new."  # hidden, and no name that a user would give
 _LEFTOVER = re.compile(r"\..+\.new\.[a-z0-9_]{8}")
@@ -137,3 +142,26 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def takes_lock(file: IO[Any]) -> bool | None:
+    """Takes the system's lock of a file, which ends when the file is closed.
+
+    So it ends with the process, however that ends.
+
+    Args:
+        file: An open file.
+
+    Returns:
+        Whether it was to be had; None where there are no locks, as on Windows,
+        for which Python has no `fcntl`, and on some file systems.
+    """
+    if sys.platform == "win32":
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True

@@ -5,17 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 import tensorflow as tf
 
-if sys.platform != "win32":
-    import fcntl
+from bahdanau_tf.files import takes_lock
 
 _PREFIX = ".export."  # hidden, and no number: a server does not look inside
 _LOCK = "lock"
@@ -65,7 +62,7 @@ def workplace(base: Path) -> Iterator[Path]:
     try:
         # Under its name the file is seen only when it is locked.
         with open(folder / "unlocked", "wb") as file:
-            if _locks(file):
+            if takes_lock(file):
                 os.replace(file.name, folder / _LOCK)
             yield folder
     finally:
@@ -104,21 +101,10 @@ def _remove_abandoned(base: Path) -> None:
     for lock in base.glob(f"{_PREFIX}*/{_LOCK}"):
         try:
             with open(lock, "r+b") as file:
-                if _locks(file):
+                if takes_lock(file):
                     shutil.rmtree(lock.parent, ignore_errors=True)
         except OSError:
             continue  # another export was quicker, or it is another user's
-
-
-def _locks(file: IO[bytes]) -> bool:
-    """Takes the lock of a file until it is closed; False if it cannot."""
-    if sys.platform == "win32":
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def _reason(error: Exception) -> str:

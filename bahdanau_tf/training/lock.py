@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-if sys.platform != "win32":
-    import fcntl
+from bahdanau_tf.files import takes_lock
 
 NAME = "training.lock"
 _held: dict[Path, int] = {}  # folders, and the threads that have them
@@ -21,9 +19,9 @@ def locked(model_dir: Path) -> Iterator[None]:
     """Keeps other processes from training in a folder.
 
     The lock is the system's, on the file `training.lock`: it ends with the
-    process, however that ends; the file stays. On Windows, where Python has
-    no `fcntl`, and on file systems without locks nobody is kept out. A thread
-    that has the folder may lock it once more.
+    process, however that ends; the file stays. On Windows and on file systems
+    without locks nobody is kept out. A thread that has the folder may lock it
+    once more.
 
     Args:
         model_dir: The folder; made if it is not there.
@@ -38,7 +36,7 @@ def locked(model_dir: Path) -> Iterator[None]:
         yield
         return
     with open(model_dir / NAME, "a+", encoding="utf-8") as file:
-        if not _take(file.fileno()):
+        if takes_lock(file) is False:
             file.seek(0)
             owner = file.read().strip()
             raise ValueError(
@@ -53,16 +51,3 @@ def locked(model_dir: Path) -> Iterator[None]:
             yield
         finally:
             del _held[place]
-
-
-def _take(file: int) -> bool:
-    """Takes the lock until the file is closed; False if another has it."""
-    if sys.platform == "win32":
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
-    return True
