@@ -136,8 +136,10 @@ def test_a_full_disk_leaves_a_folder_that_is_new(plan, monkeypatch, kind):
 
 def test_a_folder_with_a_model_keeps_its_settings(plan):
     first = plan.prepare()
-    (plan.model_dir / "checkpoints").mkdir()
-    (plan.model_dir / "checkpoints" / "checkpoint").touch()
+    half = plan.model_dir / "checkpoints" / "ckpt-1_temp"  # killed there
+    half.mkdir(parents=True)
+    assert not plan.is_begun
+    half.with_name("ckpt-1.index").touch()
     assert plan.is_begun
     before = sorted(plan.model_dir.rglob("*"))
     other = replace(plan, text=replace(plan.text, lowercase=True))

@@ -50,8 +50,8 @@ class TrainingPlan:
         A run that was ended before its first checkpoint leaves settings and
         tokenizers, or parts of them, that bind nobody.
         """
-        places = (self.model_dir / "best", self.model_dir / "checkpoints")
-        return any(place.is_dir() and any(place.iterdir()) for place in places)
+        models = ("best/*", "checkpoints/*.index")
+        return any(any(self.model_dir.glob(path)) for path in models)
 
     def prepare(self) -> Translator:
         """A translator ready to train, its tokenizers those of `model_dir`.
