@@ -19,6 +19,9 @@ from bahdanau_tf.training.languages import with_languages
 ARTICLE = {
     "ar": "يولد جميع الناس أحرارًا متساوين في الكرامة والحقوق. وقد وهبوا عقلاً "
     "وضميرًا وعليهم أن يعامل بعضهم بعضًا بروح الإخاء.",
+    "az": "Bütün insanlar ləyaqət və hüquqlarına görə azad və bərabər "
+    "doğulurlar. Onların şüurları və vicdanları var və bir-birlərinə "
+    "münasibətdə qardaşlıq ruhunda davranmalıdırlar.",
     "cs": "Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a "
     "práv. Jsou nadáni rozumem a svědomím a mají spolu jednat v duchu "
     "bratrství.",
@@ -86,14 +89,15 @@ ARTICLE = {
     "zh": "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟"
     "关系的精神相对待。",
 }
-TOO_SHORT = {"ar", "da", "fi", "hu", "pl", "ru", "tr"}  # one article is little
+TOO_SHORT = {"ar", "da", "fi", "hu", "pl", "ru"}  # one article is little
 
 
 @pytest.mark.parametrize("code", ARTICLE)
 def test_two_sentences_are_guessed_or_left_open(code: str) -> None:
     wanted = "und" if code in TOO_SHORT else code
     assert guess_language([ARTICLE[code]]) == wanted
-    assert guess_language([ARTICLE[code].upper()]) == wanted
+    if code not in ("az", "tr"):  # Python makes other capitals than theirs
+        assert guess_language([ARTICLE[code].upper()]) == wanted
 
 
 @pytest.mark.parametrize(
@@ -154,6 +158,51 @@ def test_what_is_not_clear_is_undetermined(lines: list[str]) -> None:
     assert guess_language(lines) == "und"
 
 
+TOYS = {
+    "en": "The dog sleeps. The queen sees a small garden. The old king reads.",
+    "tr": "Kız ağacı gördü. Yaşlı adam kapıyı açtı. Çocuk sığırı çağırdı. "
+    "İşçi taşı kırdı.",
+    "de": "Der König schläft. Die Straße ist groß. „Das Mädchen grüßt.“",
+    "es": "El niño duerme. La niña sueña. ¿Sueña el señor? La araña duerme.",
+    "pl": "Kot spał. Chłopiec czytał. Biała krowa piła. Mały pies szczekał.",
+    "hu": "A nő főz. A szőlő nő. Az erdő zöld. A tűz éget. A fű zöld.",
+    "cs": "Kůň běží. Dítě spí. Řeka teče. Dům hoří. Děda věří.",
+    "ro": "Fata își iubește frații. Știu o poveste. Pește și țap.",
+}
+
+
+@pytest.mark.parametrize("code", TOYS)
+def test_few_words_are_known_by_those_of_one_language(code: str) -> None:
+    assert guess_language([TOYS[code]] * 20) == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Article 1 of the Declaration in languages without small words here:
+        "Gizon-emakume guztiak aske jaiotzen dira, duintasun eta eskubide "
+        "berberak dituztela; eta ezaguera eta kontzientzia dutenez gero, "
+        "elkarren artean senide legez jokatu beharra dute.",
+        "Genir pawb yn rhydd ac yn gydradd â'i gilydd mewn urddas a hawliau. "
+        "Fe'u cynysgaeddir â rheswm a chydwybod, a dylai pawb ymddwyn y naill "
+        "at y llall mewn ysbryd cymodlon.",
+        "Ang lahat ng tao'y isinilang na malaya at pantay-pantay sa "
+        "karangalan at mga karapatan. Sila'y pinagkalooban ng katwiran at "
+        "budhi at dapat magpalagayan ang isa't isa sa diwa ng pagkakapatiran.",
+        "Ua hānau kū'oko'a 'ia nā kānaka apau loa, a ua kau like ka hanohano "
+        "a me nā pono kīvila ma luna o kākou pākahi.",
+        "Ĉiuj homoj estas denaske liberaj kaj egalaj laŭ digno kaj rajtoj. "
+        "Ili posedas racion kaj konsciencon, kaj devus konduti unu al alia en "
+        "spirito de frateco.",
+        "Njerëzit lindin të lirë dhe të barabartë në dinjitet dhe në të "
+        "drejta. Ata kanë arsye dhe ndërgjegje dhe duhet të sillen ndaj njëri "
+        "tjetrit me frymë vëllazërimi.",
+    ],
+)
+def test_other_languages_are_not_taken_for_one(text: str) -> None:
+    assert guess_language([text] * 20) == "und"
+
+
 def test_foreign_names_do_not_matter() -> None:
     """Nor does the form of the characters."""
     half = "ｶﾀｶﾅ ﾃﾞｽ 日本 " * 3 + "TensorFlow Keras"
@@ -171,7 +220,9 @@ def test_one_odd_line_does_not_matter() -> None:
 def languages(
     source: str | None = None, target: str | None = None
 ) -> TextOptions:
-    return TextOptions(source_language=source, target_language=target)
+    return TextOptions(
+        source_language=source, target_language=target, true_case=True
+    )
 
 
 @pytest.fixture
@@ -206,12 +257,46 @@ def test_an_unclear_language_has_the_general_rules(files, capsys):
     Path(files.train_source).write_text("1\n2\n")
     found = with_languages(languages(), files, {})
     assert found == languages("und", "en")
-    assert "source language: und (unknown: general" in capsys.readouterr().err
+    (said,) = capsys.readouterr().err.split("\n")[:1]
+    assert said.startswith("source language: und (unknown: general rules cut")
+    assert "--source_language=CODE" in said
 
 
 def test_sub_words_have_no_rules_of_languages(files, capsys):
-    text = TextOptions(tokenizer="bpe")
+    text = TextOptions(tokenizer="bpe", true_case=True)
     assert with_languages(text, files, {}) == text
     assert not capsys.readouterr().err
     found = with_languages(text, files, {"source_language": "en"})
     assert found.source_language == "en"  # as an earlier version wrote it
+
+
+@pytest.mark.parametrize("tokenizer", ["word", "bpe"])
+@pytest.mark.parametrize("code", ["tr", "az", "en", "de"])
+def test_capitals_of_languages_with_two_kinds_of_i_are_left(
+    files, tokenizer, code
+):
+    """What Python makes of I is wrong in Turkish: named or guessed."""
+    suits = code in ("en", "de")
+    Path(files.train_source).write_text(f"{ARTICLE[code]}\n" * 3)
+    text = TextOptions(tokenizer=tokenizer)
+    assert with_languages(text, files, {}).true_case is suits
+    named = TextOptions(source_language=code)
+    assert with_languages(named, files, {}).true_case is suits
+    for given in (True, False):
+        text = TextOptions(tokenizer=tokenizer, true_case=given)
+        assert with_languages(text, files, {}).true_case is given
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_capitals_are_read_as_the_folder_was_made_with(files, before):
+    known = {"source_language": "tr", "true_case": before}
+    assert with_languages(TextOptions(), files, known).true_case is before
+
+
+def test_turkish_capitals_are_learned_as_they_stand(tmp_path):
+    path = tmp_path / "text"
+    path.write_text("KIZ ISLIK ÇALDI\n")
+    text = TextOptions(source_language="tr", target_language="en")
+    source, _ = text.learn(str(path), str(path))
+    (words,) = source.split(["KIZ ISLIK ÇALDI"]).to_list()
+    assert [word.decode() for word in words] == ["KIZ", "ISLIK", "ÇALDI"]

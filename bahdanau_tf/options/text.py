@@ -35,7 +35,8 @@ class TextOptions:
         reverse_source: Whether the source is read from its last word to its
             first, as by Sutskever et al.
         true_case: Whether a source line that is all in capitals is read as a
-            sentence in ordinary writing; no other line is touched.
+            sentence in ordinary writing; no other line is touched. If not
+            given, it is, but of Turkish and Azeri, whose I is a capital ı.
     """
 
     tokenizer: Literal["word", "bpe", "unigram"] = "word"
@@ -46,7 +47,7 @@ class TextOptions:
     target_language: str | None = None
     lowercase: bool = False
     reverse_source: bool = False
-    true_case: bool = True
+    true_case: bool | None = None
 
     def __post_init__(self) -> None:
         check_values(
@@ -71,6 +72,16 @@ class TextOptions:
             unused["target_vocabulary_size"] = "--joint"
         return unused
 
+    def true_cases(self, language: str | None) -> bool:
+        """`true_case`, or if that is not given, whether it suits a language.
+
+        Args:
+            language: Code of the source language, if it is known.
+        """
+        if self.true_case is None:
+            return language not in ("az", "tr")
+        return self.true_case
+
     def learn(self, source_path: str, target_path: str) -> tuple[Any, Any]:
         """Learns the tokenizers of both sides from the training text.
 
@@ -88,7 +99,7 @@ class TextOptions:
                 language=self.source_language or UNKNOWN,
                 lowercase=self.lowercase,
                 reverse=self.reverse_source,
-                true_case=self.true_case,
+                true_case=self.true_cases(self.source_language),
             )
             target = WordTokenizer.train(
                 [target_path],
@@ -114,7 +125,9 @@ class TextOptions:
             with _size_named("source"):
                 source = learn([source_path], self.source_vocabulary_size)
         source = SubwordTokenizer(
-            source.model_proto, self.reverse_source, self.true_case
+            source.model_proto,
+            self.reverse_source,
+            self.true_cases(self.source_language),
         )
         return source, target
 

@@ -1,4 +1,4 @@
-"""What language a text is in, by its script and its small words.
+"""What language a text is in, by its script, small words and letters.
 
 It is asked of thousands of lines of one language; a single sentence may be too
 short.
@@ -52,6 +52,7 @@ BY_WORDS = {
         "uk": "і в не на що з та до у це як за але він від про для є був",
     },
     "LATIN": {
+        "az": "və bir bu da də ki ilə üçün çox daha olan olaraq o var",
         "ca": "de la i el a que en els les un una per del al és amb no es dels",
         "cs": "a se na v je to že s z do o i ve si ale jako by po pro za jsou",
         "da": "og at det i en på er som for af med den til ikke et har de der",
@@ -85,10 +86,31 @@ BY_WORDS = {
         "vi": "và của là có không được trong cho một những các người này với",
     },
 }
+# Letters that, of these languages, one alone writes.
+BY_LETTERS = {
+    "az": "ə",
+    "be": "ў",
+    "cs": "ěřů",
+    "de": "ß",
+    "es": "ñ",
+    "hu": "őű",
+    "pl": "ł",
+    "ro": "șțţ",
+    "sk": "ĺľŕ",
+    "sr": "ћђ",
+    "tr": "ğı",
+    "uk": "ґєї",
+}
 LONGEST = 500  # characters of a line that count: one is not the text
 SMALL_WORDS = 0.1  # share of the words that must be small ones
 KINDS = 5  # of small words that must be seen
 LEAD = 1.05  # over the second language
+# Where fewer kinds of small words are seen, as in a text of a few words, words
+# that only one language has must be among them.
+CLEAR_LEAD = 2.0
+OWN_WORDS = 0.02  # share of the words
+FEWEST = 5  # of its own words
+OWN_LENGTH = 3  # letters: two are a word of many a language
 
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -98,7 +120,8 @@ def guess_language(lines: Iterable[str]) -> str:
 
     The script with the most letters decides where one language writes it: Han
     with kana is Japanese, Han without is Chinese. Among the languages of one
-    script it is the one whose small words are the most frequent.
+    script it is the one whose small words are the most frequent; where the text
+    has few of them, letters that only one language writes count, too.
 
     Args:
         lines: The text, some thousand lines of it.
@@ -152,5 +175,39 @@ def _by_words(words: Counter[str], languages: dict[str, str]) -> str:
         len(counts[first]) >= KINDS
         and sum(counts[first]) >= SMALL_WORDS * words.total()
         and sum(counts[first]) >= LEAD * sum(counts[second])
+    )
+    return first if clear else _by_own_words(words, languages)
+
+
+def _by_own_words(words: Counter[str], languages: dict[str, str]) -> str:
+    """The language with words that no other has, by their letters too.
+
+    A word with a letter of another language speaks against it.
+    """
+    kinds = Counter(
+        word for small in languages.values() for word in small.split()
+    )
+    lettered = {
+        code: {word for word in words if not letters.isdisjoint(word)}
+        for code in languages
+        for letters in [set(BY_LETTERS.get(code, ""))]
+    }
+    foreign: set[str] = set().union(*lettered.values())
+    sums, own = {}, {}
+    for code, small in languages.items():
+        known = lettered[code] | set(small.split())
+        against = sum(words[word] for word in foreign - known)
+        sums[code] = sum(words[word] for word in known) - against
+        own[code] = sum(
+            words[word]
+            for word in known
+            if word in lettered[code]
+            or (kinds[word] == 1 and len(word) >= OWN_LENGTH)
+        )
+    second, first = sorted(sums, key=lambda code: sums[code])[-2:]
+    clear = (
+        own[first] >= max(FEWEST, OWN_WORDS * words.total())
+        and sums[first] >= SMALL_WORDS * words.total()
+        and sums[first] >= CLEAR_LEAD * sums[second]
     )
     return first if clear else UNKNOWN

@@ -1,4 +1,4 @@
-"""The languages of a training text, where no flag names them."""
+"""The languages of a training text, and what depends on them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ LINES = 5000  # of the begin of a text, to guess by
 def with_languages(
     text: TextOptions, files: TrainingFiles, known: Mapping[str, Any]
 ) -> TextOptions:
-    """Fills in source_language and target_language where they are None.
+    """Fills in source_language, target_language and true_case where None.
 
-    They are those with which the folder was made, and else are guessed if the
-    tokenizer has rules of languages; a guess is told on standard error.
+    They are those with which the folder was made. If there is none, languages
+    are guessed if the tokenizer has rules of them, and a guess is told on
+    standard error; true_case is what suits the source language.
 
     Args:
         text: What may lack them.
@@ -40,15 +41,27 @@ def with_languages(
             found[name] = known.get(name)
             if found[name] is None and name not in text.unused():
                 found[name] = _guessed(side, path)
-    return dataclasses.replace(text, **found)
+    text = dataclasses.replace(text, **found)
+    if text.true_case is None:
+        true_case = known.get("true_case")
+        if true_case is None:
+            language = text.source_language or _guess(files.train_source)
+            true_case = text.true_cases(language)
+        text = dataclasses.replace(text, true_case=true_case)
+    return text
+
+
+def _guess(path: str) -> str:
+    return guess_language(itertools.islice(read_lines(path), LINES))
 
 
 def _guessed(side: str, path: str) -> str:
-    language = guess_language(itertools.islice(read_lines(path), LINES))
-    how = "guessed from the text"
+    language = _guess(path)
+    note = f"guessed from the text; --{side}_language overrides"
     if language == UNKNOWN:
-        how = "unknown: general rules"
-    ProgressLine(0).note(
-        f"{side} language: {language} ({how}; --{side}_language overrides)"
-    )
+        note = (
+            "unknown: general rules cut its words, and none of a language; "
+            f"--{side}_language=CODE names one"
+        )
+    ProgressLine(0).note(f"{side} language: {language} ({note})")
     return language
