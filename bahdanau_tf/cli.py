@@ -70,6 +70,7 @@ def _main(argv: Sequence[str] | None) -> int:
     if name not in COMMANDS:
         wanted = ", ".join(COMMANDS)
         return _fail(f"no command {name!r}, wanted one of {wanted}")
+    rest = ["--help" if word == "-h" else word for word in rest]
     return _run(name, import_module(f"bahdanau_tf.flags.{name}"), rest)
 
 
@@ -92,7 +93,7 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         sys.stdout.flush()
         return int(status or 0)
     except absl_flags.Error as error:
-        return _fail(f"{name}: {error}")
+        return _fail(f"{name}: {_of_parsing(error, flags)}")
     except Exception as error:
         if not _is_foreseen(error):
             raise
@@ -151,6 +152,19 @@ def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
     if found and found[1] in flags:
         return f"--{str(error).partition(': ')[2]}"
     return str(error)
+
+
+def _of_parsing(error: absl_flags.Error, flags: absl_flags.FlagValues) -> str:
+    """What absl says of a flag, in words of ours where its own are Python's."""
+    said = str(error).removeprefix("ERROR:: ")
+    if isinstance(error, absl_flags.UnrecognizedFlagError):
+        name = error.flagname
+        like = [f"--{one}" for one in flags if len(name) > 2 and name in one]
+        if like:
+            first = said.partition(". Did")[0]
+            return f"{first}. Did you mean: {', '.join(sorted(like))}?"
+    said = re.sub(r"invalid literal for int.*", "wanted a whole number", said)
+    return re.sub(r"could not convert string .*", "wanted a number", said)
 
 
 def _forget_unwritten() -> None:

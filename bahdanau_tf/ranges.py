@@ -34,11 +34,18 @@ class Range:
         return is_low and is_high
 
     def __str__(self) -> str:
-        low = f"more than {self.low:,}" if self.above_low else f"{self.low:,}"
+        low, high = _plain(self.low), _plain(self.high)
+        low = f"more than {low}" if self.above_low else low
         if self.below_high:
-            return f"{low} or more, below {self.high:,}"
+            return f"{low} or more, below {high}"
         joint = " and at most " if self.above_low else " to "
-        return f"{low}{joint}{self.high:,}"
+        return f"{low}{joint}{high}"
+
+
+def _plain(number: float) -> str:
+    """1,000,000 for 1e6."""
+    whole = int(number)
+    return f"{whole:,}" if whole == number else f"{number:,}"
 
 
 def check_values(owner: object, **ranges: Range) -> None:

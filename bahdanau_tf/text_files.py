@@ -97,6 +97,11 @@ def written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
         The stream, in UTF-8. Standard output is flushed at the end, so that a
         closed pipe is seen here and not when the interpreter ends.
     """
+    with _full_disk_named(path):
+        yield from _written(path)
+
+
+def _written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
     if path is None:
         sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
         yield sys.stdout
@@ -152,6 +157,18 @@ def _room_named(path: str | os.PathLike[str] | None) -> Iterator[None]:
             raise
         text = f"no room to unpack {_name(path)}; TMPDIR names another folder"
         raise OSError(error.errno, text, tempfile.gettempdir()) from error
+
+
+@contextlib.contextmanager
+def _full_disk_named(path: str | os.PathLike[str] | None) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        if not full or error.filename is not None:
+            raise
+        name = "standard output" if path is None else os.fspath(path)
+        raise OSError(error.errno, error.strerror, name) from error
 
 
 def _name(path: str | os.PathLike[str] | None) -> str:

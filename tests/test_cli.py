@@ -213,9 +213,15 @@ def test_the_same_command_goes_on(model_dir, corpus, capsys):
 def test_another_model_in_model_dir(model_dir, corpus, capfd):
     before = sorted(model_dir.rglob("*"))
     assert main([*train_flags(corpus, model_dir), "--units=20"]) == 2
-    assert "units is 16 there and 20 now" in one_sentence(capfd)
+    assert "--units is 16 there and 20 now" in one_sentence(capfd)
     assert main([*train_flags(corpus, model_dir), "--lowercase"]) == 2
-    assert "lowercase is False there and True" in one_sentence(capfd)
+    assert "--lowercase is False there and True" in one_sentence(capfd)
+    other = [f"--train_source={corpus / 'train.fr'}"]
+    assert main([*train_flags(corpus, model_dir), *other]) == 2
+    assert "the training text has changed since" in one_sentence(capfd)
+    other = [*other_flags(corpus, model_dir), *WORDS, "--model=rnnencdec"]
+    assert main(other) == 2
+    assert "--model is 'RNNSearch' there" in one_sentence(capfd)
     assert sorted(model_dir.rglob("*")) == before
 
 
@@ -261,6 +267,8 @@ def test_missing_flags_and_folders(tmp_path, capfd):
     assert "--model_dir is missing" in one_sentence(capfd)
     assert main(["translate", f"--model_dir={tmp_path}"]) == 2
     assert "holds no translator" in one_sentence(capfd)
+    assert main(["translate", f"--model_dir={tmp_path / 'nowhere'}"]) == 2
+    assert f"there is no folder {tmp_path / 'nowhere'}" in one_sentence(capfd)
     assert main(["evaluate"]) == 2
     assert "--reference is missing" in one_sentence(capfd)
     assert main(["sing"]) == 2

@@ -215,6 +215,28 @@ def test_what_would_be_ignored_or_fail_is_refused(train_refused, flags, said):
     assert said in train_refused(*flags)
 
 
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("units=1e9", "flag --units=1e9: wanted a whole number"),
+        ("epochs=many", "flag --epochs=many: wanted a number"),
+        ("epochs=0", "--epochs is 0.0, wanted more than 0 and at most 1,000,"),
+        ("dropout=1", "mean: --annotation_dropout, --embedding_dropout, --re"),
+        ("flagfile=/nofile", "train: Unable to open flagfile: [Errno 2]"),
+    ],
+)
+def test_what_was_wanted_is_said_in_words(train_refused, flag, said):
+    assert said in train_refused(f"--{flag}")
+
+
+def test_help_in_short_is_the_same(capsys):
+    assert main(["report", "--help"]) == 0
+    long = capsys.readouterr().out
+    assert main(["report", "-h"]) == 0
+    assert capsys.readouterr().out == long
+    assert "may be repeated; repeat" not in " ".join(long.split())
+
+
 def test_a_file_of_flags_counts_as_given(train_refused, tmp_path):
     path = tmp_path / "own.flags"
     path.write_text("# own\n--layers=3\n")

@@ -226,3 +226,9 @@ def test_word_lists_and_alignments_are_text_too(tmp_path: Path) -> None:
     links.write_bytes("\ufeff0-0 1-2\r\n\r\n".encode())
     assert Dictionary.load(words).entries == (("cat", "chat"),)
     assert read_pharaoh(links) == [frozenset({(0, 0), (1, 2)}), frozenset()]
+
+
+def test_a_full_disk_names_the_file():
+    no_room = pytest.raises(OSError, match=r"No space left .*: '/dev/full'")
+    with no_room, written("/dev/full") as stream:
+        stream.write("a")

@@ -49,7 +49,7 @@ def define(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_multi_string(
         "hypotheses",
         None,
-        "another system's translations, as FILE or NAME=FILE; may be repeated",
+        "another system's translations, as FILE or NAME=FILE",
         flag_values=flags,
         module_name="Files",
     )

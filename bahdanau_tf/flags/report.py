@@ -45,8 +45,8 @@ def define(flags: absl_flags.FlagValues) -> None:
         "out_dir", "report", "folder for all that is made", **options
     )
     for name, text in (
-        ("system", "a trained model, as NAME=MODEL_DIR; may be repeated"),
-        ("hypotheses", "others' translations, as NAME=FILE; may be repeated"),
+        ("system", "a trained model, as NAME=MODEL_DIR"),
+        ("hypotheses", "others' translations, as NAME=FILE"),
     ):
         absl_flags.DEFINE_multi_string(name, [], text, **options)
     define_strings(
@@ -77,8 +77,7 @@ def _define_training(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_multi_string(
         "train_flag",
         [],
-        "a flag for every training whose model takes it, such as "
-        "--units=512; may be repeated",
+        "a flag for every training whose model takes it, such as --units=512",
         **options,
     )
     absl_flags.DEFINE_float(

@@ -44,7 +44,8 @@ class Recipe:
         pool_batches: Batches fetched at once, sorted by length and cut.
         shuffle_pool: Whether the batches of a pool come in random order, not
             the shortest first.
-        shuffle: "once" or "each_epoch".
+        shuffle: The order of the lines: "none" (that of the files), "once"
+            (random, the same in all epochs) or "each_epoch".
         sample_subwords: Whether sub-words are drawn anew in each epoch.
         epochs: Passes over the corpus.
         evaluate_every: Updates between evaluations on the dev set; 0 means

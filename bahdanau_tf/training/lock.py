@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 
 from bahdanau_tf.files import takes_lock
@@ -21,7 +22,8 @@ def locked(model_dir: Path) -> Iterator[None]:
     The lock is the system's, on the file `training.lock`: it ends with the
     process, however that ends; the file stays. On Windows and on file systems
     without locks nobody is kept out. A thread that has the folder may lock it
-    once more.
+    once more. A folder that was made here, and into which nothing was written
+    before an error, is removed again.
 
     Args:
         model_dir: The folder; made if it is not there.
@@ -30,11 +32,25 @@ def locked(model_dir: Path) -> Iterator[None]:
         ValueError: Another training has the folder.
         OSError: The file cannot be written.
     """
+    is_new = not model_dir.exists()
     model_dir.mkdir(parents=True, exist_ok=True)
     place, thread = model_dir.resolve(), threading.get_ident()
     if _held.get(place) == thread:
         yield
         return
+    with _taken(model_dir, place, thread):
+        try:
+            yield
+        except BaseException:
+            if is_new and [path.name for path in place.iterdir()] == [NAME]:
+                with suppress(OSError):
+                    (place / NAME).unlink()
+                    place.rmdir()
+            raise
+
+
+@contextmanager
+def _taken(model_dir: Path, place: Path, thread: int) -> Iterator[None]:
     with open(model_dir / NAME, "a+", encoding="utf-8") as file:
         if takes_lock(file) is False:
             file.seek(0)

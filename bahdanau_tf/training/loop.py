@@ -34,6 +34,7 @@ from bahdanau_tf.training.folder import ModelFolder
 from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.result import TrainingResult
 from bahdanau_tf.training.selection import is_best
+from bahdanau_tf.training.settings import TRAINING_TEXT
 from bahdanau_tf.training.signals import signals_caught
 from bahdanau_tf.training.state import State
 from bahdanau_tf.training.step import train_step
@@ -164,7 +165,7 @@ class _Training:
                 **asdict(self.recipe),
                 "learning_rate": self.recipe.rate,
             },
-            "training_text_checksum": self.corpus.checksum,
+            TRAINING_TEXT: self.corpus.checksum,
             DEV_TEXT: self.dev and self.dev.checksum,
             DEV_TOKENIZER: self.dev and self.dev.tokenize,
         }

@@ -5,13 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from bahdanau_tf.files import read_object
 from bahdanau_tf.files import write_atomically
+from bahdanau_tf.options import ModelOptions
+from bahdanau_tf.options import Recipe
+from bahdanau_tf.options import TextOptions
 
 FORMAT_VERSION = 1
+TRAINING_TEXT = "training_text_checksum"
+_FLAGS = {
+    field.name
+    for options in (TextOptions, ModelOptions, Recipe)
+    for field in fields(options)
+}
 
 
 def write_settings(path: Path, settings: dict[str, Any]) -> None:
@@ -39,11 +49,19 @@ def check_settings(
             version of this package, or the file is damaged or missing.
     """
     for name, before, after in changes(path, settings):
-        if name not in free:
+        if name in free:
+            continue
+        if name == TRAINING_TEXT:
             raise ValueError(
-                f"model_dir: {path.parent} holds another model: {name} is "
-                f"{before!r} there and {after!r} now; name another folder"
+                f"model_dir: the training text has changed since {path.parent} "
+                "was begun; give the --train_source and --train_target of "
+                "before, or name another folder"
             )
+        flag = f"--{name}" if name in _FLAGS else name
+        raise ValueError(
+            f"model_dir: {path.parent} holds another model: {flag} is "
+            f"{before!r} there and {after!r} now; name another folder"
+        )
 
 
 def changes(path: Path, settings: dict[str, Any]) -> list[tuple[str, Any, Any]]:
@@ -86,7 +104,10 @@ def read_settings(path: Path) -> dict[str, Any]:
 def _differences(
     before: Any, after: Any, name: str = ""
 ) -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(before, dict) and isinstance(after, dict):
+    both = isinstance(before, dict) and isinstance(after, dict)
+    if both and before.get("class_name") != after.get("class_name"):
+        yield name, before.get("class_name"), after.get("class_name")
+    elif both:
         for key in before:
             yield from _differences(before[key], after.get(key), key)
     elif before != after:

@@ -38,6 +38,8 @@ def read_description(folder: Path) -> tuple[int, Decoding]:
             of this package has written it.
     """
     path = folder / DESCRIPTION
+    if not folder.is_dir():
+        raise ValueError(f"Translator.load: there is no folder {folder}")
     if not path.is_file():
         raise ValueError(
             f"Translator.load: {folder} holds no translator (no {DESCRIPTION})"
