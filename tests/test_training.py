@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -154,14 +155,18 @@ def log_of(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def never_stopped(
-    files, tmp_path_factory
-) -> tuple[list[np.ndarray], list[dict[str, Any]]]:
-    """Weights and log of a training with dropout that nothing interrupted."""
+def never_stopped(files, tmp_path_factory) -> tuple[list[np.ndarray], Path]:
+    """Weights and folder of a training with dropout, not interrupted."""
     whole = make_translator(files, dropout=0.2)
     folder = tmp_path_factory.mktemp("whole")
     train(whole, files, RECIPE, folder)
-    return weights(whole), log_of(folder)
+    return weights(whole), folder
+
+
+@pytest.fixture
+def finished(never_stopped, tmp_path) -> Path:
+    """A copy of that folder."""
+    return shutil.copytree(never_stopped[1], tmp_path / "finished")
 
 
 def stopped_after(updates: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +209,8 @@ def test_interrupted_training_ends_as_if_never_stopped(
     seconds = [record["seconds"] for record in log]
     assert seconds == sorted(seconds)
     assert first_seconds + result.seconds > seconds[-1] > first_seconds
-    whole_weights, whole_log = never_stopped
+    whole_weights, folder = never_stopped
+    whole_log = log_of(folder)
     for name in ("step", "train_loss", "dev_loss", "dev_bleu", "learning_rate"):
         assert [record[name] for record in log] == pytest.approx(
             [record[name] for record in whole_log], rel=1e-5
@@ -229,7 +235,8 @@ def test_without_dev_a_signal_leaves_the_last_model(
     monkeypatch.undo()
     second = make_translator(files, dropout=0.2)
     assert train(second, alone, RECIPE, tmp_path).steps == 30
-    whole, whole_log = never_stopped
+    whole, folder = never_stopped
+    whole_log = log_of(folder)
     for name in ("step", "train_loss"):
         assert [record[name] for record in log_of(tmp_path)] == pytest.approx(
             [record[name] for record in whole_log], rel=1e-5
@@ -253,26 +260,22 @@ def test_a_second_interrupt_ends_at_once():
     assert after == before
 
 
-def test_a_finished_training_does_nothing_when_run_again(files, tmp_path):
-    train(make_translator(files), files, RECIPE, tmp_path / "model")
-    again = make_translator(files)
-    result = train(again, files, RECIPE, tmp_path / "model")
+def test_a_finished_training_does_nothing_when_run_again(files, finished):
+    again = make_translator(files, dropout=0.2)
+    result = train(again, files, RECIPE, finished)
     assert (result.steps, result.words_per_second) == (30, 0.0)
-    best = Translator.load(tmp_path / "model" / "best")
+    best = Translator.load(finished / "best")
     assert not np.isnan(result.best_bleu)
     assert best.translate(["a"])
 
 
-def test_another_model_in_the_folder_is_refused(files, tmp_path):
-    train(make_translator(files), files, RECIPE, tmp_path / "model")
+def test_another_model_in_the_folder_is_refused(files, finished):
+    translator = make_translator(files, dropout=0.2)
     other = replace(RECIPE, batch_size=9)
     with pytest.raises(ValueError, match="batch_size is 8 there and 9 now"):
-        train(make_translator(files), files, other, tmp_path / "model")
+        train(translator, files, other, finished)
     longer = replace(RECIPE, epochs=4)
-    assert (
-        train(make_translator(files), files, longer, tmp_path / "model").steps
-        == 40
-    )
+    assert train(translator, files, longer, finished).steps == 40
 
 
 def test_a_newer_format_is_refused(tmp_path):

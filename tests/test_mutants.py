@@ -1,0 +1,74 @@
+"""The mistakes that benchmarks/mutation.py makes in the package."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+SOURCE = '''\
+def shown(x: int | None = 1, *, y=True):
+    """A - b."""
+    if x > 2 and not y:  # été
+        raise ValueError(f"{x + 1}, not {-1}")
+    x += 3
+    print("é", x * 0.5)
+    return -x
+'''
+MISTAKES = {
+    "1 -> 2",
+    "True -> False",
+    "x > 2 and (not y) -> not (x > 2 and (not y))",
+    "x > 2 and (not y) -> x > 2 or not y",
+    "x > 2 -> x >= 2",
+    "2 -> 3",
+    "not y -> y",
+    "raise ValueError(f'{x + 1}, not {-1}') -> pass",
+    "x += 3 -> pass",
+    "3 -> 4",
+    "print('é', x * 0.5) -> pass",
+    "x * 0.5 -> x / 0.5",
+    "0.5 -> 1.0",
+    "-x -> x",
+}
+
+
+@pytest.fixture
+def mutants(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("mutants")
+
+
+def test_each_mutant_has_one_mistake(mutants: Any, tmp_path: Path) -> None:
+    """Annotations, docstrings and the words of errors have none."""
+    path = tmp_path / "shown.py"
+    path.write_text(SOURCE, "utf-8")
+    found = list(mutants.mutants_of(tmp_path, path))
+    told = [mutant.name.split(": ", 1)[1] for mutant in found]
+    assert sorted(told) == sorted(MISTAKES)
+    lines = SOURCE.split("\n")
+    for mutant in found:
+        after = mutant.source.split("\n")
+        different = [
+            number
+            for number, (one, other) in enumerate(
+                zip(lines, after, strict=True)
+            )
+            if one != other
+        ]
+        assert different == [mutant.line - 1]
+
+
+def test_a_seed_draws_the_same_again(mutants: Any, tmp_path: Path) -> None:
+    (tmp_path / "room").mkdir()
+    for path in (tmp_path / "room" / "a.py", tmp_path / "b.py"):
+        path.write_text(SOURCE, "utf-8")
+    rooms = ["room", "b.py"]
+    first = mutants.draw(tmp_path, rooms, 10, seed=1)
+    assert first == mutants.draw(tmp_path, rooms, 10, seed=1)
+    assert first != mutants.draw(tmp_path, rooms, 10, seed=2)
+    assert len({mutant.name for mutant in first}) == 10
+    assert {mutant.room for mutant in first} == {"room", "b.py"}
