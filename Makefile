@@ -66,7 +66,8 @@ clean:
 define pytest
 @mkdir -p $(TEST_VENV)/run
 cd $(TEST_VENV)/run && ../bin/pytest -c "$(CURDIR)/pyproject.toml" \
-	--numprocesses=auto --dist=loadfile "$(CURDIR)/tests"
+	--numprocesses=auto --dist=loadfile --no-loadscope-reorder \
+	"$(CURDIR)/tests"
 endef
 
 define make_venv

@@ -71,7 +71,7 @@ setup(
             "hypothesis>=6.100",
             "mypy>=2.4,<2.5",
             "pytest>=8.2",
-            "pytest-xdist>=3.6",
+            "pytest-xdist>=3.7",
             "pyyaml>=6",
             "ruff>=0.17,<0.18",
             "sacremoses>=0.1.1",

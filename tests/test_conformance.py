@@ -63,6 +63,13 @@ def flat(layer: Any, case: Case) -> tuple[Callable, list[tf.TensorSpec]]:
     return function, [specification(t) for t in tf.nest.flatten(inputs)]
 
 
+@functools.cache
+def graph_of(name: str) -> Any:
+    """The example as a graph, traced once."""
+    function, signature = flat(example(name), CASES[name])
+    return tf.function(function, input_signature=signature)
+
+
 def equal(actual: Any, wanted: Any, atol: float) -> None:
     for one, other in zip(outputs_of(actual), outputs_of(wanted), strict=True):
         assert one.dtype == other.dtype
@@ -153,10 +160,10 @@ def test_keras_round_trip(name: str, tmp_path: Path) -> None:
 @every_case
 def test_saved_model_round_trip(name: str, tmp_path: Path) -> None:
     case = CASES[name]
-    function, signature = flat(example(name), case)
+    function, _ = flat(example(name), case)
     module = tf.Module()
     module.layer = example(name)
-    module.run = tf.function(function, input_signature=signature)
+    module.run = graph_of(name)
     tf.saved_model.save(module, str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))
     for size in SIZES:
@@ -168,7 +175,7 @@ def test_saved_model_round_trip(name: str, tmp_path: Path) -> None:
 def test_eager_graph_and_xla_of_any_size(name: str) -> None:
     case = CASES[name]
     function, signature = flat(example(name), case)
-    graph = tf.function(function, input_signature=signature)
+    graph = graph_of(name)
     compiled = tf.function(
         function, input_signature=signature, jit_compile=True
     )
