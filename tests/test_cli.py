@@ -14,8 +14,10 @@ import pytest
 
 from bahdanau_tf.cli import COMMANDS
 from bahdanau_tf.cli import main
+from bahdanau_tf.commands import demo
 from bahdanau_tf.corpora.grammar import corpus as grammar
 from bahdanau_tf.text import load_text
+from bahdanau_tf.translation import Translation
 
 WORDS = ["--source_vocabulary_size=300", "--target_vocabulary_size=300"]
 SMALL = [
@@ -339,6 +341,19 @@ def test_recipes_are_flag_files_that_parse(tmp_path, capfd):
         ]
         assert main(["train", f"--recipe={name}", *flags]) == 2
         assert "there is no file /nowhere" in one_sentence(capfd)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "wanted"), [([2, 9, 12], 9), ([0, 3, 1], 3), ([0], 0)]
+)
+def test_demo_draws_what_there_is(monkeypatch, tmp_path, lengths, wanted):
+    drawn: list[list[str]] = []
+    monkeypatch.setattr(
+        demo, "plot_alignment", lambda source, words, *_: drawn.append(words)
+    )
+    found = [Translation("", tokens=["a"] * length) for length in lengths]
+    demo._draw(found, tmp_path / "alignment.png")
+    assert drawn == [["a"] * wanted]
 
 
 @pytest.mark.slow

@@ -321,6 +321,11 @@ def test_a_rate_that_is_not_given_follows_the_optimizer(optimizer, rate):
         ("translate", ["--output={tmp}"], "--output is "),
         ("export", ["--export_dir=/dev/null/x"], "--export_dir: /dev/null is"),
         ("export", ["--export_dir=x", "--max_source_length=1"], "--max_source"),
+        (
+            "export",
+            ["--export_dir=x", "--unknown=replace", "--dictionary=/nowhere"],
+            "--dictionary: there is no file /nowhere",
+        ),
         ("lexicon", ["--words=1000000000"], "--words=1000000000"),
         ("rescore", ["--source={text}", "--weight=nan"], "--weight is nan"),
         ("rescore", ["--source={text}", "--tokenize=char"], "without --dev"),

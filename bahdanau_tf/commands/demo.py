@@ -112,8 +112,8 @@ def _train(folder: Path, epochs: float) -> Translator:
 
 
 def _draw(translations: list, path: Path) -> None:
-    """Draws the first alignment of a longer sentence."""
-    shown = next(t for t in translations if len(t.tokens) >= 9)
+    """Draws the first alignment of a longer translation, if there is one."""
+    shown = max(translations, key=lambda one: min(len(one.tokens), 9))
     try:
         plot_alignment(shown.source_tokens, shown.tokens, shown.weights, path)
     except ImportError as error:

@@ -12,6 +12,7 @@ from typing import Any
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import require
@@ -58,3 +59,4 @@ def check(flags: absl_flags.FlagValues) -> None:
     require(flags, "export_dir")
     check_folder("export_dir", flags.export_dir)
     check_model(flags)
+    check_files(flags, "dictionary")
