@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
-from typing import TypeVar
 
 import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.models import Ensemble
+from bahdanau_tf.models import TranslationModel
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving import export
@@ -27,6 +25,8 @@ from bahdanau_tf.translation import Lexicon
 from bahdanau_tf.translation import Scored
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation import TranslationGraph
+from bahdanau_tf.translation.batches import in_batches
+from bahdanau_tf.translation.parts import part
 from bahdanau_tf.translation.result import decoded
 from bahdanau_tf.translation.result import pairs
 from bahdanau_tf.translation.result import translation_of
@@ -40,10 +40,9 @@ MODEL = "model.keras"
 DICTIONARY = "dictionary.tsv"
 LEXICON = "lexicon.npz"
 ATTEMPTS = 3  # to load what is replaced meanwhile
-T = TypeVar("T")
 
 
-class Translator(TranslationGraph):
+class Translator:
     """A model with the text of its two sides: strings to strings.
 
     Tokenisation, search and detokenisation run in one graph, the same here
@@ -60,6 +59,12 @@ class Translator(TranslationGraph):
             the word itself where it has nothing.
         lexicon: For `Decoding.shortlist`.
 
+    Attributes:
+        graph: The `TranslationGraph` that all of it works with.
+
+    All arguments are attributes, too, which may be set; the texts of the
+    source are `source_texts`, a tuple.
+
     Raises:
         ValueError: The model is no `TranslationModel`; a vocabulary and the
             model's embedding differ in size, or the lexicon is another
@@ -74,10 +79,30 @@ class Translator(TranslationGraph):
     ```
     """
 
-    @cached_property
-    def _graphs(self) -> dict[Any, tuple[tuple[Any, ...], Any]]:
-        """The graphs made so far, each with the parts it was made of."""
-        return {}
+    model = part("model", "The translation model.")
+    source_texts = part("source_texts", "The tokenizers of the source.")
+    target_text = part("target_text", "The tokenizer of the target.")
+    decoding = part("decoding", "How to search unless a call says otherwise.")
+    dictionary = part("dictionary", 'For `Decoding.unknown` "replace".')
+    lexicon = part("lexicon", "For `Decoding.shortlist`, or None.")
+
+    def __init__(
+        self,
+        model: TranslationModel,
+        source_text: Any,
+        target_text: Any,
+        decoding: Decoding = Decoding(),
+        dictionary: Dictionary | None = None,
+        lexicon: Lexicon | None = None,
+    ) -> None:
+        self.graph = TranslationGraph(
+            model, source_text, target_text, decoding, dictionary, lexicon
+        )
+
+    @property
+    def source_text(self) -> Any:
+        """The tokenizer of the source whose tokens alignments show."""
+        return self.graph.source_text
 
     @classmethod
     def ensemble(
@@ -145,7 +170,7 @@ class Translator(TranslationGraph):
                 "Translator.translate: sentences is one string, wanted a "
                 "sequence of strings"
             )
-        return _in_batches(
+        return in_batches(
             lambda places: self._translate_batch(
                 [sentences[place] for place in places],
                 decoding or self.decoding,
@@ -178,7 +203,7 @@ class Translator(TranslationGraph):
                 f"Translator.score: {len(sources)} sources and {len(targets)} "
                 "targets, wanted as many"
             )
-        return _in_batches(
+        return in_batches(
             lambda places: self._score_batch(
                 [sources[place] for place in places],
                 [targets[place] for place in places],
@@ -187,27 +212,10 @@ class Translator(TranslationGraph):
             batch_size,
         )
 
-    def _function(self, key: Any, function: Callable[..., Any], n: int) -> Any:
-        """The graph of a function of n vectors of strings, made once.
-
-        It is made anew after a part of the translator has been replaced.
-        """
-        texts = (*self.source_texts, self.target_text)
-        parts = (self.model, *texts, self.dictionary, self.lexicon)
-        made_of, graph = self._graphs.get(key, ((), None))
-        if [*map(id, made_of)] != [*map(id, parts)]:
-            graph = tf.function(
-                function,
-                input_signature=[tf.TensorSpec([None], tf.string)] * n,
-                autograph=False,
-            )
-            self._graphs[key] = parts, graph
-        return graph
-
     def _score_batch(
         self, sources: Sequence[str], targets: Sequence[str]
     ) -> Iterator[Scored]:
-        graph = self._function("score", self.score_graph, 2)
+        graph = self.graph.function("score", self.graph.score_graph, 2)
         ids, log_probs = graph(tf.constant(sources), tf.constant(targets))
         tokens = self.target_text.ids_to_tokens(ids).numpy()
         ids, log_probs = ids.numpy(), log_probs.numpy()
@@ -222,9 +230,9 @@ class Translator(TranslationGraph):
         self, batch: Sequence[str], decoding: Decoding
     ) -> Iterator[Translation]:
         sentences = tf.constant(list(batch), tf.string)
-        found = self._function(
+        found = self.graph.function(
             decoding,
-            lambda text: self.translate_graph(text, decoding),
+            lambda text: self.graph.translate_graph(text, decoding),
             1,
         )(sentences)
         pieces, starts, ends = (
@@ -290,7 +298,9 @@ class Translator(TranslationGraph):
                 stock TensorFlow Serving does not know.
         """
         return export(
-            self, path, Limits(max_source_length, max_target_length, n_best)
+            self.graph,
+            path,
+            Limits(max_source_length, max_target_length, n_best),
         )
 
     def halve_weights(self) -> None:
@@ -345,20 +355,6 @@ class Translator(TranslationGraph):
 
 def _source_folder(number: int) -> str:
     return f"source-{number + 1}" if number else "source"
-
-
-def _in_batches(
-    work: Callable[[list[int]], Iterator[T]],
-    lengths: Sequence[int],
-    batch_size: int,
-) -> list[T]:
-    """Works on places of like length together; results in their order."""
-    order = sorted(range(len(lengths)), key=lambda place: lengths[place])
-    done: dict[int, T] = {}
-    for start in range(0, len(order), batch_size):
-        places = order[start : start + batch_size]
-        done.update(zip(places, work(places), strict=True))
-    return [done[place] for place in range(len(lengths))]
 
 
 def load_best(folder: str | os.PathLike[str]) -> Translator:

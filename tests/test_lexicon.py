@@ -98,7 +98,7 @@ def batches(seed: int = 3) -> list[Any]:
 def found(
     translator: Translator, decoding: Decoding, sentences: Any = SENTENCES
 ) -> Translated:
-    return translator.translate_graph(
+    return translator.graph.translate_graph(
         tf.constant(sentences, tf.string), decoding
     )
 
@@ -182,7 +182,7 @@ def test_a_shortlist_is_the_softmax_over_its_words(options):
     model, text = translator.model, translator.target_text
     source = translator.source_text.tokenize(["a red dog", "cat."]).to_tensor()
     decoding = Decoding(beam_size=1, max_length=5, shortlist=True)
-    result = translator.search(source, decoding)
+    result = translator.graph.search(source, decoding)
     tolerance = 0.1 if options.get("dtype") else 1e-4
     for row, ids in enumerate(result.tokens[:, 0].numpy()):
         ids = ids[: result.lengths[row, 0]]

@@ -22,6 +22,7 @@ from bahdanau_tf import Translator
 from bahdanau_tf import Vocabulary
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf import token_log_probs
+from bahdanau_tf.translation import TranslationGraph
 
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
 ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
@@ -378,14 +379,21 @@ def test_parts_that_are_replaced_count_from_then_on():
     assert texts() == ["Christiania sees Anna", "Anna"]
 
 
+def test_a_part_that_does_not_fit_is_refused_when_it_is_set(translator):
+    text = WordTokenizer(Vocabulary(SPECIAL))
+    for name in ("source_texts", "target_text"):
+        with pytest.raises(ValueError, match="_text has 3 ids"):
+            setattr(translator, name, text)
+    assert translator.target_text.vocabulary_size > 3
+
+
 def test_a_graph_is_made_once(translator, monkeypatch):
-    made = []
+    made, graph = [], translator.graph
     monkeypatch.setattr(
-        translator,
+        graph,
         "translate_graph",
         lambda *given: (
-            made.append(1)
-            or type(translator).translate_graph(translator, *given)
+            made.append(1) or TranslationGraph.translate_graph(graph, *given)
         ),
     )
     decoding = Decoding(beam_size=2, max_length=5, alpha=0.25)

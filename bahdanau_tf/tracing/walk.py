@@ -79,7 +79,7 @@ def trace(
     if target is not None:
         ids = translator.target_text.tokenize([target])[0].numpy()
     elif words:
-        found = translator.search(source, translator.decoding)
+        found = translator.graph.search(source, translator.decoding)
         ids = found.tokens[0, 0, : int(found.lengths[0, 0])].numpy()
     else:
         ids = np.zeros([0], np.int32)

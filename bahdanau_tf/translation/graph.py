@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 from typing import NamedTuple
 
@@ -37,6 +39,8 @@ class Translated(NamedTuple):
 
 class TranslationGraph(tf.Module):
     """What of a `Translator` runs in the graph, here and when served.
+
+    Its parts stay what they are: who wants another part makes another graph.
 
     Args and Raises are those of `Translator`.
     """
@@ -83,6 +87,27 @@ class TranslationGraph(tf.Module):
         if lexicon is not None:
             lexicon.check(sizes[0], target_text)
         self.lexicon = lexicon
+
+    @cached_property
+    def _functions(self) -> dict[Any, Any]:
+        """Those made so far; not an attribute that TensorFlow would track."""
+        return {}
+
+    def function(self, key: Any, function: Callable[..., Any], n: int) -> Any:
+        """The graph of a function of n vectors of strings, made once.
+
+        Args:
+            key: What tells it from other functions of these parts.
+            function: The function.
+            n: How many vectors.
+        """
+        if key not in self._functions:
+            self._functions[key] = tf.function(
+                function,
+                input_signature=[tf.TensorSpec([None], tf.string)] * n,
+                autograph=False,
+            )
+        return self._functions[key]
 
     @property
     def source_text(self) -> Any:

@@ -1,0 +1,24 @@
+"""Sentences of like length worked on together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def in_batches(
+    work: Callable[[list[int]], Iterator[T]],
+    lengths: Sequence[int],
+    batch_size: int,
+) -> list[T]:
+    """Works on places of like length together; results in their order."""
+    order = sorted(range(len(lengths)), key=lambda place: lengths[place])
+    done: dict[int, T] = {}
+    for start in range(0, len(order), batch_size):
+        places = order[start : start + batch_size]
+        done.update(zip(places, work(places), strict=True))
+    return [done[place] for place in range(len(lengths))]
