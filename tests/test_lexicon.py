@@ -357,10 +357,10 @@ def test_the_command_writes_it_where_translate_finds_it(folder, capfd):
 @pytest.mark.parametrize(
     ("flag", "complaint"),
     [
-        ("--words=0", "--words is 0"),
+        ("--words=0", "--words=0: 0 is not an integer"),
         ("--frequent=2", "among the first 2"),
-        ("--frequent=-1", "--frequent is -1"),
-        ("--model_dir=", "no translator"),
+        ("--frequent=-1", "--frequent=-1: -1 is not a positive"),
+        ("--model_dir=", "--model_dir is empty"),
     ],
 )
 def test_a_mistake_gets_one_sentence(folder, capfd, flag, complaint):

@@ -489,8 +489,8 @@ def test_ids() -> None:
         ["[PAD]", "[UNK]", "[END]", ".", "a", "￭b", "b", "￭-", "-"]
     )
     tokenizer = WordTokenizer(vocabulary)
-    # The sign is on "(b": joined by rule, no sign; "/b" lacks a blank.
-    assert tokenizer.tokenize(["a b.", "a/b", "[END] c", ""]).to_list() == [
+    # The sign is "+b" lacks a blank that the rule puts there.
+    assert tokenizer.tokenize(["a b.", "a+b", "[END] c", ""]).to_list() == [
         [4, 6, 3, 2],
         [4, 1, 5, 2],
         [1, 1, 1, 1, 2],
@@ -510,11 +510,11 @@ def test_ids() -> None:
 
 
 def test_a_signed_word_falls_back_on_the_plain_one() -> None:
-    vocabulary = Vocabulary([*SPECIAL, "a", "b", "/"])
+    vocabulary = Vocabulary([*SPECIAL, "a", "b", "+"])
     tokenizer = WordTokenizer(vocabulary)
-    ids = tokenizer.tokenize(["a/b"])
+    ids = tokenizer.tokenize(["a+b"])
     assert ids.to_list() == [[3, 5, 4, 2]]
-    assert tokenizer.detokenize(ids).numpy().tolist() == [b"a / b"]
+    assert tokenizer.detokenize(ids).numpy().tolist() == [b"a + b"]
 
 
 def test_reversed_source() -> None:
@@ -540,12 +540,12 @@ def test_french_blanks_are_restored(no_break: bool, blank: str) -> None:
 
 def test_train_counts_files(tmp_path: Path) -> None:
     first, second = tmp_path / "a.txt", tmp_path / "b.txt"
-    first.write_text("The cat.\nthe cat/the dog.\n", "utf-8")
+    first.write_text("The cat.\nthe cat+the dog.\n", "utf-8")
     second.write_text("A cat\u2028sat.", "utf-8")
     tokenizer = WordTokenizer.train([first, second], 8, lowercase=True)
     assert tokenizer.vocabulary.tokens[3:] == [".", "cat", "the", "a", "dog"]
     coverage = tokenizer.coverage([first, second])
-    # "/" and "sat" are left out; the second "the" of line two is known plain.
+    # "+" and "sat" are left out; the second "the" of line two is known plain.
     assert (coverage.running, coverage.known) == (13, 11)
     assert tokenizer.lowercase is True
     assert list(tokenizer.sentences([second])) == [["a", "cat", "sat", "."]]
