@@ -34,9 +34,9 @@ hypothesis.settings.load_profile("bahdanau_tf")
 # Whatever takes longest is begun first, so that no worker of pytest-xdist is
 # left alone with one of them at the end.
 LONGEST_FIRST = (
-    *("training", "dataset", "models", "conformance", "translator"),
-    *("survival", "serving", "documents", "tokenizer", "cli"),
-    *("fast_training", "report", "groundhog", "replicas"),
+    *("training", "conformance", "models", "dataset", "survival", "cli"),
+    *("serving", "translator", "documents", "ensembles_command", "notebooks"),
+    *("package", "optimizers", "report", "tokenizer", "fast_training"),
 )
 
 

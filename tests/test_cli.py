@@ -306,6 +306,7 @@ def test_different_line_counts_to_evaluate(model_dir, corpus, tmp_path, capfd):
     assert "1," in said
 
 
+@pytest.mark.slow  # without it, test_translate.py closes a pipe
 def test_a_reader_that_has_enough_is_no_error(model_dir):
     done = subprocess.run(
         f"yes 'The cat sleeps.' | head -3000 | {sys.executable} -m bahdanau_tf "

@@ -190,7 +190,7 @@ def stopped_after(updates: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "stop_after",
-    [1, 10, *(pytest.param(n, marks=pytest.mark.slow) for n in (7, 24))],
+    [10, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 7, 24))],
 )
 def test_interrupted_training_ends_as_if_never_stopped(
     files, tmp_path, monkeypatch, never_stopped, stop_after

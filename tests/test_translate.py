@@ -391,9 +391,6 @@ import sys
 sys.path.insert(0, sys.argv.pop())
 from test_translate import Shouter
 from bahdanau_tf.commands import translate
-from hypothesis import given
-from hypothesis import strategies as st
-
 from bahdanau_tf.cli import main
 class Fast(Shouter):
     def _translate(self, line):
