@@ -16,6 +16,7 @@ from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.models import Ensemble
 from bahdanau_tf.models import TranslationModel
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.search import Constraint
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving import export
 from bahdanau_tf.serving import round_to_half
@@ -26,6 +27,7 @@ from bahdanau_tf.translation import Scored
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.batches import in_batches
+from bahdanau_tf.translation.batches import rows_of
 from bahdanau_tf.translation.parts import part
 from bahdanau_tf.translation.result import decoded
 from bahdanau_tf.translation.result import pairs
@@ -150,6 +152,9 @@ class Translator:
         sentences: Sequence[str],
         decoding: Decoding | None = None,
         batch_size: int = 64,
+        *,
+        prefixes: Sequence[str] | None = None,
+        constraints: Sequence[Constraint] = (),
     ) -> list[Translation]:
         """Translates sentences.
 
@@ -157,23 +162,30 @@ class Translator:
             sentences: The sentences, of any length and in any order.
             decoding: How to search; the translator's own if None.
             batch_size: Sentences translated at once, like lengths together.
+            prefixes: For each sentence the text that its translation begins
+                with, "" for none. It is read as a sentence of its own: the
+                last word of a `WordTokenizer` is a whole word, that of a
+                `SubwordTokenizer` may go on. Beyond `Decoding.max_length` it
+                is cut. A sentence without words has no translation.
+            constraints: More functions as in `bahdanau_tf.search.constraints`,
+                for all sentences, behind the prefix, of ids of `target_text`;
+                `history.rows` are of a batch. A graph is made for each.
 
         Returns:
             A `Translation` for each sentence, in order; the other n best are
             its `alternatives`.
 
         Raises:
-            ValueError: `sentences` is one string, not a sequence of them.
+            ValueError: `sentences` or `prefixes` is one string, not a sequence
+                of them; they differ in number; or the target text is reversed,
+                so that the end of a translation comes first.
         """
-        if isinstance(sentences, (str, bytes)):
-            raise ValueError(
-                "Translator.translate: sentences is one string, wanted a "
-                "sequence of strings"
-            )
+        rows = rows_of(sentences, prefixes)
         return in_batches(
             lambda places: self._translate_batch(
-                [sentences[place] for place in places],
+                [[given[place] for place in places] for given in rows],
                 decoding or self.decoding,
+                tuple(constraints),
             ),
             [len(sentence) for sentence in sentences],
             batch_size,
@@ -227,14 +239,22 @@ class Translator:
             )
 
     def _translate_batch(
-        self, batch: Sequence[str], decoding: Decoding
+        self,
+        rows: Sequence[list[str]],
+        decoding: Decoding,
+        constraints: tuple[Constraint, ...],
     ) -> Iterator[Translation]:
-        sentences = tf.constant(list(batch), tf.string)
-        found = self.graph.function(
-            decoding,
-            lambda text: self.graph.translate_graph(text, decoding),
-            1,
-        )(sentences)
+        """Translates a batch: its sentences, and prefixes if there are any."""
+        batch = rows[0]
+        sentences, *others = (tf.constant(one, tf.string) for one in rows)
+        graph = self.graph
+        found = graph.function(
+            (decoding, constraints, len(rows)),
+            lambda text, prefix=None: graph.translate_graph(
+                text, decoding, prefix, constraints
+            ),
+            len(rows),
+        )(sentences, *others)
         pieces, starts, ends = (
             ragged.to_list()
             for ragged in self.source_text.tokenize_with_offsets(sentences)

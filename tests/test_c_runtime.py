@@ -32,6 +32,7 @@ from bahdanau_tf import Vocabulary
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf.serving.operations import CORE_OPS
 from bahdanau_tf.serving.operations import TEXT_OPS
+from bahdanau_tf.serving.requests import TARGET_INPUTS
 from bahdanau_tf.serving.requests import Request
 from bahdanau_tf.serving.requests import probes
 
@@ -41,6 +42,7 @@ ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
 FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
 KOREAN = ["고양이", "가", "개", "를", "본다", "잔다", "빨간", "."]
 JAPANESE = ["猫", "が", "犬", "を", "見る", "寝る", "赤い", "。"]
+NAMES = ["align", "complete", "greedy", "n_best", "score", "serving_default"]
 THREADS, SECONDS = 8, 60
 TOLERANCE = 1e-4
 
@@ -240,8 +242,8 @@ def rows_of(translator: Translator) -> tuple[list[bytes], list[bytes]]:
 
 def requests_of(signature: str, texts: list[bytes], targets: Any) -> Request:
     inputs: dict[str, Any] = {"text": texts}
-    if signature == "score":
-        inputs["translation"] = targets
+    if signature in TARGET_INPUTS:
+        inputs[TARGET_INPUTS[signature]] = targets
     return Request(signature, inputs)
 
 
@@ -272,7 +274,7 @@ def test_each_signature_gives_what_it_gives_in_python(
     asked += [requests_of(name, [], []) for name in names]
     asked += [
         requests_of(name, [text], [target])
-        for name in names
+        for name in NAMES
         for text, target in alone
     ]
     answers, (facts,) = runtime.run(version, asked)
@@ -287,8 +289,8 @@ def test_each_signature_gives_what_it_gives_in_python(
             answer.outputs, {name: one.numpy() for name, one in wanted.items()}
         )
     with capsys.disabled():
-        firsts = [round(one.milliseconds) for one in answers[: len(names)]]
-        sys.stdout.write(f"\n{facts}\nfirst runs {names}: {firsts} ms\n")
+        firsts = [round(one.milliseconds) for one in answers[: len(NAMES)]]
+        sys.stdout.write(f"\n{facts}\nfirst runs {NAMES}: {firsts} ms\n")
 
 
 @pytest.mark.slow
@@ -315,10 +317,9 @@ def test_eight_threads_for_a_minute(runtime, tmp_path, capsys):
     translator = with_words()
     version = translator.export(tmp_path, max_source_length=32)
     texts, targets = rows_of(translator)
-    names = ["align", "greedy", "n_best", "score", "serving_default"]
     asked = [
         requests_of(name, texts[begin:end], targets[begin:end])
-        for name in names
+        for name in NAMES
         for begin, end in ((0, 1), (1, 4), (4, 17))
     ]
     _, (stress, facts) = runtime.run(
@@ -371,7 +372,7 @@ def test_no_request_within_the_limits_needs_much_memory(
 ):
     """Of batching.config 32 rows, of a signature's limits 8 KiB of each."""
     version = make().export(tmp_path)
-    for name in ("align", "greedy", "n_best", "score", "serving_default"):
+    for name in NAMES:
         small, *large = (
             requests_of(name, [row] * count, [row] * count)
             for row, count in ((b"w1 w2", 2), *((row, 32) for row in ADMITTED))

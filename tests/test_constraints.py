@@ -225,7 +225,7 @@ def test_search_finds_the_best_of_what_is_allowed(name, seed):
         max_length=LENGTH,
         beam_size=VOCABULARY**LENGTH,
         n_best=count,
-        length_penalty=search.no_length_penalty,
+        length_penalty=search.gnmt_length_penalty(0.0),
         constraints=[constraint for constraint, _ in chosen],
     )
     assert result.finished.numpy().all()

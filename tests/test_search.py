@@ -82,9 +82,14 @@ def everything(vocabulary, length):
     return finished, list(itertools.product(others, repeat=length))
 
 
+def divide_by_length(lengths):
+    """log p(y | x) / |y|: a penalty of one's own."""
+    return lengths
+
+
 LENGTH_PENALTIES = {
-    "none": (search.no_length_penalty, lambda n: 1.0),
-    "divide": (search.divide_by_length, lambda n: n),
+    "none": (search.gnmt_length_penalty(0.0), lambda n: 1.0),
+    "divide": (divide_by_length, lambda n: n),
     "gnmt": (search.gnmt_length_penalty(0.7), lambda n: ((5 + n) / 6) ** 0.7),
     "gnmt1": (search.gnmt_length_penalty(), lambda n: (5 + n) / 6),
 }
@@ -296,7 +301,7 @@ def test_rows_know_nothing_of_their_neighbours(seed, limits):
         "eos_id": EOS,
         "beam_size": 4,
         "n_best": 3,
-        "length_penalty": search.divide_by_length,
+        "length_penalty": divide_by_length,
     }
     together = search.beam_search(
         table.step, table.state(), max_length=tf.constant(limits), **options
@@ -407,7 +412,7 @@ def test_a_row_stops_when_nothing_can_enter_its_n_best():
         step,
         tf.zeros([2, 1]),
         beam_size=3,
-        length_penalty=search.no_length_penalty,
+        length_penalty=search.gnmt_length_penalty(0.0),
         **options,
     )
     assert calls == [(2, 3)]
@@ -438,7 +443,7 @@ def test_shrink_stops_when_all_places_have_finished():
             eos_id=EOS,
             beam_size=4,
             max_length=40,
-            length_penalty=search.divide_by_length,
+            length_penalty=divide_by_length,
             shrink=shrink,
         )
         assert least <= len(calls) <= most
@@ -487,7 +492,7 @@ def test_the_original_code_finds_the_same(shared):
             max_length=tf.constant(3 * lengths),
             beam_size=beam_size,
             n_best=beam_size,
-            length_penalty=search.no_length_penalty,
+            length_penalty=search.gnmt_length_penalty(0.0),
             constraints=[
                 constraints.minimum_length(minimum, 26),
                 *forbidden,
@@ -654,7 +659,7 @@ def test_a_row_that_has_stopped_leaves_the_batch():
         eos_id=EOS,
         beam_size=2,
         max_length=20,
-        length_penalty=search.no_length_penalty,
+        length_penalty=search.gnmt_length_penalty(0.0),
     )
     assert result.lengths.numpy()[:, 0].tolist() == [4, 1, 5, 2, 1]
     assert result.finished.numpy().all()

@@ -54,6 +54,7 @@ SHORT = [
 OUTPUTS = {
     "serving_default": {"translation", "score", "finished", "truncated"},
     "greedy": {"translation", "score", "finished", "truncated"},
+    "complete": {"translation", "score", "finished", "truncated"},
     "n_best": {"translations", "scores", "finished", "truncated"},
     "align": {
         "translation", "source_tokens", "source_offsets", "source_length",
@@ -62,6 +63,10 @@ OUTPUTS = {
     },
     "score": {"log_prob", "length", "truncated"},
 }  # fmt: skip
+INPUTS = {
+    "complete": ("text", "prefix"),
+    "score": ("text", "translation"),
+}
 CONSTANT_DIMENSIONS = {
     "translations": [3],
     "scores": [3],
@@ -129,7 +134,7 @@ def served(version: Path) -> Callable[..., dict[str, np.ndarray]]:
     model = tf.saved_model.load(str(version))
 
     def send(signature: str, *inputs: Sequence[Any]) -> dict[str, np.ndarray]:
-        names = ("text", "translation")[: len(inputs)]
+        names = INPUTS.get(signature, ("text",))
         rows = [tf.constant(list(rows), tf.string) for rows in inputs]
         function = model.signatures[signature]
         found = function(**dict(zip(names, rows, strict=True)))
@@ -151,7 +156,7 @@ def in_memory(translator: Translator, rows: list[str]) -> list[Translation]:
 
 
 def inputs_of(signature: str, rows: Sequence[Any]) -> list[Sequence[Any]]:
-    return [rows, rows[::-1]] if signature == "score" else [rows]
+    return [rows, rows[::-1]] if signature in INPUTS else [rows]
 
 
 def decoded(values: np.ndarray) -> list[str]:
@@ -162,7 +167,7 @@ def test_signatures_are_those_promised(served):
     assert set(served.signatures) == set(OUTPUTS)
     for name, function in served.signatures.items():
         _, inputs = function.structured_input_signature
-        wanted = {"text", "translation"} if name == "score" else {"text"}
+        wanted = set(INPUTS.get(name, ["text"]))
         assert set(inputs) == wanted
         assert {spec.shape.rank for spec in inputs.values()} == {1}
         outputs = function.structured_outputs
@@ -226,6 +231,21 @@ def test_scores_are_what_the_softmax_says(served, translator):
         assert found["log_prob"][row] == pytest.approx(wanted, abs=1e-4)
         assert found["length"][row] == ids.shape[1]
     assert not found["truncated"].any()
+
+
+def test_a_completion_is_that_in_memory(served, translator):
+    prefixes = ["le Zyx", "le", "", "un", "Le chat " * 12, "x" * 300]
+    wanted = translator.translate(SHORT, prefixes=prefixes)
+    found = served("complete", SHORT, prefixes)
+    for row, one in enumerate(wanted[:4]):
+        assert found["translation"][row].decode() == one.text
+        assert found["score"][row] == pytest.approx(one.score, abs=1e-4)
+    assert found["translation"][0].startswith(b"le Zyx")
+    assert found["translation"][1] == b""
+    # Of a longer one the begin: 19 words, or so much of a word.
+    assert found["translation"][4].startswith(b"Le chat " * 9 + b"Le")
+    assert found["translation"][5].startswith(b"x" * 256 + b" ")
+    assert found["truncated"][4:].all()
 
 
 def test_alignments_point_into_the_strings(served, expected):
@@ -298,7 +318,7 @@ def test_requests_may_be_merged_padded_and_split(served, signature):
     merged = [row for request in requests for row in request]
     padded = merged + [requests[-1][0]] * (8 - len(merged))
     together = served(signature, *inputs_of(signature, padded))
-    if signature == "score":
+    if signature in INPUTS:
         together = served(signature, padded, padded)
     start = 0
     for request in requests:
@@ -315,6 +335,8 @@ def test_requests_may_be_merged_padded_and_split(served, signature):
 def test_only_the_form_of_a_request_may_be_wrong(served):
     with pytest.raises(tf.errors.InvalidArgumentError, match="as many rows"):
         served("score", ["cat", "dog"], ["le chat"])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="as many rows"):
+        served("complete", ["cat", "dog"], ["le"])
 
 
 def test_no_path_of_this_machine_is_inside(version):

@@ -37,15 +37,20 @@ class Shouter:
         self.n_best = n_best
         self.attention = attention
         self.windows: list[int] = []
+        self.prefixes: list[str] = []
 
     def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
         rows = [[*line.split(), b"end"] for line in lines.numpy()]
         return tf.ragged.constant(rows, ragged_rank=1)
 
     def translate(
-        self, lines: list[str], batch_size: int = 64
+        self,
+        lines: list[str],
+        batch_size: int = 64,
+        prefixes: list[str] | None = None,
     ) -> list[Translation]:
         self.windows.append(len(lines))
+        self.prefixes += prefixes or [""] * len(lines)
         return [self._translate(line) for line in lines]
 
     def _translate(self, line: str) -> Translation:
@@ -111,6 +116,28 @@ def test_lines_stay_in_order_over_windows(run):
     wanted = [f"{n} LINE" if n % 7 else "" for n in range(50)]
     assert found == "".join(f"{line}\n" for line in wanted)
     assert run.model.windows == [8] * 6 + [2]
+
+
+def test_each_line_has_its_prefix(run, tmp_path):
+    """Over windows; that of a line that is split is its first sentence's."""
+    prefixes = tmp_path / "prefixes"
+    prefixes.write_text("P0\n\nP2\nP3\n", "utf-8")
+    run("a\nb\nc d. e f. g\nh\n", f"--prefixes={prefixes}", "--window=3")
+    assert run.model.prefixes == ["P0", "", "P2", "P3"]
+    flags = ("--max_source_length=2", "--split_long")
+    run("a\nb\nC d. E f. G\nh\n", f"--prefixes={prefixes}", *flags)
+    assert run.model.prefixes == ["P0", "", "P2", "", "", "P3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "longer"), [("a\nb\n", "input"), ("", "prefixes")]
+)
+def test_a_prefix_is_wanted_for_each_line(run, tmp_path, capfd, text, longer):
+    prefixes = tmp_path / "prefixes"
+    prefixes.write_text("P0\n", "utf-8")
+    with pytest.raises(AssertionError):  # the command does not return 0
+        run(text, f"--prefixes={prefixes}")
+    assert f"--{longer} alone has a line" in capfd.readouterr().err
 
 
 def test_odd_input(run):

@@ -28,7 +28,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     limit = _Limit.of(flags)
     translator = load_translator(flags)
     to_lines = _Format.of(flags, translator)
-    lines = read_lines(flags.input)
+    lines = _lines(flags.input, flags.prefixes)
     typed = flags.input is None and sys.stdin.isatty()
     size = 1 if typed else flags.window
     counter = LineCounter(quiet=flags.output is None and sys.stdout.isatty())
@@ -36,10 +36,11 @@ def run(flags: absl_flags.FlagValues) -> int:
         while window := list(itertools.islice(lines, size)):
             found = translate_lines(
                 translator,
-                window,
+                [line for line, _ in window],
                 limit.tokens,
                 flags.split_long,
                 flags.batch_size,
+                [prefix for _, prefix in window],
             )
             numbered = enumerate(found.translations, counter.done)
             for number, translation in numbered:
@@ -82,6 +83,26 @@ class _Limit(NamedTuple):
         if not flags.split_long:
             text += ", may lose words; see --split_long"
         return cls(shortest, text)
+
+
+def _lines(path: str | None, prefixes: str | None) -> Iterator[tuple[str, str]]:
+    """Gives each line with the prefix of its translation.
+
+    Raises:
+        ValueError: There are more lines of one than of the other.
+    """
+    if prefixes is None:
+        yield from ((line, "") for line in read_lines(path))
+        return
+    both = itertools.zip_longest(read_lines(path), read_lines(prefixes))
+    for number, (line, prefix) in enumerate(both, 1):
+        if line is None or prefix is None:
+            longer = "--input" if prefix is None else "--prefixes"
+            raise ValueError(
+                f"--prefixes: {longer} alone has a line {number}, wanted a "
+                "prefix for each line, empty for none"
+            )
+        yield line, prefix
 
 
 def _report(counter: LineCounter, found: Found, long: str) -> None:

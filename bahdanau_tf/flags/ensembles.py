@@ -19,6 +19,7 @@ from bahdanau_tf.flags.model import check_search
 from bahdanau_tf.flags.model import define_average
 from bahdanau_tf.flags.scores import define_tokenize
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.options.decoding import SAMPLING
 
 
 def define(flags: absl_flags.FlagValues) -> None:
@@ -41,7 +42,8 @@ def define(flags: absl_flags.FlagValues) -> None:
     )
     define_tokenize(flags)
     # Each row has its beam, and is scored by its best translations.
-    define_fields(flags, SEARCH, Decoding, without=("beam_size", "n_best"))
+    without = ("beam_size", "n_best", *SAMPLING)
+    define_fields(flags, SEARCH, Decoding, without)
 
 
 def check(flags: absl_flags.FlagValues) -> None:

@@ -31,6 +31,7 @@ from bahdanau_tf.flags.fields import refuse
 from bahdanau_tf.flags.fields import require
 from bahdanau_tf.flags.scores import define_scores
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.options.decoding import SAMPLING
 from bahdanau_tf.ranges import Range
 
 _TEST = ("source", "reference", "alignments")
@@ -64,7 +65,8 @@ def define(flags: absl_flags.FlagValues) -> None:
     )
     _define_training(flags)
     define_scores(flags)
-    define_fields(flags, "Search", Decoding, without=("n_best", "shortlist"))
+    without = ("n_best", "shortlist", *SAMPLING)
+    define_fields(flags, "Search", Decoding, without)
 
 
 def _define_training(flags: absl_flags.FlagValues) -> None:

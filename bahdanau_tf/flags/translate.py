@@ -14,6 +14,10 @@ alternatives.
 numbers from 0 as in 0-0 1-2; in JSON also the tokens, their bytes in the
 source, and the soft alignment: a row for each target token, a column for each
 source token, both with the end symbol.
+
+--prefixes names a file with a line for each line of the input: what its
+translation must begin with, or nothing. The last word there is a whole word
+for a model of words; for one of sub-words it may go on.
 """
 
 from __future__ import annotations
@@ -39,6 +43,8 @@ def define(flags: absl_flags.FlagValues) -> None:
         "Files",
         {
             "input": "text to translate; a .gz too",
+            "prefixes": "for each line of it what the translation begins with, "
+            "or nothing; a .gz too",
             "output": "where the translations go; a .gz too. Until the end "
             "it is called .part",
         },
@@ -94,5 +100,5 @@ def define(flags: absl_flags.FlagValues) -> None:
 def check(flags: absl_flags.FlagValues) -> None:
     """Refuses what can be seen to be wrong before a model is loaded."""
     check_model(flags)
-    check_files(flags, "input", "dictionary")
+    check_files(flags, "input", "prefixes", "dictionary")
     check_output("output", flags.output)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import fields
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import Literal
@@ -18,6 +21,7 @@ if TYPE_CHECKING:  # the command line reads its flags from here
     from bahdanau_tf.search import Step
 
 _LARGEST = 1000.0
+SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,8 @@ class Decoding:
 
     Attributes:
         beam_size: K hypotheses kept alive; 1 is greedy search.
-        n_best: Translations returned for each sentence, best first.
+        n_best: Translations returned for each sentence, best first; with
+            sampling so many are drawn.
         alpha: α of the length penalty ((5 + |y|) / 6)^α; 0 ranks by
             log p(y | x) alone, as the paper does.
         beta: β of the coverage penalty, which is for models with attention;
@@ -45,6 +50,15 @@ class Decoding:
         shortlist: Whether to score only the frequent words and those that the
             lexicon has for the words of the sentence: faster, and nearly the
             same translations.
+        shrink: Whether each finished hypothesis takes its place in the beam
+            with it, as in the original code: an earlier stop.
+        sampling: Whether translations are drawn word by word instead of
+            searched by a beam. What is drawn depends on the sentence and the
+            seed alone.
+        temperature: Words are drawn from softmax(logits / temperature).
+        top_k: Words are drawn among so many most probable ones; 0 for all.
+        top_p: Then among the fewest whose probability reaches this.
+        seed: Another seed draws other translations.
     """
 
     beam_size: int = 5
@@ -57,19 +71,50 @@ class Decoding:
     no_repeated_ngrams: int = 0
     unknown: Literal["keep", "forbid", "replace"] = "keep"
     shortlist: bool = False
+    shrink: bool = False
+    sampling: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
 
     def __post_init__(self) -> None:
         check_values(
             self,
             beam_size=Range(1, 10_000),
-            n_best=Range(1, self.beam_size),
+            n_best=Range(1, 10_000 if self.sampling else self.beam_size),
             alpha=Range(0, _LARGEST),
             beta=Range(0, _LARGEST),
             max_length_ratio=Range(0, _LARGEST, above_low=True),
             max_length=Range(1, 10**6),
             no_repeated_ngrams=Range(0, 100),
+            temperature=Range(0, _LARGEST, above_low=True),
+            top_k=Range(0, 10**9),
+            top_p=Range(0, 1, above_low=True),
+            seed=Range(0, 2**31 - 1),
         )
         check_values(self, min_length_ratio=Range(0, self.max_length_ratio))
+        self._check_sampling()
+
+    def _check_sampling(self) -> None:
+        """Refuses what would change nothing."""
+        unused = ("beam_size", "shrink") if self.sampling else SAMPLING
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name in unused and value != one.default:
+                raise ValueError(
+                    f"Decoding: {one.name} is {value!r}, which changes nothing "
+                    f"where sampling is {self.sampling}; wanted {one.default!r}"
+                )
+
+    def greedy(self) -> Decoding:
+        """The same with greedy search, and one translation."""
+        plain: dict[str, Any] = {
+            one.name: one.default
+            for one in fields(self)
+            if one.name in SAMPLING
+        }
+        return replace(self, beam_size=1, n_best=1, **plain)
 
     def search(
         self,
@@ -79,6 +124,8 @@ class Decoding:
         source: tf.Tensor,
         start_id: int,
         text: Any,
+        prefix: tf.Tensor | None = None,
+        constraints: Sequence[Constraint] = (),
     ) -> SearchResult:
         """Searches as these options say, in graph.
 
@@ -89,6 +136,10 @@ class Decoding:
             source: int32 [B, T_x], source ids padded with 0.
             start_id: The id given to `step` at the first word.
             text: Tokenizer of the target language, for its special ids.
+            prefix: int32 [B, P], padded with 0, what each translation begins
+                with, whatever else is asked; there is always room for it and
+                the end symbol within `max_length`.
+            constraints: More constraints than these options are.
 
         Returns:
             `SearchResult` of [B, N] hypotheses.
@@ -101,32 +152,57 @@ class Decoding:
         from bahdanau_tf.search import beam_search
         from bahdanau_tf.search import gnmt_coverage_penalty
         from bahdanau_tf.search import gnmt_length_penalty
-        from bahdanau_tf.search import greedy_search
+        from bahdanau_tf.search import sample
+        from bahdanau_tf.search.constraints import forced_prefix
 
         lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.float32)
         longest = tf.cast(self.max_length_ratio * lengths, tf.int32)
+        if prefix is not None:
+            given = tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
+            longest = tf.maximum(longest, given + 1)
         longest = tf.clip_by_value(longest, 1, self.max_length)
+        every = [*self._constraints(lengths, longest, text), *constraints]
+        if prefix is not None:
+            every = [forced_prefix(prefix, every)]
         options: dict[str, Any] = {
             "start_id": start_id,
             "eos_id": text.eos_id,
             "max_length": longest,
             "length_penalty": gnmt_length_penalty(self.alpha),
-            "constraints": self._constraints(lengths, longest, text),
+            "constraints": every,
         }
-        if self.beam_size == 1 and not self.beta:
-            return greedy_search(step, state, memory, **options)
         if self.beta:
             options["coverage_penalty"] = gnmt_coverage_penalty(
                 self.beta, source != 0
             )
+        if self.sampling:
+            options |= {
+                "seed": self._seeds(source),
+                "temperature": self.temperature,
+                "top_k": self.top_k or None,
+                "top_p": self.top_p,
+                "n_samples": self.n_best,
+            }
+            return sample(step, state, memory, **options)
         return beam_search(
             step,
             state,
             memory,
             beam_size=self.beam_size,
             n_best=self.n_best,
+            shrink=self.shrink,
             **options,
         )
+
+    def _seeds(self, source: tf.Tensor) -> tf.Tensor:
+        """A seed of each sentence, int64 [B, 2]: padding does not change it."""
+        import tensorflow as tf
+
+        ids = tf.where(source != 0, tf.strings.as_string(source) + " ", "")
+        own = tf.strings.to_hash_bucket_fast(
+            tf.strings.reduce_join(ids, axis=1), 2**62
+        )
+        return tf.stack([tf.zeros_like(own) + self.seed, own], axis=1)
 
     def _constraints(
         self, lengths: tf.Tensor, longest: tf.Tensor, text: Any

@@ -32,11 +32,9 @@ from bahdanau_tf.search.beam import beam_search
 from bahdanau_tf.search.beam import greedy_search
 from bahdanau_tf.search.loop import SearchResult
 from bahdanau_tf.search.loop import Step
-from bahdanau_tf.search.penalties import divide_by_length
 from bahdanau_tf.search.penalties import gnmt_coverage_penalty
 from bahdanau_tf.search.penalties import gnmt_length_penalty
 from bahdanau_tf.search.penalties import no_coverage_penalty
-from bahdanau_tf.search.penalties import no_length_penalty
 from bahdanau_tf.search.sampling import sample
 from bahdanau_tf.search.selections import Constraint
 from bahdanau_tf.search.selections import Few
@@ -49,11 +47,9 @@ __all__ = [
     "SearchResult",
     "Step",
     "beam_search",
-    "divide_by_length",
     "gnmt_coverage_penalty",
     "gnmt_length_penalty",
     "greedy_search",
     "no_coverage_penalty",
-    "no_length_penalty",
     "sample",
 ]

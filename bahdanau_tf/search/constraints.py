@@ -110,11 +110,15 @@ def _lower(logits: tf.Tensor, ids: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
     )
 
 
-def forced_prefix(prefix: tf.Tensor) -> Constraint:
+def forced_prefix(
+    prefix: tf.Tensor, others: Sequence[Constraint] = ()
+) -> Constraint:
     """Makes every hypothesis begin with given words.
 
     Args:
         prefix: int32 `[B, P]`, padded with 0 where a row's prefix is shorter.
+        others: constraints that hold from the end of the prefix on: a given
+            word may be one that they forbid.
 
     Returns:
         The constraint.
@@ -126,7 +130,10 @@ def forced_prefix(prefix: tf.Tensor) -> Constraint:
         words = tf.gather(prefix, history.rows)
         word = tf.reduce_sum(tf.where(now, words, 0), axis=1)
         word = tf.reshape(word, [-1, 1, 1])  # 0 where the prefix is over
-        other = tf.range(tf.shape(logits)[-1]) != word
-        return tf.where((word != 0) & other, _FORBIDDEN, logits)
+        is_word = tf.range(tf.shape(logits)[-1]) == word
+        forced = tf.where(is_word, logits, _FORBIDDEN)
+        for constraint in others:
+            logits = constraint(logits, history)
+        return tf.where(word != 0, forced, logits)
 
     return constrain

@@ -19,18 +19,10 @@ Penalty = Callable[[tf.Tensor], tf.Tensor]
 CoveragePenalty = Callable[[tf.Tensor, tf.Tensor], Any]
 
 
-def no_length_penalty(lengths: tf.Tensor) -> tf.Tensor:
-    """Returns 1: the score is log p(y | x), as in the original code."""
-    return tf.ones_like(lengths)
-
-
-def divide_by_length(lengths: tf.Tensor) -> tf.Tensor:
-    """Returns |y|: the score is log p(y | x) / |y|, the mean over tokens."""
-    return lengths
-
-
 def gnmt_length_penalty(alpha: float = 1.0) -> Penalty:
     """Returns lp(y) = ((5 + |y|) / 6)^α; the score is log p(y | x) / lp(y).
+
+    With α = 0 it is 1: the score is log p(y | x), as in the original code.
 
     Reference: Wu et al. 2016, arXiv 1609.08144, section 7.
     """

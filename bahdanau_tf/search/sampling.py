@@ -10,8 +10,10 @@ import tensorflow as tf
 from bahdanau_tf.search.loop import Search
 from bahdanau_tf.search.loop import SearchResult
 from bahdanau_tf.search.loop import Step
+from bahdanau_tf.search.penalties import CoveragePenalty
 from bahdanau_tf.search.penalties import Penalty
 from bahdanau_tf.search.penalties import gnmt_length_penalty
+from bahdanau_tf.search.penalties import no_coverage_penalty
 from bahdanau_tf.search.selections import Constraint
 from bahdanau_tf.search.selections import Continuations
 from bahdanau_tf.search.selections import History
@@ -34,15 +36,18 @@ def sample(
     top_p: float = 1.0,
     n_samples: int = 1,
     length_penalty: Penalty = gnmt_length_penalty(1.0),
+    coverage_penalty: CoveragePenalty = no_coverage_penalty,
     constraints: Sequence[Constraint] = (),
 ) -> SearchResult:
     """Draws hypotheses word by word from the model's distribution.
 
     Args:
         step, state, memory, start_id, eos_id, max_length, length_penalty,
-        constraints: as in `beam_search`.
-        seed: int or int32 scalar. Equal seeds draw equal hypotheses for a row
-            at the same index of the batch, whatever its neighbours are.
+        coverage_penalty, constraints: as in `beam_search`.
+        seed: integer scalar: equal seeds draw equal hypotheses for a row at
+            the same index of the batch, whatever its neighbours are. Or
+            integer `[B, 2]`, a seed for each row: then its index does not
+            matter either.
         temperature: τ > 0; words are drawn from softmax(logits / τ).
         top_k: draw among the k most probable words only.
         top_p: then among the fewest whose probability reaches p, 0 < p <= 1.
@@ -64,12 +69,14 @@ def sample(
         if not good:
             raise ValueError(f"sample: {name} is {value}, wanted {wanted}.")
 
+    numbers = _numbers(seed, state, max_length, n_samples)
+
     def select(
         logits: tf.Tensor, so_far: tf.Tensor, history: History
     ) -> Continuations:
         constrained = constrain(logits, history, constraints)
         scaled = truncate(constrained / temperature, top_k, top_p)
-        tokens = _draw(scaled, history, seed)
+        tokens = _draw(scaled, history, numbers)
         return one_each(logits, so_far, constrained, tokens)
 
     search = Search(
@@ -78,6 +85,7 @@ def sample(
         start_id=start_id,
         eos_id=eos_id,
         length_penalty=length_penalty,
+        coverage_penalty=coverage_penalty,
         places=n_samples,
     )
     return search.run(
@@ -85,24 +93,36 @@ def sample(
     )
 
 
-def _draw(
-    logits: tf.Tensor, history: History, seed: int | tf.Tensor
+def _numbers(
+    seed: int | tf.Tensor, state: Any, max_length: int | tf.Tensor, count: int
 ) -> tf.Tensor:
+    """Uniform numbers in [0, 1) for every draw: float32 `[B, T, N]`.
+
+    Those of a row are the first of an endless sequence of its own, so that
+    neighbours, longer ones too, do not change its draws.
+    """
+    batch = tf.shape(tf.nest.flatten(state)[0], tf.int64)[0]
+    seeds = tf.cast(seed, tf.int64)
+    if not seeds.shape.rank:
+        seeds = tf.stack([tf.fill([batch], seeds), tf.range(batch)], axis=1)
+    longest = tf.maximum(tf.reduce_max(max_length), 1)
+    numbers = tf.map_fn(
+        lambda seed: tf.random.stateless_uniform([longest, count], seed),
+        tf.pad(seeds, [[0, 1], [0, 0]]),  # one more: of none nothing is made
+        fn_output_signature=tf.TensorSpec([None, count]),
+    )
+    return numbers[:-1]
+
+
+def _draw(logits: tf.Tensor, history: History, numbers: tf.Tensor) -> tf.Tensor:
     """Draws a word for each hypothesis: int32 `[B, N]`.
 
-    One uniform number for each decides where it falls in the cumulated
-    probabilities. It belongs to the row's place in the batch, so that rows do
-    not change each other's draws when they leave.
+    A number decides by where it falls in the cumulated probabilities.
     """
     shape = tf.shape(logits)
     sums = tf.cumsum(tf.nn.softmax(logits), axis=-1)
-    rows = tf.reduce_max(tf.concat([[0], history.rows + 1], 0))
-    numbers = tf.random.stateless_uniform(
-        [rows, shape[1]],
-        seed=tf.stack([tf.cast(seed, tf.int32), history.step]),
-    )
     total = sums[..., -1]
-    below = tf.gather(numbers, history.rows) * total
+    below = tf.gather(numbers[:, history.step], history.rows) * total
     below = tf.minimum(below, tf.math.nextafter(total, tf.zeros_like(total)))
     words = tf.searchsorted(
         tf.reshape(sums, [-1, shape[2]]),

@@ -33,7 +33,7 @@ def form(outputs: Outputs, rows: int) -> Iterator[str]:
 def translations(
     outputs: Outputs, wanted: Sequence[Sequence[Translation]], cut: np.ndarray
 ) -> Iterator[str]:
-    """Compares outputs of `serving_default` or `greedy`.
+    """Compares outputs of `serving_default`, `greedy` or `complete`.
 
     Args:
         outputs: What was served.

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.serving import comparison
 from bahdanau_tf.serving import reload
 from bahdanau_tf.serving.comparison import Outputs
@@ -70,6 +71,8 @@ def examine(
     version = Path(version)
     wanted = _Wanted.of(translator, limits)
     names = ["greedy", "n_best", "score", "serving_default"]
+    if wanted.completed:
+        names.insert(0, "complete")
     if wanted.has_alignment:
         names.insert(0, "align")
     compared = [request(name, wanted.texts, wanted.targets) for name in names]
@@ -106,21 +109,26 @@ class _Wanted:
 
     Attributes:
         texts: The rows.
-        targets: Their translations, for `score`.
+        targets: Their translations, for `score`, or prefixes of these.
         best: For each row the n best.
         greedy: For each row the one that greedy search finds.
+        completed: For each row the n best that begin with its target; none
+            at all if the last word comes first.
         scored: For each row the score of its target.
         cut: Whether the row is cut.
         target_cut: Whether its target is.
+        word_cut: Whether a word of its target is, where it is written.
     """
 
     texts: list[bytes]
     targets: list[bytes]
     best: list[list[Translation]]
     greedy: list[list[Translation]]
+    completed: list[list[Translation]]
     scored: list[Scored]
     cut: np.ndarray
     target_cut: np.ndarray
+    word_cut: np.ndarray
 
     @classmethod
     def of(cls, translator: Any, limits: Limits) -> _Wanted:
@@ -129,24 +137,23 @@ class _Wanted:
         count = n_best_of(translator, limits)
         translator = limited(translator, limits)
         beam = replace(translator.decoding, n_best=count)
-        greedy = replace(beam, beam_size=1, n_best=1)
-        best, greedily = (
-            [
-                [one, *one.alternatives]
-                for one in translator.translate(texts, decoding)
-            ]
-            for decoding in (beam, greedy)
-        )
+
+        def found(decoding: Decoding, **more: Any) -> list[list[Translation]]:
+            translations = translator.translate(texts, decoding, **more)
+            return [[one, *one.alternatives] for one in translations]
+
+        target_text = translator.target_text
+        turned = target_text.reverse
         return cls(
             texts=texts,
             targets=targets,
-            best=best,
-            greedy=greedily,
+            best=found(beam),
+            greedy=found(beam.greedy()),
+            completed=[] if turned else found(beam, prefixes=targets),
             scored=translator.score(texts, targets),
             cut=is_cut(translator, tf.constant(texts)).numpy(),
-            target_cut=translator.target_text.is_cut(
-                tf.constant(targets)
-            ).numpy(),
+            target_cut=target_text.is_cut(tf.constant(targets)).numpy(),
+            word_cut=target_text.cuts_words(tf.constant(targets)).numpy(),
         )
 
     @property
@@ -157,6 +164,9 @@ class _Wanted:
         if signature == "score":
             cut = self.cut | self.target_cut
             return comparison.scores(outputs, self.scored, cut)
+        if signature == "complete":
+            cut = self.cut | self.target_cut | self.word_cut
+            return comparison.translations(outputs, self.completed, cut)
         if signature == "greedy":
             return comparison.translations(outputs, self.greedy, self.cut)
         compare = {

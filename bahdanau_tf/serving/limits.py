@@ -252,7 +252,7 @@ def n_best_of(graph: TranslationGraph, limits: Limits) -> int:
         ValueError: It is more than the beam holds.
     """
     beam_size, asked = graph.decoding.beam_size, graph.decoding.n_best
-    if limits.n_best > beam_size:
+    if limits.n_best > beam_size and not graph.decoding.sampling:
         raise ValueError(
             f"Limits: n_best is {limits.n_best}, wanted at most the beam size, "
             f"{beam_size}"

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 MEGABYTE = 1_000_000
+TARGET_INPUTS = {"complete": "prefix", "score": "translation"}
 
 
 class Request(NamedTuple):
@@ -65,8 +66,8 @@ def probes(text: Any) -> list[bytes]:
 def request(
     signature: str, text: list[bytes], translation: list[bytes]
 ) -> Request:
-    """Makes a request; the translations are for `score` alone."""
+    """Makes a request; translations are for signatures that take some."""
     inputs = {"text": text}
-    if signature == "score":
-        inputs["translation"] = translation
+    if signature in TARGET_INPUTS:
+        inputs[TARGET_INPUTS[signature]] = translation
     return Request(signature, inputs)

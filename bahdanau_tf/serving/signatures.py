@@ -2,11 +2,14 @@
 
     serving_default (text) -> translation, score, finished, truncated
     greedy (text)          -> translation, score, finished, truncated
+    complete (text, prefix) -> translation, score, finished, truncated
     n_best (text)          -> translations, scores, finished, truncated
     align (text)           -> translation, finished, truncated, weights,
                               source_tokens, source_offsets, source_length,
                               target_tokens, target_offsets, target_length
     score (text, translation) -> log_prob, length, truncated
+
+`complete` gives the best translation that begins with a prefix, "" for any.
 
 Inputs are string [B]. The batch is the first dimension of every output, and
 the only one that is not a constant of the export: a server joins requests,
@@ -67,7 +70,7 @@ def signatures(graph: TranslationGraph, limits: Limits) -> dict[str, Any]:
 
     Returns:
         For each name a concrete function. A model without attention has no
-        `align`.
+        `align`; one that writes the last word first has no `complete`.
 
     Raises:
         ValueError: The decoding asks for what the model does not have.
@@ -75,6 +78,7 @@ def signatures(graph: TranslationGraph, limits: Limits) -> dict[str, Any]:
     served = _Served(graph, limits)
     text = tf.TensorSpec([None], tf.string, name="text")
     translation = tf.TensorSpec([None], tf.string, name="translation")
+    prefix = tf.TensorSpec([None], tf.string, name="prefix")
     made = {
         "serving_default": _concrete(served.serving_default, text),
         "greedy": _concrete(served.greedy, text),
@@ -83,6 +87,8 @@ def signatures(graph: TranslationGraph, limits: Limits) -> dict[str, Any]:
     }
     if served.has_alignment:
         made["align"] = _concrete(served.align, text)
+    if not graph.target_text.reverse:
+        made["complete"] = _concrete(served.complete, text, prefix)
     return made
 
 
@@ -93,12 +99,11 @@ class _Served:
         self.graph = limited(graph, limits)
         self.limits = limits
         self.count = n_best_of(graph, limits)
-        best = replace(self.graph.decoding, n_best=1)
-        self.greedily = replace(best, beam_size=1)
+        self.decoding = replace(self.graph.decoding, n_best=1)
         self.weights = StoredWeights(graph.model)
         # Two signatures share the graph of the search.
         self.best = tf.function(
-            lambda text: self._translated(text, best),
+            lambda text: self._translated(text, self.decoding),
             input_signature=[tf.TensorSpec([None], tf.string)],
             autograph=False,
         )
@@ -112,7 +117,15 @@ class _Served:
         return self._first(text, self.best(as_strings(text)))
 
     def greedy(self, text: tf.Tensor) -> Outputs:
-        return self._first(text, self._translated(text, self.greedily))
+        return self._first(text, self._translated(text, self.decoding.greedy()))
+
+    def complete(self, text: tf.Tensor, prefix: tf.Tensor) -> Outputs:
+        _check_rows("complete", text=text, prefix=prefix)
+        found = self._translated(text, self.decoding, prefix)
+        target = self.graph.target_text
+        cut = target.is_cut(prefix) | target.cuts_words(prefix)
+        outputs = self._first(text, found)
+        return {**outputs, "truncated": outputs["truncated"] | cut}
 
     def n_best(self, text: tf.Tensor) -> Outputs:
         decoding = replace(self.graph.decoding, n_best=self.count)
@@ -152,12 +165,7 @@ class _Served:
         }
 
     def score(self, text: tf.Tensor, translation: tf.Tensor) -> Outputs:
-        text, translation = as_strings(text), as_strings(translation)
-        tf.debugging.assert_equal(
-            tf.size(text),
-            tf.size(translation),
-            "score: text and translation must have as many rows",
-        )
+        _check_rows("score", text=text, translation=translation)
         with self.weights.loaded():
             ids, log_probs = self.graph.score_graph(text, translation)
         cut = self.graph.target_text.is_cut(translation)
@@ -167,9 +175,15 @@ class _Served:
             "truncated": cut | is_cut(self.graph, text),
         }
 
-    def _translated(self, text: tf.Tensor, decoding: Decoding) -> Translated:
+    def _translated(
+        self,
+        text: tf.Tensor,
+        decoding: Decoding,
+        prefix: tf.Tensor | None = None,
+    ) -> Translated:
         with self.weights.loaded():
-            return self.graph.translate_graph(as_strings(text), decoding)
+            text = as_strings(text)
+            return self.graph.translate_graph(text, decoding, prefix)
 
     def _first(self, text: tf.Tensor, found: Translated) -> Outputs:
         return {
@@ -201,6 +215,15 @@ def _concrete(function: Callable[..., Outputs], *specs: tf.TensorSpec) -> Any:
     return tf.function(
         function, input_signature=specs, autograph=False
     ).get_concrete_function()
+
+
+def _check_rows(signature: str, **inputs: tf.Tensor) -> None:
+    """Refuses inputs that differ in their number of rows, in graph."""
+    one, other = (tf.size(as_strings(rows)) for rows in inputs.values())
+    names = " and ".join(inputs)
+    tf.debugging.assert_equal(
+        one, other, f"{signature}: {names} must have as many rows"
+    )
 
 
 def _is_blank(found: Translated) -> tf.Tensor:

@@ -22,3 +22,25 @@ def in_batches(
         places = order[start : start + batch_size]
         done.update(zip(places, work(places), strict=True))
     return [done[place] for place in range(len(lengths))]
+
+
+def rows_of(
+    sentences: Sequence[str], prefixes: Sequence[str] | None
+) -> list[Sequence[str]]:
+    """The sentences, and the prefixes if there are any.
+
+    Raises:
+        ValueError: One of them is one string, or they differ in number.
+    """
+    for name, given in (("sentences", sentences), ("prefixes", prefixes)):
+        if isinstance(given, (str, bytes)):
+            raise ValueError(
+                f"Translator.translate: {name} is one string, wanted a "
+                "sequence of strings"
+            )
+    if prefixes is not None and len(prefixes) != len(sentences):
+        raise ValueError(
+            f"Translator.translate: {len(prefixes)} prefixes for "
+            f"{len(sentences)} sentences, wanted as many"
+        )
+    return [sentences] if prefixes is None else [sentences, prefixes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 from typing import NamedTuple
@@ -12,8 +13,11 @@ import tensorflow as tf
 from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.models.scoring import target_log_probs
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.search import Constraint
 from bahdanau_tf.search import SearchResult
 from bahdanau_tf.text import Dictionary
+from bahdanau_tf.translation.places import of_words
+from bahdanau_tf.translation.places import word_places
 from bahdanau_tf.translation.shortlist import Lexicon
 from bahdanau_tf.translation.steps import full_step
 from bahdanau_tf.translation.steps import shortlist_step
@@ -119,13 +123,22 @@ class TranslationGraph(tf.Module):
         ids = [_padded(text.tokenize(sentences)) for text in self.source_texts]
         return tuple(ids) if len(ids) > 1 else ids[0]
 
-    def search(self, source: Any, decoding: Decoding) -> SearchResult:
+    def search(
+        self,
+        source: Any,
+        decoding: Decoding,
+        prefix: tf.Tensor | None = None,
+        constraints: Sequence[Constraint] = (),
+    ) -> SearchResult:
         """Searches the n best translations, in graph.
 
         Args:
             source: int32 [B, T_x], source ids padded with 0; a tuple of them
                 for a model of many sources.
             decoding: How to search.
+            prefix: int32 [B, P], target ids padded with 0, what each
+                translation begins with.
+            constraints: More constraints than `decoding` has.
 
         Returns:
             `SearchResult` of [B, N] hypotheses.
@@ -142,50 +155,95 @@ class TranslationGraph(tf.Module):
         memory, state = self.model.encode(source)
         if not decoding.shortlist:
             step = full_step(self.model)
+            options |= {"prefix": prefix, "constraints": constraints}
             return decoding.search(step, state, memory, **options)
         if self.lexicon is None:
             raise ValueError(
                 "Translator: shortlist is True, but there is no lexicon; "
                 "wanted one, as `bahdanau-tf lexicon` learns it"
             )
-        first, own = self.lexicon.first, self.lexicon.own(first_source)
+        first, own = self.lexicon.first, self.lexicon.own(first_source, prefix)
         step, memory = shortlist_step(self.model, memory, first, own)
+        size = self.target_text.vocabulary_size
+        if prefix is not None:
+            places = word_places(first, own, size)
+            options["prefix"] = tf.gather(places, prefix, batch_dims=1)
+        options["constraints"] = [
+            of_words(one, first, own, size) for one in constraints
+        ]
         result = decoding.search(step, state, memory, **options)
         return result._replace(tokens=word_ids(result.tokens, first, own))
 
     def translate_graph(
-        self, sentences: tf.Tensor, decoding: Decoding
+        self,
+        sentences: tf.Tensor,
+        decoding: Decoding,
+        prefixes: tf.Tensor | None = None,
+        constraints: Sequence[Constraint] = (),
     ) -> Translated:
         """Strings to strings, in graph; no words in, no words out.
 
         Args:
             sentences: string [B].
             decoding: How to search.
+            prefixes: string [B], what each translation begins with; "" for
+                nothing.
+            constraints: More constraints than `decoding` has.
 
         Raises:
             ValueError: Unknown words are to be replaced, but the model gives
-                no alignment.
+                no alignment; or prefixes are given, but the end of a
+                translation comes first.
         """
         sentences = tf.ensure_shape(sentences, [None])
         source = self._source_ids(sentences)
-        result = self.search(source, decoding)
+        prefix = None if prefixes is None else self._prefix_ids(prefixes)
+        result = self.search(source, decoding, prefix, constraints)
         lengths = tf.math.count_nonzero(tf.nest.flatten(source)[0], axis=1)
         blank = lengths == 1  # the end symbol alone
         tokens = tf.where(blank[:, None, None], 0, result.tokens)
+        result = result._replace(tokens=tokens)
         shape = tf.shape(tokens)
         flat = [shape[0] * shape[1], shape[2]]
-        replacements = None
-        if decoding.unknown == "replace":
-            replacements = self._replacements(sentences, result)
-            replacements = tf.reshape(replacements, flat)
+        instead = self._instead(sentences, prefixes, decoding, result)
         texts, starts, ends = self.target_text.detokenize_with_offsets(
-            tf.reshape(tokens, flat), replacements
+            tf.reshape(tokens, flat),
+            None if instead is None else tf.reshape(instead, flat),
         )
-        return Translated(
-            tf.reshape(texts, shape[:2]),
-            starts,
-            ends,
-            result._replace(tokens=tokens),
+        return Translated(tf.reshape(texts, shape[:2]), starts, ends, result)
+
+    def _prefix_ids(self, prefixes: tf.Tensor) -> tf.Tensor:
+        """int32 [B, P], without the end symbol."""
+        if self.target_text.reverse:
+            raise ValueError(
+                "Translator: target_text is reversed, so the last word of a "
+                "translation comes first; wanted no prefixes"
+            )
+        prefixes = tf.ensure_shape(prefixes, [None])
+        return _padded(self.target_text.tokenize(prefixes)[:, :-1])
+
+    def _instead(
+        self,
+        sentences: tf.Tensor,
+        prefixes: tf.Tensor | None,
+        decoding: Decoding,
+        result: SearchResult,
+    ) -> tf.Tensor | None:
+        """What is written for each target word if it is unknown: [B, N, T].
+
+        In the prefix it is the word that was given.
+        """
+        shape = tf.shape(result.tokens)
+        instead = None
+        if decoding.unknown == "replace":
+            instead = self._replacements(sentences, result)
+        if prefixes is None:
+            return instead
+        given = self.target_text.tokenize_with_offsets(prefixes)[0]
+        given = given.to_tensor(shape=tf.stack([shape[0], shape[2]]))
+        given = tf.broadcast_to(given[:, None], shape)
+        return (
+            given if instead is None else tf.where(given != "", given, instead)
         )
 
     def _replacements(

@@ -71,11 +71,15 @@ class Lexicon:
                 "wanted -1 where there is no word"
             )
 
-    def own(self, source: tf.Tensor) -> tf.Tensor:
+    def own(
+        self, source: tf.Tensor, more: tf.Tensor | None = None
+    ) -> tf.Tensor:
         """The words each sentence may use beside the first ones, in graph.
 
         Args:
             source: int32 [B, T_x], padded with 0.
+            more: int32 [B, P], ids of further words for each sentence, 0 for
+                none.
 
         Returns:
             int32 [B, M], each word once; -1, one or more a row, for none.
@@ -83,6 +87,9 @@ class Lexicon:
         batch, length = tf.unstack(tf.shape(source))
         found = tf.gather(self.words, source)
         found = tf.reshape(found, [batch, length * self.words.shape[1]])
+        if more is not None:
+            further = tf.where(more < self.first, -1, more)
+            found = tf.concat([found, further], axis=1)
         found = tf.sort(tf.pad(found, [[0, 0], [1, 0]], constant_values=-1))
         is_new = tf.concat(
             [found[:, :1] == -1, found[:, 1:] != found[:, :-1]], axis=1

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from itertools import product
+from typing import Any
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ def translate_lines(
     max_length: int | None,
     split: bool,
     batch_size: int = 64,
+    prefixes: Sequence[str] = (),
 ) -> Found:
     """Translates lines, minding the length of the longest that is wanted.
 
@@ -46,9 +48,15 @@ def translate_lines(
             any.
         split: Whether longer lines are translated sentence by sentence.
         batch_size: Sentences translated at once.
+        prefixes: What the translation of each line begins with, that of its
+            first sentence if it is split; () for nothing.
     """
+    options: dict[str, Any] = {"batch_size": batch_size}
+    is_forced = any(prefixes)
     if max_length is None:
-        return Found(translator.translate(lines, batch_size=batch_size), [], [])
+        if is_forced:
+            options["prefixes"] = prefixes
+        return Found(translator.translate(lines, **options), [], [])
     parts = [[line] for line in lines]
     if split:
         parts = [
@@ -58,7 +66,13 @@ def translate_lines(
             )
         ]
     flat = [part for some in parts for part in some]
-    translations = iter(translator.translate(flat, batch_size=batch_size))
+    if is_forced:
+        options["prefixes"] = [
+            begin
+            for some, prefix in zip(parts, prefixes, strict=True)
+            for begin in [prefix] + [""] * (len(some) - 1)
+        ]
+    translations = iter(translator.translate(flat, **options))
     found = Found([], [], [])
     for place, (line, some) in enumerate(zip(lines, parts, strict=True)):
         own = list(islice(translations, len(some)))

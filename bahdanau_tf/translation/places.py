@@ -1,0 +1,72 @@
+"""Words of the vocabulary where a search has places in a shortlist instead."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from bahdanau_tf.search import Constraint
+from bahdanau_tf.search import History
+from bahdanau_tf.search.hypotheses import NEVER
+from bahdanau_tf.translation.steps import word_ids
+
+
+def word_places(first: int, own: tf.Tensor, size: int) -> tf.Tensor:
+    """The place of each word in the shortlist of each sentence.
+
+    Args:
+        first: F, how many words all sentences have.
+        own: int32 [B, M], the words behind them, -1 for none.
+        size: K_y, words of the vocabulary.
+
+    Returns:
+        int32 [B, K_y]; F + M for a word that the shortlist lacks.
+    """
+    batch, count = tf.unstack(tf.shape(own))
+    row, place = tf.meshgrid(
+        tf.range(batch), tf.range(first, first + count), indexing="ij"
+    )
+    ids = tf.range(size + 1)  # the last stands for none
+    places = tf.where(ids < first, ids, first + count)
+    places = tf.tensor_scatter_nd_update(
+        tf.tile(places[tf.newaxis], [batch, 1]),
+        tf.stack([row, tf.where(own < 0, size, own)], axis=-1),
+        place,
+    )
+    return places[:, :size]
+
+
+def of_words(
+    constraint: Constraint, first: int, own: tf.Tensor, size: int
+) -> Constraint:
+    """Lets a constraint that speaks of words work in a shortlist.
+
+    It sees logits of the whole vocabulary, -inf for words that are not in
+    reach, and tokens that are ids.
+
+    Args:
+        constraint: The constraint.
+        first, own, size: As for `word_places`.
+    """
+    places = word_places(first, own, size)
+
+    def constrain(logits: tf.Tensor, history: History) -> tf.Tensor:
+        words = tf.gather(own, history.rows)
+        frequent = tf.tile([tf.range(first)], [tf.shape(words)[0], 1])
+        shortlist = tf.concat([frequent, words], axis=1)
+        every = tf.pad(logits, [[0, 0], [0, 0], [0, 1]], constant_values=NEVER)
+        every = _columns(every, tf.gather(places, history.rows))
+        tokens = word_ids(history.tokens, first, words)
+        every = constraint(every, history._replace(tokens=tokens))
+        there = _columns(every, tf.maximum(shortlist, 0))
+        return tf.where(shortlist[:, tf.newaxis] < 0, NEVER, there)
+
+    return constrain
+
+
+def _columns(logits: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
+    """Takes columns of each row: [B, K, V], [B, C] -> [B, K, C]."""
+    return tf.gather(
+        logits,
+        tf.tile(columns[:, tf.newaxis], [1, tf.shape(logits)[1], 1]),
+        batch_dims=2,
+    )

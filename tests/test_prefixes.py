@@ -1,0 +1,457 @@
+"""What callers ask of a search: prefixes, constraints of theirs, samples."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bahdanau_tf import Decoding
+from bahdanau_tf import Dictionary
+from bahdanau_tf import RNNEncDec
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import SubwordTokenizer
+from bahdanau_tf import Translation
+from bahdanau_tf import Translator
+from bahdanau_tf import Vocabulary
+from bahdanau_tf import WordTokenizer
+from bahdanau_tf import token_log_probs
+from bahdanau_tf.search import History
+from bahdanau_tf.translation import Lexicon
+from bahdanau_tf.translation.places import of_words
+
+SPECIAL = ["[PAD]", "[UNK]", "[END]"]
+ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
+FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
+UNK, END = 1, 2
+
+# A table of bigrams, and every sequence written out -----------------------
+
+SIZE = 5  # padding, unknown, end, two words
+TEXT = SimpleNamespace(pad_id=0, unk_id=UNK, eos_id=END)
+SOURCES = np.array([[3, 0, 0], [3, 3, 0], [3, 3, 3], [3, 3, 0], [3, 0, 0]])
+PREFIXES = np.array(
+    [[0, 0, 0, 0], [3, 4, 0, 0], [4, 0, 0, 0], [4, 4, 4, 1], [1, 3, 3, 0]]
+)
+
+
+def table_of(seed: int) -> np.ndarray:
+    """Logits of each row, by the last word."""
+    random = np.random.default_rng(seed)
+    return random.normal(0, 2, [len(SOURCES), SIZE, SIZE])
+
+
+def searched(table: np.ndarray, decoding: Decoding, prefix: Any) -> Any:
+    logits = tf.constant(table, tf.float32)
+
+    def step(ids: tf.Tensor, row: tf.Tensor, _: Any) -> Any:
+        return tf.gather_nd(logits, tf.stack([row, ids], -1)), row, None
+
+    return decoding.search(
+        step,
+        tf.range(len(SOURCES)),
+        (),
+        source=tf.constant(SOURCES, tf.int32),
+        start_id=0,
+        text=TEXT,
+        prefix=None if prefix is None else tf.constant(prefix, tf.int32),
+    )
+
+
+def log_prob(logits: np.ndarray, tokens: tuple[int, ...]) -> float:
+    normal = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+    return sum(normal[pair] for pair in itertools.pairwise([0, *tokens]))
+
+
+def allowed(limit: int, prefix: list[int], unknown: bool) -> list[tuple]:
+    """All that begin with the prefix, and have no [UNK] behind it."""
+    given = prefix[:limit]
+    words = [UNK, 3, 4] if unknown else [3, 4]
+    found: list[tuple] = []
+    for count in range(limit - len(given)):
+        for rest in itertools.product(words, repeat=count):
+            found.append((*given, *rest, END))
+    return found or [tuple(given)]
+
+
+@pytest.mark.parametrize("unknown", ["keep", "forbid"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_best_of_all_that_begin_with_the_prefix_are_found(seed, unknown):
+    """Of rows with limits of their own, one beside the other."""
+    table = table_of(seed)
+    decoding = Decoding(
+        beam_size=120,
+        n_best=4,
+        alpha=0.6,
+        max_length_ratio=1.5,
+        max_length=4,
+        unknown=unknown,
+    )
+    result = searched(table, decoding, PREFIXES)
+    for row, padded in enumerate(PREFIXES):
+        prefix = [int(word) for word in padded if word]
+        ratio_limit = int(1.5 * np.count_nonzero(SOURCES[row]))
+        limit = min(max(ratio_limit, len(prefix) + 1), 4)
+        ranked = sorted(
+            (
+                log_prob(table[row], tokens) / ((5 + len(tokens)) / 6) ** 0.6,
+                tokens,
+            )
+            for tokens in allowed(limit, prefix, unknown == "keep")
+        )[::-1]
+        for n, (score, tokens) in enumerate(ranked[:4]):
+            length = int(result.lengths[row, n])
+            assert tuple(result.tokens[row, n, :length].numpy()) == tokens
+            assert bool(result.finished[row, n]) == (tokens[-1] == END)
+            np.testing.assert_allclose(result.scores[row, n], score, atol=1e-4)
+            np.testing.assert_allclose(
+                result.log_probs[row, n],
+                log_prob(table[row], tokens),
+                atol=1e-4,
+            )
+
+
+def test_no_prefix_is_as_if_there_were_none():
+    table = table_of(2)
+    decoding = Decoding(beam_size=3, n_best=3, no_repeated_ngrams=2)
+    free = searched(table, decoding, None)
+    for one, other in zip(
+        searched(table, decoding, np.zeros([5, 2])), free, strict=True
+    ):
+        if one is not None:
+            np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_a_given_word_may_be_said_twice():
+    decoding = Decoding(no_repeated_ngrams=1, max_length=6, max_length_ratio=9)
+    result = searched(table_of(3), decoding, PREFIXES)
+    assert result.tokens[3, 0, :4].numpy().tolist() == [4, 4, 4, 1]
+
+
+def test_words_are_drawn_with_their_probability():
+    """The first one; and it is alone, so what follows is not asked."""
+    table, count, tau = table_of(4), 3000, 0.8
+    decoding = Decoding(
+        sampling=True, n_best=count, max_length=1, temperature=tau
+    )
+    tokens = searched(table, decoding, None).tokens.numpy()[..., 0]
+    for row, logits in enumerate(table[:, 0] / tau):
+        logits[0] = -np.inf  # padding is no word
+        wanted = np.exp(logits - np.logaddexp.reduce(logits))
+        for word, p in enumerate(wanted):
+            share = np.mean(tokens[row] == word)
+            assert abs(share - p) <= 5 * np.sqrt(p * (1 - p) / count)
+
+
+def test_equal_sentences_have_equal_draws_and_others_do_not():
+    """The first and the last are equal, and so are their tables."""
+    table = np.tile(table_of(5)[:1], [5, 1, 1])
+    decoding = Decoding(sampling=True, n_best=40, max_length=1, seed=1)
+    first, second, third, fourth, last = searched(
+        table, decoding, None
+    ).tokens.numpy()[..., 0]
+    assert first.tolist() == last.tolist()
+    assert second.tolist() == fourth.tolist()
+    assert first.tolist() != second.tolist() != third.tolist()
+    another = replace(decoding, seed=2)
+    again = searched(table, another, None).tokens.numpy()[0, :, 0]
+    assert again.tolist() != first.tolist()
+
+
+def test_a_draw_among_one_word_is_greedy():
+    """By top_k or by top_p, and behind a prefix."""
+    table = table_of(6)
+    decoding = Decoding(sampling=True, top_k=1)
+    greedy = searched(table, decoding.greedy(), PREFIXES)
+    for few in (decoding, Decoding(sampling=True, top_p=1e-6)):
+        drawn = searched(table, few, PREFIXES)
+        np.testing.assert_array_equal(drawn.tokens, greedy.tokens)
+        np.testing.assert_allclose(drawn.scores, greedy.scores, atol=1e-5)
+
+
+# Strings to strings -------------------------------------------------------
+
+
+def make_translator(
+    model_class: type = RNNSearch,
+    seed: int = 7,
+    reverse: bool = False,
+    target: Any = None,
+    lexicon: Lexicon | None = None,
+) -> Translator:
+    """A model whose weights are large enough to prefer some words."""
+    source = WordTokenizer(
+        Vocabulary([*SPECIAL, *ENGLISH]), language="en", reverse=reverse
+    )
+    if target is None:
+        target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
+    model = model_class(
+        source.vocabulary_size,
+        target.vocabulary_size,
+        units=8,
+        embedding_dim=6,
+        maxout_units=4,
+    )
+    random = np.random.default_rng(seed)
+    for weight in model.weights:
+        weight.assign(random.normal(0.0, 0.7, weight.shape))
+    decoding = Decoding(max_length=9, max_length_ratio=9)
+    return Translator(model, source, target, decoding, lexicon=lexicon)
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """One that likes unknown words, and writes another for them."""
+    translator = make_translator()
+    bias = translator.model.readout.output_bias
+    bias.assign(bias + 9.0 * np.eye(12)[UNK])
+    translator.dictionary = Dictionary(dict.fromkeys(ENGLISH, "ELSE"))
+    return translator
+
+
+def n_best(translator: Translator) -> Decoding:
+    return replace(translator.decoding, n_best=5, unknown="replace")
+
+
+SENTENCES = ["the cat sleeps.", "", "a red dog sees the cat.", "cat", "a dog."]
+GIVEN = ["Le chat", "le", "l'Zyx voit", "", "un chien rouge"]
+WORDS = [
+    ["Le", "chat"],
+    [],
+    ["l'", "Zyx", "voit"],
+    [],
+    ["un", "chien", "rouge"],
+]
+
+
+def whole(translation: Translation) -> list[Translation]:
+    return [translation, *translation.alternatives]
+
+
+def check(translation: Translation, text: str, words: list[str]) -> None:
+    """The text begins with what was given, and tokens stand where they say."""
+    assert translation.text.startswith(text)
+    assert translation.tokens[: len(words)] == words
+    data = translation.text.encode()
+    assert [
+        data[start:end].decode() for start, end in translation.target_offsets
+    ] == translation.tokens
+    if translation.weights is not None:
+        height = len(translation.tokens) + translation.finished
+        width = len(translation.source_tokens) + 1
+        assert translation.weights.shape == (height, width)
+        np.testing.assert_allclose(translation.weights.sum(1), 1, atol=1e-5)
+
+
+def test_translations_begin_with_the_prefix(translator):
+    """All n best, and with unknown words as they were given."""
+    decoding = n_best(translator)
+    found = translator.translate(SENTENCES, decoding, prefixes=GIVEN)
+    for one, text, words in zip(found, GIVEN, WORDS, strict=True):
+        if not one.source:
+            assert one == Translation("")
+            continue
+        assert len({tuple(other.tokens) for other in whole(one)}) == 5
+        for other in whole(one):
+            check(other, text, words)
+            assert "[UNK]" not in other.text
+    behind = [other.tokens[len(WORDS[2]) :] for other in whole(found[2])]
+    assert any("ELSE" in tokens for tokens in behind)
+
+
+def test_scores_are_of_given_and_found_words_together(translator):
+    (found,) = translator.translate(
+        ["a dog."], n_best(translator), prefixes=["le Zyx"]
+    )
+    for one in whole(found):
+        ids = translator.target_text.vocabulary.ids(tf.constant(one.tokens))
+        (log_probs,) = token_log_probs(
+            translator.model,
+            translator.source_text.tokenize(["a dog."]).to_list(),
+            [[*ids.numpy().tolist(), *[END] * one.finished]],
+        )
+        assert one.log_prob == pytest.approx(float(log_probs.sum()), abs=1e-4)
+        penalty = (5 + len(log_probs)) / 6
+        assert one.score == pytest.approx(one.log_prob / penalty, abs=1e-4)
+
+
+def test_a_prefix_longer_than_the_limit_is_scored_and_aligned(translator):
+    """As by teacher forcing: there is no room for other words."""
+    words = "un chien rouge voit le chat rouge dort un chat voit un chien"
+    (found,) = translator.translate(
+        ["a red dog sees."], n_best(translator), prefixes=[words]
+    )
+    assert found.tokens == words.split()[:9]
+    assert not found.finished
+    assert not found.alternatives
+    (scored,) = translator.score(["a red dog sees."], [words])
+    assert found.log_prob == pytest.approx(
+        float(scored.token_log_probs[:9].sum()), abs=1e-4
+    )
+    ids = {
+        "source": translator.source_text.tokenize(["a red dog sees."]),
+        "target": translator.target_text.tokenize([words]),
+    }
+    ids = {side: rows.to_tensor() for side, rows in ids.items()}
+    weights = translator.model.hidden(ids)[1].weights[0, :9]
+    np.testing.assert_allclose(found.weights, weights, atol=1e-5)
+
+
+def test_a_greedy_translation_goes_on_as_it_was(translator):
+    """From wherever in it: the prefix changes nothing it would not say."""
+    decoding = replace(translator.decoding, beam_size=1, unknown="forbid")
+    free = translator.translate(SENTENCES, decoding)
+    for share in (0.0, 0.5, 1.0):
+        prefixes = [
+            one.text.encode()[: place_of(one, share)].decode() for one in free
+        ]
+        again = translator.translate(SENTENCES, decoding, prefixes=prefixes)
+        for one, other in zip(free, again, strict=True):
+            assert other.text == one.text
+            assert other.tokens == one.tokens
+            assert other.target_offsets == one.target_offsets
+            assert other.score == pytest.approx(one.score, abs=1e-4)
+            if one.source:
+                np.testing.assert_allclose(
+                    other.weights, one.weights, atol=1e-5
+                )
+
+
+def place_of(translation: Translation, share: float) -> int:
+    """Where so much of its words end."""
+    count = round(share * len(translation.tokens))
+    return translation.target_offsets[count - 1][1] if count else 0
+
+
+def test_an_ensemble_with_a_reversed_source_goes_on_too():
+    ensemble = Translator.ensemble(
+        [make_translator(), make_translator(RNNEncDec, 8, reverse=True)]
+    )
+    decoding = replace(ensemble.decoding, beam_size=2)
+    found = ensemble.translate(SENTENCES, decoding, prefixes=GIVEN)
+    for one, text, words in zip(found, GIVEN, WORDS, strict=True):
+        if one.source:
+            check(one, text, words)
+
+
+def test_a_subword_prefix_may_end_within_a_word(tmp_path):
+    corpus = tmp_path / "text"
+    corpus.write_text("la reine dort encore\nle roi dort\n" * 20, "utf-8")
+    text = SubwordTokenizer.train([corpus], 290)
+    translator = make_translator(target=text)
+    decoding = replace(translator.decoding, max_length=30, max_length_ratio=30)
+    given = ["la rei", "le r", "\u2603 do"]
+    found = translator.translate(["the cat"] * 3, decoding, prefixes=given)
+    for one, prefix in zip(found, given, strict=True):
+        assert one.text.startswith(prefix)
+
+
+# Constraints of a caller --------------------------------------------------
+
+
+def only_after(word: int, other: int) -> Any:
+    """Allows a word only right after another."""
+
+    def constrain(logits: tf.Tensor, history: History) -> tf.Tensor:
+        place = tf.maximum(history.step - 1, 0)
+        is_after = history.tokens[:, :, place, None] == other
+        is_word = tf.range(tf.shape(logits)[-1]) == word
+        return tf.where(is_word & ~is_after, -np.inf, logits)
+
+    return constrain
+
+
+def test_a_constraint_in_a_shortlist_is_that_of_the_vocabulary():
+    """Compared with the whole vocabulary's logits, laid out by NumPy."""
+    random = np.random.default_rng(0)
+    own = np.array([[9, 5, -1], [-1, 7, 11], [6, -1, -1]], np.int32)
+    first, size = 4, 12
+    lists = [[*range(first), *row] for row in own.tolist()]
+    logits = random.normal(size=[2, 3, 7]).astype(np.float32)
+    places = random.integers(0, 5, [2, 3, 6]).astype(np.int32)
+    rows = [2, 0]  # the one between has stopped
+    every = np.full([2, 3, size], -np.inf, np.float32)
+    tokens = np.zeros_like(places)
+    for n, row in enumerate(rows):
+        for place, word in enumerate(lists[row]):
+            if word >= 0:
+                every[n, :, word] = logits[n, :, place]
+                tokens[n][places[n] == place] = word
+    history = History(tf.constant(tokens), tf.constant(2), tf.constant(rows))
+    for word, other in ((9, 3), (6, 6), (3, 9), (5, 9)):
+        constraint = only_after(word, other)
+        full = constraint(tf.constant(every), history).numpy()
+        wanted = np.full_like(logits, -np.inf)
+        for n, row in enumerate(rows):
+            for place, one in enumerate(lists[row]):
+                if one >= 0:
+                    wanted[n, :, place] = full[n, :, one]
+        short = of_words(constraint, first, tf.constant(own), size)
+        found = short(
+            tf.constant(logits), history._replace(tokens=tf.constant(places))
+        )
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_shortlist_has_the_words_of_the_prefix_in_reach():
+    """Of 12 words 5 are frequent; no source word has words of its own."""
+    lexicon = Lexicon(np.full((11, 1), -1), 5)
+    translator = make_translator(RNNEncDec, lexicon=lexicon)
+    decoding = replace(translator.decoding, shortlist=True, unknown="forbid")
+    rouge = len(SPECIAL) + FRENCH.index("rouge")
+    found = translator.translate(
+        SENTENCES,
+        replace(decoding, n_best=3),
+        prefixes=GIVEN,
+        constraints=[only_after(rouge, 0)],  # no word is after padding
+    )
+    for row, (one, text, words) in enumerate(
+        zip(found, GIVEN, WORDS, strict=True)
+    ):
+        for other in whole(one) if one.source else []:
+            check(other, text, words)
+            assert {*other.tokens} <= {"le", "chat", *words}
+            assert other.tokens.count("rouge") == (row == 4)
+
+
+def test_a_prefix_is_given_for_each_sentence(translator):
+    with pytest.raises(ValueError, match="1 prefixes for 2 sentences"):
+        translator.translate(["a", "b"], prefixes=["c"])
+    with pytest.raises(ValueError, match="prefixes is one string"):
+        translator.translate(["a"], prefixes="b")
+    target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), reverse=True)
+    turned = make_translator(target=target)
+    with pytest.raises(ValueError, match="target_text is reversed"):
+        turned.translate(["cat"], prefixes=["le"])
+
+
+def test_draws_do_not_depend_on_neighbours(translator):
+    decoding = replace(translator.decoding, sampling=True, n_best=2)
+    together = translator.translate(SENTENCES, decoding)
+    apart = translator.translate(SENTENCES[::-1], decoding, batch_size=2)
+    for one, other in zip(together, apart[::-1], strict=True):
+        assert one.text == other.text
+        assert one.score == pytest.approx(other.score, abs=1e-4)
+    assert together[2].text != together[2].alternatives[0].text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"temperature": 0.5}, "temperature is 0.5, which changes nothing"),
+        ({"seed": 1}, "seed is 1, which changes nothing"),
+        ({"sampling": True, "shrink": True}, "shrink is True, which changes"),
+        ({"sampling": True, "beam_size": 2}, "beam_size is 2, which changes"),
+        ({"sampling": True, "temperature": 0.0}, "temperature is 0.0, wanted"),
+        ({"sampling": True, "top_p": 1.5}, "top_p is 1.5, wanted"),
+        ({"sampling": True, "top_k": -1}, "top_k is -1, wanted"),
+    ],
+)
+def test_sampling_that_cannot_be_meant_is_refused(options, said):
+    with pytest.raises(ValueError, match=said):
+        Decoding(**options)
