@@ -58,7 +58,8 @@ class ToyModel:
         self.calls: list[tuple[str, list[bytes]]] = []
         self.state = "AVAILABLE"
         self.refusals: list[int] = []
-        self.delay = 0.0
+        self.may_answer = threading.Event()
+        self.may_answer.set()
 
     def status(self) -> dict[str, Any]:
         return {"model_version_status": [{"version": "1", "state": self.state}]}
@@ -71,7 +72,7 @@ class ToyModel:
     def predict(self, signature: str, inputs: dict[str, Any]) -> dict[str, Any]:
         texts = inputs["text"].numpy().tolist()
         self.calls.append((signature, texts))
-        time.sleep(self.delay)
+        self.may_answer.wait()
         stand_in = kit("stand_in_server")
         if self.refusals:
             raise stand_in.Refused(self.refusals.pop(), "not now")
@@ -269,10 +270,11 @@ def test_clients_do_not_repeat_a_bad_request(client, model):
 
 
 def test_clients_do_not_repeat_what_timed_out(client, model):
-    model.delay = 1.0
+    model.may_answer.clear()
     assert "no answer within 0.2 s" in error_of(client(timeout=0.2))
-    time.sleep(1.0)
-    assert len(model.calls) == 1
+    model.may_answer.set()
+    assert client().translate(["last"]) == ["LAST"]
+    assert len(model.calls) == 2
 
 
 def test_clients_name_a_missing_model(client):
@@ -1016,12 +1018,13 @@ def test_page_shows_what_went_wrong(page, rest, model):
 @pytest.mark.slow
 def test_page_keeps_to_the_last_text_asked(shown, model):
     page = shown("first")
-    model.delay = 0.5
+    model.may_answer.clear()
     page.evaluate(
         "for (const text of ['second', 'third']) {"
         "document.querySelector('#text').value = text;"
         "document.querySelector('form').requestSubmit(); }"
     )
+    model.may_answer.set()
     page.wait_for("document.querySelector('#status').textContent == ''")
     assert text_of(page, "#source").startswith("third")
 
