@@ -29,6 +29,8 @@ from bahdanau_tf import Vocabulary
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf import token_log_probs
 from bahdanau_tf import train
+from bahdanau_tf.serving.limits import LimitedText
+from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.training import TrainingFiles
 
 CONTRIBUTING = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
@@ -84,6 +86,13 @@ def test_it_is_short_and_has_the_protocol(make: Any) -> None:
     lines = [line for line in block().split("\n") if line]
     assert len(lines) <= 40
     assert isinstance(make(7, 7), TranslationModel)
+
+
+def test_tokenizers_have_their_protocol() -> None:
+    text = WordTokenizer(Vocabulary(WORDS))
+    assert isinstance(text, Tokenizer)
+    assert isinstance(LimitedText(text, 5), Tokenizer)
+    assert not isinstance(Vocabulary(WORDS), Tokenizer)
 
 
 def test_it_trains(trained: Any) -> None:

@@ -16,6 +16,7 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.search import Constraint
 from bahdanau_tf.search import SearchResult
 from bahdanau_tf.text import Dictionary
+from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.translation.places import of_words
 from bahdanau_tf.translation.places import word_places
 from bahdanau_tf.translation.shortlist import Lexicon
@@ -52,8 +53,8 @@ class TranslationGraph(tf.Module):
     def __init__(
         self,
         model: TranslationModel,
-        source_text: Any,
-        target_text: Any,
+        source_text: Tokenizer | Sequence[Tokenizer],
+        target_text: Tokenizer,
         decoding: Decoding = Decoding(),
         dictionary: Dictionary | None = None,
         lexicon: Lexicon | None = None,
@@ -64,7 +65,7 @@ class TranslationGraph(tf.Module):
                 f"Translator: model is {type(model).__name__}, wanted a "
                 "TranslationModel, such as a subclass of StepwiseModel"
             )
-        texts = source_text
+        texts: Any = source_text
         if not isinstance(source_text, (list, tuple)):
             texts = [source_text]
         sizes = tf.nest.flatten(model.source_vocabulary_size)
@@ -85,7 +86,7 @@ class TranslationGraph(tf.Module):
         # A Keras model besides, which has no types: it is trained and saved.
         self.model: Any = model
         self.source_texts = tuple(texts)
-        self.target_text = target_text
+        self.target_text: Any = target_text  # some are also saved, or limited
         self.decoding = decoding
         self.dictionary = dictionary or Dictionary()
         if lexicon is not None:
