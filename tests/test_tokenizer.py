@@ -489,7 +489,7 @@ def test_ids() -> None:
         ["[PAD]", "[UNK]", "[END]", ".", "a", "￭b", "b", "￭-", "-"]
     )
     tokenizer = WordTokenizer(vocabulary)
-    # The sign is "+b" lacks a blank that the rule puts there.
+    # "+b" lacks a blank that the rule puts there, so "+" and "b" have signs.
     assert tokenizer.tokenize(["a b.", "a+b", "[END] c", ""]).to_list() == [
         [4, 6, 3, 2],
         [4, 1, 5, 2],
