@@ -393,7 +393,7 @@ def test_a_folder_without_an_evaluation_says_so(tmp_path):
     write_settings(tmp_path / "training.json", {})
     with pytest.raises(ValueError, match="stopped before its first evaluation"):
         load_best(tmp_path)
-    with pytest.raises(ValueError, match="holds no translator"):
+    with pytest.raises(ValueError, match="there is no folder"):
         load_best(tmp_path / "none")
     (tmp_path / ".best.replaced").mkdir()
     assert best_folder(tmp_path).name == ".best.replaced"

@@ -186,8 +186,10 @@ def damaged(saved, tmp_path):
 
 
 def test_load_wants_a_translator(tmp_path):
-    with pytest.raises(ValueError, match="holds no translator"):
+    with pytest.raises(ValueError, match="there is no folder"):
         Translator.load(tmp_path / "nothing")
+    with pytest.raises(ValueError, match="holds no translator"):
+        Translator.load(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -274,7 +274,7 @@ class _Training:
             long = len(self.corpus) - before.pairs
             if long:
                 self.line.note(
-                    f"{long} pairs too long (over {self.recipe.max_length} "
+                    f"{long} too long (over {self.recipe.max_length} "
                     "tokens), left out"
                 )
 
