@@ -1,8 +1,8 @@
 """Attention-based recurrent translation in TensorFlow and Keras.
 
 Public names are imported when they are first used, so that the command line
-can set TensorFlow up before it is imported. Keras loads saved models all the
-same: see `keras_register`.
+can configure TensorFlow before it is imported. Keras can load saved models
+without these imports: see `keras_register`.
 """
 
 from __future__ import annotations

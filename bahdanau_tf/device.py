@@ -1,4 +1,4 @@
-"""What a computation runs on, in words."""
+"""Names the device that a computation runs on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def describe_device(cores: int | None = None) -> str:
     """Names the GPUs that TensorFlow sees or, without one, the processor.
 
     Args:
-        cores: Cores that are used; those that this process may use if None.
+        cores: Number of cores in use; all that this process may use if None.
     """
     gpus = [
         tf.config.experimental.get_device_details(gpu).get("device_name", "GPU")
@@ -33,7 +33,7 @@ def available_cores() -> list[int]:
 
 
 def _processor() -> str:
-    """The processor's name: Linux tells it in a file alone."""
+    """The processor's name; on Linux only /proc/cpuinfo has it."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text("utf-8").split("\n") if path.is_file() else []
     for line in lines:

@@ -1,4 +1,4 @@
-"""Files and folders that are either the old ones or the new, never half."""
+"""Files and folders replaced as a whole: readers see the old or the new one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any
 if sys.platform != "win32":
     import fcntl
 
-_ASIDE = ".{}.new."  # hidden, and no name that a user would give
+_ASIDE = ".{}.new."  # hidden; a user is unlikely to choose such a name
 _LEFTOVER = re.compile(r"\..+\.new\.[a-z0-9_]{8}")
 
 
@@ -28,7 +28,7 @@ def checksum(data: bytes) -> str:
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Writes `data` aside, in the same folder, then renames it to `path`."""
+    """Writes a temporary file in the same folder, then renames it to `path`."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, aside = tempfile.mkstemp(
@@ -37,7 +37,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        os.chmod(aside, 0o644)  # mkstemp gives 0600, a server may be another
+        os.chmod(aside, 0o644)  # mkstemp gives 0600; other users may read it
         os.replace(aside, path)
     except BaseException:
         os.unlink(aside)
@@ -49,12 +49,13 @@ def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It holds something else; says which file.
+        ValueError: It is not JSON, or not an object. The message names the
+            file.
     """
     try:
         found = json.loads(Path(path).read_bytes())
     except ValueError as error:
-        raise ValueError(f"{path} is no JSON: {error}") from error
+        raise ValueError(f"{path} is not JSON: {error}") from error
     if not isinstance(found, dict):
         raise ValueError(
             f"{path} holds a {type(found).__name__}, wanted a JSON object"
@@ -64,17 +65,17 @@ def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 @contextmanager
 def replaced_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Gives a folder aside to fill; at the end it takes the place of `path`.
+    """Yields a temporary folder, which replaces `path` when the block ends.
 
-    After an error in between, `path` is as it was. Killed in between, `path`
-    or what `found_directory` finds for it is whole, the old or the new one;
-    `remove_leftovers` cleans up.
+    If the block raises, `path` stays as it was. If the process is killed,
+    `found_directory(path)` is still a complete folder, the old or the new
+    one, and `remove_leftovers` deletes the rest.
 
     Args:
         path: The folder to make or to replace.
 
     Yields:
-        The folder aside, empty, on the same file system.
+        An empty folder on the same file system.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,20 +84,20 @@ def replaced_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     )
     try:
         yield aside
-        aside.chmod(0o755)  # mkdtemp gives 0700, a server may be another user
+        aside.chmod(0o755)  # mkdtemp gives 0700; other users may read it
         _exchange(path, aside)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
 
 def _exchange(path: Path, new: Path) -> None:
-    """Puts `new` in the place of `path`, which may be there or not.
+    """Renames `new` to `path`, which need not exist.
 
-    No moment is without a whole folder at `path` or at `old`.
+    At every moment there is a complete folder at `path` or at `old`.
     """
     old = _old(path)
     if path.exists():
-        _remove(old)  # a leftover: `path` is newer
+        _remove(old)  # left by a killed process; `path` is newer
         os.replace(path, old)
     try:
         os.replace(new, path)
@@ -108,22 +109,22 @@ def _exchange(path: Path, new: Path) -> None:
 
 
 def _old(path: Path) -> Path:
-    """Where a folder lies while another takes its place."""
+    """The name of the old folder while it is being replaced."""
     return path.with_name(f".{path.name}.replaced")
 
 
 def found_directory(path: str | os.PathLike[str]) -> Path:
-    """`path`, or where it lies if a writer was killed while replacing it."""
+    """Returns `path`, or its old folder if a writer was killed replacing it."""
     path = Path(path)
     old = _old(path)
     return old if old.is_dir() and not path.exists() else path
 
 
 def remove_leftovers(folder: str | os.PathLike[str]) -> None:
-    """Removes what killed writers have left in a folder.
+    """Removes what killed processes have left in a folder.
 
-    Nobody may be writing in `folder`. A folder that was about to be replaced
-    gets its name back.
+    No process may be writing in `folder` now. A folder that was about to be
+    replaced gets its name back.
 
     Args:
         folder: Where `write_atomically` and `replaced_directory` have written.
@@ -137,7 +138,7 @@ def remove_leftovers(folder: str | os.PathLike[str]) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Removes a file, a link or a folder, if it is there and can be."""
+    """Removes a file, link or folder; errors below a folder are ignored."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -145,16 +146,18 @@ def _remove(path: Path) -> None:
 
 
 def takes_lock(file: IO[Any]) -> bool | None:
-    """Takes the system's lock of a file, which ends when the file is closed.
+    """Tries to lock a file, without waiting.
 
-    So it ends with the process, however that ends.
+    The operating system releases the lock when the file is closed, so also
+    when the process is killed.
 
     Args:
         file: An open file.
 
     Returns:
-        Whether it was to be had; None where there are no locks, as on Windows,
-        for which Python has no `fcntl`, and on some file systems.
+        True if the file is now locked, False if another process holds the
+        lock, None where locks do not exist: on Windows, for which Python has
+        no `fcntl`, and on some file systems.
     """
     if sys.platform == "win32":
         return None

@@ -1,9 +1,10 @@
 """Lets Keras load the classes of this package before they are imported.
 
-A saved model names its classes, and Keras looks for them among those that have
-registered, which a class does when it is imported. Here that is when a name is
-first used, so a process that only loads would know none. Stand-ins register in
-their place, as soon as Keras is there.
+A saved model names its classes, and Keras looks them up among those that are
+registered. A class registers when its module is imported, and this package
+imports a module when one of its names is first used: a process that only loads
+a model would find no class. So stand-ins are registered as soon as Keras is
+imported; each imports its class when Keras asks it for an object.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ class StandIn(NamedTuple):
 
     Attributes:
         module: Where the class is imported from.
-        name: Of the class.
+        name: The name of the class.
     """
 
     module: str
     name: str
 
     def from_config(self, config: dict[str, Any]) -> Any:
-        """An object of the class itself."""
+        """Imports the class and makes an object of it."""
         owner = getattr(import_module(self.module), self.name)
         return owner.from_config(config)
 
@@ -45,8 +46,8 @@ def register(stand_ins: Mapping[str, StandIn]) -> None:
         stand_ins: By the name that Keras writes into files.
 
     Raises:
-        ImportError: Keras, which may be imported later, runs on another
-            backend than TensorFlow.
+        ImportError: Keras has another backend than TensorFlow. If Keras is
+            not imported yet, its import raises it later.
     """
     if "keras" in sys.modules:
         _register(stand_ins)
@@ -73,7 +74,7 @@ def _check(backend: str) -> None:
 
 
 class _KerasFinder(MetaPathFinder):
-    """Finds Keras as the others do, and registers behind its import."""
+    """Finds Keras through the other finders and wraps its loader."""
 
     def __init__(self, stand_ins: Mapping[str, StandIn]) -> None:
         self.stand_ins = stand_ins
@@ -96,7 +97,7 @@ class _KerasFinder(MetaPathFinder):
 
 
 class _KerasLoader(Loader):
-    """The loader of Keras, for as long as it takes."""
+    """Loads Keras by its own loader, then registers the stand-ins."""
 
     def __init__(self, loader: Loader, finder: _KerasFinder) -> None:
         self.loader = loader

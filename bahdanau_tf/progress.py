@@ -1,4 +1,4 @@
-"""Lines that tell how far a long job is, how fast and how long still."""
+"""Progress lines of long jobs: how much is done, the rate, the time left."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import TextIO
 
 
 class ProgressLine:
-    """Writes progress, at most every so often.
+    """Writes progress of a job whose number of steps is known.
 
-    On a terminal the line is overwritten; elsewhere (a log file) lines follow
-    one another, more rarely. Time left is told from the second step on: the
-    first may hold what is done once, such as tracing a graph.
+    On a terminal one line is overwritten, at most twice a second; elsewhere
+    (a log file) a new line is written every 30 seconds. The time left is
+    estimated without the first step, which may include work done once, such
+    as tracing a graph.
 
     Args:
-        total: Steps until the end.
-        done: Steps done before, in an earlier run.
+        total: Number of steps, those of earlier runs included.
+        done: Steps done in earlier runs.
         stream: Where to write; standard error if None.
     """
 
@@ -35,7 +36,7 @@ class ProgressLine:
         self._last = -float("inf")
 
     def update(self, done: int, text: str) -> None:
-        """Tells that `done` steps are done, with some words on them."""
+        """Reports that `done` steps are done; `text` follows the count."""
         now = time.monotonic()
         if self._start is None and done > self._first:
             self._first, self._start = done, now
@@ -52,7 +53,7 @@ class ProgressLine:
         self._stream.flush()
 
     def _left(self, done: int, now: float) -> str:
-        """How long still, by what the steps after the first have taken."""
+        """The time left, from the mean time of the steps after the first."""
         if self._start is None or done <= self._first:
             return ""
         per_step = (now - self._start) / (done - self._first)
@@ -65,14 +66,14 @@ class ProgressLine:
 
 
 class LineCounter:
-    """Tells on standard error how many lines are done, and which are odd.
+    """Reports on standard error how many lines are done, and which are odd.
 
-    How many there will be is not known, as the lines may come from a pipe.
+    The total is unknown, since the lines may come from a pipe.
 
     Args:
-        about: What the lines are of, to be said before their number.
-        quiet: Whether to tell no progress, as where the lines themselves go
-            to the same terminal.
+        about: What the lines are; written before the count.
+        quiet: Whether to report odd lines only, for when the output itself
+            goes to the same terminal.
     """
 
     def __init__(self, about: str = "", quiet: bool = False) -> None:
@@ -86,7 +87,7 @@ class LineCounter:
         self._odd: dict[str, int] = {}
 
     def advance(self, lines: int) -> None:
-        """Tells that some more lines are done, if it is time."""
+        """Counts `lines` more; reports if the last report is old enough."""
         self.done += lines
         now = time.monotonic()
         if self._quiet or now - self._last < self._interval:
@@ -100,11 +101,11 @@ class LineCounter:
         return f"{self._about}{self.done} lines, {digits} lines/s"
 
     def report(self, what: str, places: Sequence[int]) -> None:
-        """Tells of odd lines among those to come next.
+        """Reports odd lines among those not yet counted.
 
         Args:
             what: What is odd about them.
-            places: Which lines, from 0 for the one after those `done`.
+            places: Which lines; 0 is the first line that is not yet counted.
         """
         if not places:
             return
@@ -113,7 +114,10 @@ class LineCounter:
         self._note(f"line{'s' * (len(places) > 1)} {numbers}: {what}")
 
     def close(self) -> None:
-        """Tells how many lines were done, if fewer were told, and odd."""
+        """Reports the final counts: of all lines, and of the odd ones.
+
+        The first is left out if it was never reported, or just now.
+        """
         if self._told and (self._live or self._told < self.done):
             self._note(str(self))
         for what, count in self._odd.items():
@@ -129,7 +133,7 @@ class LineCounter:
 
 
 def counted(lines: Iterable[str], about: str) -> Iterator[str]:
-    """Passes lines on, and tells how many there were, as `LineCounter` does."""
+    """Yields the lines and reports their number by a `LineCounter`."""
     counter = LineCounter(about)
     try:
         for line in lines:

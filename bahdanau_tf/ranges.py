@@ -1,4 +1,4 @@
-"""Which numbers and names a setting takes, and what is said of others."""
+"""Allowed numbers and names of settings, and the errors for others."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Range:
-    """Finite numbers, from the lowest to the highest.
+    """An interval of numbers.
 
     Attributes:
-        low: The lowest.
-        high: The highest.
-        above_low: Whether the lowest itself is left out.
-        below_high: Whether the highest itself is left out.
+        low: Lower bound.
+        high: Upper bound.
+        above_low: Whether the lower bound itself is excluded.
+        below_high: Whether the upper bound itself is excluded.
     """
 
     low: float
@@ -25,10 +25,10 @@ class Range:
     below_high: bool = False
 
     def __contains__(self, value: object) -> bool:
-        # NaN is in no range: it is neither smaller nor larger.
+        # NaN is in no range: all its comparisons are false.
         if not isinstance(value, Real):
             return False
-        number: Any = value  # an int of any size is compared as it is
+        number: Any = value  # not float(value): an int may be too large
         is_low = number > self.low if self.above_low else number >= self.low
         is_high = number < self.high if self.below_high else number <= self.high
         return is_low and is_high
@@ -49,17 +49,19 @@ def _plain(number: float) -> str:
 
 
 def check_values(owner: object, **ranges: Range) -> None:
-    """Refuses values of a dataclass that are out of their range.
+    """Checks that the fields of a dataclass have allowed values.
 
-    Names are checked too: a field annotated `Literal` takes those there.
-    None is taken where a field has it for "not given".
+    A number must lie in the range given here, the value of a field annotated
+    `Literal` must be one of its names. None always passes: it stands for "not
+    given".
 
     Args:
-        owner: The dataclass.
-        **ranges: Those of its numbers.
+        owner: The dataclass instance.
+        **ranges: The range of each number, by field name.
 
     Raises:
-        ValueError: A value is out of range; says class, field, value, range.
+        ValueError: A value is not allowed. The message has class, field,
+            value and allowed values.
     """
     for name, hint in typing.get_type_hints(type(owner)).items():
         wanted: Range | list[str] | None = ranges.get(name)

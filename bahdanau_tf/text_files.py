@@ -1,6 +1,6 @@
-"""Lines of text, read and written: plain, .gz, standard input and output.
+"""Reads and writes lines of text: plain, .gz, standard input and output.
 
-Whoever reads a text reads it here, so that its lines are the same everywhere.
+Everything that reads text uses this module, so that all agree on the lines.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from typing import BinaryIO
 from typing import TextIO
 from typing import cast
 
-GZIP = b"\x1f\x8b"  # how it begins, RFC 1952
+GZIP = b"\x1f\x8b"  # the first two bytes of a gzip file, RFC 1952
 DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)
 AT_ONCE = 1 << 22  # bytes unpacked at once
 
 
 def read_lines(path: str | os.PathLike[str] | None) -> Iterator[str]:
-    r"""Gives the lines of a text in UTF-8, without their ends.
+    r"""Yields the lines of a UTF-8 text without their line ends.
 
     A line ends with \n or \r\n and nothing else, so that line numbers are
-    those of `wc -l`. A byte order mark at the beginning is left out. What is
-    packed with gzip is unpacked, whatever its name.
+    those of `wc -l`. A byte order mark at the beginning is dropped. A gzip
+    file is unpacked, whatever its name.
 
     Args:
         path: The file; None for standard input.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: A line is not UTF-8, it says which; or what is packed is
-            damaged.
+        ValueError: A line is not UTF-8 (the message has its number), or a
+            gzip file is damaged.
     """
     with _source(path) as raw, _damage_named(path):
         for number, line in enumerate(_unpacked(raw), 1):
@@ -49,26 +49,26 @@ def read_lines(path: str | os.PathLike[str] | None) -> Iterator[str]:
                 raise ValueError(
                     f"{_name(path)}: line {number} is not UTF-8"
                 ) from error
-            if text:  # not all of it was the mark
+            if text:  # empty if the file holds a byte order mark alone
                 yield text.removesuffix("\n").rstrip("\r")
 
 
 @contextlib.contextmanager
 def seekable(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Opens the bytes of a text, to be read in any order.
+    """Opens a text as a binary stream that can be read in any order.
 
-    Of what is packed it is a copy without a name, which goes with the process
-    however that ends.
+    A gzip file is unpacked to a temporary file without a name, which the
+    system deletes when the process ends, even if it is killed.
 
     Args:
         path: The file.
 
     Yields:
-        The stream, behind its byte order mark if it has one.
+        The stream, positioned after the byte order mark if there is one.
 
     Raises:
-        OSError: The file cannot be read, or the copy not be written.
-        ValueError: What is packed is damaged.
+        OSError: The file cannot be read, or the temporary file not written.
+        ValueError: A gzip file is damaged.
     """
     with _source(path) as raw, _damage_named(path):
         text = _unpacked(raw)
@@ -86,16 +86,16 @@ def seekable(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
     """Opens a file, plain or .gz, or standard output, to write lines to.
 
-    A file is written as `path`.part and takes its name at the end: `path` is
-    never half a file, it may be the file that is read, and after an error
-    what was done is kept.
+    A file is written as `path`.part and renamed at the end. So `path` is
+    never incomplete and may be the input file, too; after an error the lines
+    written so far are in `path`.part.
 
     Args:
         path: The file; None for standard output.
 
     Yields:
         The stream, in UTF-8. Standard output is flushed at the end, so that a
-        closed pipe is seen here and not when the interpreter ends.
+        closed pipe raises here and not when the interpreter exits.
     """
     with _full_disk_named(path):
         yield from _written(path)
@@ -125,7 +125,7 @@ def _source(
 
 
 def _unpacked(raw: BinaryIO) -> BinaryIO:
-    # Peeking leaves the bytes in place: neither a pipe nor a terminal seeks.
+    # Peeking leaves the bytes in the stream: pipes and terminals cannot seek.
     if cast(BufferedReader, raw).peek(len(GZIP)).startswith(GZIP):
         return cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb"))
     return raw
@@ -155,7 +155,7 @@ def _room_named(path: str | os.PathLike[str] | None) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        text = f"no room to unpack {_name(path)}; TMPDIR names another folder"
+        text = f"no room to unpack {_name(path)}; set TMPDIR to another folder"
         raise OSError(error.errno, text, tempfile.gettempdir()) from error
 
 

@@ -148,7 +148,7 @@ def test_too_little_room_to_unpack_is_said(tmp_path, monkeypatch):
     path.write_bytes(gzip.compress(b"one line\n"))
     full = functools.partial(open, "/dev/full", "w+b", buffering=0)
     monkeypatch.setattr(text_files.tempfile, "TemporaryFile", full)
-    message = r"no room to unpack .*train\.gz; TMPDIR names another folder: '"
+    message = r"no room to unpack .*train\.gz; set TMPDIR to another folder: '"
     with pytest.raises(OSError, match=message):
         ParallelCorpus(path, path)
 

@@ -195,8 +195,8 @@ def test_load_wants_a_translator(tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda text: text[: len(text) // 2], "is no JSON"),
-        (lambda text: "", "is no JSON"),
+        (lambda text: text[: len(text) // 2], "is not JSON"),
+        (lambda text: "", "is not JSON"),
         (lambda text: "[]", "holds a list, wanted a JSON object"),
         (lambda text: "null", "holds a NoneType"),
         (lambda text: text.replace("format", "x"), "format_version None"),
@@ -248,7 +248,7 @@ def flipped(data: bytes, place: int) -> bytes:
     ("spoil", "said"),
     [
         (lambda text: "[]", "tokenizer.json holds a list"),
-        (lambda text: text[:40], "tokenizer.json is no JSON"),
+        (lambda text: text[:40], "tokenizer.json is not JSON"),
         (lambda text: text.replace('"reverse"', '"soup"'), "'soup'"),
     ],
 )
