@@ -637,6 +637,13 @@ def protocol_bombs(fuse: Path) -> dict[str, bytes]:
         "stack global": b"\x80\x04\x8c\x02os\x8c\x05mkdir\x93" + made
         + b"\x85R.",
         "in a dictionary": b"}(U\x01acos\nmkdir\n(" + made + b"tRu.",
+        "shell": b"cos\nsystem\n(S'mkdir " + made[2:] + b"tR.",
+        "eval": b"cbuiltins\neval\n(S\"__import__('os').mkdir('"
+        + made[2:-2] + b"')\"\ntR.",
+        "getattr": b"cbuiltins\ngetattr\n(cposixpath\nos\nS'mkdir'\ntR("
+        + made + b"tR.",
+        "setstate": b"ctypes\nSimpleNamespace\n)R}(U\x0c__setstate__"
+        b"cos\nmkdir\nub" + made + b"b.",
         "build": b"}(K\x01K\x02u}b.",
         "extension": b"\x82\x01.",
         "persistent": b"Pos\n.",
@@ -705,6 +712,15 @@ def test_nested_pickles_do_not_explode(read: Callable) -> None:
     with pytest.raises(ValueError, match="neither a string nor") as error:
         read(data + b".")
     assert len(str(error.value)) < 300
+
+
+def test_a_few_bytes_take_little_memory_and_time(read: Callable) -> None:
+    """What `pickle.Unpickler` can be made to do without importing a name."""
+    # A place in the memo: 32 GiB, where the memo is an array.
+    assert read(b"}r\xff\xff\xff\x7f.") == {}
+    # A key that is a tuple of the last tuple twice: its hash takes 2¹⁰⁰ steps.
+    with pytest.raises(ValueError, match=r"opcode b'\)' is not one"):
+        read(b"}" + b")" + b"2\x86" * 100 + b"K\x01s.")
 
 
 @given(st.binary(max_size=40), st.integers(0, 2), st.integers(0, 80))

@@ -79,7 +79,11 @@ def _words_by_id(table: dict[Any, Any]) -> dict[int, str]:
 
 
 def _run_pickle(stream: BinaryIO) -> dict[Any, Any]:
-    """Builds the dictionary that the pickle describes."""
+    """Builds the dictionary that the pickle describes.
+
+    `pickle.Unpickler` with a strict `find_class` runs nothing either, but a
+    file of a few bytes can exhaust its memory or its time (BUILD.md).
+    """
     stack: list[Any] = []
     memo: dict[int, Any] = {}
     while (code := stream.read(1)) != b".":
