@@ -278,7 +278,7 @@ def _help(name: str, taken: ModuleType, flags: absl_flags.FlagValues) -> str:
     return "\n".join(lines)
 
 
-def _usage_of(flag: absl_flags.Flag) -> str:
+def _usage_of(flag: absl_flags.Flag[Any]) -> str:
     """A flag with what it takes and its default: --units=1000."""
     if flag.boolean:
         return f"--[no]{flag.name}  [{'yes' if flag.default else 'no'}]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import cast
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Range:
         # NaN is in no range: all its comparisons are false.
         if not isinstance(value, Real):
             return False
-        number: Any = value  # not float(value): an int may be too large
+        number = cast("float", value)  # not float(value): ints may be too large
         is_low = number > self.low if self.above_low else number >= self.low
         is_high = number < self.high if self.below_high else number <= self.high
         return is_low and is_high

@@ -20,6 +20,7 @@ from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingPlan
 from bahdanau_tf.training import train
+from bahdanau_tf.translation.result import Translation
 from bahdanau_tf.translator import Translator
 
 SHOWN = 8
@@ -111,7 +112,7 @@ def _train(folder: Path, epochs: float) -> Translator:
     return Translator.load(plan.model_dir / "best")
 
 
-def _draw(translations: list, path: Path) -> None:
+def _draw(translations: list[Translation], path: Path) -> None:
     """Draws the first alignment of a longer translation, if there is one."""
     shown = max(translations, key=lambda one: min(len(one.tokens), 9))
     try:
@@ -133,4 +134,5 @@ def _reloaded(version: Path, sources: list[str]) -> list[str]:
     )
     if done.returncode:
         raise ValueError(f"the SavedModel does not load: {done.stderr[-500:]}")
-    return json.loads(done.stdout)
+    translated: list[str] = json.loads(done.stdout)
+    return translated

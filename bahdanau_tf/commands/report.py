@@ -22,7 +22,7 @@ from bahdanau_tf.flags.train import define
 from bahdanau_tf.flags.train import options
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.text_files import read_lines
-from bahdanau_tf.translator import best_folder
+from bahdanau_tf.translation.saved import best_folder
 
 NLL_SAMPLE = 5000  # training pairs read for their likelihood
 

@@ -176,7 +176,8 @@ class NGramModel:
         """
         begins = np.flatnonzero(ids == BEGIN)
         bits = np.add.reduceat(-np.log2(self.probabilities(ids)), begins)
-        return bits / (np.diff(begins, append=len(ids)) - 1)
+        mean: np.ndarray = bits / (np.diff(begins, append=len(ids)) - 1)
+        return mean
 
     def _keys(
         self, histories: np.ndarray, ids: np.ndarray, length: int

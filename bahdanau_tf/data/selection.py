@@ -50,8 +50,9 @@ class CrossEntropyDifference:
     def __call__(self, lines: Sequence[bytes]) -> np.ndarray:
         """float64 [lines]: the difference for each."""
         ids = self._encode(lines)
-        inside = self._inside.cross_entropy(ids)
-        return inside - self._outside.cross_entropy(ids)
+        outside = self._outside.cross_entropy(ids)
+        difference: np.ndarray = self._inside.cross_entropy(ids) - outside
+        return difference
 
     def _encode(self, lines: Sequence[bytes]) -> np.ndarray:
         return self._words.encode(map(bytes.decode, lines))

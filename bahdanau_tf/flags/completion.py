@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 from absl import flags as absl_flags
 
@@ -47,7 +48,7 @@ def complete_if_asked(
 
 def _tell(
     parser: argparse.ArgumentParser,
-    flag: absl_flags.Flag,
+    flag: absl_flags.Flag[Any],
     choices: Sequence[str] | None,
 ) -> None:
     if flag.boolean:

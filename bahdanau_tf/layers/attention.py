@@ -66,7 +66,8 @@ class Attention(keras.layers.Layer):
 
     def context_size(self, encoded_shape: Encoded) -> int:
         """c, the width of the context."""
-        return encoded_shape.annotations[-1]
+        width: int = encoded_shape.annotations[-1]
+        return width
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:
         """Keys of the annotations, [B, T_x, c] -> [B, T_x, n']."""
@@ -100,7 +101,7 @@ class Attention(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         # Keras' default cannot write a dtype policy down, this one can.
-        return super().get_config()
+        return {**super().get_config()}
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -224,7 +225,7 @@ class BahdanauAttention(Attention):
     def from_config(cls, config: dict[str, Any]) -> BahdanauAttention:
         config = dict(config)
         has_own_keys = config.pop("has_own_keys", True)
-        layer = super().from_config(config)
+        layer: BahdanauAttention = super().from_config(config)
         layer.has_own_keys = has_own_keys
         return layer
 
@@ -329,7 +330,8 @@ class FixedContext(keras.layers.Layer):
 
     def context_size(self, encoded_shape: Encoded) -> int:
         """n, the width of h_Tx."""
-        return encoded_shape.forward_states[-1][0][-1]
+        width: int = encoded_shape.forward_states[-1][0][-1]
+        return width
 
     def memory(self, encoded: Encoded) -> tf.Tensor:
         """h_Tx, the top layer's last forward state."""
@@ -346,7 +348,7 @@ class FixedContext(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         # Keras' default cannot write a dtype policy down, this one can.
-        return super().get_config()
+        return {**super().get_config()}
 
 
 def as_attention(owner: str, attention: Any) -> Any:

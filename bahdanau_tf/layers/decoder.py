@@ -153,7 +153,8 @@ class AttentionDecoder(keras.layers.Layer):
     def _attend(self, query: tf.Tensor, memory: Any) -> tuple[Any, Any]:
         if self.attention is None:
             return None, None
-        return self.attention(query, memory)
+        context, weights = self.attention(query, memory)
+        return context, weights
 
     def context_term(self, context: tf.Tensor) -> tf.Tensor:
         """What is added to the cell's projection: C c, or [0 ; c]."""
@@ -173,7 +174,8 @@ class AttentionDecoder(keras.layers.Layer):
         """Steps on W E y and C c."""
         if cell_term is not None:
             projected += cell_term
-        return self.cell.step(projected, states, dropped)
+        new: States = self.cell.step(projected, states, dropped)
+        return new
 
     def call(
         self,

@@ -51,7 +51,7 @@ class _RecurrentEncoder(keras.layers.Layer):
             )
         cell = as_cell(type(self).__name__, cell)
         self.cell_config = _apart(keras.saving.serialize_keras_object(cell))
-        self.units = cell.units
+        self.units: int = cell.units
         self.state_sizes = list(tf.nest.flatten(cell.state_size))
         self.layers = layers
         self.state_dropout = state_dropout

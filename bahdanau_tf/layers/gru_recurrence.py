@@ -105,7 +105,8 @@ def gru_recurrence(
 
         return (states, last), gradient
 
-    return run(projected, first, kernel)
+    done: tuple[tf.Tensor, tf.Tensor] = run(projected, first, kernel)
+    return done
 
 
 def masked_by(dropped: tf.Tensor | None) -> Callable[[tf.Tensor], tf.Tensor]:

@@ -131,7 +131,9 @@ class KerasCell(keras.layers.Layer):
     def get_initial_state(self, batch_size: Any) -> list[tf.Tensor]:
         """The cell's own initial states, zeros if it has none."""
         if hasattr(self.cell, "get_initial_state"):
-            return tf.nest.flatten(self.cell.get_initial_state(batch_size))
+            return list(
+                tf.nest.flatten(self.cell.get_initial_state(batch_size))
+            )
         return [
             tf.zeros((batch_size, size), self.compute_dtype)
             for size in self.sizes

@@ -147,10 +147,12 @@ class Readout(keras.layers.Layer):
             shape=(wide,),
             initializer=fresh(self.bias_initializer),
         )
-        return self.units
+        units: int = self.units
+        return units
 
     def _preactivation_size(self) -> int:
-        return self.units
+        units: int = self.units
+        return units
 
     def _activation(self, preactivation: tf.Tensor) -> tf.Tensor:
         raise NotImplementedError
@@ -267,7 +269,7 @@ class MaxoutReadout(Readout):
     """
 
     def _preactivation_size(self) -> int:
-        return 2 * self.units
+        return 2 * super()._preactivation_size()
 
     def _activation(self, preactivation: tf.Tensor) -> tf.Tensor:
         return pair_maximum(preactivation)

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers.cells import RecurrentCell
 from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.weights import build_once
@@ -39,7 +40,7 @@ class StackedCells(keras.layers.Layer):
             setattr(self, f"cell_{index}", as_cell("StackedCells", cell))
 
     @property
-    def cells(self) -> list[Any]:
+    def cells(self) -> list[RecurrentCell]:
         """The cells from the bottom to the top."""
         return [getattr(self, f"cell_{index}") for index in range(self.depth)]
 

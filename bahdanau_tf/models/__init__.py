@@ -37,5 +37,5 @@ def from_preset(name: str, **overrides: Any) -> EncoderDecoder:
     Raises:
         ValueError: There is no such preset.
     """
-    owner = globals()[presets.class_name(name)]
+    owner: type[EncoderDecoder] = globals()[presets.class_name(name)]
     return owner.from_preset(name, **overrides)

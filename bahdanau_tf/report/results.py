@@ -267,4 +267,5 @@ def source_lengths(
 def token_lengths(text: Any, lines: Sequence[str]) -> list[int]:
     """Tokens of each line, the end symbol not counted, as training counts."""
     rows = text.tokenize(tf.constant(lines, tf.string))
-    return (rows.row_lengths() - 1).numpy().tolist()
+    lengths: list[int] = (rows.row_lengths() - 1).numpy().tolist()
+    return lengths

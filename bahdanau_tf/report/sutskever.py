@@ -185,7 +185,7 @@ def _rescored(scorer: Translator, lists: Sequence[NBest]) -> Iterator[str]:
 
 
 def _oracle(lists: Sequence[NBest], results: Results) -> Iterator[str]:
-    from sacrebleu.metrics import BLEU
+    from sacrebleu.metrics.bleu import BLEU
 
     metric = BLEU(effective_order=True, force=True, **results.how)
     for nbest, reference in zip(lists, results.test.references, strict=True):

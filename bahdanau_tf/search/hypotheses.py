@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 from typing import NamedTuple
+from typing import TypeVar
 
 import tensorflow as tf
 
 NEVER = -math.inf  # the score of a hypothesis that does not exist,
 ABSENT = -1e9  # and the finite one that is returned for it
+
+Nest = TypeVar("Nest")  # of tensors
 
 
 class Hypotheses(NamedTuple):
@@ -23,7 +25,7 @@ class Hypotheses(NamedTuple):
 
 
 def blank(
-    batch: tf.Tensor, count: int, longest: Any, log_prob: float
+    batch: tf.Tensor, count: int, longest: tf.Tensor, log_prob: float
 ) -> Hypotheses:
     """Makes hypotheses without a token, `[B, count]`."""
     empty = tf.zeros([batch, count, longest], tf.int32)
@@ -36,18 +38,20 @@ def finite(scores: tf.Tensor) -> tf.Tensor:
     return tf.where(tf.math.is_finite(scores), scores, NEVER)
 
 
-def take(nest: Any, indices: tf.Tensor) -> Any:
+def take(nest: Nest, indices: tf.Tensor) -> Nest:
     """Reorders `[B, K, ...]` by `[B, M]` to `[B, M, ...]`."""
-    return tf.nest.map_structure(
+    taken: Nest = tf.nest.map_structure(
         lambda x: tf.gather(x, indices, batch_dims=1), nest
     )
+    return taken
 
 
 def concat(first: Hypotheses, second: Hypotheses) -> Hypotheses:
     """Puts those of `second` behind those of `first` in every row."""
-    return tf.nest.map_structure(
+    both: Hypotheses = tf.nest.map_structure(
         lambda x, y: tf.concat([x, y], axis=1), first, second
     )
+    return both
 
 
 def only(mask: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:

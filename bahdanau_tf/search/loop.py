@@ -272,7 +272,9 @@ def _let_go(rows: _Rows, found: _Found) -> tuple[_Rows, _Found]:
         rest = tf.nest.map_structure(lambda x: tf.gather(x, going), rows)
         return rest, kept
 
-    return tf.cond(tf.reduce_all(rows.running), lambda: (rows, found), drop)
+    all_run = tf.reduce_all(rows.running)
+    left: tuple[_Rows, _Found] = tf.cond(all_run, lambda: (rows, found), drop)
+    return left
 
 
 def _result(beam: _Beam, n_best: int, has_weights: bool) -> SearchResult:

@@ -210,7 +210,10 @@ def _reloaded(
             capture_output=True,
             text=True,
         )
-        return json.loads((folder / "answers.json").read_text("utf-8"))
+        answers: dict[str, Any] = json.loads(
+            (folder / "answers.json").read_text("utf-8")
+        )
+        return answers
 
 
 def _plain(requests: Sequence[Request]) -> list[dict[str, Any]]:

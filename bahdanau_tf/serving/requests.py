@@ -37,7 +37,9 @@ def sentences(text: Any, lengths: Sequence[int]) -> list[bytes]:
     random = np.random.default_rng(1409)
     rows = [random.choice(words, length).tolist() for length in lengths]
     ids = tf.ragged.constant(rows, tf.int32, ragged_rank=1)
-    return text.detokenize_with_offsets(ids.to_tensor())[0].numpy().tolist()
+    written, *_ = text.detokenize_with_offsets(ids.to_tensor())
+    lines: list[bytes] = written.numpy().tolist()
+    return lines
 
 
 def probes(text: Any) -> list[bytes]:

@@ -46,9 +46,10 @@ class StoredWeights:
 
     def loaded(self) -> AbstractContextManager[Any]:
         """In this context the model's weights are those stored."""
-        return keras.StatelessScope(
+        scope: AbstractContextManager[Any] = keras.StatelessScope(
             [(one, tf.cast(half, one.dtype)) for one, half in self._halves]
         )
+        return scope
 
 
 def _half(weights: np.ndarray) -> np.ndarray:

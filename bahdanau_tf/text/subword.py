@@ -296,7 +296,7 @@ class SubwordTokenizer(tf.Module):
         return tf.where(known, ids, self.unk_id)
 
     def _id_of(self, *names: str) -> int:
-        tokens = self._tokens.numpy().tolist()
+        tokens: list[bytes] = self._tokens.numpy().tolist()
         for name in names:
             if name.encode() in tokens:
                 return tokens.index(name.encode())

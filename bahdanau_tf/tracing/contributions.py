@@ -77,4 +77,5 @@ def contributions_of(
 
 
 def _array(tensor: Any) -> np.ndarray:
-    return tf.cast(tensor, tf.float64).numpy()
+    array: np.ndarray = tf.cast(tensor, tf.float64).numpy()
+    return array

@@ -201,4 +201,5 @@ def _attend(
     """c_i, float [1, c], and α_i, float32 [1, T_x], of one sentence."""
     if decoder.attention is None:
         return None, None
-    return decoder.attention(query, memory.attended.source)
+    context, weights = decoder.attention(query, memory.attended.source)
+    return context, weights

@@ -49,6 +49,6 @@ class Log:
 
 def _is_known(line: str, step: int) -> bool:
     try:
-        return json.loads(line)["step"] <= step
+        return bool(json.loads(line)["step"] <= step)
     except (ValueError, TypeError, KeyError):
         return False

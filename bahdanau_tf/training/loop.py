@@ -17,7 +17,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bahdanau_tf.data.dataset import Position
+from bahdanau_tf.data.batching import Position
 from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.device import describe_device

@@ -6,7 +6,7 @@ import math
 
 import tensorflow as tf
 
-from bahdanau_tf.data.dataset import Position
+from bahdanau_tf.data.batching import Position
 
 
 class State(tf.Module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from bahdanau_tf.data.dataset import Batching
+from bahdanau_tf.data.batching import Batching
 from bahdanau_tf.data.dataset import Text
 from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus

@@ -179,7 +179,10 @@ def _open(
     opener = urllib.request.build_opener(_SecureRedirects)
     address = request.full_url
     try:
-        return opener.open(request, timeout=TIMEOUT)
+        response: http.client.HTTPResponse = opener.open(
+            request, timeout=TIMEOUT
+        )
+        return response
     except urllib.error.HTTPError as error:
         if error.code == 416 and request.has_header("Range"):
             return error

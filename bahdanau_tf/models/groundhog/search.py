@@ -126,7 +126,9 @@ def _search(
 def _log_softmax(logits: Any) -> np.ndarray:
     shifted = np.asarray(logits, np.float64)
     shifted = shifted - shifted.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    total = np.exp(shifted).sum(axis=-1, keepdims=True)
+    log_probs: np.ndarray = shifted - np.log(total)
+    return log_probs
 
 
 def _cheapest(
