@@ -1,4 +1,4 @@
-"""Cross-entropy of target words and what is reported beside it."""
+"""Cross-entropy of target words, and perplexity."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-CHUNK_LOGITS = 2**24  # logits held at once where words come in chunks
+CHUNK_LOGITS = 2**24  # logits of one chunk of words in `_words_nll`
 
 Parts = list[Any]
 
 
 def is_word(ids: Any) -> tf.Tensor:
-    """1 on words, 0 on padding, which is id 0: float32, like `ids`."""
+    """1 on words, 0 on padding (id 0): float32, with the shape of `ids`."""
     return tf.cast(tf.not_equal(ids, 0), tf.float32)
 
 
@@ -24,22 +24,26 @@ class TokenCrossentropy(keras.losses.Loss):
 
         L = -Σ_i w_i log p(y_i | y_1 .. y_{i-1}, x)
 
-    With label smoothing ε the target is (1 - ε) y_i + ε uniform. As in the
-    original code the batch's cost is a *sum* over all words and sentences
-    (Keras' default would be a mean over positions, padding included).
+    With label smoothing ε the target distribution is 1 - ε on y_i plus ε times
+    the uniform one. As in the original code the loss of a batch is a *sum* over
+    all its words (Keras' default is a mean over positions, padding included).
 
     Args:
         label_smoothing: ε, 0 in the paper.
-        divisor: What each word's cost is divided by: 1 as coded; Sutskever
-            et al. (2014) divide the sum by their batch size, 128.
-        reduction: "sum", as coded; "mean_with_sample_weight", the mean over
-            real words; any other of `keras.losses.Loss`.
+        divisor: Divides the loss of each word: 1 in the original code;
+            Sutskever et al. (2014) divide by their batch size, 128.
+        reduction: "sum", as in the original code; "mean_with_sample_weight",
+            the mean over real words; or another of `keras.losses.Loss`.
 
     Call arguments:
         y_true: int32 [B, T_y].
         y_pred: Logits, float [B, T_y, K_y].
         sample_weight: float [B, T_y], w_i. By default 1 on words and 0 on
-            padding, which is id 0; and 0 where Keras has a mask on `y_pred`.
+            padding (id 0). It is 0 also where a mask of Keras on `y_pred` is
+            False.
+
+    Raises:
+        ValueError: `label_smoothing` or `divisor` is out of range.
 
     Reference:
         Bahdanau et al. 2015, appendix B.2 and the original code; Szegedy et
@@ -93,9 +97,10 @@ class TokenCrossentropy(keras.losses.Loss):
         labels: tf.Tensor,
         weights: tf.Tensor,
     ) -> tf.Tensor:
-        """The loss of a batch's words, whose logits are never all there.
+        """The loss of words, computed in chunks from features x.
 
-        The same number as that of the logits x Wᵀ + b, and the same gradient.
+        Loss and gradient are those of the logits x Wᵀ + b, but the logits of
+        all words are never in memory at once.
 
         Args:
             features: float [N, l], one row for each word.
@@ -148,9 +153,9 @@ def _words_nll(
 ) -> tf.Tensor:
     """Σ_i w_i (log Σ_k exp l_ik - on_label l_{i,y_i}), l = x Wᵀ + b.
 
-    Words go through in chunks, and the gradient is taken on the way, while a
-    chunk's probabilities are there: only its sums are kept. No gradient of
-    this gradient is to be had.
+    Words are processed in chunks. The forward pass computes the gradient, too,
+    while the probabilities of a chunk are in memory, and keeps only the sums.
+    So there are no second derivatives.
     """
     words = tf.shape(features)[0]
     cells = tf.cast(words, tf.int64) * kernel.shape[0]
@@ -177,7 +182,8 @@ def _words_nll(
             infer_shape=False,
             element_shape=[None, features.shape[1]],
         )
-        # The first apart, so that one chunk alone is added to nothing.
+        # The first chunk runs outside the loop: a single chunk needs no sums
+        # of the kernel's size that begin at zero.
         rows, sums = chunk(tf.constant(0), rows)
         _, rows, sums = tf.while_loop(
             lambda i, *_: i < chunks,
@@ -204,10 +210,11 @@ def _chunk_nll(
     weights: tf.Tensor,
     on_label: float,
 ) -> tuple[Parts, tf.Tensor]:
-    """The sum in `_words_nll` over some words, and its gradients.
+    """The sum of `_words_nll` over a chunk of words, and its gradients.
 
     Returns:
-        The sum, its gradients by kernel and bias; that by x.
+        A list of the sum and its gradients by kernel and bias; and the
+        gradient by x.
     """
     logits = tf.matmul(x, kernel, transpose_b=True)
     logits = tf.cast(logits + bias, tf.float32)
@@ -219,7 +226,7 @@ def _chunk_nll(
     nll = _negative_log(tf.gather(flat, places), label_logit, logits)
     nll += (1.0 - on_label) * label_logit
     with tf.control_dependencies([nll]):
-        # In place, where a scatter would copy all that is there.
+        # In place: a scatter would copy all probabilities.
         flat = tf.raw_ops.InplaceSub(
             x=flat, i=places, v=tf.fill(size[:1], on_label)
         )
@@ -236,7 +243,7 @@ def _chunk_nll(
 def _negative_log(
     probability: tf.Tensor, logit: tf.Tensor, logits: tf.Tensor
 ) -> tf.Tensor:
-    """-log of a probability, from all logits where it is as good as zero."""
+    """-log of a probability; by log-sum-exp if one is nearly zero."""
     return tf.cond(
         tf.reduce_any(probability < 1e-30),
         lambda: tf.reduce_logsumexp(logits, -1) - logit,
@@ -246,7 +253,7 @@ def _negative_log(
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class Perplexity(keras.metrics.Mean):
-    """exp of the mean -log p over real words.
+    """exp of the mean of -log p over real words.
 
     Call arguments: those of `TokenCrossentropy`.
     """

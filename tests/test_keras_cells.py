@@ -252,7 +252,7 @@ def search(**parts: Any) -> Any:
             lambda: layers.Recurrent(
                 keras.layers.GRUCell(4), state_dropout=0.5
             )(normal(B, T, M), training=True),
-            "KerasCell: state_dropout reaches into no GRUCell, wanted 0",
+            "KerasCell: GRUCell does not support state_dropout, wanted 0",
         ),
         (lambda: search(maxout_units=0), "MaxoutReadout: units is 0"),
         (lambda: layers.TanhReadout(K, -1), "TanhReadout: units is -1"),

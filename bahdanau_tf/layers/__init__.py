@@ -1,4 +1,4 @@
-"""Keras layers: no text, no files, no search."""
+"""Keras layers of the models; they know nothing of text, files or search."""
 
 from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.attention import BahdanauAttention

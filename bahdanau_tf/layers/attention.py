@@ -1,9 +1,9 @@
 """Attention: which source positions matter for the next target word.
 
-The memory of a sentence is a value. An attention layer makes it once from the
-encoder's output (`memory`) and reads it at every step (`call`); no layer keeps
-a batch's tensors. Beams never tile it: queries are [B, K, n] while the memory
-stays [B, T_x, .].
+An attention layer makes the memory of a sentence once from the encoder's output
+(`memory`) and reads it at every step (`call`). The memory is an argument and a
+return value; no layer stores tensors of a batch. It is not repeated for the K
+hypotheses of a beam: queries are [B, K, n] while the memory stays [B, T_x, .].
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Memory(NamedTuple):
 
     Attributes:
         annotations: float [B, T_x, c], h_1 .. h_Tx.
-        keys: float [B, T_x, n'], the annotations as the score wants them.
+        keys: float [B, T_x, n'], the annotations as `score` takes them.
         mask: bool [B, T_x], True on real source positions.
     """
 
@@ -42,8 +42,9 @@ class Attention(keras.layers.Layer):
         α_ij = exp(e_ij) / Σ_k exp(e_ik)     over real positions k   (eq. 6)
         c_i  = Σ_j α_ij h_j                                          (eq. 5)
 
-    Subclasses give `project` (annotations to keys) and `score` (e_ij), and
-    `build(query_shape, memory_shape)` if they have weights.
+    Subclasses define `project` (annotations to keys) and `score` (e_ij), and
+    `build(query_shape, memory_shape)` if they have weights. A subclass that
+    overrides `call` must take `values` as well: search passes it.
 
     Call arguments:
         query: float [B, n] or, for beams, [B, K, n]; s_{i-1}.
@@ -61,7 +62,7 @@ class Attention(keras.layers.Layer):
         """Makes the weights: none, unless a subclass has some."""
 
     def compute_mask(self, query: Any, mask: Any = None) -> tuple[Any, None]:
-        """The mask of the queries goes on with the contexts."""
+        """The contexts have the mask of the queries, the weights have none."""
         return mask, None
 
     def context_size(self, encoded_shape: Encoded) -> int:
@@ -100,7 +101,7 @@ class Attention(keras.layers.Layer):
         return context, weights
 
     def get_config(self) -> dict[str, Any]:
-        # Keras' default cannot write a dtype policy down, this one can.
+        # Without an override Keras does not serialize a dtype policy.
         return {**super().get_config()}
 
 
@@ -111,16 +112,16 @@ class BahdanauAttention(Attention):
         e_ij = v_a · tanh(W_a s_{i-1} + U_a h_j)                    (A.1.2)
         α_ij = exp(e_ij) / Σ_k exp(e_ik),  c_i = Σ_j α_ij h_j   (eq. 5, 6)
 
-    Unlike `keras.layers.AdditiveAttention`, query and annotations have their
-    learned projections W_a and U_a. Starts as in appendix B.1: W_a and U_a
-    from N(0, 0.001²), v_a zero, so that attention begins uniform. (A start
-    at zero passes no gradient to W_a and U_a on the very first update.)
+    Unlike `keras.layers.AdditiveAttention`, query and annotations have learned
+    projections W_a and U_a. Weights are initialized as in appendix B.1: W_a
+    and U_a from N(0, 0.001²), v_a zero, so that attention is uniform at first.
+    (As v_a is zero, W_a and U_a get no gradient in the first update.)
 
     Args:
         units: n', size of the alignment model.
         use_bias: Whether to add b_a inside the tanh (the paper has none).
-        kernel_initializer: Start of W_a and U_a.
-        energy_initializer: Start of v_a.
+        kernel_initializer: Initializer of W_a and U_a.
+        energy_initializer: Initializer of v_a.
 
     Call arguments:
         query: float [B, n] or, for beams, [B, K, n]; s_{i-1}.
@@ -198,7 +199,8 @@ class BahdanauAttention(Attention):
     def project(self, annotations: tf.Tensor) -> tf.Tensor:
         """U_a h_j (+ b_a), [B, T_x, 2n] -> [B, T_x, n']."""
         if keras.backend.is_keras_tensor(annotations):
-            # U_a becomes a layer of the functional model, which saves it.
+            # U_a becomes a layer of the functional model, which saves it
+            # itself.
             self.has_own_keys = False
         return self.key_projection(annotations)
 
@@ -265,7 +267,7 @@ class GeneralAttention(Attention):
     """Luong's general score: e_ij = s_{i-1} · (W h_j).
 
     Args:
-        kernel_initializer: Start of W.
+        kernel_initializer: Initializer of W.
 
     Call arguments, masking and returns: see `BahdanauAttention`.
 
@@ -304,12 +306,12 @@ class GeneralAttention(Attention):
 class FixedContext(keras.layers.Layer):
     """RNNencdec's context: the same sentence vector c = h_Tx at every step.
 
-    It stands where an attention layer stands and has no weights to show.
+    It is used in place of an attention layer and returns None as weights.
 
     Call arguments:
         query: float [B, n] or [B, K, n]; only its shape is used.
         memory: float [B, c], from `memory(encoded)`.
-        values: float [B, v], what is given in place of c.
+        values: float [B, v], returned in place of c.
 
     Returns:
         context, float [B, c] or [B, K, c], and None.
@@ -325,7 +327,7 @@ class FixedContext(keras.layers.Layer):
         self.supports_masking = True
 
     def compute_mask(self, query: Any, mask: Any = None) -> tuple[Any, None]:
-        """The mask of the queries goes on with the contexts."""
+        """The contexts have the mask of the queries, the weights have none."""
         return mask, None
 
     def context_size(self, encoded_shape: Encoded) -> int:
@@ -347,16 +349,16 @@ class FixedContext(keras.layers.Layer):
         return tf.broadcast_to(context[:, None], shape), None
 
     def get_config(self) -> dict[str, Any]:
-        # Keras' default cannot write a dtype policy down, this one can.
+        # Without an override Keras does not serialize a dtype policy.
         return {**super().get_config()}
 
 
 def as_attention(owner: str, attention: Any) -> Any:
-    """An attention layer or `FixedContext`, also from its config, or None.
+    """Returns an attention layer, `FixedContext` or None, checked.
 
     Args:
-        owner: Who takes it as `attention`.
-        attention: What was given.
+        owner: Name of the class with the argument `attention`, for the error.
+        attention: The layer, its config, or None.
 
     Raises:
         ValueError: It is something else.

@@ -1,9 +1,9 @@
-"""The attention decoder over a sentence, its gradient written by hand.
+"""The attention decoder over a sentence, with its gradient written by hand.
 
-As in `gru_recurrence`, the backward loop finds the gradients that have to wait
-for one another, and those of the weights are products for all steps behind it.
-The tanh of every pair of positions, [T_y, B, T_x, n'], is never kept: keys and
-query give it again in the backward loop.
+As in `gru_recurrence`, the backward loop computes only the gradients that
+depend on those of the next step; the weights' gradients are then one product
+over all steps. The tanh of every pair of positions, [T_y, B, T_x, n'], is not
+kept: the backward loop computes it again from keys and query.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bahdanau_tf.layers.gru_recurrence import write
 
 
 class Weights(NamedTuple):
-    """The decoder's weights in the loop.
+    """The decoder's weights that are used in the loop.
 
     Attributes:
         query: W_a, float [n, n'].
@@ -45,7 +45,7 @@ class Weights(NamedTuple):
 
 
 class Unrolled(NamedTuple):
-    """What the decoder did at every step.
+    """The results of all steps.
 
     Attributes:
         states: s_0 .. s_{T-1} or s_1 .. s_T, float [T, B, n].
@@ -71,15 +71,16 @@ def attention_recurrence(
     """`GRUCell` that attends by `BahdanauAttention` before every step.
 
     Args:
-        projected: float [T, B, 3n], the target words' share, T at least 1.
+        projected: float [T, B, 3n], W E y_i + b for all gates; T >= 1.
         first: float [B, n], s_0.
         annotations: float [B, T_x, c].
         keys: float [B, T_x, n'].
         mask: bool [B, T_x].
         weights: `Weights`.
-        dropped: float [B, n], a mask on what the recurrent products see.
-        states_before: Whether to return the states that attend, s_{i-1}, not
-            those after the update.
+        dropped: float [B, n], a dropout mask on s_{i-1} in the recurrent
+            products; or None.
+        states_before: Whether to return s_{i-1}, the states that attend, in
+            place of s_i.
     """
     visible_of = masked_by(dropped)
 
@@ -108,7 +109,7 @@ def attention_recurrence(
 
 
 class _Inputs(NamedTuple):
-    """Those of `attention_recurrence`."""
+    """The inputs of `attention_recurrence`."""
 
     projected: tf.Tensor
     first: tf.Tensor
@@ -119,14 +120,14 @@ class _Inputs(NamedTuple):
 
 
 class _Trace(NamedTuple):
-    """What the steps leave for their gradient, [T, B, .] each.
+    """What the gradient needs of the steps, [T, B, .] each.
 
     Attributes:
         before: s_{i-1}.
         contexts: c_i.
         alignment: α_i.
         queries: W_a s_{i-1}.
-        gru: What the gated unit leaves.
+        gru: What the gradient of the gated unit needs.
     """
 
     before: tf.Tensor
@@ -174,7 +175,7 @@ def _backward(
     visible_of: Callable[[tf.Tensor], tf.Tensor],
     states_before: bool,
 ) -> tuple[tf.Tensor, ...]:
-    """The gradients of all that `attention_recurrence` differentiates."""
+    """The gradients of all inputs but the mask, in the order of `_Inputs`."""
     w, dtype = inputs.weights, inputs.first.dtype
     transposed = transposed_parts(w.recurrent)
     context_transposed = tf.transpose(w.context)
@@ -198,7 +199,7 @@ def _backward(
         energies = _softmax_gradient(
             by_weight + upstream.alignment[t], trace.alignment[t], inputs.mask
         )
-        # Of tanh': the sum over e minus the sum over e tanh².
+        # tanh' = 1 - tanh², so Σ_j e_j tanh'_j = Σ_j e_j - Σ_j e_j tanh²_j.
         hidden = _hidden(trace.queries[t], inputs.keys)
         weighted = tf.square(hidden) * energies[..., None]
         to_query = w.energy[:, 0] * (
@@ -252,7 +253,7 @@ def _softmax(energies: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 def _softmax_gradient(
     upstream: tf.Tensor, weights: tf.Tensor, mask: tf.Tensor
 ) -> tf.Tensor:
-    """∂/∂e of `_softmax`, [B, T_x]; a sentence of padding alone has none."""
+    """The gradient of `_softmax` by e, [B, T_x]; 0 at padding."""
     mean = tf.reduce_sum(upstream * weights, -1, keepdims=True)
     return tf.where(mask, weights * (upstream - mean), 0.0)
 

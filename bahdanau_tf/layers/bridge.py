@@ -16,12 +16,12 @@ from bahdanau_tf.layers.weights import paper_kernel
 
 
 class Bridge(keras.layers.Layer):
-    """Gives the decoder s_0 and what stands for the missing word y_0.
+    """Computes the decoder's s_0 and the vector used in place of E y_0.
 
     Args:
         state_size: The decoder cell's `state_size`.
         embedding_dim: m, width of a target embedding.
-        kernel_initializer: Start of the weights, N(0, 0.01²) if None.
+        kernel_initializer: Initializer of the weights, N(0, 0.01²) if None.
 
     Call arguments:
         encoded: `Encoded`.
@@ -50,7 +50,7 @@ class Bridge(keras.layers.Layer):
 
     @property
     def output_shape(self) -> tuple[int | None, ...]:
-        """Of the first state; `summary` shows it."""
+        """Shape of the first state, for `summary`."""
         return None, self.sizes[0]
 
     def _add_start_vector(self) -> None:
@@ -61,7 +61,7 @@ class Bridge(keras.layers.Layer):
         )
 
     def _start_vectors(self, encoded: Encoded) -> tf.Tensor:
-        """A learned y_0, the same for every sentence of the batch."""
+        """The learned vector, repeated for the batch: float [B, m]."""
         batch = tf.shape(encoded.mask)[0]
         vector = tf.cast(self.start_vector, self.compute_dtype)
         return tf.repeat(vector[None], batch, axis=0)
@@ -78,7 +78,7 @@ class Bridge(keras.layers.Layer):
 
 
 class _TanhBridge(Bridge):
-    """s_0 = tanh(W_s h + b_s); no first word, so its vector is zero."""
+    """s_0 = tanh(W_s h + b_s); the vector in place of E y_0 is zero."""
 
     def _summary(self, encoded: Encoded) -> Any:
         raise NotImplementedError
@@ -111,15 +111,16 @@ class _TanhBridge(Bridge):
 class BackwardBridge(_TanhBridge):
     """RNNsearch: s_0 = tanh(W_s h←_1 + b_s)                        (A.2.2).
 
-    h←_1 is the backward state at the first word, which has read the whole
-    sentence. There is no start symbol: the first readout has no term for a
-    previous word, as coded (the paper does not say). The bias is the code's.
-    Further states of a cell (an LSTM's memory) start at zero.
+    h←_1 is the backward state at the first word, after the whole sentence was
+    read. There is no start symbol: in the first readout the term of the
+    previous word is zero, as in the original code (the paper does not say).
+    The bias b_s is in the code, not in the paper. Other states of the cell (an
+    LSTM's c_0) are zero.
 
     Args:
         state_size: The decoder cell's `state_size`.
         embedding_dim: m.
-        kernel_initializer: Start of W_s.
+        kernel_initializer: Initializer of W_s.
 
     Reference:
         Bahdanau et al. 2015, arXiv 1409.0473, appendix A.2.2.
@@ -128,8 +129,8 @@ class BackwardBridge(_TanhBridge):
     def _summary(self, encoded: Encoded) -> Any:
         if not encoded.backward_states:
             raise ValueError(
-                "BackwardBridge: bridge wants a backward state, which the "
-                "encoder does not give; wanted encoder=BidirectionalEncoder "
+                "BackwardBridge: bridge needs a backward state, which the "
+                "encoder does not have; wanted encoder=BidirectionalEncoder "
                 "or another bridge"
             )
         return encoded.backward_states[-1][0]
@@ -137,12 +138,12 @@ class BackwardBridge(_TanhBridge):
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class ForwardBridge(_TanhBridge):
-    """RNNencdec: s_0 = tanh(W_s h→_Tx + b_s), no first word.
+    """RNNencdec: s_0 = tanh(W_s h→_Tx + b_s), zeros in place of E y_0.
 
     Args:
         state_size: The decoder cell's `state_size`.
         embedding_dim: m.
-        kernel_initializer: Start of W_s.
+        kernel_initializer: Initializer of W_s.
 
     Reference:
         Cho et al. 2014, arXiv 1406.1078, appendix A.1.2.
@@ -154,12 +155,12 @@ class ForwardBridge(_TanhBridge):
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class ZeroBridge(Bridge):
-    """The textbook's start: s_0 = 0 and y_0 a learned start vector.
+    """The textbook's start: s_0 = 0, a learned vector in place of E y_0.
 
     Args:
         state_size: The decoder cell's `state_size`.
         embedding_dim: m.
-        kernel_initializer: Start of the start vector.
+        kernel_initializer: Initializer of the start vector.
     """
 
     def build(self, encoded_shape: Any) -> None:
@@ -176,16 +177,16 @@ class ZeroBridge(Bridge):
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class CopyBridge(Bridge):
-    """The decoder goes on where the encoder stopped (Sutskever et al.).
+    """The encoder's last states are the decoder's first (Sutskever et al.).
 
-    The last forward states of all encoder layers, the top one first as in
-    `StackedCells`, become the decoder's; y_0 is a learned start vector.
+    They are those of all encoder layers, the top one first as in
+    `StackedCells`. A learned start vector is used in place of E y_0.
 
     Args:
         state_size: The decoder cell's `state_size`; must be the sizes of the
             encoder's states.
         embedding_dim: m.
-        kernel_initializer: Start of the start vector.
+        kernel_initializer: Initializer of the start vector.
 
     Reference:
         Sutskever et al. 2014, arXiv 1409.3215, section 2.
@@ -214,10 +215,9 @@ class CopyBridge(Bridge):
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class SentenceBridge(CopyBridge):
-    """The textbook's RNNencdec: s_0 = h_Tx and y_0 = h_Tx.
+    """The textbook's RNNencdec: s_0 = h_Tx, and h_Tx in place of E y_0.
 
-    The sentence's vector is the first input in place of a word, so the
-    embeddings must be as wide as the encoder's states.
+    So embeddings must be as wide as the encoder's states.
 
     Args:
         state_size: The decoder cell's `state_size`.
@@ -235,7 +235,7 @@ class SentenceBridge(CopyBridge):
         super().build(encoded_shape)
 
     def _add_start_vector(self) -> None:
-        """None: the sentence's vector takes its place."""
+        """Adds none: h_Tx is used in its place."""
 
     def _start_vectors(self, encoded: Encoded) -> tf.Tensor:
         return encoded.forward_states[-1][0]

@@ -1,14 +1,14 @@
 """Recurrent cells whose input projection can be done once for all steps.
 
-Every cell has the same three faces:
+Every cell has the same three methods:
 
-    call(inputs, states) -> output, states    the Keras cell, one step
-    project(inputs) -> projected              all that needs inputs alone
-    step(projected, states) -> states         all that has to wait in a loop
+    call(inputs, states) -> output, states    one step, as a Keras cell
+    project(inputs) -> projected              the part that needs inputs alone
+    step(projected, states) -> states         the part that needs the states
 
-so a layer projects a whole sequence with one matrix product and keeps only the
-recurrence in its loop. `project` may be added to: a decoder adds C c_i, the
-context's share of the gates, before `step`.
+so a layer projects a whole sequence with one matrix product, and its loop runs
+`step` alone. Other terms may be added to what `project` returns: a decoder adds
+C c_i, the context's term of the gates, before `step`.
 """
 
 from __future__ import annotations
@@ -30,20 +30,23 @@ States = tuple[tf.Tensor, ...]
 
 
 class RecurrentCell(keras.layers.Layer):
-    """What the cells share: W, U, b for a number of gates, and config.
+    """Base class of the cells: W, U and b for a number of gates, and config.
 
-    A subclass names its gates and its states and writes `step`.
+    A subclass sets `gates` and `state_count`, and defines `step`.
 
     Args:
         units: n.
-        kernel_initializer: Start of each input matrix W (m x n).
-        recurrent_initializer: Start of each recurrent matrix U (n x n).
-        bias_initializer: Start of the biases.
+        kernel_initializer: Initializer of each input matrix W [m, n].
+        recurrent_initializer: Initializer of each recurrent matrix U [n, n].
+        bias_initializer: Initializer of the biases.
+
+    Raises:
+        ValueError: `units` is less than 1.
     """
 
     gates = 1
     state_count = 1
-    context_as_input = False  # a decoder's context joins the gates through C
+    context_as_input = False  # a decoder adds C c_i to the projection
 
     def __init__(
         self,
@@ -77,7 +80,7 @@ class RecurrentCell(keras.layers.Layer):
 
     @property
     def projection_size(self) -> int:
-        """Width of what `project` gives: gates x n."""
+        """Width of what `project` returns: gates x n."""
         return self.gates * self.units
 
     def build(self, input_shape: Sequence[int | None]) -> None:
@@ -113,10 +116,10 @@ class RecurrentCell(keras.layers.Layer):
         """One step of the recurrence.
 
         Args:
-            projected: float [..., gates x n], what `project` gave.
+            projected: float [..., gates x n], what `project` returned.
             states: Tuple of float [..., n]; the first is the output.
-            dropped: For each state a dropout mask, float [..., n], that is
-                the same at all steps; it is on the output's share in the
+            dropped: For each state a dropout mask, float [..., n], the same
+                at all steps; that of the output is applied to h_{t-1} in the
                 recurrent products. Or None.
 
         Returns:
@@ -155,7 +158,7 @@ class RecurrentCell(keras.layers.Layer):
 
 
 def _visible(states: States, dropped: States | None) -> tf.Tensor:
-    """What the recurrent products see of the output h_{t-1}."""
+    """h_{t-1} as the recurrent products take it: after dropout."""
     return states[0] if dropped is None else states[0] * dropped[0]
 
 
@@ -165,9 +168,9 @@ class TanhCell(RecurrentCell):
 
     Args:
         units: n.
-        kernel_initializer: Start of W.
-        recurrent_initializer: Start of U.
-        bias_initializer: Start of b.
+        kernel_initializer: Initializer of W.
+        recurrent_initializer: Initializer of U.
+        bias_initializer: Initializer of b.
 
     Call arguments:
         inputs: float [batch, m].
@@ -187,7 +190,7 @@ class TanhCell(RecurrentCell):
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class GRUCell(RecurrentCell):
-    """The paper's gated unit; reset before the recurrent product.
+    """The paper's gated unit: r_t is applied before the recurrent product.
 
         z_t  = σ(W_z x_t + U_z h_{t-1})                     (A.1.1, A.2.1)
         r_t  = σ(W_r x_t + U_r h_{t-1})
@@ -205,9 +208,9 @@ class GRUCell(RecurrentCell):
     Args:
         units: n.
         use_gate_bias: Whether z and r have biases too.
-        kernel_initializer: Start of W, W_z, W_r.
-        recurrent_initializer: Start of U, U_z, U_r.
-        bias_initializer: Start of b.
+        kernel_initializer: Initializer of W, W_z, W_r.
+        recurrent_initializer: Initializer of U, U_z, U_r.
+        bias_initializer: Initializer of b.
 
     Call arguments:
         inputs: float [batch, m].
@@ -251,7 +254,7 @@ class GRUCell(RecurrentCell):
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class GRUResetAfterCell(RecurrentCell):
-    """The gated unit in cuDNN's form: reset after the recurrent product.
+    """The gated unit of cuDNN: r_t is applied after the recurrent product.
 
         z_t  = σ(W_z x_t + U_z h_{t-1} + b_z)
         r_t  = σ(W_r x_t + U_r h_{t-1} + b_r)
@@ -267,9 +270,9 @@ class GRUResetAfterCell(RecurrentCell):
 
     Args:
         units: n.
-        kernel_initializer: Start of the input matrices.
-        recurrent_initializer: Start of the recurrent matrices.
-        bias_initializer: Start of the biases.
+        kernel_initializer: Initializer of the input matrices.
+        recurrent_initializer: Initializer of the recurrent matrices.
+        bias_initializer: Initializer of the biases.
 
     Call arguments:
         inputs: float [batch, m].
@@ -321,9 +324,9 @@ class LSTMCell(RecurrentCell):
 
     Args:
         units: n.
-        kernel_initializer: Start of the input matrices.
-        recurrent_initializer: Start of the recurrent matrices.
-        bias_initializer: Start of the biases.
+        kernel_initializer: Initializer of the input matrices.
+        recurrent_initializer: Initializer of the recurrent matrices.
+        bias_initializer: Initializer of the biases.
 
     Call arguments:
         inputs: float [batch, m].

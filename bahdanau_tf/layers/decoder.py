@@ -1,4 +1,4 @@
-"""The decoder: attend, read out, update; over a sentence or one step."""
+"""The decoder: attends, reads out, updates; for a sentence or for one step."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ STEP_ORDERS = ("original", "appendix", "main-text")
 class AttentionDecoder(keras.layers.Layer):
     """A recurrent cell that attends to the source at every step.
 
-    The context joins every gate of the cell through C: the cell steps on
-    W E y + C c_i, which is the same as W' [E y ; c_i] with W and C on top of
-    one another. The paper's text and its code order a step differently:
+    The context enters every gate of the cell through C: the cell's input term
+    is W E y + C c_i, which equals W' [E y ; c_i], where W' is W stacked on C.
+    The paper's text and its code order a step differently:
 
         "original"   attend with s_{i-1}, read out from s_{i-1}; then
                      s_i = f(s_{i-1}, y_i, c_i)         (the original code)
@@ -52,27 +52,30 @@ class AttentionDecoder(keras.layers.Layer):
         "main-text"  the same, but read out from s_i              (eq. 4)
 
     In "original" the state that attends has already seen y_{i-1}, and the
-    first step updates nothing: s_0 attends and is read out.
+    first step has no update: s_0 attends and is read out.
 
     Args:
-        cell: A cell of this package, or of Keras: it then takes the context
-            beside the word, see `KerasCell`.
+        cell: A cell of this package, or of Keras, whose input then is
+            [E y ; c_i] (see `KerasCell`).
         attention: An attention layer, `FixedContext`, or None for a decoder
             without any context.
         step_order: One of the above.
-        state_dropout: Share of the state dropped before the recurrent
-            products in training, one mask for all steps of a sentence.
-        kernel_initializer: Start of C.
+        state_dropout: Dropout rate of the state in the recurrent products
+            while training, with one mask for all steps of a sentence.
+        kernel_initializer: Initializer of C.
 
     Call arguments:
         embedded: float [B, T_y, m], E y_1 .. E y_Ty.
-        first_input: float [B, m], what stands for E y_0.
+        first_input: float [B, m], used in place of E y_0.
         states: The cell's initial states, tuple of float [B, n].
         memory: From the attention layer's `memory`; () without one.
-        training: Whether to drop.
+        training: Whether to apply dropout.
 
     Returns:
-        `Glimpse` over all steps, [B, T_y, ...].
+        `Glimpse` of all steps, [B, T_y, ...].
+
+    Raises:
+        ValueError: `step_order`, `cell` or `attention` is not one of these.
 
     Reference:
         Bahdanau et al. 2015, arXiv 1409.0473, section 3.1, appendix A.2.2.
@@ -103,11 +106,11 @@ class AttentionDecoder(keras.layers.Layer):
 
     @property
     def output_shape(self) -> tuple[int | None, ...]:
-        """Of the states; `summary` shows it."""
+        """Shape of the states, for `summary`."""
         return None, None, self.cell.units
 
     def compute_mask(self, embedded: Any, mask: Any = None) -> Any:
-        """The target's mask goes on with the states, to the readout."""
+        """The states have the mask of the target words."""
         return None if mask is None else Glimpse(mask, None, None)
 
     @property
@@ -115,8 +118,8 @@ class AttentionDecoder(keras.layers.Layer):
         return self.step_order == "original"
 
     def build_for(self, embedding_dim: int, encoded_shape: Encoded) -> None:
-        """Makes all weights: for embeddings m wide and an encoder's output."""
-        memory_shape: Any = encoded_shape  # as far as attention looks at it
+        """Makes all weights, given m and the shapes of an encoder's output."""
+        memory_shape: Any = encoded_shape  # `build` reads its first shape only
         if self.attention is not None and not self.attention.has_weights:
             memory_shape = (None, self.attention.context_size(encoded_shape))
         self.build((None, None, embedding_dim), memory_shape=memory_shape)
@@ -157,7 +160,7 @@ class AttentionDecoder(keras.layers.Layer):
         return context, weights
 
     def context_term(self, context: tf.Tensor) -> tf.Tensor:
-        """What is added to the cell's projection: C c, or [0 ; c]."""
+        """The term added to the cell's projection: C c, or [0 ; c]."""
         if not self.cell.context_as_input:
             return linear(context, self.context_kernel)
         beside = self.cell.projection_size - self.context_size
@@ -171,7 +174,7 @@ class AttentionDecoder(keras.layers.Layer):
         states: States,
         dropped: States | None = None,
     ) -> States:
-        """Steps on W E y and C c."""
+        """One step of the cell on W E y + C c."""
         if cell_term is not None:
             projected += cell_term
         new: States = self.cell.step(projected, states, dropped)
@@ -192,7 +195,7 @@ class AttentionDecoder(keras.layers.Layer):
         )
         unrolled = self._plain_loop
         if has_own_gradient(self.cell, embedded.dtype):
-            # Not of derived classes, which may do something else.
+            # Exact types: a subclass may compute something else.
             if type(self.attention) is BahdanauAttention:
                 unrolled = self._recurrence
             elif type(self.attention) in (FixedContext, type(None)):
@@ -206,7 +209,7 @@ class AttentionDecoder(keras.layers.Layer):
         memory: Memory,
         dropped: States | None,
     ) -> Glimpse:
-        """The fast way: `attention_recurrence`."""
+        """The fast path for the paper's parts: `attention_recurrence`."""
         memory = Memory(*memory)  # a list in a reloaded functional model
         kernels = (
             self.attention.query_projection.kernel,
@@ -233,7 +236,7 @@ class AttentionDecoder(keras.layers.Layer):
         memory: Any,
         dropped: States | None,
     ) -> Glimpse:
-        """The fast way where the context is one for all steps, or none."""
+        """The fast path for one context at all steps, or none."""
         projected = self.cell.project(time_major(embedded))
         context = None
         if self.attention is not None:
@@ -259,7 +262,7 @@ class AttentionDecoder(keras.layers.Layer):
         memory: Any,
         dropped: States | None,
     ) -> Glimpse:
-        """Any parts; for the paper's what the fast way is tested against."""
+        """The path for all other parts; tests compare the fast ones with it."""
         projected = self.cell.project(embedded)
 
         def step(now: tuple[tf.Tensor, ...], states: States) -> Any:
@@ -287,7 +290,7 @@ class AttentionDecoder(keras.layers.Layer):
     def step_memory(
         self, memory: Any, readout_term: Callable[[tf.Tensor], tf.Tensor]
     ) -> Any:
-        """What `step` reads of the source: `StepMemory`, or () for none.
+        """What `step` reads of the source: `StepMemory`, () if no attention.
 
         Args:
             memory: From the attention layer's `memory`, [B, ...]; () without
@@ -304,7 +307,7 @@ class AttentionDecoder(keras.layers.Layer):
         return StepMemory(memory, tf.concat(terms, -1))
 
     def _terms(self, query: tf.Tensor, memory: Any) -> tuple[Any, Any, Any]:
-        """What the context adds in the cell and in the readout; weights."""
+        """C c_i, C_o c_i and α_i; None for each that there is not."""
         if self.attention is None:
             return None, None, None
         source, values = memory
@@ -327,11 +330,11 @@ class AttentionDecoder(keras.layers.Layer):
         state: DecoderState,
         memory: Any,
     ) -> tuple[StepGlimpse, DecoderState]:
-        """One step for K hypotheses a sentence, given y_{i-1}.
+        """One step for K hypotheses of each sentence, given y_{i-1}.
 
         Args:
             previous: float [B, K, m], E y_{i-1}, or the first input.
-            is_first: bool [B, K], True where there is no y_{i-1} yet.
+            is_first: bool [B, K], True at the first step, without y_{i-1}.
             state: `DecoderState`, [B, K, ...].
             memory: From `step_memory`, [B, ...].
 

@@ -1,4 +1,4 @@
-"""Word embeddings whose gradients are right for words that repeat."""
+"""Word embeddings with one summed gradient for each word."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from bahdanau_tf.layers.weights import paper_kernel
 def _rows(
     table: tf.Tensor, ids: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[..., Any]]:
-    """Looks rows up; the gradient is dense, each row the sum of its uses.
+    """Looks up rows; the gradient is dense, each row the sum of its uses.
 
-    TensorFlow's own gradient is a list of rows in which a word used twice
-    stands twice. Keras' optimizers and `tf.linalg.global_norm` do not merge
-    such rows, which gives a wrong norm and a wrong step.
+    TensorFlow's own gradient is sparse (`IndexedSlices`), and a word that was
+    used twice has two rows in it. Keras' optimizers and
+    `tf.linalg.global_norm` do not add such rows up, so norm and update would
+    be wrong.
     """
 
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, None]:
@@ -34,18 +35,18 @@ def _rows(
 class WordEmbedding(keras.layers.Layer):
     """Maps word ids to vectors: E x + b.
 
-    The original code has the bias, shared by all words (the paper omits it).
-    Unlike `keras.layers.Embedding`, the gradient is one dense tensor in which
-    the uses of a word are summed, so clipping and adaptive optimizers see the
-    true gradient.
+    The bias b is shared by all words; the original code has it, the paper does
+    not. Unlike that of `keras.layers.Embedding`, the gradient is one dense
+    tensor in which the uses of a word are summed, so clipping and adaptive
+    optimizers see the true gradient.
 
     Args:
         vocabulary_size: K, number of ids.
         embedding_dim: m.
         use_bias: Whether to add b.
-        embeddings_initializer: Start of E.
+        embeddings_initializer: Initializer of E.
         mask_zero: Whether id 0 is padding, as in `keras.layers.Embedding`:
-            the layers behind are then told by Keras to leave it out.
+            Keras then passes a mask to the layers that follow.
 
     Call arguments:
         ids: int32 [...].
@@ -90,7 +91,7 @@ class WordEmbedding(keras.layers.Layer):
 
     @property
     def output_shape(self) -> tuple[int | None, ...]:
-        """Of a batch of sentences; `summary` shows it."""
+        """Shape of a batch of embedded sentences, for `summary`."""
         return None, None, self.embedding_dim
 
     def build(self, input_shape: Any = None) -> None:
@@ -98,8 +99,8 @@ class WordEmbedding(keras.layers.Layer):
             name="embeddings",
             shape=(self.vocabulary_size, self.embedding_dim),
             initializer=self.embeddings_initializer,
-            # In mixed precision only the rows looked up are cast, and a
-            # word's gradients are summed in float32.
+            # In mixed precision only the rows that are looked up are cast,
+            # and the gradients of a word are summed in float32.
             autocast=False,
         )
         self.bias = None
@@ -109,7 +110,7 @@ class WordEmbedding(keras.layers.Layer):
             )
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
-        if not ids.dtype.is_integer:  # Keras' mean of ids over replicas
+        if not ids.dtype.is_integer:  # Keras with replicas passes floats
             ids = tf.cast(ids, tf.int32)
         vectors = _rows(tf.convert_to_tensor(self.embeddings), ids)
         vectors = tf.cast(vectors, self.compute_dtype)

@@ -1,4 +1,4 @@
-"""Encoders: embedded source words to annotations."""
+"""Encoders: from embedded source words to annotations."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bahdanau_tf.layers.weights import build_once
 
 
 class Encoded(NamedTuple):
-    """A source sentence as a decoder may want it.
+    """The output of an encoder.
 
     Attributes:
         annotations: float [B, T_x, c]; h_j, c = 2n if bidirectional.
-        forward_states: For each layer from the bottom, the states after the
-            last real word, a tuple of float [B, n].
-        backward_states: The same of the backward direction, after it has
-            read the first word; empty without a backward direction.
+        forward_states: For each layer, the bottom one first, the states after
+            the last real word, a tuple of float [B, n].
+        backward_states: The same of the backward direction, after the first
+            word, which it reads last; empty without a backward direction.
         mask: bool [B, T_x], True on real positions.
     """
 
@@ -33,9 +33,9 @@ class Encoded(NamedTuple):
 
 
 class _RecurrentEncoder(keras.layers.Layer):
-    """Layers of recurrences, each in one or two directions."""
+    """Recurrent layers on top of one another, in one or two directions."""
 
-    directions: tuple[bool, ...] = ()  # one `reverse` each
+    directions: tuple[bool, ...] = ()  # the `reverse` of each direction
 
     def __init__(
         self,
@@ -57,8 +57,8 @@ class _RecurrentEncoder(keras.layers.Layer):
         self.state_dropout = state_dropout
         self.supports_masking = True
         for name, reverse in self._names_and_directions():
-            # Attributes, not a list: TensorFlow does not look into lists of
-            # Keras layers for what to checkpoint and to export.
+            # Attributes, not a list: checkpoints and exports of TensorFlow
+            # lack the weights of Keras layers that are in a list.
             recurrent = Recurrent(
                 type(cell).from_config(_unnamed(_apart(cell.get_config()))),
                 reverse=reverse,
@@ -77,7 +77,7 @@ class _RecurrentEncoder(keras.layers.Layer):
 
     @property
     def stack(self) -> list[list[Recurrent]]:
-        """The recurrences, for each layer from the bottom its directions."""
+        """For each layer, the bottom one first, the list of its directions."""
         every = [
             getattr(self, name) for name, _ in self._names_and_directions()
         ]
@@ -91,14 +91,14 @@ class _RecurrentEncoder(keras.layers.Layer):
 
     @property
     def output_shape(self) -> tuple[int | None, ...]:
-        """Of the annotations; `summary` shows it."""
+        """Shape of the annotations, for `summary`."""
         return None, None, self.annotation_size
 
     def compute_mask(self, *unused: Any) -> None:
-        """None: the mask goes on as a part of `Encoded`."""
+        """None: the mask is a part of `Encoded`."""
 
     def encoded_shape(self) -> Encoded:
-        """Shapes of what `call` returns."""
+        """The shapes of what `call` returns."""
         states = tuple((None, size) for size in self.state_sizes)
         layers = (states,) * self.layers
         return Encoded(
@@ -150,19 +150,20 @@ class BidirectionalEncoder(_RecurrentEncoder):
 
         h→_j = f(E x_j, h→_{j-1}),  h←_j = f(E x_j, h←_{j+1})   (A.2.1, eq. 7)
 
-    Both directions start at zero and share the embedding, not the weights.
+    The initial states of both directions are zero. They share the embedding,
+    not the weights.
 
     Args:
-        cell: The recurrent cell, of this package or of Keras, a pattern:
-            each direction of each layer is made anew from its config.
-        layers: Number of layers; each but the first reads the annotations
-            below it.
+        cell: A recurrent cell of this package or of Keras. It is a template:
+            each direction of each layer gets a new cell from its config.
+        layers: Number of layers; each but the first reads the annotations of
+            the layer below.
         state_dropout: See `Recurrent`.
 
     Call arguments:
         embedded: float [B, T_x, m], E x_j.
         mask: bool [B, T_x], True on real words.
-        training: Whether to drop.
+        training: Whether to apply dropout.
 
     Returns:
         `Encoded`, with annotations float [B, T_x, 2n].
@@ -192,12 +193,12 @@ class UnidirectionalEncoder(_RecurrentEncoder):
 
 
 def _unnamed(config: dict[str, Any]) -> dict[str, Any]:
-    # Each copy gets a name of its own.
+    # Keras then gives each copy a name of its own.
     return {key: value for key, value in config.items() if key != "name"}
 
 
 def _apart(config: Any) -> Any:
-    """A config without the marks by which Keras would make one of several."""
+    """A config without the ids by which Keras makes several layers one."""
     if isinstance(config, dict):
         return {
             key: _apart(value)

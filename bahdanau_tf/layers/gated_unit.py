@@ -1,6 +1,6 @@
-"""The gated unit: one step, and the gradient of a step beside it.
+"""The gated unit: one step, and its gradient written by hand.
 
-`GRUCell` and the recurrences with a gradient of their own take the same step.
+`GRUCell`, `gru_recurrence` and `attention_recurrence` use this one step.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from bahdanau_tf.layers.weights import linear
 
 
 class GRUTrace(NamedTuple):
-    """What a step of the gated unit leaves for its gradient.
+    """What the gradient of a step needs.
 
     Attributes:
-        update: z_t, float [..., n]; 0 where the state is carried along.
+        update: z_t, float [..., n]; 0 at padding, where the state is kept.
         reset: r_t, float [..., n].
         candidate: h~_t, float [..., n].
     """
@@ -36,14 +36,15 @@ def gru_step(
     """One step of `GRUCell`, whose docstring has the equations.
 
     Args:
-        projected: float [..., 3n], the inputs' share.
+        projected: float [..., 3n], the input terms of z, r and h~.
         state: float [..., n], h_{t-1}.
-        visible: float [..., n], h_{t-1} as the recurrent products see it.
+        visible: float [..., n], h_{t-1} after dropout, which the recurrent
+            products take.
         kernels: [U_z | U_r] and U.
-        real: float [..., 1], 0 where the state is to be carried along.
+        real: float [..., 1], 0 at padding, where the state is kept; or None.
 
     Returns:
-        h_t and what `gru_step_gradient` needs.
+        h_t, and what `gru_step_gradient` needs.
     """
     n = state.shape[-1]
     for_gates, for_candidate = tf.split(projected, [2 * n, n], axis=-1)
@@ -66,15 +67,15 @@ def gru_step_gradient(
     """The gradient of `gru_step`.
 
     Args:
-        upstream: float [B, n], that of h_t.
+        upstream: float [B, n], the gradient of h_t.
         state: As in the step.
         visible: As in the step.
         trace: From the step.
         transposed: The kernels of the step, transposed.
 
     Returns:
-        The gradients of the pre-activations [B, 3n], which is that of
-        `projected`; of `state` apart from `visible`; and of `visible`.
+        Three gradients: of `projected` [B, 3n]; of `state` [B, n], without
+        its part through `visible`; of `visible` [B, n].
     """
     update, reset, candidate = trace
     to_candidate = upstream * update
@@ -93,10 +94,10 @@ def gru_step_gradient(
 def gru_kernel_gradient(
     projected: tf.Tensor, visible: tf.Tensor, reset: tf.Tensor
 ) -> tf.Tensor:
-    """The gradient of [U_z | U_r | U], [n, 3n], from all steps together.
+    """The gradient of [U_z | U_r | U], [n, 3n], summed over all steps.
 
     Args:
-        projected: float [T, B, 3n], gradients of the pre-activations.
+        projected: float [T, B, 3n], the gradients of `projected`.
         visible: float [T, B, n].
         reset: float [T, B, n].
     """
@@ -112,7 +113,7 @@ def gru_kernel_gradient(
 
 
 def product_over_time(inputs: tf.Tensor, gradients: tf.Tensor) -> tf.Tensor:
-    """Σ_t x_t' g_t, the gradient of a weight: [p, q].
+    """Σ_t x_tᵀ g_t, the gradient of a weight: [p, q].
 
     Args:
         inputs: float [T, B, p].
@@ -123,15 +124,15 @@ def product_over_time(inputs: tf.Tensor, gradients: tf.Tensor) -> tf.Tensor:
 
 
 def kernel_parts(kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """[U_z | U_r] and U of [U_z | U_r | U]."""
+    """Splits [U_z | U_r | U] into [U_z | U_r] and U."""
     n = kernel.shape[0]
     return kernel[:, : 2 * n], kernel[:, 2 * n :]
 
 
 def transposed_parts(kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The two parts transposed, once for all steps.
+    """The two parts of a kernel, transposed once for all steps.
 
-    A product with a large matrix that is transposed on the way is slower.
+    `tf.matmul(..., transpose_b=True)` of a large matrix would be slower.
     """
     gates, candidate = kernel_parts(kernel)
     return tf.transpose(gates), tf.transpose(candidate)

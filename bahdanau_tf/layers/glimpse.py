@@ -1,4 +1,4 @@
-"""What a decoder reads of a sentence, carries from step to step, and shows."""
+"""Records of the decoder: its memory, its state, and its results of a step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bahdanau_tf.layers.cells import States
 
 
 class Glimpse(NamedTuple):
-    """What the readout needs at every step of a sentence, and the alignment.
+    """What the readout needs of all steps of a sentence, and the alignment.
 
     Attributes:
         state: float [B, T_y, n], s_{i-1} or s_i by the step order.
@@ -27,14 +27,14 @@ class Glimpse(NamedTuple):
 class StepMemory(NamedTuple):
     """What one step of a decoder reads of the source.
 
-    Cell and readout multiply the context by C and C_o. Both products are
-    linear, so they are taken once of the annotations: C c_i is the mean of the
-    C h_j, with the same weights.
+    Cell and readout multiply the context by C and C_o. Since these products
+    are linear, they are computed once, of the annotations: with C h_j given,
+    C c_i = Σ_j α_ij C h_j.
 
     Attributes:
-        source: What the attention layer's `memory` gave.
-        terms: float [B, T_x, p + t], [C h_j ; C_o h_j]; [B, p + t] where the
-            context is one for all steps.
+        source: What the attention layer's `memory` returned.
+        terms: float [B, T_x, p + t], [C h_j ; C_o h_j]; [B, p + t] if the
+            context is the same at all steps.
     """
 
     source: Any
@@ -42,7 +42,7 @@ class StepMemory(NamedTuple):
 
 
 class StepGlimpse(NamedTuple):
-    """What the readout needs at one step of K hypotheses, and the alignment.
+    """What the readout needs of one step of K hypotheses, and the alignment.
 
     Attributes:
         state: float [B, K, n], s_{i-1} or s_i by the step order.
@@ -56,12 +56,13 @@ class StepGlimpse(NamedTuple):
 
 
 class DecoderState(NamedTuple):
-    """What a decoder carries from step to step.
+    """The state of a decoder between two steps.
 
     Attributes:
         states: The cell's states, float [B, K, n] each.
-        cell_term: float [B, K, p], C c_{i-1}, in the order "original" with a
-            context, where the update waits for y_{i-1}; else ().
+        cell_term: float [B, K, p], C c_{i-1}: in the step order "original" the
+            update with c_{i-1} is done in the next step, when y_{i-1} is
+            known. () in the other orders and without a context.
     """
 
     states: States

@@ -1,11 +1,11 @@
 """The gated unit over a sentence, with its gradient written by hand.
 
-Left to TensorFlow, the gradient of a loop is a loop that multiplies for the
-weights' gradients at every step. Here the backward loop finds the gradients of
-the pre-activations alone, and each weight's gradient is one product for all
-steps behind it. The results are those of the plain loop (`unroll`).
+TensorFlow's own gradient of a loop has a matrix product for each weight at
+every step. Here the backward loop computes only the gradients of the
+pre-activations; each weight's gradient is then one product over all steps. The
+results are those of the plain loop (`unroll`).
 
-Tensors are time-major here: a step is a slice that copies nothing.
+Tensors are time-major in this module, so that slicing a step copies nothing.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ def gru_recurrence(
     """`GRUCell` over a sentence.
 
     Args:
-        projected: float [T, B, 3n], the inputs' share, T at least 1.
-        real: float [T, B, 1], 0 where the state is to be carried along.
+        projected: float [T, B, 3n], the input terms of z, r and h~; T >= 1.
+        real: float [T, B, 1], 0 at padding, where the state is kept.
         first: float [B, n], h_0.
         kernel: float [n, 3n], [U_z | U_r | U].
-        dropped: float [B, n], a mask on what the recurrent products see.
+        dropped: float [B, n], a dropout mask on h_{t-1} in the recurrent
+            products; or None.
         reverse: Whether to go from the last position to the first.
 
     Returns:
@@ -110,7 +111,10 @@ def gru_recurrence(
 
 
 def masked_by(dropped: tf.Tensor | None) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Dropout by one mask, which is its own gradient; or nothing."""
+    """A function that multiplies by the mask, if any.
+
+    It is linear, so the same function is applied to gradients.
+    """
     return lambda x: x if dropped is None else x * dropped
 
 
@@ -122,18 +126,18 @@ def over_time(
     sizes: list[Any],
     reverse: bool,
 ) -> tuple[Any, Any]:
-    """A loop over positions that keeps tensors of every step.
+    """A loop over positions that stores tensors of every step in arrays.
 
     Args:
         time: int32, T.
-        body: (position, what is carried, arrays) -> the latter two.
-        carried: A nest of tensors.
-        dtype: Of the tensors kept.
-        sizes: Their shapes at one step without the batch.
+        body: (position, carried, arrays) -> new (carried, arrays).
+        carried: A nest of tensors, passed from step to step.
+        dtype: The dtype of the arrays.
+        sizes: For each array the shape of one step without the batch.
         reverse: Whether to go from the last position to the first.
 
     Returns:
-        What is carried at the end, and the arrays.
+        `carried` after the last step, and the arrays.
     """
     arrays = [
         tf.TensorArray(dtype, size=time, element_shape=[None, *size])
@@ -154,7 +158,7 @@ def over_time(
 
 
 def write(arrays: Any, position: tf.Tensor, values: Any) -> list[Any]:
-    """Writes a value into each array."""
+    """Writes one value into each array."""
     return [
         array.write(position, value)
         for array, value in zip(arrays, values, strict=True)

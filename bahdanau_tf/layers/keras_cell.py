@@ -1,4 +1,4 @@
-"""Cells of Keras, and of anybody, in the place of the cells here."""
+"""Adapts cells of Keras, and custom ones, to this package's cell methods."""
 
 from __future__ import annotations
 
@@ -15,26 +15,25 @@ from bahdanau_tf.layers.weights import deserialized
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class KerasCell(keras.layers.Layer):
-    """A cell of `keras.layers.RNN` with the faces of the cells here.
+    """A cell of `keras.layers.RNN` with `project` and `step`.
 
-    Encoders and decoders make it of a Keras cell by themselves. As such a
-    cell does all its work in one call, its input products stay in the loop,
-    and a decoder's context is a part of its input, [E y_i ; c_i]: the same
-    function as that of a cell here, whose W and C are on top of one another
-    in the cell's kernel.
+    Encoders and decoders wrap a Keras cell by themselves. Such a cell does all
+    its work in one call, so its input products stay in the loop, and a
+    decoder's context is a part of its input, [E y_i ; c_i]. This is the same
+    function as with a cell of this package: the Keras cell's kernel is W
+    stacked on C.
 
     Args:
         cell: `keras.layers.GRUCell`, `LSTMCell`, `SimpleRNNCell` or any layer
             with a `state_size` and `call(inputs, states)` that returns its
-            output and its new states; the first of these is to be the output.
+            output and its new states; the first state must be the output.
 
     Call arguments:
         inputs: float [batch, m].
         states: float [batch, n], one or as many as the cell has.
 
     Raises:
-        ValueError: `cell` is no such cell, or drops states in training (which
-            `state_dropout` of a layer does, for the cells of this package).
+        ValueError: `cell` is not such a cell, or has dropout of its own.
     """
 
     context_as_input = True
@@ -85,7 +84,7 @@ class KerasCell(keras.layers.Layer):
         build_once(self.cell, input_shape)
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """The inputs themselves, with zeros where a context is to be added."""
+        """The inputs, padded with zeros where the context will be added."""
         missing = self.projection_size - inputs.shape[-1]
         return tf.pad(
             inputs, [[0, 0]] * (inputs.shape.rank - 1) + [[0, missing]]
@@ -100,13 +99,13 @@ class KerasCell(keras.layers.Layer):
         """One step; see `RecurrentCell.step`.
 
         Raises:
-            ValueError: States are to be dropped, or the cell's output is not
-                its first state.
+            ValueError: `dropped` is given, or the cell's output is not its
+                first state.
         """
         name = type(self.cell).__name__
         if dropped is not None:
             raise ValueError(
-                f"KerasCell: state_dropout reaches into no {name}, wanted 0 "
+                f"KerasCell: {name} does not support state_dropout, wanted 0 "
                 "or a cell of this package"
             )
         rows = [tf.reshape(x, [-1, x.shape[-1]]) for x in (projected, *states)]
@@ -145,7 +144,7 @@ class KerasCell(keras.layers.Layer):
 
 
 def is_keras_cell(cell: Any) -> bool:
-    """Whether it is a cell of `keras.layers.RNN`, and a single one."""
+    """Whether it is one cell for `keras.layers.RNN`, not a stack of cells."""
     several = (keras.layers.RNN, keras.layers.StackedRNNCells)
     return (
         isinstance(cell, keras.layers.Layer)
@@ -155,11 +154,11 @@ def is_keras_cell(cell: Any) -> bool:
 
 
 def as_cell(owner: str, cell: Any) -> Any:
-    """A cell with the faces of the cells here, also of a cell's config.
+    """Returns a cell with `project` and `step`; wraps a cell of Keras.
 
     Args:
-        owner: Who takes it as `cell`.
-        cell: A cell of this package or of Keras.
+        owner: Name of the class with the argument `cell`, for the error.
+        cell: A cell of this package or of Keras, or its config.
 
     Raises:
         ValueError: It is neither.

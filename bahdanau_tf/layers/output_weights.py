@@ -1,4 +1,4 @@
-"""The last product of a translation model: features and rows of words."""
+"""The last product of a translation model: from features to logits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tensorflow as tf
 class OutputWeights:
     """The last matrix, with a row for each word, and its bias.
 
-    Variables are read here, once, and not again at every step of a loop.
+    Variables are converted to tensors once, not at every step of a loop.
 
     Attributes:
         kernel: float [K, f].
@@ -26,12 +26,12 @@ class OutputWeights:
         self.bias = tf.convert_to_tensor(self.bias)
 
     def logits(self, features: tf.Tensor) -> tf.Tensor:
-        """Scores of all words: float [..., f] -> float32 [..., K]."""
+        """Logits of all words: float [..., f] -> float32 [..., K]."""
         words, width = self.kernel.shape
         kernel = tf.cast(self.kernel, features.dtype)
         flat = tf.reshape(features, [-1, width])
         logits = tf.matmul(flat, kernel, transpose_b=True)
-        # Not `+`: in a loop TensorFlow joins only this with the product.
+        # Not `+`: inside a loop TensorFlow fuses only bias_add with matmul.
         logits = tf.nn.bias_add(logits, tf.cast(self.bias, logits.dtype))
         logits = tf.cast(logits, tf.float32)
         shape = tf.concat([tf.shape(features)[:-1], [words]], 0)
@@ -40,5 +40,5 @@ class OutputWeights:
         return logits
 
     def first(self, count: int) -> OutputWeights:
-        """Those of the first words."""
+        """The output weights of the first `count` words."""
         return OutputWeights(self.kernel[:count], self.bias[:count])

@@ -1,4 +1,4 @@
-"""Readouts: from state, previous word and context to scores of all words."""
+"""Readouts: from state, previous word and context to logits of all words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TERMS = ("state", "previous", "context")
 
 
 class Readout(keras.layers.Layer):
-    """What the readouts share: a hidden layer t_i, then the vocabulary.
+    """Base class of the readouts: a hidden layer t_i, then the vocabulary.
 
         t~_i = U_o s + V_o E y_{i-1} + C_o c_i + b_o
         t_i  = the subclass' function of t~_i
@@ -31,19 +31,23 @@ class Readout(keras.layers.Layer):
         units: l.
         factor_units: Inner size f of a factored output W_1 [l, f] W_2 [f, K];
             None for a full W_o.
-        terms: Which of "state", "previous", "context" enter.
-        tied: Whether the target embedding takes the place of `output_kernel`;
-            it then is an argument of `logits`.
-        kernel_initializer: Start of all matrices.
-        bias_initializer: Start of the biases.
+        terms: Which of the terms "state", "previous", "context" are used.
+        tied: Whether the target embedding is used as `output_kernel`; it then
+            is an argument of `logits`.
+        kernel_initializer: Initializer of all matrices.
+        bias_initializer: Initializer of the biases.
 
     Call arguments:
         state: float [..., n].
         previous: float [..., m], E y_{i-1}.
-        context: float [..., c], or None where there is no context.
+        context: float [..., c], or None for a decoder without a context.
 
     Returns:
         Logits, float32 [..., K].
+
+    Raises:
+        ValueError: A size is less than 1, `terms` is empty or has an unknown
+            name, or with `tied` the widths differ.
     """
 
     def __init__(
@@ -84,7 +88,7 @@ class Readout(keras.layers.Layer):
 
     @property
     def output_shape(self) -> tuple[int | None, ...]:
-        """Of the logits of a batch; `summary` shows it."""
+        """Shape of the logits of a batch, for `summary`."""
         return None, None, self.vocabulary_size
 
     def _kernel(self, name: str, rows: int, columns: int) -> Any:
@@ -116,8 +120,8 @@ class Readout(keras.layers.Layer):
         width = self.factor_units or hidden
         self.output_kernel = None
         if not self.tied:
-            # A row a word, as in an embedding: products over the vocabulary
-            # are faster so, forward and backward, by a fifth.
+            # One row for each word, as in an embedding: products over the
+            # vocabulary are a fifth faster so, forward and backward.
             self.output_kernel = self._kernel(
                 "output_kernel", self.vocabulary_size, width
             )
@@ -158,7 +162,7 @@ class Readout(keras.layers.Layer):
         raise NotImplementedError
 
     def context_term(self, context: tf.Tensor) -> tf.Tensor:
-        """C_o c_i, what the context adds: float [..., c] -> [..., t]."""
+        """C_o c_i, the context's term: float [..., c] -> [..., t]."""
         if self.context_kernel is None:
             return context[..., :0]
         return linear(context, self.context_kernel)
@@ -166,7 +170,7 @@ class Readout(keras.layers.Layer):
     def hidden(
         self, state: tf.Tensor, previous: tf.Tensor, context_term: Any
     ) -> tf.Tensor:
-        """t_i, float [..., l], from what `context_term` gives (or None)."""
+        """t_i, float [..., l]; `context_term` is C_o c_i, or None."""
         total = tf.cast(self.bias, state.dtype)
         if self.state_kernel is not None:
             total += linear(state, self.state_kernel)
@@ -177,17 +181,17 @@ class Readout(keras.layers.Layer):
         return self._activation(total)
 
     def features(self, hidden: tf.Tensor) -> tf.Tensor:
-        """What the last product takes, float [..., f]: t_i W_1, or t_i."""
+        """The input of the last product: t_i W_1, or t_i; float [..., f]."""
         if self.factor_kernel is None:
             return hidden
         return linear(hidden, self.factor_kernel)
 
     def output_weights(self, embeddings: Any | None = None) -> OutputWeights:
-        """The last product's weights, a row a word.
+        """The weights of the last product, one row for each word.
 
         Args:
-            embeddings: float [K, m], the target embeddings; looked at only
-                if tied.
+            embeddings: float [K, m], the target embeddings; used only if
+                `tied`.
         """
         kernel = embeddings if self.tied else self.output_kernel
         return OutputWeights(
@@ -197,7 +201,7 @@ class Readout(keras.layers.Layer):
     def logits(
         self, hidden: tf.Tensor, embeddings: Any | None = None
     ) -> tf.Tensor:
-        """Scores of all words, float32 [..., K].
+        """Logits of all words, float32 [..., K].
 
         Args:
             hidden: float [..., l], from `hidden`.
@@ -237,10 +241,10 @@ class Readout(keras.layers.Layer):
 def pair_maximum(
     pairs: tf.Tensor,
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    """max(x_1, x_2), max(x_3, x_4), ..; of equals the first gets the gradient.
+    """max(x_1, x_2), max(x_3, x_4), ..; of equal ones the first has gradient.
 
-    A slice with strides, or a maximum over an axis of two, takes a multiple of
-    the time, and its gradient too.
+    Strided slices, or `tf.reduce_max` over an axis of size 2, are several times
+    slower, forward and backward.
     """
     shape = tf.concat([tf.shape(pairs)[:-1], [pairs.shape[-1] // 2, 2]], 0)
     first, second = tf.unstack(tf.reshape(pairs, shape), num=2, axis=-1)
@@ -257,9 +261,9 @@ def pair_maximum(
 class MaxoutReadout(Readout):
     """The paper's readout: t_ij = max(t~_{i,2j-1}, t~_{i,2j})      (A.2.2).
 
-    Neighbouring pairs, 2l pre-activations to l. The paper's W_o is full; the
-    original code factors it (500 x 620 x 30,001), `factor_units`. The only
-    biases are b_o and b_y, as coded.
+    The maximum of each pair of neighbours, from 2l pre-activations to l. The
+    paper's W_o is full; the original code factors it (500 x 620 x 30,001, see
+    `factor_units`). The only biases are b_o and b_y, as in the original code.
 
     Args, call arguments, returns: see `Readout`.
 

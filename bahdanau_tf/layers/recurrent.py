@@ -1,4 +1,4 @@
-"""Running a cell over a sequence: the one loop of the package."""
+"""Runs a cell over a sequence."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def unroll(
     output_shapes: Sequence[Sequence[int | None]],
     reverse: bool = False,
 ) -> tuple[tuple[tf.Tensor, ...], States]:
-    """Runs `step` over time.
+    """Runs `step` at each position of a sequence.
 
-    `keras.layers.RNN` hands a cell no constants and projects its inputs inside
-    the loop; here only what `step` does is in the loop.
+    `keras.layers.RNN` of Keras 3 passes no constants to a cell and projects the
+    inputs inside the loop; here the loop runs `step` alone.
 
     Args:
         step: (inputs at t, states) -> (outputs at t, states), all tuples.
@@ -73,8 +73,8 @@ def unroll(
 
 
 def _steps(sequence: tf.Tensor) -> tf.TensorArray:
-    # Reading a TensorArray, not slicing `x[t]`: the gradient of a slice in a
-    # loop adds a whole sequence at every step.
+    # A TensorArray, not the slice `x[t]`, whose gradient in a loop adds a
+    # tensor of the whole sequence's size at every step.
     steps = time_major(sequence)
     array = tf.TensorArray(
         steps.dtype, size=tf.shape(steps)[0], element_shape=steps.shape[1:]
@@ -100,7 +100,7 @@ def shifted(embedded: tf.Tensor, first_input: tf.Tensor) -> tf.Tensor:
 def has_own_gradient(cell: Any, dtype: tf.DType) -> bool:
     """Whether the cell's recurrence has a gradient written by hand.
 
-    In half precision the plain loop decides what is rounded where.
+    Half precision uses the plain loop, which rounds where TensorFlow does.
     """
     return type(cell) is GRUCell and dtype in (tf.float32, tf.float64)
 
@@ -114,8 +114,8 @@ def state_dropout_masks(
     """One dropout mask for all steps of a sentence (Gal and Ghahramani 2016).
 
     Returns:
-        For each state a mask: 0, or 1 / (1 - rate) for what is kept. None
-        when nothing is to be dropped.
+        For each state a mask: 0 for a dropped unit, 1 / (1 - rate) for a kept
+        one. None without dropout.
     """
     if not training or rate == 0.0:
         return None
@@ -127,18 +127,18 @@ def state_dropout_masks(
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class Recurrent(keras.layers.Layer):
-    """A cell over a whole sequence, its inputs projected in one product.
+    """Runs a cell over a sequence; all inputs are projected in one product.
 
     Args:
         cell: A cell of this package, or of Keras (see `KerasCell`).
         reverse: Whether to read from right to left.
-        state_dropout: Share of the state dropped before the recurrent
-            products in training, one mask for all steps.
+        state_dropout: Dropout rate of the state in the recurrent products
+            while training, with one mask for all steps.
 
     Call arguments:
         inputs: float [B, T, m].
-        mask: bool [B, T]; at False positions the states are carried along.
-        training: Whether to drop.
+        mask: bool [B, T]; at False positions the states stay as they are.
+        training: Whether to apply dropout.
 
     Returns:
         The states at every position, float [B, T, n], and the last states, a
@@ -161,7 +161,7 @@ class Recurrent(keras.layers.Layer):
         self.supports_masking = True
 
     def compute_mask(self, *unused: Any) -> None:
-        """None: the mask is used up here."""
+        """None: the layers that follow need no mask."""
 
     def build(self, input_shape: Any) -> None:
         build_once(self.cell, (None, input_shape[-1]))
@@ -192,7 +192,7 @@ class Recurrent(keras.layers.Layer):
         states: States,
         dropped: States | None,
     ) -> tuple[tf.Tensor, States]:
-        """The fast way: `gru_recurrence`."""
+        """The fast path for `GRUCell`: `gru_recurrence`."""
         steps, last = gru_recurrence(
             self.cell.project(time_major(inputs)),
             time_major(tf.cast(mask, inputs.dtype)[..., None]),
@@ -210,7 +210,7 @@ class Recurrent(keras.layers.Layer):
         states: States,
         dropped: States | None,
     ) -> tuple[tf.Tensor, States]:
-        """Any cell; for `GRUCell` what the fast way is tested against."""
+        """The path for all other cells; tests compare the fast one with it."""
         projected = self.cell.project(inputs)
 
         def step(now: tuple[tf.Tensor, ...], states: States) -> Any:

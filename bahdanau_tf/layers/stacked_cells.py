@@ -1,4 +1,4 @@
-"""Deep recurrences: cells on top of one another as one cell."""
+"""Deep recurrences: several cells on top of one another as one cell."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from bahdanau_tf.layers.weights import build_once
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class StackedCells(keras.layers.Layer):
-    """Cells on top of one another: each one's output feeds the next.
+    """Cells on top of one another: each cell's output is the next one's input.
 
-    Its states are those of all cells, the *top* cell's first, so that the
-    first state is the output as everywhere here.
+    The states are those of all cells, the *top* cell's first, so that the
+    first state is the output, as in every cell of this package.
 
     Args:
-        cells: Cells from the bottom to the top, also Keras' own.
+        cells: Cells from the bottom to the top, of this package or of Keras.
 
     Call arguments:
         inputs: float [batch, m].
@@ -35,8 +35,8 @@ class StackedCells(keras.layers.Layer):
             raise ValueError("StackedCells: cells is empty, wanted one or more")
         self.depth = len(cells)
         for index, cell in enumerate(cells):
-            # Attributes, not a list: TensorFlow does not look into lists of
-            # Keras layers for what to checkpoint and to export.
+            # Attributes, not a list: checkpoints and exports of TensorFlow
+            # lack the weights of Keras layers that are in a list.
             setattr(self, f"cell_{index}", as_cell("StackedCells", cell))
 
     @property

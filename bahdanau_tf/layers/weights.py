@@ -1,4 +1,4 @@
-"""What every layer here does with weights: start them, multiply by them."""
+"""Weights of the layers: initializers, building, products."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import tensorflow as tf
 
 
 def paper_kernel() -> keras.initializers.Initializer:
-    """N(0, 0.01²), the paper's start for ordinary kernels (appendix B.1)."""
+    """N(0, 0.01²), the paper's initializer of most kernels (appendix B.1)."""
     return keras.initializers.RandomNormal(stddev=0.01)
 
 
 def fresh(initializer: Any) -> keras.initializers.Initializer:
-    """Returns a copy, since one unseeded Keras initializer repeats itself."""
+    """Returns a copy: a Keras initializer used twice gives the same numbers."""
     config = keras.initializers.serialize(keras.initializers.get(initializer))
     return keras.initializers.get(config)
 
 
 def per_block(initializer: Any, count: int) -> Callable[..., tf.Tensor]:
-    """Starts each of `count` matrices stacked along the last axis by itself.
+    """Initializes `count` matrices, joined along the last axis, one by one.
 
-    A kernel [m, 3n] that holds three recurrent matrices is orthogonal block
-    by block, as in the paper, not as one wide matrix.
+    So each of the three recurrent matrices in a kernel [n, 3n] is orthogonal,
+    as in the paper, and not the kernel as one wide matrix.
     """
     blocks = [fresh(initializer) for _ in range(count)]
 
@@ -36,23 +36,23 @@ def per_block(initializer: Any, count: int) -> Callable[..., tf.Tensor]:
 
 
 def build_once(layer: Any, *shapes: Any) -> None:
-    """Builds a layer that one holds, unless somebody already has.
+    """Builds a sub-layer unless it is built.
 
-    Keras builds the layers inside a saved config before their owner.
+    When Keras loads a model, it builds sub-layers before the layer itself.
     """
     if not layer.built:
         layer.build(*shapes)
 
 
 def serialized(part: Any) -> Any:
-    """A part or initializer as config; None and plain values stay."""
+    """The config of a layer or initializer; other values as they are."""
     if part is None or isinstance(part, (str, int, float)):
         return part
     return keras.saving.serialize_keras_object(part)
 
 
 def deserialized(part: Any) -> Any:
-    """A layer, also from its config."""
+    """A layer, given it or its config; other values as they are."""
     if isinstance(part, dict):
         return keras.saving.deserialize_keras_object(part)
     return part
@@ -86,11 +86,11 @@ def linear(
 
 
 def rows_at(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-    """Some positions of a batch of sequences, one row each.
+    """Selects positions of a batch of sequences, one row each.
 
     Args:
         sequence: float [B, T, p].
-        positions: int [N], places in B x T.
+        positions: int [N], indices into the B x T positions.
 
     Returns:
         float [N, p].
