@@ -125,8 +125,8 @@ def exports(translator: Any) -> Iterator[tuple[int, str, Path]]:
     given = replace(translator.decoding, shortlist=FLAGS.shortlist)
     exactly = {
         "max_length": FLAGS.steps,
-        "max_length_ratio": 1e6,
-        "min_length_ratio": 1e6,
+        "max_length_ratio": 1000.0,
+        "min_length_ratio": 1000.0,
     }
     kinds: dict[str, dict[str, Any]] = {f"{FLAGS.steps} steps": exactly}
     if FLAGS.natural:
