@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import tensorflow as tf
 
 from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.models import Ensemble
@@ -26,17 +21,14 @@ from bahdanau_tf.translation import Lexicon
 from bahdanau_tf.translation import Scored
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation import TranslationGraph
-from bahdanau_tf.translation.batches import in_batches
-from bahdanau_tf.translation.batches import rows_of
 from bahdanau_tf.translation.parts import part
-from bahdanau_tf.translation.result import decoded
-from bahdanau_tf.translation.result import pairs
-from bahdanau_tf.translation.result import translation_of
 from bahdanau_tf.translation.saved import best_folder
 from bahdanau_tf.translation.saved import identity
 from bahdanau_tf.translation.saved import read_description
 from bahdanau_tf.translation.saved import read_model
 from bahdanau_tf.translation.saved import write_description
+from bahdanau_tf.translation.sentences import score
+from bahdanau_tf.translation.sentences import translate
 
 MODEL = "model.keras"
 DICTIONARY = "dictionary.tsv"
@@ -180,15 +172,13 @@ class Translator:
                 of them; they differ in number; or the target text is reversed,
                 so that the end of a translation comes first.
         """
-        rows = rows_of(sentences, prefixes)
-        return in_batches(
-            lambda places: self._translate_batch(
-                [[given[place] for place in places] for given in rows],
-                decoding or self.decoding,
-                tuple(constraints),
-            ),
-            [len(sentence) for sentence in sentences],
+        return translate(
+            self.graph,
+            sentences,
+            decoding or self.decoding,
             batch_size,
+            prefixes,
+            constraints,
         )
 
     def score(
@@ -210,84 +200,7 @@ class Translator:
         Raises:
             ValueError: Sources and targets differ in number.
         """
-        if len(sources) != len(targets):
-            raise ValueError(
-                f"Translator.score: {len(sources)} sources and {len(targets)} "
-                "targets, wanted as many"
-            )
-        return in_batches(
-            lambda places: self._score_batch(
-                [sources[place] for place in places],
-                [targets[place] for place in places],
-            ),
-            [len(target) for target in targets],
-            batch_size,
-        )
-
-    def _score_batch(
-        self, sources: Sequence[str], targets: Sequence[str]
-    ) -> Iterator[Scored]:
-        graph = self.graph.function("score", self.graph.score_graph, 2)
-        ids, log_probs = graph(tf.constant(sources), tf.constant(targets))
-        tokens = self.target_text.ids_to_tokens(ids).numpy()
-        ids, log_probs = ids.numpy(), log_probs.numpy()
-        for row, length in enumerate(np.count_nonzero(ids, axis=1)):
-            yield Scored(
-                log_prob=float(log_probs[row].sum()),
-                tokens=decoded(tokens[row, : length - 1]),
-                token_log_probs=log_probs[row, :length],
-            )
-
-    def _translate_batch(
-        self,
-        rows: Sequence[list[str]],
-        decoding: Decoding,
-        constraints: tuple[Constraint, ...],
-    ) -> Iterator[Translation]:
-        """Translates a batch: its sentences, and prefixes if there are any."""
-        batch = rows[0]
-        sentences, *others = (tf.constant(one, tf.string) for one in rows)
-        graph = self.graph
-        found = graph.function(
-            (decoding, constraints, len(rows)),
-            lambda text, prefix=None: graph.translate_graph(
-                text, decoding, prefix, constraints
-            ),
-            len(rows),
-        )(sentences, *others)
-        pieces, starts, ends = (
-            ragged.to_list()
-            for ragged in self.source_text.tokenize_with_offsets(sentences)
-        )
-        result: dict[str, Any] = {
-            name: None if tensor is None else tensor.numpy()
-            for name, tensor in found.result._asdict().items()
-        }
-        result["texts"] = found.texts.numpy()
-        n_best = result["texts"].shape[1]
-        places = [found.starts.to_list(), found.ends.to_list()]
-        for row, sentence in enumerate(batch):
-            if not pieces[row]:
-                yield Translation(sentence)
-                continue
-            translations = [
-                translation_of(
-                    source=sentence,
-                    pieces=pieces[row],
-                    offsets=pairs(starts[row], ends[row]),
-                    target_offsets=pairs(
-                        *(place[row * n_best + n] for place in places)
-                    ),
-                    turned=self.source_text.reverse,
-                    found={
-                        key: None if array is None else array[row, n]
-                        for key, array in result.items()
-                    },
-                )
-                for n in range(n_best)
-                if result["lengths"][row, n] > 0
-            ]
-            yield replace(translations[0], alternatives=translations[1:])
+        return score(self.graph, sources, targets, batch_size)
 
     def export(
         self,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+Sentences = Sequence[str | bytes]
 
 
 def in_batches(
@@ -25,8 +26,8 @@ def in_batches(
 
 
 def rows_of(
-    sentences: Sequence[str], prefixes: Sequence[str] | None
-) -> list[Sequence[str]]:
+    sentences: Sentences, prefixes: Sentences | None
+) -> list[Sentences]:
     """The sentences, and the prefixes if there are any.
 
     Raises:

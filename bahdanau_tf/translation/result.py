@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
-from typing import Any
 from typing import NamedTuple
 
 import numpy as np
@@ -118,42 +116,3 @@ class Scored(NamedTuple):
     log_prob: float
     tokens: list[str]
     token_log_probs: np.ndarray
-
-
-def pairs(starts: list[int], ends: list[int]) -> list[tuple[int, int]]:
-    """Puts starts and ends together."""
-    return list(zip(starts, ends, strict=True))
-
-
-def decoded(strings: Sequence[bytes]) -> list[str]:
-    """Decodes UTF-8 as far as it is UTF-8."""
-    return [string.decode("utf-8", "replace") for string in strings]
-
-
-def translation_of(
-    source: str,
-    pieces: list[bytes],
-    offsets: list[tuple[int, int]],
-    target_offsets: list[tuple[int, int]],
-    turned: bool,
-    found: dict[str, Any],
-) -> Translation:
-    """One row of a search's result as a `Translation`."""
-    length, words, text = int(found["lengths"]), len(pieces), found["texts"]
-    # Columns of the weights in the order of the text, and the end symbol.
-    columns = [*range(words)][:: -1 if turned else 1]
-    weights = found["weights"]
-    if weights is not None:
-        weights = weights[:length][:, [*columns, words]]
-    return Translation(
-        source=source,
-        text=text.decode("utf-8", "replace"),
-        tokens=decoded([text[start:end] for start, end in target_offsets]),
-        score=float(found["scores"]),
-        log_prob=float(found["log_probs"]),
-        finished=bool(found["finished"]),
-        source_tokens=decoded([pieces[column] for column in columns]),
-        source_offsets=[offsets[column] for column in columns],
-        target_offsets=target_offsets,
-        weights=weights,
-    )
