@@ -350,7 +350,7 @@ def test_pharaoh_as_others_write_it(tmp_path):
     "item", ["0", "0-", "-1", "0-1-2", "a-b", "²-1", "0:1"]
 )
 def test_pharaoh_names_what_is_no_link(tmp_path, item):
-    with pytest.raises(ValueError, match="no link"):
+    with pytest.raises(ValueError, match="not a link"):
         evaluation.parse_pharaoh(f"0-0 {item}")
     path = tmp_path / "links"
     path.write_text(f"0-0\n1-1 {item}\n", encoding="utf-8")

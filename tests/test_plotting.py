@@ -180,16 +180,16 @@ def test_a_trace_has_a_column_for_each_word(tmp_path):
     np.testing.assert_allclose(
         energies.images[0].get_array(), [[0, 0, 0], [0, -1, -2], [-1, -2, -3]]
     )
-    bars = panels["What adds up to the written word's score"].containers
+    bars = panels["Terms of the chosen word's logit"].containers
     heights = [[bar.get_height() for bar in one] for one in bars]
     assert heights == [[1] * 3, [-2] * 3, [3, 4, 5], [0.5] * 3]
-    (sums, _) = panels["What adds up to the written word's score"].lines
+    (sums, _) = panels["Terms of the chosen word's logit"].lines
     np.testing.assert_allclose(sums.get_ydata(), [2.5, 3.5, 4.5])
     (gate,) = panels["Gates, mean of their units: s' = s"].lines
     np.testing.assert_allclose(gate.get_ydata(), [np.nan, 0.1, 0.2])
     (norm,) = panels["Norm of the context c"].lines
     np.testing.assert_allclose(norm.get_ydata(), [2, 3, 4])
-    words = panels["The most probable words (bold: written)"].texts
+    words = panels["The most probable words (bold: chosen)"].texts
     assert words[0].get_text() == "le\n75.0%"
     assert words[1].get_text() == "antidises…\n25.0%"
     assert [one.get_fontweight() for one in words[:2]] == ["bold", "normal"]

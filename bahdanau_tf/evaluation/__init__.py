@@ -1,4 +1,4 @@
-"""Scores of translations and of alignments, each with what it stands on."""
+"""Scores of translations and of alignments."""
 
 from __future__ import annotations
 

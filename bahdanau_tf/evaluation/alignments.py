@@ -28,13 +28,13 @@ def alignment_error_rate(
     Args:
         alignments: A, the links found, a set for each sentence.
         sure: S, the links that must be found.
-        possible: further links that may be found; P are these and S.
+        possible: further links that may be found; P is their union with S.
 
     Returns:
-        From 0, the best, to 1; 0 where there are no links at all.
+        From 0, the best, to 1; 0 if there are no links at all.
 
     Raises:
-        ValueError: different numbers of sentences.
+        ValueError: the numbers of sentences differ.
 
     Reference: Och and Ney 2003, "A Systematic Comparison of Various Statistical
     Alignment Models", section 5.
@@ -52,9 +52,9 @@ def alignment_error_rate(
 
 
 def diagonal_links(target_length: int, source_length: int) -> Links:
-    """Links word i of T_y to the source word at the same share of T_x.
+    """Links target word i of T_y to the source word ⌊(i + 1/2) T_x / T_y⌋.
 
-    That is word ⌊(i + 1/2) T_x / T_y⌋, counted from 0, whatever the words.
+    Words are counted from 0. Without a source word there are no links.
     """
     if not source_length:
         return frozenset()
@@ -82,8 +82,7 @@ def mean_entropy(weights: Sequence[np.ndarray]) -> float:
     """Computes the mean of H(α_i) = -Σ_j α_ij ln α_ij, in nats.
 
     Args:
-        weights: α of each sentence, float [T_y, T_x]; each row is made a
-            distribution over the words.
+        weights: α of each sentence, float [T_y, T_x]; rows are normalised.
     """
     total = rows = 0.0
     for one in weights:
@@ -97,29 +96,29 @@ def parse_pharaoh(line: str) -> Links:
     """Reads links as in "0-0 1-2": source-target, counted from 0.
 
     Raises:
-        ValueError: something else stands there.
+        ValueError: the line holds something else.
     """
     links = []
     for item in line.split():
         match = re.fullmatch(r"([0-9]+)-([0-9]+)", item)
         if match is None:
             raise ValueError(
-                f'parse_pharaoh: {item!r} is no link, wanted such as "0-1".'
+                f'parse_pharaoh: {item!r} is not a link, wanted e.g. "0-1".'
             )
         links.append((int(match[1]), int(match[2])))
     return frozenset(links)
 
 
 def format_pharaoh(links: Iterable[tuple[int, int]]) -> str:
-    """Writes links as in "0-0 1-2", in order and each once."""
+    """Writes links as in "0-0 1-2", sorted and without repetition."""
     return " ".join(f"{i}-{j}" for i, j in sorted(set(links)))
 
 
 def read_pharaoh(path: str | Path) -> list[Links]:
-    """Reads a file of alignments, a sentence a line; see `parse_pharaoh`.
+    """Reads a file of alignments, one sentence per line; see `parse_pharaoh`.
 
     Raises:
-        ValueError: a line has something else; says which.
+        ValueError: a line holds something else. The message has its number.
     """
     alignments = []
     for number, line in enumerate(read_lines(path), start=1):
@@ -131,6 +130,6 @@ def read_pharaoh(path: str | Path) -> list[Links]:
 
 
 def write_pharaoh(path: str | Path, alignments: Iterable[Links]) -> None:
-    """Writes a file of alignments, a sentence a line."""
+    """Writes a file of alignments, one sentence per line."""
     lines = [f"{format_pharaoh(links)}\n" for links in alignments]
     Path(path).write_text("".join(lines), encoding="utf-8")

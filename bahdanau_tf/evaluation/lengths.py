@@ -22,11 +22,11 @@ def length_bins(
     """BLEU of the sentences of 1 to 10 words, of 11 to 20, ..., over 60.
 
     Args:
-        hypotheses: Translations.
-        references: Those by hand.
-        lengths: Words of each source.
-        n_bootstrap: Samples for the intervals; none below 2.
-        **how: `tokenize` and `lowercase` of `bleu`.
+        hypotheses: The translations.
+        references: The reference translations.
+        lengths: Number of words of each source sentence.
+        n_bootstrap: Samples for the intervals; less than 2 for no intervals.
+        **how: `tokenize` and `lowercase`, as in `bleu`.
 
     Returns:
         The bins that hold sentences.
@@ -41,7 +41,7 @@ def length_bins(
 
 
 def bin_title(one: LengthBin) -> str:
-    """What a bin is called: "1-10", ">60"."""
+    """The title of a bin: "1-10", ">60"."""
     if one.longest > LONGEST:
         return f">{LONGEST}"
     return f"{one.shortest}-{one.longest}"

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-# How the Unicode names of letters begin that are written without blanks
-# between words; Korean has blanks.
+# Scripts that are written without blanks between words, by the first words of
+# their letters' Unicode names. Korean has blanks.
 _KANA = ("HIRAGANA", "KATAKANA")
 _HAN = ("CJK", "IDEOGRAPHIC", "BOPOMOFO")
 _OTHERS = (
@@ -21,24 +21,26 @@ _BY_LANGUAGE = {
     **dict.fromkeys(("ja", "jpn"), _KANA),
     **dict.fromkeys(("th", "lo", "km", "my", "bo", "dz"), _OTHERS),
 }
-_SHARE = 0.25  # of all letters: an alphabet takes several for one of these
-_KANA_SHARE = 0.05  # of Han and kana in Japanese: Chinese has next to none
-_WORD = 6  # letters: shorter between blanks, on average, are words
+# Least share of such letters in a text of these scripts. It is low because
+# the same text takes several times as many letters in an alphabet.
+_SHARE = 0.25
+_KANA_SHARE = 0.05  # least share of kana in Japanese; Chinese has almost none
+_WORD = 6  # fewer letters between blanks, on average: the text is tokenized
 
 
 def bleu_tokenizer(language: str, sentences: Sequence[str]) -> str:
-    """Chooses the tokenizer by which BLEU is to count words.
+    """Chooses the tokenizer with which BLEU counts words.
 
-    The script of the sentences decides, and the language where the script
-    leaves it open or there are no letters:
+    The script of the sentences decides; the language does where the script
+    fits several languages, and where there are no letters:
 
-    - "13a" for whatever has blanks between words;
+    - "13a" for text with blanks between words;
     - "zh" for Chinese, with or without blanks;
-    - "none" for another script without blanks, where the sentences are
-      tokenized: there is a blank after every few letters;
-    - "ja-mecab" for Japanese, where mecab-python3 and ipadic are installed;
+    - "none" for text of another script without blanks that is tokenized: it
+      has a blank after every few letters;
+    - "ja-mecab" for Japanese, if mecab-python3 and ipadic are installed;
     - "char" for Japanese without them, Thai, Lao, Khmer, Burmese, Tibetan and
-      their kin.
+      other scripts without blanks.
 
     Nothing is downloaded.
 
@@ -48,7 +50,7 @@ def bleu_tokenizer(language: str, sentences: Sequence[str]) -> str:
         sentences: References, or other text of that language.
 
     Returns:
-        A tokenizer of sacreBLEU, for `bleu`.
+        The name of a tokenizer of sacreBLEU, for `bleu`.
     """
     letters = _letters(sentences)
     script = _script(language, letters)
@@ -62,14 +64,13 @@ def bleu_tokenizer(language: str, sentences: Sequence[str]) -> str:
 
 
 def has_blanks(sentences: Sequence[str]) -> bool:
-    """Whether blanks tell the words of a text apart.
+    """Whether blanks separate the words of a text.
 
-    They do in all scripts that have them, and where text of another script,
-    such as Chinese or Thai, is tokenized: there is a blank after every few
-    letters.
+    They do in most scripts. In text of another script, such as Chinese or
+    Thai, they do if it is tokenized: it has a blank after every few letters.
 
     Args:
-        sentences: Some of the text.
+        sentences: A part of the text.
     """
     letters = _letters(sentences)
     return not _script("", letters) or _is_tokenized(sentences, letters)
@@ -84,7 +85,7 @@ def _letters(sentences: Sequence[str]) -> Counter[str]:
 
 
 def _script(language: str, letters: Counter[str]) -> tuple[str, ...]:
-    """The script without blanks that letters are of; () for one with them."""
+    """The script of the letters, if it has no blanks; else ()."""
     code = re.split("[-_]", language.lower())[0]
     by_language = _BY_LANGUAGE.get(code, ())
     if not letters:
@@ -105,15 +106,16 @@ def _script(language: str, letters: Counter[str]) -> tuple[str, ...]:
 
 
 def _name(letter: str) -> str:
-    """How the name of a letter begins; "KATAKANA" for half its width too."""
+    """First word of a letter's name; "KATAKANA" for half-width forms, too."""
     wide = unicodedata.normalize("NFKC", letter)[0]
     return re.split("[- ]", unicodedata.name(wide, ""))[0]
 
 
 def _is_tokenized(sentences: Sequence[str], letters: Counter[str]) -> bool:
-    """Whether letters of scripts without blanks have blanks all the same.
+    """Whether text of a script without blanks has blanks between its letters.
 
-    Blanks beside punctuation and other scripts are there in plain text too.
+    Blanks beside punctuation and other scripts are not counted: plain text
+    has them, too.
     """
     inside = [x for x in letters if _name(x) in (*_KANA, *_HAN, *_OTHERS)]
     if not inside:

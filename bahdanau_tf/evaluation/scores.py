@@ -1,4 +1,4 @@
-"""BLEU and chrF, sacreBLEU's own, with the signature that says so."""
+"""BLEU and chrF by sacreBLEU, with its signature."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Score:
     Attributes:
         name: "BLEU" or "chrF2".
         score: From 0 to 100.
-        signature: All that could change it.
+        signature: The settings that the score depends on.
         mean: Mean over bootstrap samples, None if none were drawn.
-        margin: Half the width of their 95 % interval, None likewise.
-        detail: n-gram precisions, brevity penalty and lengths of BLEU.
+        margin: Half the width of their 95 % interval, None if none were drawn.
+        detail: BLEU's n-gram precisions, brevity penalty and lengths.
     """
 
     name: str
@@ -57,20 +57,20 @@ def bleu(
 
     Args:
         hypotheses: translations, one string per sentence.
-        references: as many references.
+        references: one reference per sentence.
         tokenize: a tokenizer of sacreBLEU: "13a" for text with blanks between
-            words (Japanese without them has BLEU 0), "none" for text that is
+            words (Japanese without blanks has BLEU 0), "none" for text that is
             tokenized already, "char", "intl", "zh", "ja-mecab", "ko-mecab"...
             `bleu_tokenizer` chooses one.
         lowercase: whether case is ignored.
-        n_bootstrap: bootstrap samples to draw; below 2 none are.
+        n_bootstrap: bootstrap samples to draw; less than 2 for none.
 
     Returns:
         The score.
 
     Raises:
-        ValueError: no sentences, different numbers of them, an unknown
-            tokenizer or one whose package is not installed.
+        ValueError: there are no sentences, their numbers differ, the tokenizer
+            is unknown or its package is not installed.
     """
     metric = bleu_metric(tokenize, lowercase)
     return _score(metric, "bleu", hypotheses, references, n_bootstrap)
@@ -83,7 +83,7 @@ def chrf(
     lowercase: bool = False,
     n_bootstrap: int = 0,
 ) -> Score:
-    """Computes corpus chrF2, which needs no words; Args as for `bleu`."""
+    """Computes corpus chrF2, which needs no tokenizer; Args as in `bleu`."""
     metric = CHRF(lowercase=lowercase)
     return _score(metric, "chrf", hypotheses, references, n_bootstrap)
 
@@ -92,8 +92,8 @@ def bleu_metric(tokenize: str, lowercase: bool) -> BLEU:
     """Makes sacreBLEU's metric.
 
     Raises:
-        ValueError: There is no such tokenizer, says which there are; or its
-            package is not installed, says how to install it.
+        ValueError: The tokenizer is unknown, or its package is not installed.
+            The message lists the tokenizers, or says how to install it.
     """
     if tokenize not in BLEU.TOKENIZERS:
         raise ValueError(
@@ -101,11 +101,11 @@ def bleu_metric(tokenize: str, lowercase: bool) -> BLEU:
             f"{', '.join(BLEU.TOKENIZERS)}."
         )
     try:
-        # `force` stops the warning that the text looks tokenized: it is.
+        # `force`: no warning that the text looks tokenized.
         return BLEU(
             lowercase=lowercase, tokenize=tokenize, force=tokenize == "none"
         )
-    except (RuntimeError, AssertionError) as error:  # what it checks of MeCab
+    except (RuntimeError, AssertionError) as error:  # from its MeCab checks
         advice = " ".join(str(error).split())
         raise ValueError(f"bleu: tokenize is {tokenize!r}: {advice}") from error
 
@@ -122,9 +122,9 @@ def _score(
         list(hypotheses), [list(references)], n_bootstrap=n_bootstrap
     )
     signature = metric.get_signature().format()
-    # Its JSON is sacreBLEU's one public way to mean and interval.
+    # Only this JSON makes mean and interval public; it omits those that are 0.
     known = json.loads(score.format(10, signature=signature, is_json=True))
-    drawn = 0.0 if n_bootstrap > 1 else None  # left out where they are 0
+    drawn = 0.0 if n_bootstrap > 1 else None
     return Score(
         name=known["name"],
         score=score.score,
@@ -141,7 +141,7 @@ def check_corpus(
     hypotheses: Sequence[str],
     references: Sequence[str],
 ) -> None:
-    """Raises unless there are sentences, as many in `name` as references."""
+    """Raises ValueError if there are no sentences, or the numbers differ."""
     check_counts(function, {name: hypotheses, "references": references})
     if not len(hypotheses):
         raise ValueError(f"{function}: there are no sentences to score.")
@@ -150,8 +150,8 @@ def check_corpus(
 def check_counts(
     function: str, columns: Mapping[str, Sequence[object]]
 ) -> None:
-    """Raises unless all columns are of one length, naming the lengths."""
+    """Raises ValueError, with the lengths, unless all columns have the same."""
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         counts = ", ".join(f"{n} {name}" for name, n in lengths.items())
-        raise ValueError(f"{function}: {counts}; wanted as many of each.")
+        raise ValueError(f"{function}: {counts}; wanted equal numbers.")

@@ -1,4 +1,4 @@
-"""Is one system better than another, or was it luck?"""
+"""Significance of differences in BLEU between systems."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from bahdanau_tf.evaluation.scores import check_corpus
 
 @dataclass(frozen=True)
 class Comparison:
-    """A system and how likely its distance to the first one is chance.
+    """A system compared with the first one.
 
     Attributes:
-        system: Its name.
+        system: The name of the system.
         score: Its BLEU, with bootstrap interval.
-        p_value: Of the paired bootstrap test. None for the first system, 1 for
-            the very same translations, which leave nothing to test.
+        p_value: That of the paired bootstrap test. None for the first system;
+            1 for translations identical to the first one's.
     """
 
     system: str
@@ -49,7 +49,7 @@ def compare(
         A `Comparison` for each system, in the order given.
 
     Raises:
-        ValueError: as in `bleu`; or no systems, or no samples.
+        ValueError: as in `bleu`; or there are no systems or no samples.
 
     Reference: Koehn 2004, "Statistical Significance Tests for Machine
     Translation Evaluation"; the test is sacreBLEU's.

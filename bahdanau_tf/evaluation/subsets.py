@@ -38,13 +38,13 @@ def bleu_by_length(
     lowercase: bool = False,
     n_bootstrap: int = 1000,
 ) -> list[LengthBin]:
-    """Computes BLEU for each bin of source length, as the paper's Figure 2.
+    """Computes BLEU for each bin of source length, as in the paper's Figure 2.
 
     Args:
         hypotheses, references, tokenize, lowercase, n_bootstrap: as in `bleu`.
-        source_lengths: words of each source sentence.
+        source_lengths: number of words of each source sentence.
         width: lengths per bin: 1 to `width`, `width` + 1 to twice that, and so
-            on. An empty sentence is counted with the shortest.
+            on. An empty sentence is in the first bin.
 
     Returns:
         The bins that hold sentences, shortest first.
@@ -85,15 +85,15 @@ def without_unknown_words(
     """Tells which sentences have no unknown word on any side.
 
     Args:
-        *sides: pairs of tokenized sentences and the predicate that knows the
-            words of that side, such as `vocabulary.__contains__`. The paper's
-            "No UNK" looks at source and reference.
+        *sides: pairs of tokenized sentences and a function that tells whether
+            a word is known, such as `vocabulary.__contains__`. For the paper's
+            "No UNK" the sides are source and reference.
 
     Returns:
         A mask for `select`, one entry per sentence.
 
     Raises:
-        ValueError: the sides have different numbers of sentences.
+        ValueError: the numbers of sentences differ.
     """
     masks = [
         [all(map(known, words)) for words in sentences]
@@ -109,16 +109,16 @@ def known_sentences(
     sources: Sequence[str],
     references: Sequence[str],
 ) -> list[bool]:
-    """Says which sentences have no word unknown to any of the models.
+    """Tells which sentences have only words that all models know.
 
     Args:
-        translators: What holds the tokenizers of each model, as
+        translators: Objects with the tokenizers of each model, as
             `source_texts` and `target_text`.
-        sources: The sentences.
-        references: Their translations, which are looked at as well.
+        sources: The source sentences.
+        references: Their translations, which are checked as well.
 
     Returns:
-        One entry per sentence.
+        A mask for `select`, one entry per sentence.
     """
     sides: dict[str, tuple[Any, Sequence[str]]] = {}
     for translator in translators:
@@ -140,7 +140,7 @@ def known_sentences(
 
 
 def select(mask: Sequence[bool], *columns: Sequence[str]) -> list[list[str]]:
-    """Takes the sentences under a mask out of each column.
+    """Takes the sentences where the mask is True out of each column.
 
     Args:
         mask: one entry per sentence.
@@ -150,7 +150,7 @@ def select(mask: Sequence[bool], *columns: Sequence[str]) -> list[list[str]]:
         A list for each column.
 
     Raises:
-        ValueError: a column has another number of sentences than the mask.
+        ValueError: a column and the mask have different lengths.
     """
     named = {f"column {i}": column for i, column in enumerate(columns, start=1)}
     check_counts("select", {"mask": mask, **named})

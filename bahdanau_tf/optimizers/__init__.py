@@ -1,4 +1,4 @@
-"""Updates of weights: the papers' optimizers and rates."""
+"""The papers' optimizers and learning rate schedules."""
 
 from bahdanau_tf.optimizers.schedules import HalvedEveryHalfEpoch
 from bahdanau_tf.optimizers.schedules import WarmupLinearDecay

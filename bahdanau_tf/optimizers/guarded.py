@@ -1,14 +1,14 @@
-"""Keras' optimizers with what the papers' training does before an update.
+"""Keras' optimizers with clipping and a guard against non-finite gradients.
 
-Three things, once for all gradients together, in `fit` as in `train`:
+Before an update, in `fit` as in `train`:
 
-* rows of an embedding's gradient that repeat are summed, and gradients of
-  replicas are;
-* the sum is scaled down to a global norm of at most `max_norm`;
-* a gradient that is not finite changes nothing and is counted.
+* repeated rows of an embedding's gradient are summed, and so are the gradients
+  of replicas;
+* all gradients together are scaled to a global norm of at most `max_norm`;
+* an update whose norm is not finite is skipped and counted.
 
-Keras' own `global_clipnorm` does not merge repeated rows and clips each
-replica's gradient by itself, and nothing in Keras skips an update.
+Keras' own `global_clipnorm` does not merge repeated rows and clips the gradient
+of each replica separately, and nothing in Keras skips an update.
 """
 
 from __future__ import annotations
@@ -23,21 +23,26 @@ import tensorflow as tf
 
 
 class Guarded(keras.optimizers.Optimizer):
-    """Mixed into an optimizer, it stands before every update.
+    """Mixin of an optimizer: clips, and skips updates that are not finite.
 
-    The original code, where the norm is not finite, goes on with a tenth of
-    the parameters in place of the gradient. Skipping is a departure: that rule
-    shrinks all weights and enters Adadelta's running means.
+    If the norm is not finite, the original code uses a tenth of the parameters
+    as the gradient. We skip the update instead: that rule shrinks all weights
+    and changes Adadelta's running means.
 
-    With `gradient_accumulation_steps` k the mean of k steps' gradients is what
-    is clipped, looked at and updated with, as in Keras; k batches of a loss
-    that is a sum are then one batch with k as its divisor. `iterations`, and
-    so a rate that changes, counts updates.
+    With `gradient_accumulation_steps` k, as in Keras, an update follows every
+    k-th step and uses the mean of k gradients; it is this mean that is clipped
+    and checked. With a loss that is a sum, k batches then are like one batch
+    whose loss is divided by k. `iterations`, and so a learning rate schedule,
+    counts updates.
 
     Attributes:
         gradient_norm: float32 scalar, the norm before clipping at the last
             update.
-        skipped_updates: int32 scalar, how many updates were skipped.
+        skipped_updates: int32 scalar, the number of skipped updates.
+
+    Raises:
+        ValueError: `max_norm` is not positive, or
+            `gradient_accumulation_steps` is less than 2.
     """
 
     def __init__(
@@ -47,7 +52,8 @@ class Guarded(keras.optimizers.Optimizer):
         gradient_accumulation_steps: int | None = None,
         **kwargs: Any,
     ) -> None:
-        # Not told to Keras, which would have every step clipped and counted.
+        # `gradient_accumulation_steps` is not passed to Keras, which would
+        # clip and count every step.
         super().__init__(*args, **kwargs)
         if max_norm is not None and max_norm <= 0:
             raise ValueError(
@@ -65,7 +71,7 @@ class Guarded(keras.optimizers.Optimizer):
 
     def build(self, variables: Sequence[Any]) -> None:
         if not self.built:
-            # Replicas know the same norm.
+            # All replicas compute the same values.
             once = {"shape": (), "aggregation": "only_first_replica"}
             self.gradient_norm = self.add_variable(name="gradient_norm", **once)
             self.skipped_updates = self.add_variable(
@@ -102,7 +108,7 @@ class Guarded(keras.optimizers.Optimizer):
     def _accumulate(
         self, gradients: Sequence[tf.Tensor | None], variables: Any
     ) -> None:
-        """Adds to the sums; with the last of the steps comes the update."""
+        """Adds gradients to the sums; updates after the last of the steps."""
         sums = self.gradient_sums
         if variables is not None:
             sums = [sums[self._get_variable_index(v)] for v in variables]
@@ -135,7 +141,7 @@ class Guarded(keras.optimizers.Optimizer):
         is_finite = tf.math.is_finite(norm)
         scale = 1.0 if self.max_norm is None else self.max_norm / norm
         scale = tf.minimum(scale, 1.0) / replicas  # Keras sums them once more
-        scale = tf.where(is_finite, scale, np.nan)  # which `unless_nan` sees
+        scale = tf.where(is_finite, scale, np.nan)  # for `unless_nan`
         dense = [
             None if g is None else g * tf.cast(scale, g.dtype) for g in dense
         ]
@@ -147,7 +153,7 @@ class Guarded(keras.optimizers.Optimizer):
         self.iterations.assign(iterations)
 
     def _slot(self, name: str, variable: Any) -> tf.Tensor:
-        """Handle of what Keras' optimizer keeps by that name for a weight."""
+        """Handle of the optimizer's variable of that name for a weight."""
         slots = [v for v in self.variables if v.name.endswith(name)]
         return handle(slots[self._get_variable_index(variable)])
 
@@ -166,7 +172,7 @@ def _dense(gradient: Any) -> tf.Tensor | None:
 def _summed(
     gradients: Sequence[tf.Tensor | None],
 ) -> tuple[list[tf.Tensor | None], int]:
-    """The gradients summed over the replicas, and how many these are."""
+    """The gradients summed over the replicas, and the number of replicas."""
     replica = tf.distribute.get_replica_context()
     if replica is None or replica.num_replicas_in_sync == 1:
         return list(gradients), 1
@@ -177,9 +183,10 @@ def _summed(
 
 
 def unless_nan(gradient: tf.Tensor, update: Callable[[], Any]) -> None:
-    """Updates a weight, unless the gradient of this step is to be skipped.
+    """Updates a weight, unless this update is to be skipped.
 
-    One number tells: a gradient of finite norm has no NaN.
+    To skip, `_update` multiplies all gradients by NaN, so the first number of
+    a gradient is enough to know.
     """
 
     def updated() -> tf.Tensor:
@@ -191,7 +198,7 @@ def unless_nan(gradient: tf.Tensor, update: Callable[[], Any]) -> None:
 
 
 def handle(variable: Any) -> tf.Tensor:
-    """What TensorFlow's own update kernels know a variable by."""
+    """The resource handle of a variable, for TensorFlow's update kernels."""
     if isinstance(variable, keras.Variable):
         variable = variable.value
     return variable.handle

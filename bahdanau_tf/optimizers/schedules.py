@@ -1,4 +1,4 @@
-"""Learning rates that change from update to update."""
+"""Learning rate schedules."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """A rate that rises to its peak, stays there, then falls in a line.
+    """A rate that rises linearly to its peak, stays there, falls linearly.
 
     Args:
         peak: The highest rate.
-        total_steps: Updates in all; from then on the rate is the last one.
-        warmup_steps: Updates until the peak is reached, from 0.
+        total_steps: Number of updates; after them the rate stays the last one.
+        warmup_steps: Number of updates in which the rate rises from 0.
         constant_share: Share of `total_steps` after which the rate falls.
         final_share: The last rate as a share of the peak.
     """
@@ -58,16 +58,19 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 class HalvedEveryHalfEpoch(keras.optimizers.schedules.LearningRateSchedule):
     """Sutskever et al.'s rate: constant, then halved every half epoch.
 
-    "After 5 epochs, we begun halving the learning rate every half epoch": the
-    first half comes right after the fifth epoch, so that their 7.5 epochs end
-    with a 32nd of the rate.
+    "After 5 epochs, we begun halving the learning rate every half epoch": we
+    halve it first right after the fifth epoch, so that their 7.5 epochs end
+    with 1/32 of the rate.
 
     Args:
         initial_rate: The rate of the first epochs.
-        steps_per_epoch: Updates in an epoch.
-        constant_epochs: Epochs before the rate is halved first.
+        steps_per_epoch: Number of updates in an epoch, 1 or more.
+        constant_epochs: Number of epochs before the rate is first halved.
 
-    Example: their training, with gradients of the sum divided by 128.
+    Raises:
+        ValueError: `steps_per_epoch` is less than 1.
+
+    Example: their training; the gradient is that of the sum divided by 128.
 
     ```python
     rate = HalvedEveryHalfEpoch(0.7, steps_per_epoch)
@@ -95,7 +98,7 @@ class HalvedEveryHalfEpoch(keras.optimizers.schedules.LearningRateSchedule):
         self.constant_epochs = constant_epochs
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
-        # In whole numbers: a float32 cannot count updates beyond 2^24.
+        # Integers, since a float32 cannot count updates beyond 2^24.
         late = tf.cast(step, tf.int64)
         late -= self.constant_epochs * self.steps_per_epoch
         halvings = tf.maximum(2 * late // self.steps_per_epoch + 1, 0)

@@ -1,4 +1,4 @@
-"""The optimizers of the papers' training, on Keras' own."""
+"""The papers' optimizers, derived from those of Keras."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Adadelta(Guarded, keras.optimizers.Adadelta):
         Δ     = g √(E[Δ²] + ε) / √(E[g²] + ε)
         E[Δ²] ← ρ E[Δ²] + (1 - ρ) Δ²,   θ ← θ - Δ
 
-    The defaults are the paper's: ρ = 0.95, ε = 1e-6, no learning rate (1,
-    where Keras' default is 0.001), gradients clipped to norm 1.
+    The defaults are the paper's: ρ = 0.95, ε = 1e-6, learning rate 1 (that of
+    Keras is 0.001), gradients clipped to norm 1.
 
     Args:
         learning_rate: Factor of Δ.
         rho: ρ.
         epsilon: ε.
         max_norm: Largest global gradient norm; None for no clipping.
-        **kwargs: Of `keras.optimizers.Adadelta`.
+        **kwargs: As in `keras.optimizers.Adadelta`.
 
     Reference:
         Zeiler 2012, arXiv 1212.5701; Bahdanau et al. 2015, appendix B.2.
@@ -72,11 +72,11 @@ class Adadelta(Guarded, keras.optimizers.Adadelta):
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class Adam(Guarded, keras.optimizers.Adam):
-    """`keras.optimizers.Adam` with merged rows, one clip and a guard.
+    """`keras.optimizers.Adam` with `Guarded` updates.
 
     Args:
         max_norm: Largest global gradient norm; None for no clipping.
-        **kwargs: Of `keras.optimizers.Adam`.
+        **kwargs: As in `keras.optimizers.Adam`.
     """
 
     def update_step(
@@ -112,11 +112,11 @@ class Adam(Guarded, keras.optimizers.Adam):
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class SGD(Guarded, keras.optimizers.SGD):
-    """`keras.optimizers.SGD` with merged rows, one clip and a guard.
+    """`keras.optimizers.SGD` with `Guarded` updates.
 
     Args:
         max_norm: Largest global gradient norm; None for no clipping.
-        **kwargs: Of `keras.optimizers.SGD`.
+        **kwargs: As in `keras.optimizers.SGD`.
     """
 
     def update_step(

@@ -1,10 +1,10 @@
 """The paper's figures, and a translation step by step.
 
-All return a matplotlib `Figure` of its own, never pyplot's current one, so
-that they work in threads and without a display. Fonts: text that matplotlib's
-own font lacks (Chinese, Japanese, Korean) is drawn with the first fitting font
-that is installed; Debian and Ubuntu have one as `fonts-noto-cjk`. Where there
-is none, matplotlib warns of each missing glyph and draws a box for it.
+Each function returns a new matplotlib `Figure` and does not use pyplot, so it
+works in threads and without a display. Characters that matplotlib's default
+font lacks (Chinese, Japanese, Korean) are drawn with an installed font that has
+them; on Debian and Ubuntu the package `fonts-noto-cjk` has one. Without such a
+font matplotlib warns of each missing glyph and draws a box for it.
 """
 
 from bahdanau_tf.plotting.paper import plot_alignment

@@ -26,10 +26,11 @@ _FONTS = (
 
 
 def new_figure(function: str, width: float, height: float) -> Figure:
-    """An empty figure of so many inches.
+    """An empty figure, `width` by `height` inches.
 
     Raises:
-        ImportError: matplotlib is not installed; it names the function.
+        ImportError: matplotlib is not installed. The message begins with
+            `function`.
     """
     try:
         from matplotlib.figure import Figure
@@ -41,7 +42,7 @@ def new_figure(function: str, width: float, height: float) -> Figure:
 
 
 def set_fonts(axes: Axes) -> None:
-    """Lets the axes' labels and texts be of any script; "$" is but a sign."""
+    """Sets fonts for text of any script; "$" is drawn as it is, not as math."""
     fonts = _fonts()
     labels = [*axes.get_xticklabels(), *axes.get_yticklabels()]
     for text in [*labels, *axes.texts]:
@@ -49,7 +50,7 @@ def set_fonts(axes: Axes) -> None:
 
 
 def _fonts() -> list[str]:
-    """Matplotlib's own family, then the installed ones that know more."""
+    """Matplotlib's default family, then the installed ones of `_FONTS`."""
     from matplotlib import font_manager
     from matplotlib import rcParams
 
@@ -59,6 +60,6 @@ def _fonts() -> list[str]:
 
 
 def save(figure: Figure, path: str | os.PathLike[str] | None) -> None:
-    """Writes the figure, if there is a path."""
+    """Writes the figure, unless `path` is None."""
     if path is not None:
         figure.savefig(path, dpi=150, bbox_inches="tight")

@@ -19,8 +19,8 @@ from bahdanau_tf.plotting.canvas import set_fonts
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_END = "<end>"  # as the paper's Figure 3 has it
-_STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")  # told apart without colour
+_END = "<end>"  # as in the paper's Figure 3
+_STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")  # differ without colour, too
 
 
 class _Score(Protocol):
@@ -57,9 +57,9 @@ def plot_alignment(
     Args:
         source_tokens: the columns, written on top.
         target_tokens: the rows, written at the side.
-        weights: float `[T_y, T_x]`. One row or one column more than tokens is
-            the end symbol's.
-        path: file to write; its ending says the format, PNG, PDF or SVG.
+        weights: float `[T_y, T_x]`. One more row or column than tokens is that
+            of the end symbol.
+        path: file to write; its extension sets the format, PNG, PDF or SVG.
 
     Returns:
         The figure.
@@ -74,7 +74,7 @@ def plot_alignment(
     if weights.ndim != 2 or not {*more} <= {0, 1} or not weights.size:
         raise ValueError(
             f"plot_alignment: weights have shape {weights.shape}, wanted "
-            f"({rows}, {columns}) as the tokens, or one more for an end symbol."
+            f"({rows}, {columns}) like the tokens, or 1 more for end symbols."
         )
     inches = np.clip(0.3 * np.array(weights.shape[::-1]) + 1.5, 2.0, 60.0)
     figure = new_figure("plot_alignment", *inches)
@@ -95,12 +95,13 @@ def plot_bleu_by_length(
     curves: Mapping[str, Iterable[_LengthBin]],
     path: str | os.PathLike[str] | None = None,
 ) -> Figure:
-    """Draws BLEU against sentence length as in Figure 2, a line a system.
+    """Draws BLEU against sentence length as in Figure 2, a line per system.
 
     Args:
-        curves: name -> bins of `bahdanau_tf.evaluation.bleu_by_length`, drawn
-            in the middle of the bin, 95 % bootstrap intervals as bands.
-        path: file to write; its ending says the format, PNG, PDF or SVG.
+        curves: name -> bins of `bahdanau_tf.evaluation.bleu_by_length`. A
+            point is drawn at the middle of its bin, the 95 % bootstrap
+            intervals as a band.
+        path: file to write; its extension sets the format, PNG, PDF or SVG.
 
     Returns:
         The figure.
@@ -127,7 +128,7 @@ def plot_bleu_by_length(
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     if curves:
-        # Beside the curves: any corner may hold one.
+        # Beside the plot: curves may run through any corner.
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
     save(figure, path)
     return figure

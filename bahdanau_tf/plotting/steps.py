@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TERMS = ("state", "previous", "context", "bias")
-_HATCHES = ("", "//", "xx", "..")  # told apart without colour
+_HATCHES = ("", "//", "xx", "..")  # differ without colour, too
 _STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")
-_LONGEST = 10  # characters of a candidate that are shown
-_SHOWN = 3  # candidates
-_INCHES = 0.3  # of a row of words
+_LONGEST = 10  # number of characters shown of a candidate
+_SHOWN = 3  # number of candidates
+_INCHES = 0.3  # height of a row of words
 
 Panel = tuple[float, Callable[["Axes"], None]]
 
@@ -32,14 +32,14 @@ def plot_trace(
 ) -> Figure:
     """Draws a translation step by step, a column for each target word.
 
-    From the top: the weights and the energies of the source tokens, the most
-    probable words, what state, previous word, context and biases add to the
-    score of the word that was written, how far the gates are open, and the
-    norm of the context. What a model has not is left out.
+    Panels from the top: weights and energies of the source tokens; the most
+    probable words; what state, previous word, context and biases add to the
+    logit of the chosen word; the means of the gates; the norm of the context.
+    Panels for which the model has no values are left out.
 
     Args:
         trace: `bahdanau_tf.tracing.Trace`.
-        path: File to write; its ending says the format, PNG, PDF or SVG.
+        path: File to write; its extension sets the format, PNG, PDF or SVG.
 
     Returns:
         The figure.
@@ -50,7 +50,7 @@ def plot_trace(
     """
     if not trace.steps:
         raise ValueError(
-            "plot_trace: the trace has no steps, wanted those of a translation"
+            "plot_trace: the trace has no steps, wanted one or more"
         )
     panels = _panels(trace)
     heights = [height for height, _ in panels]
@@ -93,9 +93,9 @@ def _panels(trace: Any) -> list[Panel]:
 
 
 def _draw_source(axes: Axes, trace: Any, name: str) -> None:
-    """Weights from 0, black, to 1, white; energies below the step's largest.
+    """Draws weights, 0 black to 1 white, or energies minus their maximum.
 
-    What is added to all energies of a step changes no weight.
+    A constant added to all energies of a step does not change the weights.
     """
     values = np.array([getattr(step, name) for step in trace.steps]).T
     least, largest = 0.0, 1.0
@@ -117,7 +117,7 @@ def _draw_source(axes: Axes, trace: Any, name: str) -> None:
 
 
 def _draw_words(axes: Axes, steps: Any) -> None:
-    """The most probable words; the one that was written is bold."""
+    """Draws the most probable words; the chosen one is bold."""
     for column, step in enumerate(steps):
         for row, one in enumerate(step.candidates[:_SHOWN]):
             token = one.token
@@ -135,12 +135,12 @@ def _draw_words(axes: Axes, steps: Any) -> None:
     axes.set_ylim(_SHOWN - 0.5, -0.5)
     axes.set_yticks(range(_SHOWN), [str(i + 1) for i in range(_SHOWN)])
     axes.set_title(
-        "The most probable words (bold: written)", loc="left", fontsize="medium"
+        "The most probable words (bold: chosen)", loc="left", fontsize="medium"
     )
 
 
 def _draw_contributions(axes: Axes, steps: Any) -> None:
-    """Bars beside one another, since terms may have either sign."""
+    """Draws bars side by side: terms of both signs cannot be stacked."""
     places = np.arange(len(steps))
     for number, (term, hatch) in enumerate(zip(TERMS, _HATCHES, strict=True)):
         axes.bar(
@@ -158,7 +158,7 @@ def _draw_contributions(axes: Axes, steps: Any) -> None:
     axes.axhline(0.0, color="black", linewidth=0.5)
     _legend(axes)
     axes.set_title(
-        "What adds up to the written word's score",
+        "Terms of the chosen word's logit",
         loc="left",
         fontsize="medium",
     )

@@ -1,8 +1,9 @@
-"""A translation as HTML: point at a word, and see what it was aligned to.
+"""A translation as HTML: pointing at a word shows what it was aligned to.
 
-Style sheet alone, no script: it works wherever a notebook is shown, under any
-content policy. Each drawing looks at itself only (`:has`), so that several in
-one page need no names. Colours are those of the page around it, light or dark.
+It uses a style sheet and no script, so it works wherever a notebook is shown,
+under any content security policy. Rules apply inside one drawing only (`:has`),
+so several drawings in a page need no ids. Colours are those of the page around
+it, light or dark.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import numpy as np
 
 LEAST_SHARE = 0.05  # smaller shares are not shown
 END = "(end)"
-NOTHING = "·"  # a token without characters, such as the blank of a sub-word
+NOTHING = "·"  # a token without characters, such as a sub-word of one blank
 
 _ROOT = ".bahdanau-tf-alignment"
-# Inline, never inline-block: that would break right-to-left order. Chosen: a
-# frame. Aligned: a tint and a solid line below, as thick as the share is large.
-# `hidden` and !important: some notebooks hide that with !important themselves.
+# Words are inline; inline-block would break right-to-left order. The chosen
+# word has a frame; the words aligned to it have a tint, and a line below whose
+# thickness is the share. `display: block` needs !important, because some
+# notebooks hide elements with the attribute `hidden` by an !important rule.
 _STYLE = f"""
 {_ROOT} {{ max-width: 46rem; }}
 {_ROOT} h4 {{ margin: .75rem 0 0; font-size: .9rem; opacity: .75; }}
@@ -83,15 +85,15 @@ class Part(NamedTuple):
 
 
 def alignment_html(translation: Aligned) -> str:
-    """Draws a translation: its words light up those they were aligned to.
+    """Draws a translation: pointing at a word highlights the aligned ones.
 
     Shares of less than 5 % are not shown.
 
     Args:
-        translation: A `Translation`, also one without an alignment.
+        translation: A `Translation`, with or without an alignment.
 
     Returns:
-        HTML that needs nothing from elsewhere; all text in it is escaped.
+        HTML that loads nothing from elsewhere; all text in it is escaped.
     """
     if translation.weights is None:
         source, target = escape(translation.source), escape(translation.text)
@@ -121,17 +123,17 @@ def alignment_html(translation: Aligned) -> str:
 def parts_of(
     text: str, offsets: Sequence[tuple[int, int]], count: int
 ) -> list[Part]:
-    """Cuts a text into what can be pointed at.
+    """Divides a text into the parts that can be pointed at.
 
     Args:
         text: The text.
-        offsets: For each token (start, end), bytes into its UTF-8.
-        count: Rows or columns of the weights; those beyond the tokens are end
-            symbols, which stand behind the text and have no characters.
+        offsets: For each token (start, end), byte offsets in the UTF-8 text.
+        count: Number of rows or columns of the weights; those beyond the
+            tokens are end symbols, without characters, after the text.
 
     Returns:
         The parts from left to right. Tokens that share characters, as
-        sub-words may, are one part; so are a blank alone and what follows.
+        sub-words may, are one part; a blank alone is joined to what follows.
     """
     sizes = [len(character.encode("utf-8", "replace")) for character in text]
     at = [0, *accumulate(sizes)]
@@ -158,7 +160,7 @@ def parts_of(
 
 
 def _without_blanks(text: str, start: int, end: int) -> tuple[int, int]:
-    """Leaves out the blank that a sub-word may begin with."""
+    """Leaves out blanks at both ends, such as that before a sub-word."""
     word = text[start:end]
     start += len(word) - len(word.lstrip())
     return start, max(start, end - len(word) + len(word.rstrip()))
@@ -184,7 +186,7 @@ def shares_of(
 
 
 def _words(text: str, parts: Sequence[Part], tokens: int) -> list[str]:
-    """What stands for each part, escaped; the text has so many tokens."""
+    """The escaped text of each part; `tokens` is the number of tokens."""
     return [
         escape(text[one.start : one.end])
         or (END if one.tokens[0] >= tokens else NOTHING)
@@ -204,10 +206,10 @@ def _text(
     Args:
         text: The text.
         parts: Its parts.
-        words: What stands for each.
+        words: The escaped text of each part.
         shares: float [parts, parts of the other text].
-        sides: "ts" for the target, "st" for the source: its own letter and
-            that of the other text.
+        sides: "ts" for the target, "st" for the source: the letter of this
+            text and that of the other.
     """
     html, position = [], 0
     own, other = sides[0], sides[1]
@@ -234,7 +236,7 @@ def _told(
     others: Sequence[str],
     shares: np.ndarray,
 ) -> str:
-    """The shares of each word in words, to be shown when it is chosen."""
+    """A sentence for each word with its shares, shown when it is chosen."""
     html = []
     for number, (word, row) in enumerate(zip(words, shares, strict=True)):
         order = [i for i in np.argsort(-row) if row[i] >= LEAST_SHARE]
@@ -247,7 +249,7 @@ def _told(
 
 
 def _rules(sides: str, count: int) -> str:
-    """What happens when a word is pointed at or, if none is, has the focus."""
+    """Style rules for the word under the pointer, else the one in focus."""
     own, other = sides[0], sides[1]
     return "".join(
         f'{_ROOT}:is(:has([data-{own}="{i}"]:hover),'

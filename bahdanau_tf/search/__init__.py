@@ -1,29 +1,30 @@
 """Search for the best target sentence: beam, greedy and sampled.
 
-Everything here sees a step function and a state, never a model:
+Search calls a step function with a state; it does not know the model:
 
     step(ids: int32 [B, K], state: nest of [B, K, ...], memory: of [B, ...])
         -> logits float [B, K, V], state, weights float [B, K, T_x] or None
 
 B is the batch, K the beam, V the vocabulary, T_x the source and T the target
-length. The memory is what a step reads and never changes (the annotations,
-say); it is not tiled over the beam.
+length. The memory is what a step reads and does not change (the annotations,
+for example); it is not repeated over the beam.
 
-One loop serves all three. It normalises the logits, in float32; constraints
-then forbid words without renormalising, so `log_probs` are always the model's
-own. A *selection* names the continuations that live on. Hypotheses that end
-leave the beam for a list of their own, the n best so far. Each one remembers
-the beam place that it stood in at every step; soft alignments are looked up
-along that path once, at the end.
+One loop serves all three kinds of search. It normalises the logits in float32;
+constraints then forbid words without renormalising, so `log_probs` are always
+those of the model. A *selection* chooses the continuations that are kept. A
+hypothesis that ends leaves the beam; the n best finished ones are kept apart.
+Each hypothesis records its place in the beam at every step, and soft alignments
+are looked up along these places once, at the end.
 
-A row stops when no live hypothesis can still enter its n best. Log-probability
-only falls, so whatever grows from a live hypothesis scores at most
+A row stops when no live hypothesis can still enter its n best. Since
+log-probability never rises, a continuation of a live hypothesis scores at most
 
     log p(live) / length_penalty(max_length)
 
-which is exact for every length penalty that does not fall with the length,
-coverage penalties (at most 0) and constraints that only forbid. Ties go to what
-was found first. Rows know nothing of their neighbours.
+This bound holds for every length penalty that does not fall with the length,
+for coverage penalties (at most 0) and for constraints that only forbid. Among
+equal scores the hypothesis found first wins. The result of a row does not
+depend on the other rows of the batch.
 """
 
 from __future__ import annotations

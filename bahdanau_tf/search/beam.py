@@ -35,11 +35,11 @@ def beam_search(
     constraints: Sequence[Constraint] = (),
     shrink: bool = False,
 ) -> SearchResult:
-    """Finds the n best hypotheses that a beam of K can see.
+    """Finds the n best hypotheses with a beam of K.
 
-    Each step keeps the K most probable of all continuations, ends included;
-    those that end leave the beam. Penalties rank finished hypotheses only: in
-    the beam all have one length, and log-probability decides.
+    Each step keeps the K most probable of all continuations; those that end
+    with the end symbol leave the beam. Penalties rank finished hypotheses
+    only: in the beam all have the same length, and log-probability decides.
 
     Args:
         step: the step function, see `bahdanau_tf.search`.
@@ -47,27 +47,27 @@ def beam_search(
         memory: nest of `[B, ...]`, what `step` reads beside it.
         start_id: the id given to `step` at the first word.
         eos_id: the id of the end symbol.
-        max_length: the most tokens, end symbol included: an int, or int32
-            `[B]` for each row its own (taken as 1 where it is less).
+        max_length: the largest number of tokens, end symbol included: an int,
+            or int32 `[B]`, one for each row (less than 1 counts as 1).
         beam_size: K.
         n_best: N, from 1 to K.
-        length_penalty: lengths, float32 -> divisor of log p; positive, and
-            never falling with length.
-        coverage_penalty: coverage `[B, K, T_x]`, its rows `[B]` -> summand
-            `[B, K]`, never above 0.
+        length_penalty: function of lengths, float32 -> the divisor of log p;
+            positive, and not falling with the length.
+        coverage_penalty: function of coverage `[B, K, T_x]` and rows `[B]` ->
+            the term added to the score, `[B, K]`, at most 0.
         constraints: functions `(logits [B, K, V], history) -> logits`, applied
-            in turn; a forbidden word has logit -inf. Where they would leave a
-            hypothesis no word at all, they are passed over for that step.
-        shrink: whether each finished hypothesis takes its place in the beam
-            with it, for good, so that a row stops at the latest when K have
-            finished: the original code's search, and an earlier stop.
+            one after the other; a forbidden word has logit -inf. If they
+            forbid all words of a hypothesis, they are ignored for that step.
+        shrink: whether the beam gets narrower by one with each finished
+            hypothesis, as in the original code's search. A row then stops at
+            the latest when K hypotheses have finished.
 
     Returns:
         A `SearchResult`.
 
     Raises:
-        ValueError: an option out of range, or a coverage penalty for a step
-            that gives no weights.
+        ValueError: an option is out of range, or a coverage penalty is given
+            with a step that returns no weights.
 
     Example:
 

@@ -1,8 +1,8 @@
-"""What a translation must or must not be: small functions for search.
+"""Constraints: functions that forbid words during search.
 
 Each factory returns a function `(logits [B, K, V], history) -> logits` that
-gives forbidden words the logit -inf; a constraint of one's own is one more such
-function. A constraint that forbids only a few words is made as a `Few`, which
+sets the logit of forbidden words to -inf; any other function of this form is a
+constraint as well. A constraint that forbids only a few words is a `Few`, which
 search need not apply to all logits.
 
 Example:
@@ -37,7 +37,7 @@ def minimum_length(length: int | tf.Tensor, eos_id: int) -> Constraint:
     """Forbids the end symbol before `length` words.
 
     Args:
-        length: int, or int32 `[B]` for each row its own; the end symbol is not
+        length: int, or int32 `[B]`, one for each row; the end symbol is not
             counted, as in the original code.
         eos_id: the id of the end symbol.
 
@@ -56,7 +56,7 @@ def minimum_length(length: int | tf.Tensor, eos_id: int) -> Constraint:
 
 
 def forbid(ids: Sequence[int]) -> Constraint:
-    """Forbids words everywhere, the unknown word for example.
+    """Forbids words at every step, the unknown word for example.
 
     Args:
         ids: their ids.
@@ -88,7 +88,8 @@ def no_repeated_ngrams(n: int) -> Constraint:
     def constrain(logits: tf.Tensor, history: History) -> tf.Tensor:
         tokens, step = history.tokens, history.step
         batch, width = tf.unstack(tf.shape(tokens)[:2])
-        ends = tf.range(n - 1, tf.maximum(step, n - 1))  # of n-grams so far
+        # The positions at which the n-grams so far end.
+        ends = tf.range(n - 1, tf.maximum(step, n - 1))
         again = tf.ones([batch, width, tf.size(ends)], tf.bool)
         for back in range(1, n):
             last = tokens[..., tf.maximum(step - back, 0), tf.newaxis]
@@ -117,8 +118,8 @@ def forced_prefix(
 
     Args:
         prefix: int32 `[B, P]`, padded with 0 where a row's prefix is shorter.
-        others: constraints that hold from the end of the prefix on: a given
-            word may be one that they forbid.
+        others: constraints for the words after the prefix; the prefix itself
+            may contain words that they forbid.
 
     Returns:
         The constraint.

@@ -1,4 +1,4 @@
-"""Records of hypotheses, and the few things that search does with them."""
+"""Records of hypotheses, and operations on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Nest = TypeVar("Nest")  # of tensors
 
 
 class Hypotheses(NamedTuple):
-    """M hypotheses of each row; one that does not exist scores -inf."""
+    """M hypotheses of each row; the score of an empty place is -inf."""
 
     log_probs: tf.Tensor  # float32 [B, M]
     scores: tf.Tensor  # float32 [B, M]
@@ -27,14 +27,14 @@ class Hypotheses(NamedTuple):
 def blank(
     batch: tf.Tensor, count: int, longest: tf.Tensor, log_prob: float
 ) -> Hypotheses:
-    """Makes hypotheses without a token, `[B, count]`."""
+    """Makes hypotheses without tokens, `[B, count]`."""
     empty = tf.zeros([batch, count, longest], tf.int32)
     value = tf.fill([batch, count], log_prob)
     return Hypotheses(value, value, empty[..., 0], empty, empty)
 
 
 def finite(scores: tf.Tensor) -> tf.Tensor:
-    """A hypothesis that met NaN or infinity is no hypothesis."""
+    """Replaces NaN and infinite scores by -inf, so that they are not chosen."""
     return tf.where(tf.math.is_finite(scores), scores, NEVER)
 
 
@@ -47,7 +47,7 @@ def take(nest: Nest, indices: tf.Tensor) -> Nest:
 
 
 def concat(first: Hypotheses, second: Hypotheses) -> Hypotheses:
-    """Puts those of `second` behind those of `first` in every row."""
+    """Appends the hypotheses of `second` to those of `first` in every row."""
     both: Hypotheses = tf.nest.map_structure(
         lambda x, y: tf.concat([x, y], axis=1), first, second
     )
@@ -55,7 +55,7 @@ def concat(first: Hypotheses, second: Hypotheses) -> Hypotheses:
 
 
 def only(mask: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
-    """Keeps the hypotheses under the mask `[B, K]`; the others cease."""
+    """Keeps the hypotheses where the mask `[B, K]` is True, empties others."""
     return hypotheses._replace(
         log_probs=tf.where(mask, hypotheses.log_probs, NEVER),
         scores=tf.where(mask, hypotheses.scores, NEVER),
@@ -63,5 +63,5 @@ def only(mask: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
 
 
 def best(hypotheses: Hypotheses, count: int) -> Hypotheses:
-    """Takes the `count` that score best, best first; ties keep their order."""
+    """Takes the `count` best scores, best first; ties keep their order."""
     return take(hypotheses, tf.math.top_k(hypotheses.scores, count).indices)

@@ -29,17 +29,17 @@ from bahdanau_tf.search.selections import History
 class SearchResult(NamedTuple):
     """The N best hypotheses of each row: the finished, then the unfinished.
 
-    T is the largest `max_length`. Where a row has fewer than N hypotheses
-    (a tiny vocabulary), the rest have length 0 and score -1e9.
+    T is the largest `max_length`. If a row has fewer than N hypotheses (with a
+    tiny vocabulary), the remaining places have length 0 and score -1e9.
 
     Attributes:
         tokens: int32 `[B, N, T]`, the end symbol included, 0 after it.
         log_probs: float32 `[B, N]`, sum of the model's log-probabilities.
-        scores: float32 `[B, N]`, what hypotheses are ranked by: `log_probs`
+        scores: float32 `[B, N]`, by which hypotheses are ranked: `log_probs`
             with length and coverage penalties. Always finite.
-        lengths: int32 `[B, N]`, tokens with the end symbol.
+        lengths: int32 `[B, N]`, number of tokens, the end symbol included.
         weights: float32 `[B, N, T, T_x]`, the soft alignment of each token, 0
-            after the end; None if the step gives none.
+            after the end; None if the step returns none.
         finished: bool `[B, N]`, whether the end symbol was reached.
     """
 
@@ -58,9 +58,9 @@ Select = Callable[[tf.Tensor, tf.Tensor, History], Continuations]
 
 
 class _Rows(NamedTuple):
-    """What the loop carries of each row; a row that stops leaves it."""
+    """The state of the rows still searched; rows that stop are removed."""
 
-    row: tf.Tensor  # int32 [B], its place in the batch
+    row: tf.Tensor  # int32 [B], index of the row in the whole batch
     limit: tf.Tensor  # int32 [B]
     ids: tf.Tensor  # int32 [B, K]
     state: Any  # nest of [B, K, ...]
@@ -68,19 +68,19 @@ class _Rows(NamedTuple):
     coverage: tf.Tensor  # float32 [B, K, T_x]
     live: Hypotheses  # [B, K]
     finished: Hypotheses  # [B, N]
-    ended: tf.Tensor  # int32 [B], how many have finished
+    ended: tf.Tensor  # int32 [B], number of hypotheses that have finished
     running: tf.Tensor  # bool [B]
 
 
 class _Found(NamedTuple):
-    """The hypotheses of all rows, up to date for those that have stopped."""
+    """The hypotheses of all rows; valid for the rows that have stopped."""
 
     live: Hypotheses  # [B, K]
     finished: Hypotheses  # [B, N]
 
 
 class _Beam(NamedTuple):
-    """All that the loop carries from step to step."""
+    """The loop variables."""
 
     time: tf.Tensor  # int32 scalar
     rows: _Rows
@@ -90,7 +90,7 @@ class _Beam(NamedTuple):
 
 @dataclass
 class Search:
-    """What stays the same from step to step, and the step itself."""
+    """The constants of a search, and the code of one step."""
 
     step: Step
     select: Select
@@ -100,7 +100,7 @@ class Search:
     coverage_penalty: CoveragePenalty = no_coverage_penalty
     places: int = 1  # K
     shrink: bool = False
-    # Whether the step gives weights; its first call says.
+    # Whether the step returns weights; set when it is first called.
     has_weights: bool = field(default=False, init=False)
 
     def run(
@@ -111,7 +111,7 @@ class Search:
         starts: int,
         n_best: int,
     ) -> SearchResult:
-        """Searches from `starts` empty hypotheses a row to the n best."""
+        """Searches, beginning with `starts` empty hypotheses for each row."""
         batch = tf.shape(tf.nest.flatten(state)[0])[0]
         limits = tf.cast(tf.broadcast_to(max_length, [batch]), tf.int32)
         longest: Any = tf.maximum(tf.reduce_max(limits), 1)
@@ -150,7 +150,7 @@ class Search:
             ),
         )
         (beam,) = tf.while_loop(
-            # One step even of no rows: it says whether there are weights.
+            # At least one step, even for an empty batch.
             lambda beam: (beam.time == 0) | (tf.size(beam.rows.row) > 0),
             lambda beam: (self._advance(beam),),
             [beam],
@@ -197,13 +197,13 @@ class Search:
     def _attend(
         self, beam: _Beam, weights: tf.Tensor | None, parents: tf.Tensor
     ) -> _Beam:
-        """Keeps the weights, and sums them for the new hypotheses."""
+        """Records the weights, and adds them to the coverage."""
         self.has_weights = weights is not None
         if not self.has_weights:
             if self.coverage_penalty is not no_coverage_penalty:
                 raise ValueError(
                     "beam_search: a coverage_penalty was given, but the step "
-                    "gives no attention weights to apply it to."
+                    "returns no attention weights."
                 )
             return beam
         weights = tf.cast(weights, tf.float32)
@@ -225,7 +225,7 @@ class Search:
         tokens: tf.Tensor,
         coverage: tf.Tensor,
     ) -> Hypotheses:
-        """Appends `tokens` to the hypotheses that `parents` names."""
+        """Appends `tokens` to the hypotheses at the places `parents`."""
         lengths = tf.fill(tf.shape(tokens), beam.time + 1)
         scores = log_probs / self.length_penalty(tf.cast(lengths, tf.float32))
         penalty = self.coverage_penalty(coverage, beam.rows.row)
@@ -242,10 +242,10 @@ class Search:
 
 
 def _of_any_size(x: tf.Tensor, *axes: int) -> tf.Tensor:
-    """`x`, but nothing before the run knows its size along some axes.
+    """Returns `x` with an unknown static size along some axes.
 
-    Rows leave the loop. Told their first number only, TensorFlow 2.21 takes
-    it for the number in every step when it folds constants.
+    The number of rows changes in the loop. If the graph knows the initial one,
+    TensorFlow 2.21 takes it for that of every step when it folds constants.
     """
     shape = x.shape.as_list()
     for axis in axes:
@@ -256,7 +256,7 @@ def _of_any_size(x: tf.Tensor, *axes: int) -> tf.Tensor:
 
 
 def _let_go(rows: _Rows, found: _Found) -> tuple[_Rows, _Found]:
-    """Keeps what the rows that have stopped found; goes on without them."""
+    """Copies the results of stopped rows to `found` and removes these rows."""
 
     def drop() -> tuple[_Rows, _Found]:
         stopped = tf.where(~rows.running)[:, 0]
@@ -278,7 +278,7 @@ def _let_go(rows: _Rows, found: _Found) -> tuple[_Rows, _Found]:
 
 
 def _result(beam: _Beam, n_best: int, has_weights: bool) -> SearchResult:
-    """Puts the unfinished after the finished and follows their paths."""
+    """The n best: finished before unfinished ones, with their alignments."""
     both = concat(beam.found.finished, best(beam.found.live, n_best))
     exists = both.scores > NEVER
     finished = exists & (tf.range(2 * n_best) < n_best)
@@ -298,7 +298,7 @@ def _result(beam: _Beam, n_best: int, has_weights: bool) -> SearchResult:
 
 
 def _follow(beam: _Beam, slots: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
-    """Looks up the weights along the paths: `[B, N, T]` -> `[B, N, T, T_x]`."""
+    """The weights at the places `slots`: `[B, N, T]` -> `[B, N, T, T_x]`."""
     steps = beam.time
     weights = beam.weights.gather(tf.range(steps))  # [steps, B, K, T_x]
     weights = tf.transpose(weights, [1, 0, 2, 3])

@@ -1,11 +1,11 @@
-"""Penalties: what hypotheses of different length are ranked by.
+"""Penalties: how hypotheses of different length are ranked.
 
     score(y) = log p(y | x) / length_penalty(|y|) + coverage_penalty(Σᵢ αᵢ)
 
-A length penalty is a function of lengths, float32 -> float32, positive and
-never falling; a coverage penalty one of summed weights, float32 `[B, K, T_x]`,
-and of the rows of the batch that they belong to, int32 `[B]` -> `[B, K]`, never
-above 0. The stop rule of search stands on both.
+A length penalty is a function of lengths, float32 -> float32; it is positive
+and does not fall with the length. A coverage penalty is a function of summed
+weights, float32 `[B, K, T_x]`, and of their rows in the batch, int32 `[B]`,
+-> float32 `[B, K]`; it is at most 0. The stop rule of search relies on both.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def gnmt_length_penalty(alpha: float = 1.0) -> Penalty:
 
 
 def no_coverage_penalty(coverage: tf.Tensor, rows: tf.Tensor) -> float:
-    """Returns 0: a source word may be translated twice, or not at all."""
+    """Returns 0: no penalty."""
     del coverage, rows
     return 0.0
 
@@ -44,15 +44,15 @@ def gnmt_coverage_penalty(
 ) -> CoveragePenalty:
     """Returns cp(y) = β Σⱼ log(min(Σᵢ αᵢⱼ, 1)), added to a score.
 
-    A source word that got no weight at all counts as if it had 1e-6.
+    The sum of a source word's weights counts as at least 1e-6.
 
     Args:
         beta: β, 0 or more.
         source_mask: bool `[B, T_x]`, True where there is a source word.
 
     Returns:
-        A function of the coverage Σᵢ αᵢⱼ, float32 `[B, K, T_x]`, and the rows
-        it belongs to, int32 `[B]` -> `[B, K]`.
+        A function of the coverage Σᵢ αᵢⱼ, float32 `[B, K, T_x]`, and its rows
+        in the batch, int32 `[B]`, -> float32 `[B, K]`.
 
     Reference: Wu et al. 2016, arXiv 1609.08144, section 7.
     """

@@ -44,18 +44,19 @@ def sample(
     Args:
         step, state, memory, start_id, eos_id, max_length, length_penalty,
         coverage_penalty, constraints: as in `beam_search`.
-        seed: integer scalar: equal seeds draw equal hypotheses for a row at
-            the same index of the batch, whatever its neighbours are. Or
-            integer `[B, 2]`, a seed for each row: then its index does not
-            matter either.
+        seed: an integer: the draws of a row depend on the seed and on the
+            row's index in the batch, not on the other rows. Or integers
+            `[B, 2]`, a seed for each row: then the index does not matter
+            either.
         temperature: τ > 0; words are drawn from softmax(logits / τ).
-        top_k: draw among the k most probable words only.
-        top_p: then among the fewest whose probability reaches p, 0 < p <= 1.
-        n_samples: N, independent draws for each row.
+        top_k: draw among the k most probable words only; None for all.
+        top_p: then among the smallest set of most probable words whose
+            probabilities sum to p or more, 0 < p <= 1.
+        n_samples: N, the number of independent draws for each row.
 
     Returns:
-        A `SearchResult`, the draws ordered as there; `log_probs` and `scores`
-        are the model's own, at temperature 1 and unfiltered.
+        A `SearchResult`, ordered as described there; `log_probs` and `scores`
+        are those of the model, at temperature 1, without top k and top p.
 
     Raises:
         ValueError: an option out of range.
@@ -98,8 +99,8 @@ def _numbers(
 ) -> tf.Tensor:
     """Uniform numbers in [0, 1) for every draw: float32 `[B, T, N]`.
 
-    Those of a row are the first of an endless sequence of its own, so that
-    neighbours, longer ones too, do not change its draws.
+    Each row has its own sequence, of which the first T numbers are taken, so
+    that neither the other rows nor their lengths change its draws.
     """
     batch = tf.shape(tf.nest.flatten(state)[0], tf.int64)[0]
     seeds = tf.cast(seed, tf.int64)
@@ -108,7 +109,7 @@ def _numbers(
     longest = tf.maximum(tf.reduce_max(max_length), 1)
     numbers = tf.map_fn(
         lambda seed: tf.random.stateless_uniform([longest, count], seed),
-        tf.pad(seeds, [[0, 1], [0, 0]]),  # one more: of none nothing is made
+        tf.pad(seeds, [[0, 1], [0, 0]]),  # `map_fn` fails on an empty batch
         fn_output_signature=tf.TensorSpec([None, count]),
     )
     return numbers[:-1]
@@ -117,7 +118,7 @@ def _numbers(
 def _draw(logits: tf.Tensor, history: History, numbers: tf.Tensor) -> tf.Tensor:
     """Draws a word for each hypothesis: int32 `[B, N]`.
 
-    A number decides by where it falls in the cumulated probabilities.
+    It is the first word whose cumulative probability exceeds the number.
     """
     shape = tf.shape(logits)
     sums = tf.cumsum(tf.nn.softmax(logits), axis=-1)
@@ -129,5 +130,5 @@ def _draw(logits: tf.Tensor, history: History, numbers: tf.Tensor) -> tf.Tensor:
         tf.reshape(below, [-1, 1]),
         side="right",
     )
-    # NaN falls nowhere; such a row is dead, but must have an id.
+    # Where logits are NaN the hypothesis is dropped, but it needs a valid id.
     return tf.reshape(tf.minimum(words, shape[2] - 1), shape[:2])

@@ -1,7 +1,7 @@
-"""Selections: which continuations of the hypotheses go on.
+"""Selections: which continuations of the hypotheses are kept.
 
-Each maps logits `[B, K, V]` to `Continuations` of the hypotheses, given the log
-probabilities `[B, K]` of these and their `History`.
+Each maps logits `[B, K, V]` to `Continuations`, given the log-probabilities
+`[B, K]` of the hypotheses and their `History`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from bahdanau_tf.search.hypotheses import NEVER
 from bahdanau_tf.search.hypotheses import finite
 from bahdanau_tf.search.hypotheses import take
 
-CHUNKS = range(32, 65)  # lengths that suit a vector unit and its cache,
-SMALL = 500  # and a vocabulary not worth to be cut
+CHUNKS = range(32, 65)  # chunk lengths that suit vector units and caches
+SMALL = 500  # smaller vocabularies are not divided into chunks
 
 
 class History(NamedTuple):
-    """What a constraint knows of the hypotheses that it is asked about.
+    """What a constraint is told about the hypotheses.
 
     Attributes:
         tokens: int32 `[B, K, T]`, the tokens so far, 0 from `step` on.
         step: int32 scalar, the number of tokens so far.
-        rows: int32 `[B]`, which rows of the batch these were at the start;
-            rows that have stopped are gone.
+        rows: int32 `[B]`, the index of each row in the original batch; rows
+            that have stopped are no longer among them.
     """
 
     tokens: tf.Tensor
@@ -39,12 +39,12 @@ class History(NamedTuple):
 class Few:
     """A constraint that forbids only a few words.
 
-    Search asks it about the most probable words instead of all.
+    Search applies it to the most probable words instead of all logits.
 
     Args:
-        count: M, how many words it forbids at most.
-        forbidden: History -> int32, to be broadcast to `[B, K, M]`, the words
-            that are forbidden now; -1 for none.
+        count: M, the largest number of words that it forbids.
+        forbidden: function of `History`, -> int32, broadcastable to
+            `[B, K, M]`: the words forbidden now; -1 stands for none.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ Constraint = Callable[[tf.Tensor, History], tf.Tensor]
 
 
 class Continuations(NamedTuple):
-    """Where the next hypotheses come from; those that cannot be are -inf."""
+    """The next hypotheses; the log-probability of an empty place is -inf."""
 
     log_probs: tf.Tensor  # float32 [B, K], of the whole hypothesis
-    parents: tf.Tensor  # int32 [B, K], the place of what is continued
-    tokens: tf.Tensor  # int32 [B, K], the word that continues it
+    parents: tf.Tensor  # int32 [B, K], place of the hypothesis it continues
+    tokens: tf.Tensor  # int32 [B, K], the word appended to it
 
 
 def best_of_all(
@@ -80,8 +80,9 @@ def best_of_all(
 ) -> Continuations:
     """The best of all continuations, best first.
 
-    Where all constraints forbid few words, so many more are looked at, and the
-    logits stay as they are: passes over them are what costs here.
+    If every constraint is a `Few`, the logits are not changed, since passes
+    over them are slow: as many more candidates are taken as words may be
+    forbidden, and the forbidden ones are dropped.
     """
     few = [one for one in constraints if isinstance(one, Few)]
     spare = sum(one.count for one in few)
@@ -108,14 +109,17 @@ def best_of_all(
 
 
 def _of_parents(few: Few, found: Continuations, history: History) -> tf.Tensor:
-    """The words forbidden to what each continuation continues, `[B, M', M]`."""
+    """The words that each continuation's parent forbids, `[B, M', M]`."""
     places = tf.shape(history.tokens)[:2]
     shape = tf.concat([places, [few.count]], 0)
     return take(tf.broadcast_to(few.forbidden(history), shape), found.parents)
 
 
 def _chunks(logits: tf.Tensor) -> tf.Tensor:
-    """Cuts a large vocabulary: `[B, K, V]` -> `[B, K, C, c]`, -inf added."""
+    """Divides a large vocabulary: `[B, K, V]` -> `[B, K, C, c]`.
+
+    The last chunk is padded with -inf.
+    """
     known = logits.shape[-1]
     if known is not None and known < SMALL:
         return logits[..., tf.newaxis]
@@ -136,9 +140,9 @@ def _chunks(logits: tf.Tensor) -> tf.Tensor:
 
 
 def log_normalizer(chunks: tf.Tensor) -> tf.Tensor:
-    """log Σ exp(logits), `[B, K]`: the largest logit less its log-probability.
+    """log Σ exp(logits), `[B, K]`: the largest logit minus its log-probability.
 
-    The softmax is one pass of a fast kernel, a sum of exponentials three.
+    `tf.nn.softmax` is one fast pass; `tf.reduce_logsumexp` makes three.
     """
     shape = tf.shape(chunks)
     flat = tf.concat([shape[:2], [shape[2] * shape[3]]], 0)
@@ -160,20 +164,21 @@ def top_continuations(
 ) -> Continuations:
     """The best of all continuations of a row's hypotheses, best first.
 
-    Equal to `tf.math.top_k` over all K V of them, also where some are equal,
-    but faster. The best N words lie in the N chunks with the largest maxima:
-    each chunk passed over has N maxima before it.
+    The result is that of `tf.math.top_k` over all K V continuations, also in
+    the order of ties, but faster. The best N words lie in the N chunks with
+    the largest maxima, since no word of another chunk exceeds those N maxima.
 
     Args:
         chunks: float `[B, K, C, c]`, logits in chunks.
-        offset: float `[B, K]`, what makes log-probabilities of them.
-        count: N; places for which there is no continuation stay empty.
+        offset: float `[B, K]`, added to logits to get the log-probability of
+            the whole hypothesis.
+        count: N; if there are fewer continuations, the last places are empty.
     """
     batch, width, number, length = tf.unstack(tf.shape(chunks))
     maxima = finite(_maxima(chunks) + offset[..., tf.newaxis])
     maxima = tf.reshape(maxima, [batch, width * number])
     _, best = tf.math.top_k(maxima, tf.minimum(count, width * number))
-    best = tf.sort(best, axis=-1)  # so that of equals the first is first
+    best = tf.sort(best, axis=-1)  # so that ties keep their order
     flat = tf.reshape(chunks, [batch, width * number, length])
     among = take(flat, best) + take(offset, best // number)[..., tf.newaxis]
     among = tf.reshape(finite(among), [batch, tf.shape(best)[1] * length])
@@ -183,7 +188,7 @@ def top_continuations(
     chunk = tf.minimum(places // length, tf.shape(best)[1] - 1)
     chunk = take(best, chunk)
     words = chunk % number * length + places % length
-    # One that is empty may stand behind the last word.
+    # An empty place may point beyond the last word.
     words = tf.where(log_probs > NEVER, words, 0)
     return Continuations(log_probs, chunk // number, words)
 
@@ -194,7 +199,7 @@ def one_each(
     constrained: tf.Tensor,
     tokens: tf.Tensor,
 ) -> Continuations:
-    """Every hypothesis goes on with the one word given for it."""
+    """Continues every hypothesis with the one word given for it."""
     norm = tf.reduce_logsumexp(logits, axis=-1)
     values = tf.gather(constrained, tokens, batch_dims=2)
     parents = tf.zeros_like(tokens) + tf.range(tf.shape(tokens)[1])
@@ -204,7 +209,7 @@ def one_each(
 def constrain(
     logits: tf.Tensor, history: History, constraints: Sequence[Constraint]
 ) -> tf.Tensor:
-    """Applies the constraints, except where they leave no word."""
+    """Applies the constraints, except where they would forbid all words."""
     if not constraints:
         return logits
     constrained = logits
@@ -215,7 +220,7 @@ def constrain(
 
 
 def truncate(logits: tf.Tensor, top_k: int | None, top_p: float) -> tf.Tensor:
-    """Forbids all but the top k words, then all but the nucleus of mass p."""
+    """Forbids words outside the top k, then outside the nucleus of mass p."""
     if top_k is None and top_p == 1.0:
         return logits
     ordered = tf.sort(logits, axis=-1, direction="DESCENDING")
