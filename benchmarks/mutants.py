@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from places import places_of
+
 COMPARISONS = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -46,6 +48,7 @@ class Mutant(NamedTuple):
         column: Where.
         before: What stands there.
         after: What the mutant has there.
+        statement: The place of its statement (`places.py`).
         source: The whole file of the mutant.
     """
 
@@ -54,6 +57,7 @@ class Mutant(NamedTuple):
     column: int
     before: str
     after: str
+    statement: str
     source: str
 
     @property
@@ -63,7 +67,11 @@ class Mutant(NamedTuple):
     @property
     def name(self) -> str:
         place = f"{self.path}:{self.line}:{self.column}"
-        return f"{place}: {self.before} -> {self.after}"
+        return f"{place}: {self.mistake}"
+
+    @property
+    def mistake(self) -> str:
+        return f"{self.before} -> {self.after}"
 
 
 def changed(node: ast.AST) -> Iterator[ast.AST]:
@@ -117,7 +125,10 @@ def replaced(source: str, node: ast.AST, text: str) -> str:
 def mutants_of(package: Path, path: Path) -> Iterator[Mutant]:
     """All mutants of one file that Python can compile."""
     source = path.read_text("utf-8")
-    for node in nodes(ast.parse(source)):
+    name = path.relative_to(package).as_posix()
+    tree = ast.parse(source)
+    places = dict(places_of(tree, name))
+    for node in nodes(tree):
         for other in changed(node):
             place = getattr(node, "test", node)
             after = ast.unparse(other)
@@ -125,19 +136,18 @@ def mutants_of(package: Path, path: Path) -> Iterator[Mutant]:
             mutant = replaced(source, place, text)
             compile(mutant, str(path), "exec")
             yield Mutant(
-                path.relative_to(package).as_posix(),
+                name,
                 place.lineno,
                 place.col_offset + 1,
                 ast.unparse(place),
                 after,
+                places[node],
                 mutant,
             )
 
 
-def draw(
-    package: Path, rooms: Sequence[str], number: int, seed: int
-) -> list[Mutant]:
-    """Mutants of files and folders of the package, each as likely as any."""
+def everything(package: Path, rooms: Sequence[str]) -> list[Mutant]:
+    """All mutants of files and folders of the package."""
     files = [
         file
         for room in rooms
@@ -147,5 +157,9 @@ def draw(
             else sorted((package / room).rglob("*.py"))
         )
     ]
-    found = [mutant for file in files for mutant in mutants_of(package, file)]
+    return [mutant for file in files for mutant in mutants_of(package, file)]
+
+
+def draw(found: Sequence[Mutant], number: int, seed: int) -> list[Mutant]:
+    """Mutants of a package, each as likely as any."""
     return random.Random(seed).sample(found, number)

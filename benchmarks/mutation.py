@@ -3,45 +3,57 @@
     python benchmarks/mutation.py --results=mutants.jsonl
     python benchmarks/mutation.py --results=mutants.jsonl --stage=rest
     python benchmarks/mutation.py --results=mutants.jsonl --show=survived
+    python benchmarks/mutation.py --results=again.jsonl --again=mutants.jsonl
 
 A mutant is the package with one mistake: a comparison, an operator, a number
 or a condition changed, a statement taken away (`mutants.py`). They are drawn by
-a seed over the rooms of `TESTS`. The stage "room" shows each to the test files
-of its room, the stage "rest" shows those that survived it to all others. A
-mutant is killed by a test that fails, or that takes far more of the processor
-than it does without a mistake.
+a seed over the rooms of `TESTS`. With `--again` those are taken that survived
+in another file of results, and stand in the package still.
+
+Each test file runs without a mistake first, and it is noted which statements
+each test runs (`places.py`, `forked_tests.py`). Then a mutant meets those that
+run its statement, the cheapest first, until one fails, or takes far more of the
+processor than it did without the mistake: in the stage "room" the test files of
+its room, one after the other, in the stage "rest" all others. What the tests of
+one file may cost together is bounded by `--seconds`.
 
 Every result is a line of the file of results; what is there already is not run
-again, so that the program may be stopped at any time. Each test file runs in a
-fork of a process that has imported TensorFlow, and not yet used it. First each
-runs without a mistake: one that fails then can kill nobody and is left out.
+again, so that the program may be stopped at any time. It refuses to go on where
+the package or the tests have changed.
 """
 
 from __future__ import annotations
 
+import gc
+import hashlib
 import json
-import multiprocessing
 import os
-import resource
 import shutil
-import sys
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from collections.abc import Sequence
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
-import keras  # noqa: F401 - what every fork has imported already
-import pytest
+import hypothesis.strategies  # noqa: F401 - what every fork has already
+import keras  # noqa: F401
 import tensorflow as tf  # noqa: F401
 import tensorflow_text  # noqa: F401
 from absl import app
 from absl import flags
+from forked_tests import REPOSITORY
+from forked_tests import Test
+from forked_tests import first_failure
+from forked_tests import trace
 from mutants import Mutant
 from mutants import draw
+from mutants import everything
+from places import noting
 
 FLAGS = flags.FLAGS
 
@@ -49,17 +61,20 @@ flags.DEFINE_string("results", None, "A file of JSON lines.", required=True)
 flags.DEFINE_enum("stage", "room", ["room", "rest"], "Which tests to run.")
 flags.DEFINE_integer("mutants", 200, "How many to draw.")
 flags.DEFINE_integer("seed", 15, "Which to draw.")
+flags.DEFINE_string("again", None, "Results whose survivors to run instead.")
+flags.DEFINE_float("seconds", 60, "What the tests of a mutant may cost.")
 flags.DEFINE_enum(
     "show", None, ["killed", "survived"], "Print these instead of running."
 )
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+# The first tests of a mutant, in seconds; most mutants need no others.
+FIRST = 3
 
 # Files and folders of the package, each with the tests that are about it.
 TESTS = {
     "layers": (
-        *("layers", "reference", "masks", "keras_cells", "models"),
-        *("conformance", "fast_training"),
+        *("layers", "reference", "keras_cells", "masks", "fast_training"),
+        *("models", "conformance"),
     ),
     "search": ("search", "constraints", "translator"),
     "losses.py": ("losses", "masks", "fast_training"),
@@ -83,58 +98,6 @@ def tests_of(room: str, stage: str) -> list[Path]:
     ]
 
 
-class FirstFailure:
-    """Notes which test failed first."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.failed:
-            self.path.write_text(report.nodeid)
-
-
-def run_tests(package: Path, test: Path, seconds: int, failure: Path) -> None:
-    """Runs one test file on the package below a folder; ends the process."""
-    os.chdir(package)
-    silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, 1)
-    os.dup2(silence, 2)
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-    os.environ["PYTHONPATH"] = str(package)  # for processes that a test starts
-    sys.path.insert(0, str(package))
-    settings = ["-c", str(REPOSITORY / "pyproject.toml")]
-    status = pytest.main(
-        ["-q", "-x", "-p", "no:cacheprovider", *settings, str(test)],
-        plugins=[FirstFailure(failure)],
-    )
-    os._exit(int(status))
-
-
-def outcome(package: Path, test: Path, seconds: int) -> dict[str, Any]:
-    """What one test file says: passed, failed and which test, or timeout."""
-    failure = package / "failure"
-    failure.unlink(missing_ok=True)
-    fork = multiprocessing.get_context("fork").Process(
-        target=run_tests, args=(package, test, seconds, failure)
-    )
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    fork.start()
-    fork.join(20 * seconds)  # one that waits for itself takes no processor
-    if fork.is_alive():
-        fork.kill()
-        fork.join()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    code = fork.exitcode
-    if code == pytest.ExitCode.USAGE_ERROR:
-        raise RuntimeError(f"pytest cannot run {test}")
-    passed = code in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-    found = "passed" if passed else "timeout" if code < 0 else "failed"
-    by = failure.read_text() if failure.exists() else test.name
-    return {"outcome": found, "by": by, "processor_seconds": round(used)}
-
-
 class Results:
     """Lines of a file, each the result of one test file or one mutant."""
 
@@ -149,6 +112,23 @@ class Results:
                 return line
         return None
 
+    @property
+    def killed(self) -> dict[str, str]:
+        """By name, what killed each mutant that does not live."""
+        return {
+            line["mutant"]: line["result"]
+            for line in self.lines
+            if line.get("result", "survived") != "survived"
+        }
+
+    @property
+    def survivors(self) -> list[str]:
+        """The names of those that have met tests, and live."""
+        met = dict.fromkeys(
+            line["mutant"] for line in self.lines if "mutant" in line
+        )
+        return [name for name in met if name not in self.killed]
+
     def add(self, **line: Any) -> dict[str, Any]:
         self.lines.append(line)
         with self.path.open("a") as file:
@@ -156,81 +136,186 @@ class Results:
         return line
 
 
-def without_mistake(test: Path, results: Results) -> dict[str, Any]:
-    """What a test file says of the package as it is."""
-    found = results.find(clean=test.name)
-    if found is None:
-        with tempfile.TemporaryDirectory() as folder:
-            package = copy_of_package(Path(folder))
-            found = results.add(clean=test.name, **outcome(package, test, 1200))
-        print(f"{test.name} without a mistake: {found}", flush=True)
-    return found
+def copy_of_package(folder: str, other: Mapping[str, str]) -> Path:
+    """Fills a folder with the package, with other sources for some files."""
+    copy = Path(folder) / "bahdanau_tf"
+    shutil.copytree(REPOSITORY / "bahdanau_tf", copy)
+    for path, source in other.items():
+        (copy / path).write_text(source, "utf-8")
+    return copy.parent
 
 
-def copy_of_package(folder: Path, mutant: Mutant | None = None) -> Path:
-    """Makes a folder that holds the package, with a mistake or without."""
-    copy = folder / "bahdanau_tf"
-    shutil.copytree(
-        REPOSITORY / "bahdanau_tf",
-        copy,
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
-    if mutant is not None:
-        (copy / mutant.path).write_text(mutant.source, "utf-8")
-    return folder
+def noting_sources(places: Set[str]) -> dict[str, str]:
+    """Files that tell when places in them run."""
+    return {
+        path: noting(
+            (REPOSITORY / "bahdanau_tf" / path).read_text("utf-8"), path, places
+        )
+        for path in {place.split(":")[0] for place in places}
+    }
 
 
-def judge(mutant: Mutant, tests: Sequence[Path], results: Results) -> str:
-    """Shows a mutant to test files, until one kills it."""
+def digest() -> str:
+    """Of the package and the tests: results hold for these alone."""
+    found = hashlib.sha256()
+    for folder in ("bahdanau_tf", "tests"):
+        for path in sorted((REPOSITORY / folder).rglob("*.py")):
+            found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def cheapest_first(tests: Sequence[Test]) -> list[Test]:
+    """Orders tests; of one function each case costs more than the last."""
+    cases: Counter[str] = Counter()
+    costs = {}
+    for test in sorted(tests, key=lambda test: test.seconds):
+        function = test.name.split("[")[0]
+        cases[function] += 1
+        costs[test.name] = test.seconds * cases[function]
+    return sorted(tests, key=lambda test: costs[test.name])
+
+
+def rounds(tests: Sequence[Test], seconds: float) -> list[list[Test]]:
+    """The first few tests; as many others as may run, together by file."""
+    cut: list[list[Test]] = [[], []]
+    spent = 0.0
+    for test in cheapest_first(tests):
+        spent += test.seconds
+        if spent <= seconds or not cut[0]:
+            cut[bool(cut[0]) and spent > FIRST].append(test)
+    return [
+        sorted(part, key=lambda test: test.name.split("::")[0])
+        for part in cut
+        if part
+    ]
+
+
+def judge(mutant: Mutant, tests: Sequence[Test]) -> str:
+    """Shows a mutant to tests, until one kills it."""
     with tempfile.TemporaryDirectory() as folder:
-        package = copy_of_package(Path(folder), mutant)
-        for test in tests:
-            clean = without_mistake(test, results)
-            if clean["outcome"] != "passed":
-                continue
-            seconds = 60 + 5 * clean["processor_seconds"]
-            found = outcome(package, test, seconds)
-            if found["outcome"] != "passed":
-                return f"{found['outcome']}: {found['by']}"
+        package = copy_of_package(folder, {mutant.path: mutant.source})
+        for part in rounds(tests, FLAGS.seconds):
+            failure = first_failure(package, part)
+            if failure:
+                return failure
     return "survived"
 
 
-def stage(mutants: Sequence[Mutant], stage: str, results: Results) -> None:
-    """Judges the mutants that a stage has not judged yet."""
-    for mutant in mutants:
-        if results.find(mutant=mutant.name, stage=stage):
-            continue
-        if stage == "rest" and not results.find(
-            mutant=mutant.name, stage="room", result="survived"
-        ):
-            continue
-        result = judge(mutant, tests_of(mutant.room, stage), results)
-        results.add(mutant=mutant.name, stage=stage, result=result)
-        print(f"{mutant.name}\n    {result}", flush=True)
+def that_meet(mutant: Mutant, tests: Sequence[Test]) -> list[Test]:
+    """The tests that run what a mutant changes."""
+    return [test for test in tests if mutant.statement in test.runs]
 
 
-def summary(mutants: Sequence[Mutant], results: Results) -> dict[str, str]:
-    """The last result of each mutant that has met some tests."""
-    names = {mutant.name for mutant in mutants}
-    found = [line for line in results.lines if line.get("mutant") in names]
-    return {line["mutant"]: line["result"] for line in found}
+class Stage:
+    """Shows test files to mutants, and keeps what they say.
+
+    Args:
+        mutants: All mutants.
+        results: What is known already.
+    """
+
+    def __init__(self, mutants: Sequence[Mutant], results: Results) -> None:
+        self.mutants = mutants
+        self.results = results
+        self.noting = noting_sources({m.statement for m in mutants})
+
+    def run(self, stage: str) -> None:
+        """Shows each room's first file to its mutants, then the second."""
+        files = {room: tests_of(room, stage) for room in TESTS}
+        for rank in range(max(map(len, files.values()))):
+            for mutant in sorted(
+                self.mutants, key=lambda m: [*TESTS].index(m.room)
+            ):
+                if rank < len(files[mutant.room]):
+                    self.meet(mutant, files[mutant.room][rank])
+
+    def meet(self, mutant: Mutant, file: Path) -> None:
+        """Shows a file to a mutant that no other has killed."""
+        known = self.results.find(mutant=mutant.name, file=file.name)
+        if known or mutant.name in self.results.killed:
+            return
+        tests = that_meet(mutant, self.tests_in(file))
+        result = judge(mutant, tests)
+        self.results.add(mutant=mutant.name, file=file.name, result=result)
+        print(
+            f"{mutant.name}\n    {result}, {len(tests)} tests of {file.name}",
+            flush=True,
+        )
+
+    def tests_in(self, file: Path) -> list[Test]:
+        """The tests of a file that pass without a mistake."""
+        found = self.results.find(traced=file.name)
+        if found is None:
+            with tempfile.TemporaryDirectory() as folder:
+                package = copy_of_package(folder, self.noting)
+                tests = trace(package, file)
+            found = self.results.add(traced=file.name, tests=tests)
+            seconds = sum(test.seconds for test in tests)
+            print(
+                f"{file.name}: {len(tests)} tests, {seconds:.0f} s", flush=True
+            )
+        return [Test(*test) for test in found["tests"]]
+
+
+def that_survived(
+    mutants: Sequence[Mutant], results: Results, stage: str
+) -> list[Mutant]:
+    """Those that have met all tests of a stage, and live."""
+    return [
+        mutant
+        for mutant in mutants
+        if mutant.name not in results.killed
+        and all(
+            results.find(mutant=mutant.name, file=file.name)
+            for file in tests_of(mutant.room, stage)
+        )
+    ]
+
+
+def that_stand(names: Sequence[str], mutants: Sequence[Mutant]) -> list[Mutant]:
+    """Mutants by name, in a package whose lines may have moved since."""
+    found = []
+    for name in names:
+        place, mistake = name.split(": ", 1)
+        path, line, _ = place.split(":")
+        same = [
+            mutant
+            for mutant in mutants
+            if (mutant.path, mutant.mistake) == (path, mistake)
+        ]
+        if same:
+            found.append(min(same, key=lambda m: abs(m.line - int(line))))
+        else:
+            print(f"{name}\n    stands no longer")
+    return found
 
 
 def main(_: Sequence[str]) -> None:
     """Runs a stage, or shows what was found."""
-    package = REPOSITORY / "bahdanau_tf"
-    mutants = draw(package, list(TESTS), FLAGS.mutants, FLAGS.seed)
+    mutants = everything(REPOSITORY / "bahdanau_tf", list(TESTS))
     results = Results(Path(FLAGS.results).resolve())
+    if FLAGS.again:
+        others = Results(Path(FLAGS.again)).survivors
+        mutants = that_stand(others, mutants)
+    else:
+        mutants = draw(mutants, FLAGS.mutants, FLAGS.seed)
     if FLAGS.show is None:
-        stage(mutants, FLAGS.stage, results)
-    found = summary(mutants, results)
-    for name, result in found.items():
-        if FLAGS.show and (result == "survived") == (FLAGS.show == "survived"):
-            print(f"{name}\n    {result}")
-    counts = Counter(result == "survived" for result in found.values())
+        if not results.lines:
+            results.add(digest=digest())
+        if not results.find(digest=digest()):
+            raise app.UsageError(f"{FLAGS.results}: of other sources or tests")
+        gc.freeze()  # a collection in a fork need not look at TensorFlow
+        Stage(mutants, results).run(FLAGS.stage)
+    survivors = that_survived(mutants, results, FLAGS.stage)
+    shown = {mutant.name: "survived" for mutant in survivors}
+    if FLAGS.show == "killed":
+        shown = results.killed
+    for name, result in shown.items() if FLAGS.show else ():
+        print(f"{name}\n    {result}")
+    done = len(results.killed) + len(survivors)
     print(
-        f"{counts[False]} of {len(found)} killed, "
-        f"{len(mutants) - len(found)} not run yet"
+        f"{len(results.killed)} of {done} killed, "
+        f"{len(mutants) - done} not run yet"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from pathlib import Path
 from typing import Any
@@ -66,9 +67,38 @@ def test_a_seed_draws_the_same_again(mutants: Any, tmp_path: Path) -> None:
     (tmp_path / "room").mkdir()
     for path in (tmp_path / "room" / "a.py", tmp_path / "b.py"):
         path.write_text(SOURCE, "utf-8")
-    rooms = ["room", "b.py"]
-    first = mutants.draw(tmp_path, rooms, 10, seed=1)
-    assert first == mutants.draw(tmp_path, rooms, 10, seed=1)
-    assert first != mutants.draw(tmp_path, rooms, 10, seed=2)
+    found = mutants.everything(tmp_path, ["room", "b.py"])
+    first = mutants.draw(found, 10, seed=1)
+    assert first == mutants.draw(found, 10, seed=1)
+    assert first != mutants.draw(found, 10, seed=2)
     assert len({mutant.name for mutant in first}) == 10
     assert {mutant.room for mutant in first} == {"room", "b.py"}
+
+
+def test_a_source_tells_which_mutants_run(mutants: Any, tmp_path: Path) -> None:
+    """A default runs with its function, a constant with all of its file."""
+    path = tmp_path / "shown.py"
+    path.write_text("LEAST = -1\n\n\n" + SOURCE, "utf-8")
+    found = {m.mistake: m.statement for m in mutants.mutants_of(tmp_path, path)}
+    places = importlib.import_module("places")
+    noted: set[str] = set()
+    source = places.noting(
+        path.read_text("utf-8"), path.name, {*found.values()}
+    )
+    names: dict[str, Any] = {"__runs__": noted.add}
+    exec(source, names)
+    assert noted == set()
+    assert names["shown"].__doc__ == "A - b."
+
+    def runs(x: int, **settings: bool) -> set[str]:
+        noted.clear()
+        with contextlib.suppress(ValueError):
+            names["shown"](x, **settings)
+        return {mistake for mistake, place in found.items() if place in noted}
+
+    always = {"-1 -> 1", "1 -> 2", "True -> False", "x > 2 -> x >= 2"}
+    assert always <= runs(1) & runs(3, y=False)
+    assert "-x -> x" in runs(1) - runs(3, y=False)
+    assert [*runs(3, y=False) - runs(1)] == [
+        "raise ValueError(f'{x + 1}, not {-1}') -> pass"
+    ]
