@@ -25,6 +25,7 @@ FLOORS = (
         "keras_register",
         "progress",
         "ranges",
+        "tensors",
         "text_files",
     ),
     (

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 from typing import Literal
 from typing import NamedTuple
-from typing import Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -26,17 +23,15 @@ from bahdanau_tf.data.batching import Position
 from bahdanau_tf.data.batching import cut
 from bahdanau_tf.data.generators import until_exit
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.text.protocol import Tokenizer
 
 CHUNK = 1000  # lines tokenised together
 PAIRS = tf.TensorSpec([None], tf.int64)
 LINES = tf.TensorSpec([None], tf.string)
 CHUNK_SIGNATURE = (PAIRS, LINES, LINES)
 
-
-class Text(Protocol):
-    """What a tokenizer must offer here; rows end with the end symbol."""
-
-    tokenize: Callable[..., tf.RaggedTensor]
+# As Keras takes it: {"source", "target"}, the target again, token weights.
+Batch = tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]
 
 
 class Pool(NamedTuple):
@@ -49,8 +44,8 @@ class Pool(NamedTuple):
 
 def make_dataset(
     corpus: ParallelCorpus | tuple[str | os.PathLike[str], ...],
-    source_text: Text,
-    target_text: Text,
+    source_text: Tokenizer,
+    target_text: Tokenizer,
     *,
     batch_size: int = Batching.batch_size,
     max_length: int | None = Batching.max_length,
@@ -115,8 +110,8 @@ def make_dataset(
 
 def stream_batches(
     corpus: ParallelCorpus,
-    source_text: Text,
-    target_text: Text,
+    source_text: Tokenizer,
+    target_text: Tokenizer,
     batching: Batching = Batching(),
     start: Position = Position(),
 ) -> tf.data.Dataset:
@@ -147,8 +142,8 @@ class _Stream:
     def __init__(
         self,
         corpus: ParallelCorpus,
-        source_text: Text,
-        target_text: Text,
+        source_text: Tokenizer,
+        target_text: Tokenizer,
         batching: Batching,
     ) -> None:
         self.corpus = corpus
@@ -274,7 +269,7 @@ def _count_from(first: np.ndarray) -> Iterator[int]:
     return itertools.count(int(first))
 
 
-def _padded(pool: Pool, rows: tf.Tensor) -> Any:
+def _padded(pool: Pool, rows: tf.Tensor) -> Batch:
     """The pairs of a pool with these numbers, as a batch for Keras."""
     source = tf.gather(pool.source, rows).to_tensor()
     target = tf.gather(pool.target, rows).to_tensor()
@@ -283,8 +278,8 @@ def _padded(pool: Pool, rows: tf.Tensor) -> Any:
 
 
 def _count_pairs(
-    before: tf.Tensor, element: tuple[Any, Position]
-) -> tuple[tf.Tensor, tuple[Any, Position]]:
+    before: tf.Tensor, element: tuple[Batch, Position]
+) -> tuple[tf.Tensor, tuple[Batch, Position]]:
     """Turns the pairs of a batch to those of the epoch up to its end."""
     batch, position = element
     pairs = before + position.pairs
@@ -307,7 +302,7 @@ class Statistics:
     tokens: int = 0
     cells: int = 0
 
-    def add(self, batch: Any) -> None:
+    def add(self, batch: Batch) -> None:
         """Counts a batch as `make_dataset` gives it."""
         sides = [np.asarray(ids) for ids in batch[0].values()]
         self.batches += 1

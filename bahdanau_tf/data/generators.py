@@ -14,11 +14,21 @@ import threading
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
-from typing import Any
+from enum import Enum
+from typing import ParamSpec
+from typing import TypeVar
 
 QUIET = 0.05  # seconds without a step after which nobody asks any more
 PATIENCE = 10.0  # seconds to wait for that
-END = object()
+
+Arguments = ParamSpec("Arguments")
+Item = TypeVar("Item")
+
+
+class _End(Enum):
+    """What stands behind the last item."""
+
+    END = 0
 
 
 class _Steps:
@@ -29,15 +39,15 @@ class _Steps:
         self._begun = self._running = 0
         self._over = False
 
-    def take(self, items: Iterator[Any]) -> Any:
-        """The next item; `END` behind the last, or if no step may begin."""
+    def take(self, items: Iterator[Item]) -> Item | _End:
+        """The next item; END behind the last, or if no step may begin."""
         with self._lock:
             self._begun += 1
             if self._over:
-                return END
+                return _End.END
             self._running += 1
         try:
-            return next(items, END)
+            return next(items, _End.END)
         finally:
             with self._lock:
                 self._running -= 1
@@ -60,14 +70,16 @@ atexit.register(_STEPS.end)
 
 
 def until_exit(
-    generator: Callable[..., Iterator[Any]],
-) -> Callable[..., Iterator[Any]]:
+    generator: Callable[Arguments, Iterator[Item]],
+) -> Callable[Arguments, Iterator[Item]]:
     """Makes a generator fit for `tf.data.Dataset.from_generator`."""
 
     @functools.wraps(generator)
-    def steps(*arguments: Any) -> Iterator[Any]:
-        items = iter(generator(*arguments))
-        while (item := _STEPS.take(items)) is not END:
+    def steps(
+        *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Iterator[Item]:
+        items = iter(generator(*args, **kwargs))
+        while (item := _STEPS.take(items)) is not _End.END:
             yield item
 
     return steps

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import tensorflow as tf
 
@@ -18,12 +17,13 @@ from bahdanau_tf.search.selections import Constraint
 from bahdanau_tf.search.selections import Continuations
 from bahdanau_tf.search.selections import History
 from bahdanau_tf.search.selections import best_of_all
+from bahdanau_tf.tensors import Nest
 
 
 def beam_search(
     step: Step,
-    state: Any,
-    memory: Any = (),
+    state: Nest,
+    memory: Nest = (),
     *,
     start_id: int,
     eos_id: int,
@@ -105,8 +105,8 @@ def beam_search(
 
 def greedy_search(
     step: Step,
-    state: Any,
-    memory: Any = (),
+    state: Nest,
+    memory: Nest = (),
     *,
     start_id: int,
     eos_id: int,

@@ -11,7 +11,7 @@ import tensorflow as tf
 NEVER = -math.inf  # the score of a hypothesis that does not exist,
 ABSENT = -1e9  # and the finite one that is returned for it
 
-Nest = TypeVar("Nest")  # of tensors
+Given = TypeVar("Given")  # a record of tensors, a tuple or a tensor
 
 
 class Hypotheses(NamedTuple):
@@ -25,7 +25,7 @@ class Hypotheses(NamedTuple):
 
 
 def blank(
-    batch: tf.Tensor, count: int, longest: tf.Tensor, log_prob: float
+    batch: tf.Tensor, count: int, longest: int | tf.Tensor, log_prob: float
 ) -> Hypotheses:
     """Makes hypotheses without tokens, `[B, count]`."""
     empty = tf.zeros([batch, count, longest], tf.int32)
@@ -38,9 +38,9 @@ def finite(scores: tf.Tensor) -> tf.Tensor:
     return tf.where(tf.math.is_finite(scores), scores, NEVER)
 
 
-def take(nest: Nest, indices: tf.Tensor) -> Nest:
+def take(nest: Given, indices: tf.Tensor) -> Given:
     """Reorders `[B, K, ...]` by `[B, M]` to `[B, M, ...]`."""
-    taken: Nest = tf.nest.map_structure(
+    taken: Given = tf.nest.map_structure(
         lambda x: tf.gather(x, indices, batch_dims=1), nest
     )
     return taken

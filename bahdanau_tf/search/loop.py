@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from dataclasses import field
-from typing import Any
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -24,6 +23,7 @@ from bahdanau_tf.search.penalties import Penalty
 from bahdanau_tf.search.penalties import no_coverage_penalty
 from bahdanau_tf.search.selections import Continuations
 from bahdanau_tf.search.selections import History
+from bahdanau_tf.tensors import Nest
 
 
 class SearchResult(NamedTuple):
@@ -52,7 +52,7 @@ class SearchResult(NamedTuple):
 
 
 Step = Callable[
-    [tf.Tensor, Any, Any], tuple[tf.Tensor, Any, "tf.Tensor | None"]
+    [tf.Tensor, Nest, Nest], tuple[tf.Tensor, Nest, "tf.Tensor | None"]
 ]
 Select = Callable[[tf.Tensor, tf.Tensor, History], Continuations]
 
@@ -63,8 +63,8 @@ class _Rows(NamedTuple):
     row: tf.Tensor  # int32 [B], index of the row in the whole batch
     limit: tf.Tensor  # int32 [B]
     ids: tf.Tensor  # int32 [B, K]
-    state: Any  # nest of [B, K, ...]
-    memory: Any  # nest of [B, ...]
+    state: Nest  # of [B, K, ...]
+    memory: Nest  # of [B, ...]
     coverage: tf.Tensor  # float32 [B, K, T_x]
     live: Hypotheses  # [B, K]
     finished: Hypotheses  # [B, N]
@@ -105,8 +105,8 @@ class Search:
 
     def run(
         self,
-        state: Any,
-        memory: Any,
+        state: Nest,
+        memory: Nest,
         max_length: int | tf.Tensor,
         starts: int,
         n_best: int,
@@ -114,7 +114,7 @@ class Search:
         """Searches, beginning with `starts` empty hypotheses for each row."""
         batch = tf.shape(tf.nest.flatten(state)[0])[0]
         limits = tf.cast(tf.broadcast_to(max_length, [batch]), tf.int32)
-        longest: Any = tf.maximum(tf.reduce_max(limits), 1)
+        longest: int | tf.Tensor = tf.maximum(tf.reduce_max(limits), 1)
         if isinstance(max_length, int):
             if max_length < 1:
                 raise ValueError(

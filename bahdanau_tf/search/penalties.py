@@ -11,12 +11,11 @@ weights, float32 `[B, K, T_x]`, and of their rows in the batch, int32 `[B]`,
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow as tf
 
 Penalty = Callable[[tf.Tensor], tf.Tensor]
-CoveragePenalty = Callable[[tf.Tensor, tf.Tensor], Any]
+CoveragePenalty = Callable[[tf.Tensor, tf.Tensor], "tf.Tensor | float"]
 
 
 def gnmt_length_penalty(alpha: float = 1.0) -> Penalty:

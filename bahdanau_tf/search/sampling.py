@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import tensorflow as tf
 
@@ -20,12 +19,13 @@ from bahdanau_tf.search.selections import History
 from bahdanau_tf.search.selections import constrain
 from bahdanau_tf.search.selections import one_each
 from bahdanau_tf.search.selections import truncate
+from bahdanau_tf.tensors import Nest
 
 
 def sample(
     step: Step,
-    state: Any,
-    memory: Any = (),
+    state: Nest,
+    memory: Nest = (),
     *,
     start_id: int,
     eos_id: int,
@@ -95,7 +95,7 @@ def sample(
 
 
 def _numbers(
-    seed: int | tf.Tensor, state: Any, max_length: int | tf.Tensor, count: int
+    seed: int | tf.Tensor, state: Nest, max_length: int | tf.Tensor, count: int
 ) -> tf.Tensor:
     """Uniform numbers in [0, 1) for every draw: float32 `[B, T, N]`.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from typing import Protocol
 from typing import runtime_checkable
 
@@ -24,26 +23,33 @@ class Tokenizer(Protocol):
         reverse: Whether ids come in the opposite order of the text.
     """
 
-    vocabulary_size: Any
+    vocabulary_size: int
     pad_id: int
     unk_id: int
     eos_id: int
     reverse: bool
 
-    def tokenize(self, strings: Any) -> tf.RaggedTensor:
+    def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """string [B] -> ids, ragged int32 [B, (T)]."""
         ...
 
     def tokenize_with_offsets(
-        self, strings: Any
+        self, strings: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """string [B] -> tokens and the bytes where they start and end."""
         ...
 
-    def detokenize_with_offsets(self, *ids_and_replacements: Any) -> Any:
-        """Ids int32 [B, T] -> strings, and where each token is in its own."""
+    def detokenize_with_offsets(
+        self,
+        ids: tf.Tensor | tf.RaggedTensor,
+        replacements: tf.Tensor | tf.RaggedTensor | None = None,
+    ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Ids int32 [B, T] -> strings, and where each token is in its own.
+
+        Where the word is unknown, its replacement is written, if there is one.
+        """
         ...
 
-    def ids_to_tokens(self, ids: Any) -> tf.Tensor:
+    def ids_to_tokens(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
         """Ids -> tokens, string of the same shape."""
         ...

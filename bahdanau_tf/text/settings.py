@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ _FILE = "tokenizer.json"
 
 
 def settings_of(
-    tokenizer: object, checksum: str, config: dict[str, Any]
-) -> dict[str, Any]:
+    tokenizer: object, checksum: str, config: Mapping[str, object]
+) -> dict[str, object]:
     """Puts together a tokenizer's class, its options and its file's SHA-256."""
     return {
         "class": type(tokenizer).__name__,
@@ -25,7 +26,7 @@ def settings_of(
 
 
 def write_settings(
-    directory: str | os.PathLike[str], settings: dict[str, Any]
+    directory: str | os.PathLike[str], settings: Mapping[str, object]
 ) -> None:
     """Writes what `settings_of` gave."""
     data = json.dumps(settings, indent=2) + "\n"

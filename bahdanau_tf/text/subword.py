@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 
 import tensorflow as tf
@@ -25,6 +26,7 @@ from bahdanau_tf.text.rows import turned
 from bahdanau_tf.text.rows import until_end
 from bahdanau_tf.text.settings import settings_of
 from bahdanau_tf.text.settings import write_settings
+from bahdanau_tf.text.subword_learning import Options
 from bahdanau_tf.text.subword_learning import has_full_width
 from bahdanau_tf.text.subword_learning import learned
 from bahdanau_tf.text.true_case import true_cased
@@ -32,6 +34,9 @@ from bahdanau_tf.text.vocabulary import END
 from bahdanau_tf.text.vocabulary import PAD
 from bahdanau_tf.text.vocabulary import UNK
 from bahdanau_tf.text.vocabulary import read_checked
+
+if TYPE_CHECKING:
+    from tensorflow_text import SentencepieceTokenizer
 
 BLANK = "\N{LOWER ONE EIGHTH BLOCK}".encode()  # as SentencePiece writes it
 
@@ -129,7 +134,7 @@ class SubwordTokenizer(tf.Module):
                 characters of the text are more than the pieces.
         """
         files = list(files)
-        rule = {"normalization_rule_name": normalization}
+        rule: Options = {"normalization_rule_name": normalization}
         if normalization == "nfc":
             if half_width is None:
                 half_width = not has_full_width(files)
@@ -139,7 +144,7 @@ class SubwordTokenizer(tf.Module):
                 "SubwordTokenizer.train: lowercase and half_width go with "
                 f"normalization='nfc', it is {normalization!r}."
             )
-        options = {
+        options: Options = {
             "vocab_size": vocabulary_size,
             "model_type": model_type,
             "byte_fallback": byte_fallback,
@@ -267,12 +272,12 @@ class SubwordTokenizer(tf.Module):
         path = Path(directory, "sentencepiece.model")
         return cls(read_checked(path, checksum), **config)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Class, options and SHA-256; two tokenizers are the same by them."""
         config = {"reverse": self.reverse, "true_case": self.true_case}
         return settings_of(self, self._checksum, config)
 
-    def _model(self, **options: Any) -> Any:
+    def _model(self, **options: float) -> SentencepieceTokenizer:
         """Puts the model into the graph at hand, anew.
 
         TF Text frees a model together with the kernel that has read it, and

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from bahdanau_tf.progress import counted
 from bahdanau_tf.text.normalization import FULL_WIDTH
@@ -21,9 +21,18 @@ from bahdanau_tf.text.vocabulary import UNK
 from bahdanau_tf.text_files import read_lines
 
 
-def learned(
-    files: Iterable[str | os.PathLike[str]], options: dict[str, Any]
-) -> bytes:
+class Options(TypedDict, total=False):
+    """What SentencePiece's trainer is told."""
+
+    vocab_size: int
+    model_type: str
+    byte_fallback: bool
+    input_sentence_size: int
+    normalization_rule_name: str
+    normalization_rule_tsv: str
+
+
+def learned(files: Iterable[str | os.PathLike[str]], options: Options) -> bytes:
     """Has SentencePiece learn a model; rules are given as text.
 
     Raises:
@@ -64,7 +73,7 @@ def learned(
     return without_rules_path(model.getvalue())
 
 
-def _why(error: RuntimeError, options: dict[str, Any]) -> str:
+def _why(error: RuntimeError, options: Options) -> str:
     """What SentencePiece found wrong; it names no argument of ours."""
     if "sentences_.empty()" in str(error):
         return "the text has no line of 1 to 4,192 bytes to learn from"

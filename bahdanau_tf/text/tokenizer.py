@@ -330,7 +330,7 @@ class WordTokenizer(tf.Module):
         config = {"rules": 1, **config}  # older ones do not say
         return cls(Vocabulary.load(path, checksum), **config)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Class, options and SHA-256; two tokenizers are the same by them."""
         config = {
             "language": self.language,

@@ -6,15 +6,15 @@ import math
 from dataclasses import replace
 
 from bahdanau_tf.data.batching import Batching
-from bahdanau_tf.data.dataset import Text
 from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.text.protocol import Tokenizer
 
 
 def updates_per_epoch(
     corpus: ParallelCorpus,
-    source_text: Text,
-    target_text: Text,
+    source_text: Tokenizer,
+    target_text: Tokenizer,
     batching: Batching,
 ) -> int:
     """Updates in an epoch, by which a schedule and `epochs` count.
