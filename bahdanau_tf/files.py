@@ -63,6 +63,38 @@ def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
     return found
 
 
+def read_versioned(
+    path: str | os.PathLike[str], newest: int, reader: str
+) -> dict[str, object]:
+    """Reads a JSON object that says which version of its format it has.
+
+    Args:
+        path: The file.
+        newest: The newest version that can be read; the first is 1.
+        reader: What errors begin with.
+
+    Returns:
+        The object, without its "format_version".
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It holds something else, or a newer version.
+    """
+    found = read_object(path)
+    version = found.pop("format_version", None)
+    if type(version) is not int or version < 1:
+        raise ValueError(
+            f"{reader}: {path} has format_version {version!r}, wanted a "
+            f"number from 1 to {newest}"
+        )
+    if version > newest:
+        raise ValueError(
+            f"{reader}: {path} has format version {version}, newer than the "
+            f"{newest} that this bahdanau_tf reads"
+        )
+    return found
+
+
 @contextmanager
 def replaced_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yields a temporary folder, which replaces `path` when the block ends.

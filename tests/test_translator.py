@@ -206,6 +206,7 @@ def test_load_wants_a_translator(tmp_path):
         (lambda text: text.replace(": 1", ": 99", 1), "format version 99"),
         (lambda text: text.replace("sources", "x"), "not written by this"),
         (lambda text: text.replace('"sources": 1', '"sources": "a"'), "not w"),
+        (lambda text: text.replace('"sources": 1', '"sources": 0'), "es is 0"),
         (lambda text: text.replace("alpha", "x"), "unexpected keyword"),
         (lambda text: text.replace('"alpha": 1', '"alpha": -1'), "alpha is -1"),
     ],

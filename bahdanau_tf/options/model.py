@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 from typing import Literal
 
 from bahdanau_tf.ranges import Range
 from bahdanau_tf.ranges import check_values
+
+if TYPE_CHECKING:
+    from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 
 _SIZE = Range(1, 100_000)
 _SHARE = Range(0, 1, below_high=True)
@@ -97,7 +101,7 @@ class ModelOptions:
 
     def make(
         self, source_vocabulary_size: int, target_vocabulary_size: int
-    ) -> Any:
+    ) -> EncoderDecoder:
         """The Keras model, its weights drawn."""
         import keras
 
@@ -112,7 +116,7 @@ class ModelOptions:
             arguments["embeddings_initializer"] = (
                 keras.initializers.RandomNormal(stddev=self.embedding_dim**-0.5)
             )
-        classes = {
+        classes: dict[str, Callable[..., EncoderDecoder]] = {
             "rnnsearch": models.RNNSearch,
             "rnnencdec": models.RNNEncDec,
             "seq2seq-lstm": models.Seq2SeqLSTM,

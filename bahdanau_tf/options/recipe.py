@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from typing import Any
 from typing import Literal
 
 from bahdanau_tf.data.batching import Batching
@@ -102,8 +101,8 @@ class Recipe:
             return _RATES[self.optimizer]
         return self.learning_rate
 
-    @classmethod
-    def from_preset(cls, name: str) -> Recipe:
+    @staticmethod
+    def from_preset(name: str) -> Recipe:
         """The training of a paper's system, named like the model's preset.
 
         Args:
@@ -121,7 +120,7 @@ class Recipe:
                 f"Recipe.from_preset: name is {name!r}, wanted one of "
                 f"{sorted(_PRESETS)}"
             )
-        return cls(**_PRESETS[name])
+        return _PRESETS[name]
 
     def unused(self) -> dict[str, str]:
         """What this schedule does not take, and why, in words."""
@@ -149,7 +148,8 @@ class Recipe:
         """The optimizer, its rate changing as `schedule` says."""
         from bahdanau_tf import optimizers
 
-        rate: Any = self.rate
+        rate: float | keras.optimizers.schedules.LearningRateSchedule
+        rate = self.rate
         if self.schedule == "linear":
             rate = optimizers.WarmupLinearDecay(
                 rate,
@@ -167,20 +167,20 @@ class Recipe:
         return makers[self.optimizer](rate, max_norm=self.max_norm)
 
 
-_PRESETS: dict[str, dict[str, Any]] = {
-    "rnnsearch-30": {"max_length": 30},
-    "rnnsearch-50": {"max_length": 50},
-    "rnnencdec-30": {"max_length": 30, "pool_batches": 10},
-    "rnnencdec-50": {"max_length": 50},
-    "sutskever-2014": {
-        "optimizer": "sgd",
-        "learning_rate": 0.7,
-        "schedule": "halved",
-        "max_norm": 5.0,
-        "batch_size": 128,
-        "divisor": 128.0,
-        "max_length": 0,
-        "shuffle_pool": True,
-        "epochs": 7.5,
-    },
+_PRESETS = {
+    "rnnsearch-30": Recipe(max_length=30),
+    "rnnsearch-50": Recipe(max_length=50),
+    "rnnencdec-30": Recipe(max_length=30, pool_batches=10),
+    "rnnencdec-50": Recipe(max_length=50),
+    "sutskever-2014": Recipe(
+        optimizer="sgd",
+        learning_rate=0.7,
+        schedule="halved",
+        max_norm=5.0,
+        batch_size=128,
+        divisor=128.0,
+        max_length=0,
+        shuffle_pool=True,
+        epochs=7.5,
+    ),
 }

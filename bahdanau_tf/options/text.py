@@ -6,12 +6,16 @@ import contextlib
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 from typing import Literal
 
 from bahdanau_tf.options.languages import is_language_code
 from bahdanau_tf.ranges import Range
 from bahdanau_tf.ranges import check_values
+
+if TYPE_CHECKING:
+    from bahdanau_tf.text import SubwordTokenizer
+    from bahdanau_tf.text import WordTokenizer
 
 _SIZE = Range(4, 10_000_000)  # three special symbols and a word
 
@@ -82,7 +86,11 @@ class TextOptions:
             return language not in ("az", "tr")
         return self.true_case
 
-    def learn(self, source_path: str, target_path: str) -> tuple[Any, Any]:
+    def learn(
+        self, source_path: str, target_path: str
+    ) -> tuple[
+        WordTokenizer | SubwordTokenizer, WordTokenizer | SubwordTokenizer
+    ]:
         """Learns the tokenizers of both sides from the training text.
 
         Raises:
@@ -93,21 +101,19 @@ class TextOptions:
         from bahdanau_tf.text.guess import UNKNOWN
 
         if self.tokenizer == "word":
-            source = WordTokenizer.train(
+            return WordTokenizer.train(
                 [source_path],
                 self.source_vocabulary_size,
                 language=self.source_language or UNKNOWN,
                 lowercase=self.lowercase,
                 reverse=self.reverse_source,
                 true_case=self.true_cases(self.source_language),
-            )
-            target = WordTokenizer.train(
+            ), WordTokenizer.train(
                 [target_path],
                 self.target_vocabulary_size,
                 language=self.target_language or UNKNOWN,
                 lowercase=self.lowercase,
             )
-            return source, target
         learn = functools.partial(
             SubwordTokenizer.train,
             model_type=self.tokenizer,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 
@@ -27,7 +26,7 @@ class Checkpoints:
         **objects: What is saved, as for `tf.train.Checkpoint`.
     """
 
-    def __init__(self, folder: Path, **objects: Any) -> None:
+    def __init__(self, folder: Path, **objects: object) -> None:
         self._folder = folder
         self._checkpoint = tf.train.Checkpoint(**objects)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from bahdanau_tf.files import remove_leftovers
 from bahdanau_tf.training.checkpoints import Checkpoints
@@ -39,7 +39,7 @@ class ModelFolder:
         path: Path,
         checkpoints: Checkpoints,
         state: State,
-        settings: dict[str, Any],
+        settings: Mapping[str, object],
     ) -> None:
         self.best = path / "best"
         self.log = Log(path / "log.jsonl")

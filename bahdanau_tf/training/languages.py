@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from typing import Any
 
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.progress import ProgressLine
@@ -18,7 +17,7 @@ LINES = 5000  # of the begin of a text, to guess by
 
 
 def with_languages(
-    text: TextOptions, files: TrainingFiles, known: Mapping[str, Any]
+    text: TextOptions, files: TrainingFiles, known: Mapping[str, object]
 ) -> TextOptions:
     """Fills in source_language, target_language and true_case where None.
 
@@ -31,24 +30,29 @@ def with_languages(
         files: The texts to guess by.
         known: The settings with which the folder was made, if it was.
     """
-    found: dict[str, Any] = {}
-    for side, path in (
-        ("source", files.train_source),
-        ("target", files.train_target),
-    ):
-        name = f"{side}_language"
-        if getattr(text, name) is None:
-            found[name] = known.get(name)
-            if found[name] is None and name not in text.unused():
-                found[name] = _guessed(side, path)
-    text = dataclasses.replace(text, **found)
+    text = dataclasses.replace(
+        text,
+        source_language=_language("source", text, files.train_source, known),
+        target_language=_language("target", text, files.train_target, known),
+    )
     if text.true_case is None:
         true_case = known.get("true_case")
-        if true_case is None:
+        if not isinstance(true_case, bool):
             language = text.source_language or _guess(files.train_source)
             true_case = text.true_cases(language)
         text = dataclasses.replace(text, true_case=true_case)
     return text
+
+
+def _language(
+    side: str, text: TextOptions, path: str, known: Mapping[str, object]
+) -> str | None:
+    """The language of a side; None where the tokenizer takes none."""
+    name = f"{side}_language"
+    for found in (getattr(text, name), known.get(name)):
+        if isinstance(found, str):
+            return found
+    return None if name in text.unused() else _guessed(side, path)
 
 
 def _guess(path: str) -> str:

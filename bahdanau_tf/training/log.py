@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from bahdanau_tf.files import write_atomically
 from bahdanau_tf.training.errors import told_by_path
@@ -20,7 +20,7 @@ class Log:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def add(self, record: dict[str, Any]) -> None:
+    def add(self, record: Mapping[str, object]) -> None:
         """Adds a line; `record` holds its "step".
 
         Raises:

@@ -157,7 +157,7 @@ class _Training:
         self.words = 0.0
         self.training_seconds = 0.0
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """What makes it this training and no other."""
         return {
             "model": json.loads(self.translator.model.to_json()),
@@ -336,9 +336,9 @@ class _Training:
         record["date"] = datetime.now(timezone.utc).isoformat(" ", "seconds")
         self.folder.log.add(record)
 
-    def _record(self, step: int, found: Evaluation | None) -> dict[str, Any]:
+    def _record(self, step: int, found: Evaluation | None) -> dict[str, object]:
         """What the log says of an evaluation."""
-        record = {
+        record: dict[str, object] = {
             "step": step,
             "epoch": step / self.steps_per_epoch,
             "words_per_second": self.words / max(self.training_seconds, 1e-9),
@@ -361,7 +361,7 @@ def _dev_set(
     return DevSet(files.dev_source, files.dev_target, language, recipe.tokenize)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if not isinstance(value, float):
         return str(value)
     return f"{value:.2f}" if value == 0 or abs(value) >= 1 else f"{value:.3g}"

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import keras
 
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import load_text
+from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.training.languages import with_languages
 from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.loop import TrainingFiles
@@ -99,14 +101,16 @@ class TrainingPlan:
             ParallelCorpus(self.files.dev_source, self.files.dev_target)
         return ParallelCorpus(self.files.train_source, self.files.train_target)
 
-    def _make_model(self, source: Any, target: Any) -> Any:
+    def _make_model(
+        self, source: Tokenizer, target: Tokenizer
+    ) -> EncoderDecoder:
         return self.model.make(source.vocabulary_size, target.vocabulary_size)
 
-    def _tell_sizes(self, texts: tuple[Any, Any]) -> None:
+    def _tell_sizes(self, texts: tuple[Tokenizer, Tokenizer]) -> None:
         """Says how many ids there are, and of words how many are known."""
         for side, text in zip(("source", "target"), texts, strict=True):
             line = f"{side}: {text.vocabulary_size} ids"
-            if self.text.tokenizer == "word":
+            if isinstance(text, WordTokenizer):
                 path = getattr(self.files, f"train_{side}")
                 line += f", {text.coverage([path])}"
             elif text.vocabulary_size < (wanted := self.text.size_of(side)):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from bahdanau_tf.files import read_object
+from bahdanau_tf.files import read_versioned
 from bahdanau_tf.files import write_atomically
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
@@ -24,7 +25,15 @@ _FLAGS = {
 }
 
 
-def write_settings(path: Path, settings: dict[str, Any]) -> None:
+class Change(NamedTuple):
+    """A setting as it was written down, and as it is now."""
+
+    name: str
+    before: object
+    after: object
+
+
+def write_settings(path: Path, settings: Mapping[str, object]) -> None:
     """Writes settings down, unless they are those written down already."""
     described = {"format_version": FORMAT_VERSION, **settings}
     data = json.dumps(described, indent=2).encode()
@@ -33,7 +42,7 @@ def write_settings(path: Path, settings: dict[str, Any]) -> None:
 
 
 def check_settings(
-    path: Path, settings: dict[str, Any], free: Sequence[str] = ()
+    path: Path, settings: Mapping[str, object], free: Sequence[str] = ()
 ) -> None:
     """Checks that settings are those written down.
 
@@ -64,8 +73,8 @@ def check_settings(
         )
 
 
-def changes(path: Path, settings: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Names of settings that differ, as written down and as they are now.
+def changes(path: Path, settings: Mapping[str, object]) -> list[Change]:
+    """Settings that differ between what is written down and what is now.
 
     Raises:
         ValueError: As `check_settings`, but for other settings.
@@ -74,7 +83,7 @@ def changes(path: Path, settings: dict[str, Any]) -> list[tuple[str, Any, Any]]:
     return [*_differences(read_settings(path), now)]
 
 
-def read_settings(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> dict[str, object]:
     """Reads what `write_settings` wrote.
 
     Raises:
@@ -86,29 +95,17 @@ def read_settings(path: Path) -> dict[str, Any]:
             f"model_dir: {path.parent} holds a model, but {path} is missing, "
             "which says how it was made; name another folder"
         )
-    known = read_object(path)
-    version = known.pop("format_version", None)
-    if type(version) is not int or version < 1:
-        raise ValueError(
-            f"model_dir: {path} has format_version {version!r}, wanted a "
-            f"number from 1 to {FORMAT_VERSION}"
-        )
-    if version > FORMAT_VERSION:
-        raise ValueError(
-            f"model_dir: {path} has format version {version}, newer than the "
-            f"{FORMAT_VERSION} that this bahdanau_tf reads"
-        )
-    return known
+    return read_versioned(path, FORMAT_VERSION, "model_dir")
 
 
 def _differences(
-    before: Any, after: Any, name: str = ""
-) -> Iterator[tuple[str, Any, Any]]:
-    both = isinstance(before, dict) and isinstance(after, dict)
-    if both and before.get("class_name") != after.get("class_name"):
-        yield name, before.get("class_name"), after.get("class_name")
-    elif both:
+    before: object, after: object, name: str = ""
+) -> Iterator[Change]:
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        if before != after:
+            yield Change(name, before, after)
+    elif before.get("class_name") != after.get("class_name"):
+        yield Change(name, before.get("class_name"), after.get("class_name"))
+    else:
         for key in before:
             yield from _differences(before[key], after.get(key), key)
-    elif before != after:
-        yield name, before, after

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import keras
 import tensorflow as tf
@@ -41,7 +40,9 @@ def words_loss(
 
 
 def update(
-    model: keras.Model, optimizer: Any, loss: Callable[[], tf.Tensor]
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    loss: Callable[[], tf.Tensor],
 ) -> tf.Tensor:
     """Updates the weights by the gradient of a loss; returns the loss."""
     with tf.GradientTape() as tape:
@@ -52,8 +53,10 @@ def update(
 
 
 def train_step(
-    model: keras.Model, optimizer: Any, loss: TokenCrossentropy
-) -> Any:
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    loss: TokenCrossentropy,
+) -> tf.types.experimental.PolymorphicFunction:
     """The update as one tf.function, for batches of any shape.
 
     Args:

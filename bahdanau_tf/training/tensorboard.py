@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
-from typing import Any
 
+import keras
 import tensorflow as tf
 
 from bahdanau_tf.plotting import plot_alignment
@@ -43,7 +43,7 @@ class TensorBoard:
         self,
         step: int,
         loss: float,
-        optimizer: Any,
+        optimizer: keras.optimizers.Optimizer,
         words: float,
         seconds: float,
     ) -> None:

@@ -6,12 +6,12 @@ import json
 import os
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import keras
 
 from bahdanau_tf.files import found_directory
 from bahdanau_tf.files import read_object
+from bahdanau_tf.files import read_versioned
 from bahdanau_tf.files import write_atomically
 from bahdanau_tf.options import Decoding
 
@@ -44,29 +44,23 @@ def read_description(folder: Path) -> tuple[int, Decoding]:
         raise ValueError(
             f"Translator.load: {folder} holds no translator (no {DESCRIPTION})"
         )
-    description = read_object(path)
-    version = description.get("format_version")
-    if type(version) is not int or version < 1:
-        raise ValueError(
-            f"Translator.load: {path} has format_version {version!r}, wanted "
-            f"a number from 1 to {FORMAT_VERSION}"
-        )
-    if version > FORMAT_VERSION:
-        raise ValueError(
-            f"Translator.load: {folder} has format version {version}, newer "
-            f"than the {FORMAT_VERSION} that this bahdanau_tf reads"
-        )
+    description = read_versioned(path, FORMAT_VERSION, "Translator.load")
+    sources = description.get("sources")
+    options = description.get("decoding")
     try:
-        sources = range(description["sources"])
-        return len(sources), Decoding(**description["decoding"])
-    except (KeyError, TypeError, ValueError) as error:
+        if type(sources) is not int or sources < 1:
+            raise ValueError(f"sources is {sources!r}, wanted 1 or more")
+        if not isinstance(options, dict):
+            raise ValueError(f"decoding is {options!r}, wanted an object")
+        return sources, Decoding(**options)
+    except (TypeError, ValueError) as error:
         raise ValueError(
             f"Translator.load: {path} was not written by this version of "
             f"bahdanau_tf: {error}"
         ) from error
 
 
-def read_model(path: Path) -> Any:
+def read_model(path: Path) -> keras.Model:
     """Loads a Keras model, not compiled.
 
     Raises:
@@ -124,11 +118,10 @@ def trained_length(folder: str | os.PathLike[str]) -> int | None:
     if "best" not in best.name.split("."):  # it may be being replaced
         return None
     try:
-        length = read_object(best.parent / "training.json")["recipe"][
-            "max_length"
-        ]
-    except (OSError, KeyError, TypeError, ValueError):
+        recipe = read_object(best.parent / "training.json").get("recipe")
+    except (OSError, ValueError):
         return None
+    length = recipe.get("max_length") if isinstance(recipe, dict) else None
     return length if type(length) is int and length > 0 else None
 
 
