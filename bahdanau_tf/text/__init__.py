@@ -1,4 +1,4 @@
-"""Strings to ids and back, in the graph."""
+"""Tokenizers: strings to ids and back, in the graph."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def load_text(
         directory: The folder.
 
     Returns:
-        The tokenizer, of the class that it was.
+        The tokenizer, of the class that was saved.
 
     Raises:
         ValueError: The vocabulary or model is not the one that was saved, or
-            the folder holds a tokenizer of another class or with options that
-            this version does not know.
+            the folder holds a tokenizer of an unknown class or with options
+            that this version does not know.
     """
     name, checksum, config = read_settings(directory)
     classes = {c.__name__: c for c in (WordTokenizer, SubwordTokenizer)}

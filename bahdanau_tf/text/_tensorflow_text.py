@@ -1,4 +1,4 @@
-"""The one place where TensorFlow Text is imported, when first needed."""
+"""Imports TensorFlow Text when it is first needed; no other module does."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import tensorflow as tf
 
 @tf.autograph.experimental.do_not_convert
 def tensorflow_text(user: str) -> ModuleType:
-    """Imports TensorFlow Text, or says in one sentence why it cannot be.
+    """Imports TensorFlow Text, or raises an error that says what to install.
 
     Args:
-        user: What needs it, to begin the sentence with.
+        user: What needs it; the error begins with it.
 
     Returns:
         The module `tensorflow_text`.
@@ -25,7 +25,7 @@ def tensorflow_text(user: str) -> ModuleType:
     try:
         version = metadata.version("tensorflow-text")
     except metadata.PackageNotFoundError:
-        version = None  # a build of one's own may carry no metadata
+        version = None  # a custom build may have no metadata
     wanted = ".".join(tf.__version__.split(".")[:2])
     if version is not None and version.split(".")[:2] != wanted.split("."):
         raise ImportError(

@@ -1,4 +1,7 @@
-"""Whether there is a blank between two words: the rule, and its exceptions."""
+"""Blanks between words: by a rule of the language, with signs for exceptions.
+
+A word before which the rule is wrong carries a sign (`JOINED` or `APART`).
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 def blanks_by_rule(
     words: tf.Tensor, blanks: tf.Tensor, rows: tf.Tensor, language: Language
 ) -> tf.Tensor:
-    """Says before which words the language's rule puts a blank.
+    """Tells before which words the language's rule puts a blank.
 
     Args:
-        words: string [N], words of all rows, one after another, unsigned.
-        blanks: bool [N], whether a blank is before the word; what quotation
-            marks do depends on how those before them stand.
-        rows: int32 [N], the row of each, ascending.
+        words: string [N], the words of all rows, one after another, unsigned.
+        blanks: bool [N], whether the text has a blank before the word; the
+            rule for quotation marks depends on it.
+        rows: int32 [N], the row of each word, ascending.
         language: The rules.
 
     Returns:
@@ -50,12 +53,12 @@ def _blanks(
 
 
 def sign(words: tf.Tensor, blanks: tf.Tensor, ruled: tf.Tensor) -> tf.Tensor:
-    """Puts a sign before the words where the rule is wrong.
+    """Puts a sign before each word where the rule is wrong.
 
     Args:
         words: string [N].
-        blanks: bool [N], whether a blank is before the word.
-        ruled: bool [N], whether there is one by the rule.
+        blanks: bool [N], whether the text has a blank before the word.
+        ruled: bool [N], whether the rule puts one there.
 
     Returns:
         string [N].
@@ -65,7 +68,7 @@ def sign(words: tf.Tensor, blanks: tf.Tensor, ruled: tf.Tensor) -> tf.Tensor:
 
 
 def unsign(words: tf.Tensor) -> tf.Tensor:
-    """Takes the sign away; a sign that is a whole word stays."""
+    """Removes the signs; a word that consists of a sign alone stays."""
     return tf.strings.regex_replace(
         words, f"^[{JOINED}{APART}](.)", r"\1", replace_global=False
     )
@@ -74,16 +77,16 @@ def unsign(words: tf.Tensor) -> tf.Tensor:
 def between(
     words: tf.Tensor, rows: tf.Tensor, language: Language, no_break: bool
 ) -> tf.Tensor:
-    """Says what is written before each word.
+    """Returns what is written before each word: a blank or nothing.
 
     Args:
-        words: string [N], words of all rows, with or without signs.
-        rows: int32 [N], the row of each, ascending.
+        words: string [N], the words of all rows, with or without signs.
+        rows: int32 [N], the row of each word, ascending.
         language: The rules.
         no_break: Whether blanks may be no-break blanks.
 
     Returns:
-        string [N], a blank or nothing; nothing at the first word of a row.
+        string [N]; nothing at the first word of a row.
     """
     plain = unsign(words)
     joined = tf.strings.regex_full_match(words, f"{JOINED}.+")
@@ -101,5 +104,5 @@ def between(
 
 
 def _pairs(words: tf.Tensor) -> tf.Tensor:
-    """Writes each word after the one before it, with a line break between."""
+    """Each word after its predecessor, with a line break between: [N]."""
     return before(words, "") + "\n" + words

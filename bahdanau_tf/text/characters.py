@@ -1,4 +1,4 @@
-"""What kind of character each of Unicode's is, as tensors."""
+"""The kind of each Unicode character, as tensors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ NormalForm = Literal["NFC", "NFKC"] | None
 JOINED = "\N{HALFWIDTH BLACK SQUARE}"
 APART = "\N{OPEN BOX}"
 
-# They have no ink and no width and say nothing but where a line may break or
-# which way it runs. The joiners U+200C and U+200D make other words: they stay.
+# Characters without ink and width that only control line breaks and direction.
+# The joiners U+200C and U+200D are not among them: they make other words.
 INVISIBLE = (
     "\N{SOFT HYPHEN}\N{ARABIC LETTER MARK}\N{MONGOLIAN VOWEL SEPARATOR}"
     "\N{ZERO WIDTH SPACE}\N{LEFT-TO-RIGHT MARK}\N{RIGHT-TO-LEFT MARK}"
@@ -28,17 +28,17 @@ INVISIBLE = (
 
 
 class Kind(enum.IntEnum):
-    """Kinds of characters that the rules of word splitting tell apart."""
+    """Kinds of characters, as the rules of word splitting distinguish them."""
 
     BLANK = 0
     SYMBOL = 1  # a word of its own
-    LONER = 2  # a symbol that takes no marks
+    LONER = 2  # a symbol to which marks are not attached
     DOT = 3
     DOTS = 4
     COMMA = 5
     APOSTROPHE = 6
     INNER = 7  # hyphen, grave: never ends a word
-    MARK = 8  # goes with the character before it
+    MARK = 8  # belongs to the character before it
     DIGIT = 9
     LOWER = 10
     LETTER = 11
@@ -88,7 +88,7 @@ def _kind(character: str, category: str) -> Kind:
 
 
 def _kind_of_normal_form(character: str, form: NormalForm) -> Kind:
-    """A character counts as what it will be once it is normalised."""
+    """The kind of the normalised character."""
     category = unicodedata.category(character)
     if category in ("Cn", "Co", "Cs"):  # most of them: not assigned
         return Kind.SYMBOL
@@ -105,8 +105,8 @@ def _kind_of_normal_form(character: str, form: NormalForm) -> Kind:
 
 @functools.lru_cache(maxsize=4)
 def _pages(form: NormalForm, invisible: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the page of each 256 characters, and the different pages."""
-    # Between and after these two ranges nothing is assigned (Unicode 17).
+    """Returns a page number for each 256 characters, and the distinct pages."""
+    # Outside these two ranges no character is assigned (Unicode 17).
     kinds = np.full(0x110000, Kind.SYMBOL, np.int32)
     for code in itertools.chain(range(0x33500), range(0xE0000, 0xE0200)):
         kinds[code] = _kind_of_normal_form(chr(code), form)
@@ -122,10 +122,10 @@ class Characters(tf.Module):
     """The kind of every character, in two small tables.
 
     Args:
-        form: Normal form that the text will be brought into, or None;
-            characters are judged by what they become.
-        invisible: Whether what is invisible is `Kind.INVISIBLE`; if not, a
-            symbol.
+        form: Normal form to which the text will be converted, or None; a
+            character has the kind of its normal form.
+        invisible: Whether invisible characters are `Kind.INVISIBLE`; if not,
+            `Kind.SYMBOL`.
     """
 
     def __init__(self, form: NormalForm, invisible: bool) -> None:

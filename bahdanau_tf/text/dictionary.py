@@ -1,4 +1,4 @@
-"""A word list for what the model does not know."""
+"""A dictionary for words that the model does not know."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Dictionary(tf.Module):
     """Translations of single words, in the graph.
 
     Args:
-        entries: For each source word what is written for it.
+        entries: The translation of each source word.
 
     Raises:
-        ValueError: A word is empty or has a tab or line break in it.
+        ValueError: A word is empty or contains a tab or line break.
 
     Reference:
         Luong et al. 2015, arXiv 1410.8206, section 3: an unknown word becomes
@@ -35,7 +35,7 @@ class Dictionary(tf.Module):
                     f"Dictionary: the entry {pair} has an empty word, a tab or "
                     "a line break, wanted two words"
                 )
-        # A table may not be empty; "" is no word.
+        # A table must not be empty, and "" is never a word.
         keys, values = zip(("", ""), *self.entries, strict=True)
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
@@ -45,7 +45,7 @@ class Dictionary(tf.Module):
         )
 
     def lookup(self, words: tf.Tensor) -> tf.Tensor:
-        """Looks words up: string, any shape; a word not listed is itself."""
+        """Looks up words: string, any shape; unlisted words stay."""
         found = self._table.lookup(words)
         return tf.where(found == "", words, found)
 
@@ -54,7 +54,7 @@ class Dictionary(tf.Module):
         """Reads a file of lines "source word, tab, target word".
 
         Raises:
-            ValueError: A line is something else; says which.
+            ValueError: A line has another form. The message has its number.
         """
         entries = {}
         for number, line in enumerate(read_lines(path), 1):

@@ -1,6 +1,6 @@
-"""What language a text is in, by its script, small words and letters.
+"""Guesses the language of a text by its script, frequent words and letters.
 
-It is asked of thousands of lines of one language; a single sentence may be too
+It is meant for thousands of lines of one language; a single sentence may be too
 short.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 UNKNOWN = "und"  # ISO 639-2 for a language that could not be determined
 
-# The languages that are known by their script alone, as Unicode names it.
+# Languages recognised by their script alone; keys are Unicode's names.
 BY_SCRIPT = {
     "ARMENIAN": "hy",
     "BENGALI": "bn",
@@ -37,7 +37,7 @@ BY_SCRIPT = {
     "TIBETAN": "bo",
 }
 
-# The small words that every text of a language is full of.
+# Very frequent short words ("small words") of each language.
 BY_WORDS = {
     "ARABIC": {
         "ar": "في من على أن إلى ما لا هذا هذه التي الذي عن مع كان هو ذلك",
@@ -86,7 +86,7 @@ BY_WORDS = {
         "vi": "và của là có không được trong cho một những các người này với",
     },
 }
-# Letters that, of these languages, one alone writes.
+# Letters that only one of these languages has.
 BY_LETTERS = {
     "az": "ə",
     "be": "ў",
@@ -101,16 +101,16 @@ BY_LETTERS = {
     "tr": "ğı",
     "uk": "ґєї",
 }
-LONGEST = 500  # characters of a line that count: one is not the text
-SMALL_WORDS = 0.1  # share of the words that must be small ones
-KINDS = 5  # of small words that must be seen
-LEAD = 1.05  # over the second language
-# Where fewer kinds of small words are seen, as in a text of a few words, words
-# that only one language has must be among them.
+LONGEST = 500  # only so many characters of a line count, so that none dominates
+SMALL_WORDS = 0.1  # least share of small words among all words
+KINDS = 5  # least number of different small words
+LEAD = 1.05  # least ratio of small words to those of the second language
+# With fewer different small words, as in a text of few words, the text must
+# have words that only one language has ("own words"), and a larger lead.
 CLEAR_LEAD = 2.0
-OWN_WORDS = 0.02  # share of the words
-FEWEST = 5  # of its own words
-OWN_LENGTH = 3  # letters: two are a word of many a language
+OWN_WORDS = 0.02  # least share of own words among all words
+FEWEST = 5  # least number of own words
+OWN_LENGTH = 3  # letters; shorter words occur in many languages
 
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -118,16 +118,16 @@ _WORD = re.compile(r"[^\W\d_]+")
 def guess_language(lines: Iterable[str]) -> str:
     """Guesses the language of a text.
 
-    The script with the most letters decides where one language writes it: Han
-    with kana is Japanese, Han without is Chinese. Among the languages of one
-    script it is the one whose small words are the most frequent; where the text
-    has few of them, letters that only one language writes count, too.
+    The script with the most letters decides, if only one language uses it: Han
+    with kana is Japanese, Han without kana is Chinese. Among the languages of
+    one script the one whose small words are the most frequent is chosen; if the
+    text has few of them, letters that only one language has count, too.
 
     Args:
         lines: The text, some thousand lines of it.
 
     Returns:
-        The ISO 639-1 code; "und" where nothing is clear.
+        The ISO 639-1 code; "und" if the language is not clear.
     """
     letters: Counter[str] = Counter()
     words: Counter[str] = Counter()
@@ -142,10 +142,10 @@ def guess_language(lines: Iterable[str]) -> str:
 
 
 def _script(letters: Counter[str]) -> str:
-    """The script of most letters; "ja", "ko" or "zh" where it is one of these.
+    """The script of most letters; for East Asian ones "ja", "ko" or "zh".
 
-    A letter of another script counts as two of the Latin one: it stands for
-    more, and Latin names and terms are in all texts.
+    A letter of any other script counts twice as much as a Latin one: Latin
+    names and terms occur in texts of all scripts.
     """
     scripts: Counter[str] = Counter()
     for letter, count in letters.items():
@@ -165,7 +165,7 @@ def _script(letters: Counter[str]) -> str:
 
 
 def _by_words(words: Counter[str], languages: dict[str, str]) -> str:
-    """The language whose small words a text has."""
+    """The language whose small words are the most frequent, if clearly so."""
     counts = {
         code: [words[word] for word in small.split() if word in words]
         for code, small in languages.items()
@@ -180,9 +180,9 @@ def _by_words(words: Counter[str], languages: dict[str, str]) -> str:
 
 
 def _by_own_words(words: Counter[str], languages: dict[str, str]) -> str:
-    """The language with words that no other has, by their letters too.
+    """The language of words that no other has, or that have its own letters.
 
-    A word with a letter of another language speaks against it.
+    A word with a letter of another language counts against a language.
     """
     kinds = Counter(
         word for small in languages.values() for word in small.split()

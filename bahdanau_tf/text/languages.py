@@ -1,7 +1,7 @@
-"""What the word tokenizer knows of single languages, as data.
+"""Rules of single languages for the word tokenizer, as data.
 
-The lists are short and our own. Patterns are RE2 and match a pair of words,
-the left one, a line break, the right one.
+The lists are short, and written for this package. Patterns are RE2 and match a
+pair of words: the left one, a line break, the right one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from dataclasses import replace
 
-RULES = 2  # version; a tokenizer keeps the one that it was made with
+RULES = 2  # version of the rules; a saved tokenizer keeps its own
 
 
 class Apostrophe(enum.Enum):
@@ -23,12 +23,12 @@ class Apostrophe(enum.Enum):
 
 
 def _close(closing: str, opening: str, *pairs: str) -> str:
-    """Makes a pattern of words that stand close to their neighbours.
+    """Makes a pattern of pairs of words without a blank between them.
 
     Args:
-        closing: Pattern of words that are close to the word before them.
-        opening: Pattern of words that are close to the word after them.
-        *pairs: Patterns of pairs that are close though neither word is such.
+        closing: Pattern of words without a blank before them.
+        opening: Pattern of words without a blank after them.
+        *pairs: Patterns of other such pairs.
 
     Returns:
         Pattern of pairs.
@@ -52,9 +52,9 @@ class Language:
         close: Pattern of pairs of words with no blank between them.
         no_break: Pattern of pairs whose blank should not break the line.
         scripts: Whether a change of script ends a word.
-        quotes: Pattern of quotation marks that open and close alike; of the
-            straight one, by turns over the line, if empty.
-        suffixes: Pattern of words that stand close to such a mark that closes.
+        quotes: Pattern of quotation marks that both open and close. If empty,
+            only the straight mark does, alternately in a line.
+        suffixes: Pattern of words without a blank after such a closing mark.
     """
 
     apostrophe: Apostrophe = Apostrophe.AROUND
@@ -69,7 +69,7 @@ class Language:
 
 _JAPANESE = r"[\p{Han}\p{Hiragana}\p{Katakana}ー々]"
 
-# The rules of tokenizers that were saved before there were others.
+# Version 1 of the rules, for tokenizers saved before version 2.
 _FIRST = {
     "en": Language(
         apostrophe=Apostrophe.BEFORE,
@@ -125,7 +125,7 @@ _GERMAN = Language(
     quotes='["»«]',
 )
 
-# What of a Korean word can stand behind a bracket or a foreign word.
+# Korean particles and endings that follow a bracket or a foreign word directly.
 _PARTICLES = (
     "[은는이가을를의에와과로도만인란들고며씩측]|(?:으로|에게|에서|까지|부터|처럼|보다)[는도의]?|"
     "에[는도]|[와과]의|으?로[는도서]|이?(?:라|란|며|다|었|였).*|인|일|들[은이을의].*"
@@ -197,8 +197,8 @@ def language(code: str, rules: int = RULES) -> Language:
     """Returns the rules of a language, general ones for an unlisted code.
 
     Args:
-        code: ISO 639-1.
-        rules: Their version, 1 or 2.
+        code: ISO 639-1 code.
+        rules: Version of the rules, 1 or 2.
     """
     if rules == 1:
         return _FIRST.get(code, Language())

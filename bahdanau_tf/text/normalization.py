@@ -1,4 +1,4 @@
-"""One way to write each text: the rules that a SentencePiece model carries."""
+"""Normalisation rules for SentencePiece: one way to write each text."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ FULL_WIDTH = re.compile("[\uff01-\uff5e]")  # ! to ~
 
 
 def normalization_rules(half_width: bool, lowercase: bool) -> dict[str, str]:
-    """What is written for what; the longest rule counts, and its result stays.
+    """Replacements of characters; SentencePiece applies the longest that fits.
 
-    A character that has parts (Unicode's canonical decomposition) is written
-    as one, however its marks are ordered and how many are apart: NFC, but for
-    marks between the parts that belong to none. Blanks become U+0020, what is
-    invisible goes.
+    Results are not replaced again. All canonically equal sequences of a
+    character become its NFC form, in whatever order its marks come and however
+    many are separate; unlike in NFC, not if other marks stand between them.
+    Blanks become U+0020, invisible characters are removed.
 
     Args:
         half_width: Whether the full-width forms of ASCII become ASCII.
-        lowercase: Whether capitals become small.
+        lowercase: Whether capitals become small letters.
 
     Returns:
-        Texts that are not written so, and how they are written.
+        The replaced texts, each with its replacement.
     """
     rules = {}
-    # Between and after these two ranges nothing is assigned (Unicode 17).
+    # Outside these two ranges no character is assigned (Unicode 17).
     codes = itertools.chain(range(0x33500), range(0xE0000, 0xE0200))
     for character in map(chr, codes):
         if unicodedata.category(character) in ("Cn", "Co", "Cs"):
@@ -53,7 +53,7 @@ def normalization_rules(half_width: bool, lowercase: bool) -> dict[str, str]:
 
 
 def _equals(character: str) -> Iterator[str]:
-    """A character, and what of several characters is canonically equal."""
+    """A character, and the sequences that are canonically equal to it."""
     yield character
     if unicodedata.is_normalized("NFD", character):
         return
@@ -70,7 +70,7 @@ def _equals(character: str) -> Iterator[str]:
 
 @functools.cache
 def rules_text(half_width: bool, lowercase: bool) -> str:
-    """The rules as SentencePiece reads them: code points, a tab, others."""
+    """The rules in SentencePiece's format: code points, tab, code points."""
     rules = normalization_rules(half_width, lowercase)
     lines = (
         "\t".join(" ".join(f"{ord(part):X}" for part in side) for side in rule)
@@ -80,7 +80,7 @@ def rules_text(half_width: bool, lowercase: bool) -> str:
 
 
 def without_rules_path(model_proto: bytes) -> bytes:
-    """Takes out of a SentencePiece model where its rules file lay."""
+    """Removes the path of the rules file from a SentencePiece model."""
     model = _model_class().FromString(model_proto)
     model.normalizer_spec.ClearField("normalization_rule_tsv")
     return bytes(model.SerializeToString())
@@ -88,10 +88,10 @@ def without_rules_path(model_proto: bytes) -> bytes:
 
 @functools.cache
 def _model_class() -> Any:
-    """SentencePiece's ModelProto with the field at hand; it keeps the others.
+    """SentencePiece's ModelProto with one field declared; others are kept.
 
-    The class that comes with SentencePiece asks for a newer protobuf than
-    TensorFlow may have.
+    The class that comes with SentencePiece may need a newer protobuf than
+    TensorFlow does.
     """
     file = descriptor_pb2.FileDescriptorProto(
         name="bahdanau_tf/model.proto", package="bahdanau_tf"

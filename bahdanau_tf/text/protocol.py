@@ -1,4 +1,4 @@
-"""What a translator asks of a tokenizer, here and in an exported graph."""
+"""What a translator needs of a tokenizer, in Python and in an export."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import tensorflow as tf
 class Tokenizer(Protocol):
     """Strings to ids and back, in graph.
 
-    Shapes and dtypes are those of `WordTokenizer`; one that is saved with a
-    translator has `settings`, `detokenize` and `save` besides.
+    Shapes and dtypes are those of `WordTokenizer`. A tokenizer that is saved
+    with a translator also needs `settings`, `detokenize` and `save`.
 
     Attributes:
         vocabulary_size: K.
         pad_id: 0.
-        unk_id: The unknown word.
-        eos_id: The end symbol, with which every row of ids ends.
-        reverse: Whether ids come in the opposite order of the text.
+        unk_id: Id of the unknown word.
+        eos_id: Id of the end symbol, with which every row of ids ends.
+        reverse: Whether ids are in the reverse order of the text.
     """
 
     vocabulary_size: int
@@ -36,7 +36,7 @@ class Tokenizer(Protocol):
     def tokenize_with_offsets(
         self, strings: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """string [B] -> tokens and the bytes where they start and end."""
+        """string [B] -> tokens, and the byte offsets of their starts, ends."""
         ...
 
     def detokenize_with_offsets(
@@ -44,9 +44,9 @@ class Tokenizer(Protocol):
         ids: tf.Tensor | tf.RaggedTensor,
         replacements: tf.Tensor | tf.RaggedTensor | None = None,
     ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Ids int32 [B, T] -> strings, and where each token is in its own.
+        """Ids int32 [B, T] -> strings, and the tokens' byte offsets.
 
-        Where the word is unknown, its replacement is written, if there is one.
+        An unknown word is written as its replacement, if there is one.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Which quotation marks open, where one mark does both."""
+"""Which quotation marks open, where the same mark opens and closes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from bahdanau_tf.text.rows import is_first
 
 
 class Quotes(NamedTuple):
-    """Which of the words, all rows one after another, are such marks.
+    """Quotation marks among the words of all rows, one after another.
 
     Attributes:
-        is_mark: bool [N].
+        is_mark: bool [N], whether the word is such a mark.
         opens: bool [N], whether it is a mark that opens.
-        expected: bool [N], whether the rule expects it to open, given those
-            before it.
+        expected: bool [N], whether the rule expects it to open, given the
+            marks before it.
     """
 
     is_mark: tf.Tensor
@@ -35,16 +35,16 @@ class Quotes(NamedTuple):
         rows: tf.Tensor,
         language: Language,
     ) -> Quotes:
-        """Reads them as they stand in a text.
+        """Finds the marks of a text, whose blanks are known.
 
-        One opens behind a blank, a bracket or the begin of its row.
+        A mark opens after a blank, a bracket or the begin of its row.
 
         Args:
             words: string [N].
-            blanks: bool [N], whether a blank is before the word.
-            close: bool [N], whether a pair of words is written close
-                whatever it quotes, the word and the one before it.
-            rows: int32 [N], the row of each, ascending.
+            blanks: bool [N], whether the text has a blank before the word.
+            close: bool [N], whether the language's rule puts no blank between
+                the word and the one before it, apart from quotation marks.
+            rows: int32 [N], the row of each word, ascending.
             language: The rules.
         """
         if not language.quotes:
@@ -70,15 +70,15 @@ class Quotes(NamedTuple):
         rows: tf.Tensor,
         language: Language,
     ) -> Quotes:
-        """Reads them off their signs, and by the rule where there is none.
+        """Finds the marks of signed words; unsigned marks follow the rule.
 
         Args:
-            words: string [N], unsigned.
-            joined: bool [N], whether the word's sign forbids a blank.
-            apart: bool [N], whether its sign asks for one.
-            close: As in `that_stand`, and so are the others.
-            rows: int32 [N].
-            language: The rules.
+            words: string [N], with the signs removed.
+            joined: bool [N], whether the word's sign forbids a blank before it.
+            apart: bool [N], whether its sign demands one.
+            close: As in `that_stand`.
+            rows: As in `that_stand`.
+            language: As in `that_stand`.
         """
         if not language.quotes:
             return cls._by_turns(words, rows)
@@ -87,7 +87,7 @@ class Quotes(NamedTuple):
         joined, apart = tf.gather(joined, places), tf.gather(apart, places)
         settled = joined | apart | must_open | must_close | new_row
         opens = ~joined & (apart | must_open | ~must_close)
-        # Those behind a settled one turn by turn.
+        # The marks after a settled one alternate.
         number = tf.range(tf.size(places))
         last = tf.cumsum(tf.cast(settled, tf.int32)) - 1
         last = tf.gather(tf.boolean_mask(number, settled), last)
@@ -97,7 +97,7 @@ class Quotes(NamedTuple):
 
     @classmethod
     def _by_turns(cls, words: tf.Tensor, rows: tf.Tensor) -> Quotes:
-        """The first rules: the straight mark opens and closes by turns."""
+        """Version 1 of the rules: straight marks open and close in turn."""
         is_mark = words == '"'
         count = tf.cumsum(tf.cast(is_mark, tf.int32), exclusive=True)
         count -= tf.gather(tf.math.segment_min(count, rows), rows)
@@ -108,12 +108,13 @@ class Quotes(NamedTuple):
 def _at(
     is_mark: tf.Tensor, close: tf.Tensor, rows: tf.Tensor
 ) -> tuple[tf.Tensor, ...]:
-    """Where the marks are, and what is sure of each.
+    """The positions of the marks, and what is certain about each.
 
     Returns:
-        int64 [M], the places; bool [M], whether it must open, at the begin of
-        a row and behind a bracket; whether it must else close, at the end and
-        before a full stop or the like; whether it is the first of its row.
+        int64 [M], the positions; bool [M], whether the mark must open (at the
+        begin of a row, after a bracket); bool [M], whether it otherwise must
+        close (at the end of a row, before a full stop or the like); bool [M],
+        whether it is the first mark of its row.
     """
     places = tf.where(is_mark)[:, 0]
     must_open = tf.gather(is_first(rows) | close, places)

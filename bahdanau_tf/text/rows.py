@@ -1,4 +1,4 @@
-"""Rows of strings, ids and offsets, as every tokenizer handles them."""
+"""Operations on rows of strings, ids and offsets, for all tokenizers."""
 
 from __future__ import annotations
 
@@ -6,33 +6,35 @@ import tensorflow as tf
 
 
 def as_strings(strings: tf.Tensor) -> tf.Tensor:
-    """Lets only a vector of strings pass: string [B].
+    """Checks that the input is a vector of strings: string [B].
 
-    The shape is checked in the graph, too: a server feeds what it is sent.
+    The shape is checked in the graph, too, since a server passes on whatever
+    a client sends.
     """
     return tf.ensure_shape(tf.convert_to_tensor(strings, tf.string), [None])
 
 
 def before(x: tf.Tensor, edge: object) -> tf.Tensor:
-    """Gives each place the value of the place before, [N]; `edge` at first."""
+    """Shifts values by one to the right: [N] -> [N]; the first is `edge`."""
     return tf.concat([tf.cast([edge], x.dtype), x], 0)[:-1]
 
 
 def after(x: tf.Tensor, edge: object) -> tf.Tensor:
-    """Gives each place the value of the place after, [N]; `edge` at last."""
+    """Shifts values by one to the left: [N] -> [N]; the last is `edge`."""
     return tf.concat([x, tf.cast([edge], x.dtype)], 0)[1:]
 
 
 def is_first(rows: tf.Tensor) -> tf.Tensor:
-    """Says of ascending row numbers which begin a row: bool [N]."""
+    """True where ascending row numbers change, at the first of a row: [N]."""
     return rows != before(rows, -1)
 
 
 def row_ids(rows: tf.RaggedTensor) -> tf.Tensor:
-    """Says which row each value is of: integer [N], ascending.
+    """The row number of each value: integer [N], ascending.
 
-    `RaggedTensor.value_rowids` says the same, but by a mask of all rows times
-    the longest one: a token of 8 KiB among as many short ones needs 0.5 GB.
+    `RaggedTensor.value_rowids` returns the same, but in a graph it builds a
+    mask of the number of rows times the longest row: one token of 8 KiB among
+    as many short ones needs 0.5 GB.
     """
     ends = rows.row_splits[1:]
     count = tf.size(rows.values, ends.dtype)
@@ -43,7 +45,8 @@ def row_ids(rows: tf.RaggedTensor) -> tf.Tensor:
 def masked(rows: tf.RaggedTensor, mask: tf.RaggedTensor) -> tf.RaggedTensor:
     """Keeps the values where a mask of the same rows is true.
 
-    `tf.ragged.boolean_mask` does the same by `RaggedTensor.value_rowids`.
+    Unlike `tf.ragged.boolean_mask` it does not use the costly
+    `RaggedTensor.value_rowids`.
     """
     splits = rows.row_splits
     kept = tf.concat([[0], tf.cumsum(tf.cast(mask.values, splits.dtype))], 0)
@@ -55,7 +58,7 @@ def masked(rows: tf.RaggedTensor, mask: tf.RaggedTensor) -> tf.RaggedTensor:
 
 
 def append_end(ids: tf.RaggedTensor, eos_id: int) -> tf.RaggedTensor:
-    """Puts the end symbol after each row: ragged int32 [B, (T)]."""
+    """Appends the end symbol to each row: ragged int32 [B, (T)]."""
     splits = ids.row_splits
     splits += tf.range(tf.size(splits, splits.dtype))
     places = row_ids(ids)
@@ -67,7 +70,7 @@ def append_end(ids: tf.RaggedTensor, eos_id: int) -> tf.RaggedTensor:
 
 
 def turned(rows: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Turns each row round, last value first: ragged [B, (T)]."""
+    """Reverses each row: ragged [B, (T)]."""
     first_plus_last = rows.row_starts() + rows.row_limits() - 1
     places = tf.gather(first_plus_last, row_ids(rows))
     places -= tf.range(tf.size(places, places.dtype))
@@ -77,12 +80,12 @@ def turned(rows: tf.RaggedTensor) -> tf.RaggedTensor:
 def until_end(
     ids: tf.Tensor | tf.RaggedTensor, eos_id: int, pad_id: int
 ) -> tf.RaggedTensor:
-    """Says which ids come before a row's first end symbol and are not padding.
+    """True for ids before the row's first end symbol that are not padding.
 
     Args:
         ids: integer [B, T] or ragged [B, (T)].
-        eos_id: The end symbol.
-        pad_id: The padding.
+        eos_id: Id of the end symbol.
+        pad_id: Id of the padding.
 
     Returns:
         Ragged bool [B, (T)].
@@ -95,7 +98,7 @@ def until_end(
 
 
 def as_rows(x: tf.Tensor | tf.RaggedTensor) -> tf.RaggedTensor:
-    """Gives [B, T] as ragged [B, (T)]; ragged it stays as it is."""
+    """Converts [B, T] to ragged [B, (T)], unless it is ragged already."""
     if isinstance(x, tf.RaggedTensor):
         return x
     return tf.RaggedTensor.from_tensor(tf.ensure_shape(x, [None, None]))
@@ -104,15 +107,15 @@ def as_rows(x: tf.Tensor | tf.RaggedTensor) -> tf.RaggedTensor:
 def spans(
     lengths: tf.RaggedTensor, gaps: tf.RaggedTensor
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-    """Finds the places of tokens that are written one after another.
+    """Byte offsets of tokens that are written one after another.
 
     Args:
-        lengths: Ragged int32 [B, (T)], bytes of each token.
-        gaps: Ragged int32 [B, (T)], bytes written before it.
+        lengths: Ragged int32 [B, (T)], number of bytes of each token.
+        gaps: Ragged int32 [B, (T)], number of bytes written before it.
 
     Returns:
-        Ragged int32 [B, (T)]: the first byte of each, and the byte after its
-        last.
+        Two ragged int32 [B, (T)]: the offset of the first byte of each token,
+        and that of the byte after its last.
     """
     ends = tf.cumsum(lengths.values + gaps.values)
     ends_before = tf.gather(tf.concat([[0], ends], 0), lengths.row_starts())
@@ -126,7 +129,7 @@ def spans(
 def surfaces(
     strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
 ) -> tf.RaggedTensor:
-    """Cuts tokens out of the strings as they came, valid UTF-8 or not.
+    """Cuts tokens out of strings, which need not be valid UTF-8.
 
     Args:
         strings: string [B].
@@ -136,7 +139,7 @@ def surfaces(
     Returns:
         Ragged string [B, (T)].
     """
-    # tf.strings.substr would copy a string once for each of its tokens.
+    # tf.strings.substr would need a copy of the string for each of its tokens.
     data = tf.strings.bytes_split(strings)
     shift = tf.cast(data.row_starts(), tf.int32)
     shift = tf.gather(shift, row_ids(starts))

@@ -1,4 +1,4 @@
-"""Where sentences end within a line; no character is ever lost."""
+"""Splits a line into sentences; no character is lost."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ import re
 
 from bahdanau_tf.text.languages import LANGUAGES
 
-# A missed end costs less than a wrong one: what is an abbreviation in any
-# language is one here.
+# A missed end does less harm than a wrong one, so the abbreviations of all
+# languages count in every language.
 _ABBREVIATIONS = frozenset(
     word for rules in LANGUAGES.values() for word in rules.abbreviations.split()
 )
 _NUMBERING = frozenset(
     word for rules in LANGUAGES.values() for word in rules.numbering.split()
 )
-_MARKS = ".!?…‥؟।"  # a blank follows them
-_WIDE_MARKS = "。！？｡"  # nothing need follow
+_MARKS = ".!?…‥؟।"  # they end a sentence only before a blank
+_WIDE_MARKS = "。！？｡"  # they end a sentence before anything
 _CANDIDATE = re.compile(
-    # The marks within quotation marks end no sentence of the line.
+    # Marks within these brackets do not end a sentence of the line.
     "「[^「」]{,200}」|『[^『』]{,200}』|（[^（）]{,200}）|"
     rf"(?P<mark>[{re.escape(_MARKS)}]+)"
     r"[\"'”’»›)\]}]*(?:[ \u00a0\u202f][»”])?(?=\s)\s+|"
     rf"(?P<wide>[{_WIDE_MARKS}]+)\s*"
 )
-_LOOK_BACK = 40  # characters; no abbreviation is longer
+_LOOK_BACK = 40  # characters before a mark that are looked at
 
 
 def split_sentences(text: str) -> list[str]:
-    """Splits a text behind its sentences.
+    """Splits a text after each sentence.
 
-    A sentence ends with . ! ? … and the like before a blank, or with 。！？,
-    but not before a small letter, after an abbreviation or an initial, or
-    within 「」.
+    A sentence ends with a mark such as . ! ? … before a blank, or with 。！？.
+    It does not end before a small letter, after an abbreviation or an initial,
+    or within 「」.
 
     Args:
         text: Any text.
 
     Returns:
-        The sentences, each with the blanks behind it: together they are
+        The sentences, each with the blanks that follow it; joined they are
         `text`.
 
     Example:
@@ -58,7 +58,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _is_end(before: str, mark: str, after: str) -> bool:
-    """Whether a mark ends a sentence, by its neighbours."""
+    """Whether a mark ends a sentence, given the text before and after it."""
     has_words = any(character.isalnum() for character in before)
     if not has_words or after.islower() or (after and after in _MARKS):
         return False

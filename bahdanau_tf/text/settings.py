@@ -1,4 +1,4 @@
-"""tokenizer.json: what kind of tokenizer a folder holds, and its options."""
+"""tokenizer.json: class and options of the tokenizer in a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FILE = "tokenizer.json"
 def settings_of(
     tokenizer: object, checksum: str, config: Mapping[str, object]
 ) -> dict[str, object]:
-    """Puts together a tokenizer's class, its options and its file's SHA-256."""
+    """The settings: class, options and the SHA-256 of the tokenizer's file."""
     return {
         "class": type(tokenizer).__name__,
         "config": config,
@@ -28,7 +28,7 @@ def settings_of(
 def write_settings(
     directory: str | os.PathLike[str], settings: Mapping[str, object]
 ) -> None:
-    """Writes what `settings_of` gave."""
+    """Writes the settings of `settings_of` to tokenizer.json."""
     data = json.dumps(settings, indent=2) + "\n"
     write_atomically(Path(directory, _FILE), data.encode())
 
@@ -36,7 +36,11 @@ def write_settings(
 def read_settings(
     directory: str | os.PathLike[str],
 ) -> tuple[str, str, dict[str, Any]]:
-    """Reads class, SHA-256 and options back."""
+    """Reads class, SHA-256 and options from tokenizer.json.
+
+    Raises:
+        ValueError: The file is not JSON, or lacks one of them.
+    """
     path = Path(directory, _FILE)
     settings = read_object(path)
     try:

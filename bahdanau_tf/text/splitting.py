@@ -1,4 +1,4 @@
-"""Where words begin and end: Moses' rules on the kinds of characters."""
+"""Splits text into words by Moses' rules, applied to kinds of characters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bahdanau_tf.text.rows import before
 from bahdanau_tf.text.rows import is_first
 from bahdanau_tf.text.rows import row_ids
 
-_EDGE = -1  # the neighbour that the first and the last character lack
+_EDGE = -1  # "kind" before the first character of a row and after the last
 
 
 class _Text(NamedTuple):
@@ -27,7 +27,7 @@ class _Text(NamedTuple):
         kinds: int32 [N].
         left: int32 [N], kind of the character before; `BLANK` after a blank.
         right: int32 [N], kind of the character after; `BLANK` before a blank.
-        next: int32 [N], kind of the character after, over a blank.
+        next: int32 [N], kind of the next character that is not a blank.
     """
 
     codes: tf.Tensor
@@ -44,7 +44,7 @@ class _Text(NamedTuple):
         rows: tf.Tensor,
         after_blank: tf.Tensor,
     ) -> _Text:
-        """Looks at the neighbours: dots in a row are `DOTS`, each."""
+        """Finds the neighbours; each of several dots in a row is `DOTS`."""
         kinds = tf.where(kinds == Kind.MARK, int(Kind.LETTER), kinds)
         dot = _is(kinds, Kind.DOT, Kind.DOTS)
         second = dot & ~after_blank & before(dot, False)
@@ -61,14 +61,14 @@ class _Text(NamedTuple):
 
 
 class Words(NamedTuple):
-    """The words of a batch, flat.
+    """The words of all strings of a batch, one after another.
 
     Attributes:
         codes: Ragged int32 [N, (C)], the code points of each word.
-        rows: int32 [N], the string each word is of.
+        rows: int32 [N], index of the word's string.
         starts: int32 [N], offset in bytes of the word in its string.
         ends: int32 [N], offset in bytes of the word's end.
-        blanks: bool [N], whether a blank, or the string's begin, is before.
+        blanks: bool [N], whether a blank or the string's begin is before it.
         count: int64, the number of strings.
     """
 
@@ -80,7 +80,7 @@ class Words(NamedTuple):
     count: tf.Tensor
 
     def in_rows(self, values: tf.Tensor) -> tf.RaggedTensor:
-        """Parts values of the words, [N], by strings: ragged [B, (T)]."""
+        """Groups values of the words, [N], by strings: ragged [B, (T)]."""
         return tf.RaggedTensor.from_value_rowids(
             values, tf.cast(self.rows, tf.int64), self.count, validate=False
         )
@@ -91,8 +91,8 @@ def split(
 ) -> Words:
     """Splits strings into words.
 
-    A string becomes code points; blanks and what is invisible are taken out,
-    and marks are put aside, so that the rules see base characters and their
+    A string becomes code points. Blanks and invisible characters are removed,
+    and marks are left out while the rules look at base characters and their
     neighbours.
 
     Args:
@@ -103,7 +103,7 @@ def split(
     Returns:
         The words.
     """
-    # The line break gives every character a follower, whose offset is its end.
+    # A character ends where the next begins; the line break follows the last.
     codes, offsets = tf.strings.unicode_decode_with_offsets(
         strings + "\n", "UTF-8", errors="replace"
     )
@@ -146,7 +146,7 @@ def _masked(mask: tf.Tensor, *values: tf.Tensor) -> list[tf.Tensor]:
 
 
 def _first_of_words(text: _Text, language: Language) -> tf.Tensor:
-    """Decides which base characters begin a word: bool [N]."""
+    """Whether each base character begins a word: bool [N]."""
     alone = _is(text.kinds, Kind.SYMBOL, Kind.LONER)
     many = text.kinds == Kind.DOTS
     first = _is(text.left, _EDGE, Kind.BLANK, Kind.SYMBOL, Kind.LONER) | alone
@@ -158,7 +158,7 @@ def _first_of_words(text: _Text, language: Language) -> tf.Tensor:
     if language.scripts:
         first |= _changes_script(text)
     first |= _splits_full_stop(text, first, language)
-    # Moses splits both in a full stop and an apostrophe that end a line.
+    # Moses makes two words of a full stop and an apostrophe that end a line.
     last_quote = (text.kinds == Kind.APOSTROPHE) & (text.right == _EDGE)
     last_quote &= text.left == Kind.DOT
     return first | last_quote | after(last_quote, False)
@@ -173,7 +173,7 @@ def _splits_comma(text: _Text) -> tf.Tensor:
 def _splits_apostrophe(
     text: _Text, place: Apostrophe
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Says of each character whether it is split before, and after."""
+    """For each character, whether a word begins there, and after it."""
     apostrophe = text.kinds == Kind.APOSTROPHE
     if place is Apostrophe.AROUND:
         return apostrophe, apostrophe
@@ -181,7 +181,7 @@ def _splits_apostrophe(
     letter_right = _is_letter(text.right)
     inside = apostrophe & _is_letter(text.left) & letter_right
     around = apostrophe & ~inside
-    # Moses reads on behind the second letter: rock 'n'roll.
+    # Moses' next match begins after the second letter: rock 'n'roll.
     inside &= ~before(before(inside, False), False)
     if place is Apostrophe.AFTER:
         return around, around | inside
@@ -210,7 +210,7 @@ def _splits_full_stop(
     acronym = (count[:, 0] > 1) & (count[:, 1] > 0)
     stop = dot & ~first & after(first, True)
     stop &= ~acronym & (text.next != Kind.LOWER)
-    # Few are left: only their words are looked at.
+    # Only the words of the remaining full stops are encoded and looked up.
     stops = tf.cast(tf.where(stop)[:, 0], tf.int32)
     starts = tf.boolean_mask(tf.range(tf.size(first)), first)
     starts = tf.gather(starts, tf.gather(word, stops))
@@ -225,7 +225,7 @@ def _splits_full_stop(
 
 
 def _matches(words: tf.Tensor, listed: str) -> tf.Tensor:
-    """Whether each word is one of a list written with blanks."""
+    """Whether each word is in a list, whose words are separated by blanks."""
     pattern = "|".join(re.escape(word) for word in listed.split())
     return (words != "") & tf.strings.regex_full_match(words, pattern)
 

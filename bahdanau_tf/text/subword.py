@@ -42,23 +42,25 @@ BLANK = "\N{LOWER ONE EIGHTH BLOCK}".encode()  # as SentencePiece writes it
 
 
 class SubwordTokenizer(tf.Module):
-    """Splits text into the pieces of a SentencePiece model, losslessly.
+    """Splits text into the pieces of a SentencePiece model.
 
-    All there is to know is in the model, also its normalisation, see `train`.
-    Whatever that is, runs of blanks (U+0020) become one, those at the ends go,
-    and U+2581 becomes a blank. A character that the model does not know is
-    spelled in bytes, so that nothing is unknown.
+    The model contains all settings, its normalisation included (see `train`).
+    With any normalisation, several blanks (U+0020) become one, those at both
+    ends are dropped, and U+2581 becomes a blank. With byte fallback, a
+    character that the model does not know is written as its bytes, so that
+    nothing is unknown.
 
     Args:
         model_proto: The bytes of a SentencePiece model with padding, unknown
-            and end symbol; padding must be 0.
-        reverse: Whether ids come last piece first (Sutskever et al. 2014,
-            section 3.3). The end symbol is last still.
-        true_case: Whether a line that is all in capitals is read as a sentence
-            in ordinary writing, see `true_cased`.
+            and end symbol; the id of padding must be 0.
+        reverse: Whether the last piece comes first (Sutskever et al. 2014,
+            section 3.3). The end symbol stays last.
+        true_case: Whether a line all in capitals is read as an ordinary
+            sentence, see `true_cased`.
 
     Raises:
-        ValueError: The model lacks one of the three symbols.
+        ValueError: The model lacks one of the three symbols, or padding is not
+            0.
         ImportError: tensorflow_text is not installed.
 
     Reference:
@@ -103,35 +105,36 @@ class SubwordTokenizer(tf.Module):
         lowercase: bool = False,
         half_width: bool | None = None,
     ) -> SubwordTokenizer:
-        """Learns the pieces of text files.
+        """Learns the pieces from text files.
 
-        For a joint vocabulary, name the files of both languages.
+        For a joint vocabulary, give the files of both languages.
 
         Args:
-            files: UTF-8 text, one sentence a line; streamed.
-            vocabulary_size: Number of ids; the three special symbols and, with
-                `byte_fallback`, the 256 bytes are among them. A text that has
-                no more pieces gives fewer.
+            files: UTF-8 text, one sentence per line; streamed.
+            vocabulary_size: Number of ids, including the three special symbols
+                and, with `byte_fallback`, the 256 bytes. A small text gives
+                fewer.
             model_type: "bpe" or "unigram".
-            normalization: "nfc": canonical parts become one character, all
-                blanks plain blanks, and what is invisible goes. Or one of
-                SentencePiece's own: "identity", "nfkc", "nfkc_cf" (lower
-                case), "nmt_nfkc", "nmt_nfkc_cf".
-            byte_fallback: Whether an unknown character is spelled in bytes; if
-                not, it is [UNK].
-            max_sentences: A larger corpus is sampled down to so many lines.
+            normalization: "nfc": composed characters, plain blanks, no
+                invisible characters. Or one of SentencePiece's own:
+                "identity", "nfkc", "nfkc_cf" (lower case), "nmt_nfkc",
+                "nmt_nfkc_cf".
+            byte_fallback: Whether an unknown character becomes its bytes; if
+                not, it becomes [UNK].
+            max_sentences: If there are more lines, so many are sampled.
             reverse: As in the constructor.
             true_case: As in the constructor.
-            lowercase: With "nfc", whether capitals become small.
+            lowercase: With "nfc", whether capitals become small letters.
             half_width: With "nfc", whether the full-width forms of ASCII become
-                ASCII; None, if the text has none of them.
+                ASCII; with None, they do if the text has none of them.
 
         Returns:
             The tokenizer.
 
         Raises:
-            ValueError: A file is no text; or the trainer refuses, as when the
-                characters of the text are more than the pieces.
+            ValueError: A file is not UTF-8 text, `lowercase` or `half_width` is
+                given without "nfc", or SentencePiece refuses, for example
+                because the text has more characters than `vocabulary_size`.
         """
         files = list(files)
         rule: Options = {"normalization_rule_name": normalization}
@@ -141,7 +144,7 @@ class SubwordTokenizer(tf.Module):
             rule = {"normalization_rule_tsv": rules_text(half_width, lowercase)}
         elif lowercase or half_width:
             raise ValueError(
-                "SubwordTokenizer.train: lowercase and half_width go with "
+                "SubwordTokenizer.train: lowercase and half_width need "
                 f"normalization='nfc', it is {normalization!r}."
             )
         options: Options = {
@@ -166,9 +169,9 @@ class SubwordTokenizer(tf.Module):
             sample: Whether to draw one of the ways to split each string (Kudo
                 2018, Subword Regularization; Provilkov et al. 2020,
                 BPE-Dropout). For training only; no seed makes it repeatable.
-            alpha: Unigram: the exponent that flattens the probabilities, the
-                smaller the more even; BPE: the share of merges left out.
-            nbest: Unigram: draw from so many best ways; -1, from all.
+            alpha: Unigram: exponent of the probabilities; the smaller, the
+                more even they are. BPE: the share of merges left out.
+            nbest: Unigram: draw from the n best ways; -1 for all.
 
         Returns:
             Ragged int32 [B, (T)]; each row ends with `eos_id`.
@@ -181,17 +184,17 @@ class SubwordTokenizer(tf.Module):
     def tokenize_with_offsets(
         self, strings: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Cuts the strings where `tokenize` does.
+        """Splits like `tokenize`, and returns where each piece is.
 
         Args:
             strings: string [B].
 
         Returns:
-            Ragged string [B, (T)], the pieces as they stand in the strings,
-            one for each id but the end symbol (a piece that adds a blank, or
-            is not the last byte of a character, is empty); ragged int32
-            [B, (T)], their first byte; ragged int32 [B, (T)], the byte after
-            their last.
+            Ragged string [B, (T)], the pieces as they are in the strings, one
+            for each id but the end symbol (a piece that adds a blank, or is
+            not the last byte of a character, is empty); ragged int32 [B, (T)],
+            the offsets of their first bytes; ragged int32 [B, (T)], those of
+            the bytes after their last.
         """
         strings = as_strings(strings)
         _, starts, ends = self._model().tokenize_with_offsets(
@@ -208,7 +211,7 @@ class SubwordTokenizer(tf.Module):
 
         Args:
             ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
-                end symbol; padding is passed over.
+                end symbol; padding is skipped.
 
         Returns:
             string [B].
@@ -220,19 +223,20 @@ class SubwordTokenizer(tf.Module):
         ids: tf.Tensor | tf.RaggedTensor,
         replacements: tf.Tensor | tf.RaggedTensor | None = None,
     ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Turns ids back into strings and tells where each piece is in them.
+        """Turns ids back into strings, and returns where each piece is.
 
         Args:
             ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
-                end symbol; padding is passed over.
+                end symbol; padding is skipped.
             replacements: string, shape of `ids`: what to write for an unknown
                 piece; [UNK] where it is empty, and everywhere if None.
 
         Returns:
-            string [B]; ragged int32 [B, (T)], the first byte of each piece, in
-            the order of the ids, the blank before it left out; ragged int32
-            [B, (T)], the byte after its last. They count the bytes of the
-            pieces, also where these make no character and U+FFFD is written.
+            string [B]; ragged int32 [B, (T)], the offset of the first byte of
+            each piece, in the order of the ids, without the blank before it;
+            ragged int32 [B, (T)], that of the byte after its last. Offsets
+            count the bytes of the pieces, even if these are not valid UTF-8
+            and U+FFFD is written for them.
         """
         kept = until_end(ids, self.eos_id, self.pad_id)
         rows = masked(as_rows(ids), kept)
@@ -273,18 +277,18 @@ class SubwordTokenizer(tf.Module):
         return cls(read_checked(path, checksum), **config)
 
     def settings(self) -> dict[str, object]:
-        """Class, options and SHA-256; two tokenizers are the same by them."""
+        """Class, options and SHA-256; they are equal for equal tokenizers."""
         config = {"reverse": self.reverse, "true_case": self.true_case}
         return settings_of(self, self._checksum, config)
 
     def _model(self, **options: float) -> SentencepieceTokenizer:
-        """Puts the model into the graph at hand, anew.
+        """Creates the SentencePiece op in the current graph.
 
         TF Text frees a model together with the kernel that has read it, and
-        `tf.random.set_seed` ends all eager kernels: a model that is read once
-        and kept is lost ("Resource ... does not exist") when training seeds.
-        In a loaded SavedModel it finds a model by the name of its node, so
-        each model has a scope of its own.
+        `tf.random.set_seed` destroys all eager kernels: a model that is read
+        once and kept is lost ("Resource ... does not exist") when training
+        sets the seed. In a loaded SavedModel TF Text finds a model by the name
+        of its node, so each model has its own name scope.
         """
         text = tensorflow_text("SubwordTokenizer")
         with tf.name_scope(f"sentencepiece_{self._checksum[:16]}"):
@@ -296,7 +300,7 @@ class SubwordTokenizer(tf.Module):
         return true_cased(strings) if self.true_case else strings
 
     def _known(self, ids: tf.Tensor) -> tf.Tensor:
-        """Turns a number that is no id into `unk_id`."""
+        """Replaces numbers that are not ids by `unk_id`."""
         known = (ids >= 0) & (ids < self.vocabulary_size)
         return tf.where(known, ids, self.unk_id)
 
@@ -311,7 +315,7 @@ class SubwordTokenizer(tf.Module):
 
 
 def _surfaces(tokens: list[bytes]) -> list[bytes]:
-    """What each piece is in a text: bytes are themselves, U+2581 a blank."""
+    """The bytes that each piece stands for; U+2581 becomes a blank."""
     surfaces = []
     for token in tokens:
         byte = re.fullmatch(rb"<0x([0-9A-F]{2})>", token)
@@ -325,7 +329,7 @@ def _surfaces(tokens: list[bytes]) -> list[bytes]:
 def _written(
     pieces: tf.RaggedTensor,
 ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
-    """Writes pieces one after another, without blanks at the begin."""
+    """Joins pieces, without blanks at the begin; returns their offsets, too."""
     plain = tf.strings.regex_replace(
         pieces.values, "^ ", "", replace_global=False
     )
@@ -338,6 +342,6 @@ def _written(
         row_ids(pieces),
         pieces.nrows(),
     )
-    # Bytes that make no character would not be a string in a JSON reply.
+    # A JSON reply cannot hold bytes that are not valid UTF-8.
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", "replace")
     return (texts, *spans(lengths, pieces.with_values(blank)))

@@ -1,4 +1,4 @@
-"""Sub-words are learned: SentencePiece's trainer, and what it says."""
+"""Learns sub-words with SentencePiece's trainer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bahdanau_tf.text_files import read_lines
 
 
 class Options(TypedDict, total=False):
-    """What SentencePiece's trainer is told."""
+    """Options of SentencePiece's trainer."""
 
     vocab_size: int
     model_type: str
@@ -33,10 +33,15 @@ class Options(TypedDict, total=False):
 
 
 def learned(files: Iterable[str | os.PathLike[str]], options: Options) -> bytes:
-    """Has SentencePiece learn a model; rules are given as text.
+    """Lets SentencePiece learn a model and returns its bytes.
+
+    Args:
+        files: UTF-8 text, one sentence per line.
+        options: Options of the trainer; "normalization_rule_tsv" is the text
+            of the rules, not a path.
 
     Raises:
-        ValueError: A file is no text, or the trainer refuses.
+        ValueError: A file is not UTF-8 text, or the trainer refuses.
     """
     import sentencepiece
 
@@ -74,7 +79,7 @@ def learned(files: Iterable[str | os.PathLike[str]], options: Options) -> bytes:
 
 
 def _why(error: RuntimeError, options: Options) -> str:
-    """What SentencePiece found wrong; it names no argument of ours."""
+    """SentencePiece's error in terms of our arguments."""
     if "sentences_.empty()" in str(error):
         return "the text has no line of 1 to 4,192 bytes to learn from"
     found = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
@@ -82,13 +87,12 @@ def _why(error: RuntimeError, options: Options) -> str:
         return str(error)
     return (
         f"vocabulary_size is {options['vocab_size']}, wanted {found[1]} or "
-        "more: so many are the characters of the text, the bytes and the "
-        "special symbols"
+        "more: the number of characters of the text, bytes and special symbols"
     )
 
 
 def has_full_width(files: Iterable[str | os.PathLike[str]]) -> bool:
-    """Whether a text has letters or digits of full width."""
+    """Whether a text has full-width forms of ASCII."""
     lines = itertools.chain.from_iterable(map(read_lines, files))
     return any(FULL_WIDTH.search(line) for line in lines)
 
@@ -96,7 +100,10 @@ def has_full_width(files: Iterable[str | os.PathLike[str]]) -> bool:
 def _lines(
     files: Iterable[str | os.PathLike[str]], unread: list[ValueError]
 ) -> Iterator[str]:
-    """The lines of files; SentencePiece garbles an error, so it is kept."""
+    """The lines of files; a ValueError is also added to `unread`.
+
+    SentencePiece replaces an exception of the iterator by its own.
+    """
     try:
         for path in files:
             yield from counted(read_lines(path), os.fspath(path))

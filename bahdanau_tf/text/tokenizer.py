@@ -36,44 +36,42 @@ from bahdanau_tf.text.vocabulary import Coverage
 from bahdanau_tf.text.vocabulary import Vocabulary
 from bahdanau_tf.text_files import read_lines
 
-# What is counted together: so many lines, of so many characters if all were as
-# long as the longest.
-MOST_LINES = 1000
-MOST_CHARACTERS = 1 << 20
+MOST_LINES = 1000  # in a batch of lines
+MOST_CHARACTERS = 1 << 20  # number of lines times the longest of them
 _NORMAL_FORMS = (None, "NFC", "NFKC")
 
 
 class WordTokenizer(tf.Module):
-    """Splits text into words as Moses does, and puts it together again.
+    """Splits text into words as Moses does, and joins words to text again.
 
-    `split` gives the words that the Moses tokenizer gives (no aggressive
-    hyphens, no escapes). In Japanese and Korean a word also ends where Han,
-    kana, Hangul or digits begin. The normal form is taken of each word, so
-    that offsets are those of the text as it came.
+    `split` returns the words of the Moses tokenizer (without aggressive
+    hyphens and escapes). In Japanese and Korean a word also ends where Han,
+    kana, Hangul or digits begin. Each word is normalised after splitting, so
+    that offsets are those of the original text.
 
     The inverse needs the ids only. A rule of the language says where blanks
     go; where the rule is wrong for a word, its vocabulary entry carries a
-    sign: U+FFED, no blank before it; U+2423, a blank before it. A signed word
-    that the vocabulary lacks counts as the plain word.
+    sign: U+FFED for no blank before it, U+2423 for a blank before it. A signed
+    word that the vocabulary lacks counts as the word without the sign.
 
     Args:
         vocabulary: The words that have ids.
-        language: ISO 639-1 code; those in `languages.py` have rules of their
-            own, all others the general ones.
-        lowercase: Whether words lose their capitals.
+        language: ISO 639-1 code; languages that are not in `languages.py` have
+            the general rules.
+        lowercase: Whether words are written in small letters.
         normalization: "NFC", "NFKC" (both need tensorflow_text) or None.
-        reverse: Whether ids come last word first (Sutskever et al. 2014,
-            section 3.3). The end symbol is last still.
+        reverse: Whether the last word comes first (Sutskever et al. 2014,
+            section 3.3). The end symbol stays last.
         no_break: Whether `detokenize` writes no-break blanks (U+00A0) where
             the language has them, in French before ! ? : ; and inside « »; if
             not, plain blanks.
-        true_case: Whether a line that is all in capitals is read as a sentence
-            in ordinary writing, see `true_cased`.
-        rules: Version of the rules of languages: 2; 1 for a tokenizer that was
-            saved before there was another.
+        true_case: Whether a line all in capitals is read as an ordinary
+            sentence, see `true_cased`.
+        rules: Version of the languages' rules: 2, or 1 as in tokenizers saved
+            before version 2.
 
     Raises:
-        ValueError: `normalization` or `rules` is none of those.
+        ValueError: `normalization` or `rules` has another value.
         ImportError: tensorflow_text is needed and is not installed.
 
     Example:
@@ -105,8 +103,8 @@ class WordTokenizer(tf.Module):
             )
         if rules not in (1, RULES):
             raise ValueError(
-                f"WordTokenizer: rules={rules!r}, wanted 1 or {RULES}; a newer "
-                "bahdanau_tf may know them."
+                f"WordTokenizer: rules={rules!r}, wanted 1 or {RULES}; other "
+                "rules may be those of a newer bahdanau_tf."
             )
         if normalization:
             tensorflow_text("WordTokenizer with a normal form")
@@ -139,18 +137,18 @@ class WordTokenizer(tf.Module):
     ) -> WordTokenizer:
         """Builds the vocabulary from the most frequent words of text files.
 
-        The files are streamed: memory is that of the word counts. Tells its
-        progress on standard error.
+        The files are streamed; only the word counts are kept in memory.
+        Progress is written to standard error.
 
         Args:
-            files: UTF-8 text, one sentence a line.
+            files: UTF-8 text, one sentence per line.
             vocabulary_size: Number of ids, special symbols included.
-            language: As in the constructor, and so are the others.
-            lowercase: Whether words lose their capitals.
+            language: As in the constructor, like the following.
+            lowercase: Whether words are written in small letters.
             normalization: "NFC", "NFKC" or None.
-            reverse: Whether ids come last word first.
+            reverse: Whether the last word comes first.
             no_break: Whether `detokenize` writes no-break blanks.
-            true_case: Whether lines all in capitals are read otherwise.
+            true_case: Whether lines all in capitals are read as sentences.
 
         Returns:
             The tokenizer.
@@ -166,9 +164,9 @@ class WordTokenizer(tf.Module):
     def sentences(
         self, files: Iterable[str | os.PathLike[str]]
     ) -> Iterator[list[str]]:
-        """Yields the vocabulary entries, known or not, of each line of files.
+        """Yields the signed words of each line of files.
 
-        This is what `Vocabulary.build` and `Vocabulary.coverage` count.
+        They are what `Vocabulary.build` and `Vocabulary.coverage` count.
         """
         signed = tf.function(
             self.split_signed,
@@ -180,7 +178,7 @@ class WordTokenizer(tf.Module):
                 yield [word.decode() for word in sentence]
 
     def coverage(self, files: Iterable[str | os.PathLike[str]]) -> Coverage:
-        """Counts the running words of files that have an id of their own."""
+        """Counts the running words of files, and those with their own id."""
         tokenize = tf.function(
             lambda strings: self.tokenize(strings).values,
             input_signature=[tf.TensorSpec([None], tf.string)],
@@ -213,7 +211,7 @@ class WordTokenizer(tf.Module):
             strings: string [B].
 
         Returns:
-            Ragged string [B, (T)]: what a vocabulary is built of.
+            Ragged string [B, (T)], the entries of a vocabulary.
         """
         words = self._words(as_strings(strings))
         return words.in_rows(self._signed(words))
@@ -233,15 +231,15 @@ class WordTokenizer(tf.Module):
     def tokenize_with_offsets(
         self, strings: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Cuts the strings where `tokenize` does.
+        """Splits like `tokenize`, and returns where each word is.
 
         Args:
             strings: string [B].
 
         Returns:
-            Ragged string [B, (T)], the words as they stand in the strings,
-            one for each id but the end symbol; ragged int32 [B, (T)], their
-            first byte; ragged int32 [B, (T)], the byte after their last.
+            Ragged string [B, (T)], the words as they are in the strings, one
+            for each id but the end symbol; ragged int32 [B, (T)], the offsets
+            of their first bytes; ragged int32 [B, (T)], of those after them.
         """
         strings = as_strings(strings)
         words = self._words(strings)
@@ -255,7 +253,7 @@ class WordTokenizer(tf.Module):
 
         Args:
             ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
-                end symbol; padding is passed over.
+                end symbol; padding is skipped.
 
         Returns:
             string [B].
@@ -267,18 +265,18 @@ class WordTokenizer(tf.Module):
         ids: tf.Tensor | tf.RaggedTensor,
         replacements: tf.Tensor | tf.RaggedTensor | None = None,
     ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Turns ids back into strings and tells where each word is in them.
+        """Turns ids back into strings, and returns where each word is.
 
         Args:
             ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
-                end symbol; padding is passed over.
+                end symbol; padding is skipped.
             replacements: string, shape of `ids`: what to write for an unknown
                 word; [UNK] where it is empty, and everywhere if None.
 
         Returns:
-            string [B]; ragged int32 [B, (T)], the first byte of each word, in
-            the order of the ids; ragged int32 [B, (T)], the byte after its
-            last.
+            string [B]; ragged int32 [B, (T)], the offset of the first byte of
+            each word, in the order of the ids; ragged int32 [B, (T)], that of
+            the byte after its last.
         """
         kept = until_end(ids, self.eos_id, self.pad_id)
         rows = masked(as_rows(ids), kept)
@@ -327,11 +325,11 @@ class WordTokenizer(tf.Module):
     ) -> WordTokenizer:
         """Reads what `save` wrote; `load_text` calls this."""
         path = Path(directory, "vocabulary.txt")
-        config = {"rules": 1, **config}  # older ones do not say
+        config = {"rules": 1, **config}  # version 1 is not written down
         return cls(Vocabulary.load(path, checksum), **config)
 
     def settings(self) -> dict[str, object]:
-        """Class, options and SHA-256; two tokenizers are the same by them."""
+        """Class, options and SHA-256; they are equal for equal tokenizers."""
         config = {
             "language": self.language,
             "lowercase": self.lowercase,
@@ -357,7 +355,7 @@ class WordTokenizer(tf.Module):
             )
         if self.lowercase:
             lower = tf.strings.lower(text, "utf-8")
-            text = tf.where(lower == "", text, lower)  # it drops U+0000
+            text = tf.where(lower == "", text, lower)  # lower drops U+0000
         return text
 
     def _signed(self, words: splitting.Words) -> tf.Tensor:
@@ -376,7 +374,7 @@ class WordTokenizer(tf.Module):
 def line_batches(
     files: Iterable[str | os.PathLike[str]],
 ) -> Iterator[tf.Tensor]:
-    """string [B]: lines of files, the fewer at once the longer they are."""
+    """Yields lines of files in batches, string [B]; fewer if they are long."""
     lines = (counted(read_lines(path), os.fspath(path)) for path in files)
     batch: list[str] = []
     longest = 0

@@ -1,4 +1,4 @@
-"""Lines that are all in capitals, read as if they were not."""
+"""Writes lines that are all in capitals in ordinary case."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _CAPITALS = _NO_SMALL.join(["", _WORD, r"[\s\p{Z}]", _WORD, ""])
 
 
 def true_cased(strings: tf.Tensor) -> tf.Tensor:
-    """Writes what is all in capitals as a sentence: A BIG DOG. A big dog.
+    """Writes strings all in capitals as sentences: A BIG DOG. A big dog.
 
-    That is a line with two words of two capitals or more and without a small
-    letter. All others are as they were, and so is one with a letter whose
-    small form takes another number of bytes, such as the Turkish U+0130:
-    offsets in the result are offsets in the string that came. Names lose
-    their capital, nothing tells them from other words.
+    Such a string has two words of two or more capitals and no small letter.
+    All others stay as they are, and so does a string with a letter whose small
+    form has another number of bytes, such as the Turkish U+0130: offsets in the
+    result are offsets in the original. Names lose their capital, since nothing
+    distinguishes them from other words.
 
     Args:
         strings: string [B].
@@ -35,18 +35,18 @@ def true_cased(strings: tf.Tensor) -> tf.Tensor:
     result = begin + tf.strings.lower(rest, "utf-8")
     capitals = tf.strings.regex_full_match(strings, _CAPITALS)
     capitals &= tf.strings.regex_full_match(strings, _even())
-    # The pattern is of Python's Unicode, small letters of TensorFlow's.
+    # The pattern follows Python's Unicode tables, `lower` TensorFlow's.
     capitals &= tf.strings.length(result) == length
     return tf.where(capitals, result, strings)
 
 
 @functools.cache
 def _even() -> str:
-    """Pattern of text whose small letters take the bytes of its capitals."""
+    """Pattern of text that has as many bytes in small letters."""
     uneven = "".join(
         character
         for character in map(chr, range(sys.maxunicode + 1))
         if character.isupper()
         and len(character.lower().encode()) != len(character.encode())
     )
-    return rf"[^\x00{uneven}]*"  # U+0000 would be dropped
+    return rf"[^\x00{uneven}]*"  # `lower` drops U+0000

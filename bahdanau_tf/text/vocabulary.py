@@ -1,4 +1,4 @@
-"""The list of known words: a line number is an id."""
+"""The list of known words; line numbers, from 0, are ids."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPECIAL = (PAD, UNK, END)
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of a text a vocabulary knows.
+    """How many words of a text a vocabulary has.
 
     Attributes:
         running: Number of running words in the text.
@@ -45,19 +45,19 @@ class Coverage:
 class Vocabulary(tf.Module):
     """A short list of words; the position of a word is its id.
 
-    The three special symbols are found by their names, wherever they stand
-    ([PAD] is always 0). No word of a text is ever one of them: a word that is
-    spelled like one is an unknown word. The tables live in the graph as
-    tensors, not as files, so a SavedModel that holds them can be moved, and
-    two vocabularies never share a table.
+    The three special symbols are found by their names; [PAD] is always 0, the
+    others may have any id. A word of a text that is spelled like one of them is
+    an unknown word. The tables are tensors in the graph, not files, so a
+    SavedModel that contains them can be moved, and two vocabularies never share
+    a table.
 
     Args:
         tokens: All words and the special symbols [PAD], [UNK] and [END], in
             the order of their ids, [PAD] first.
 
     Raises:
-        ValueError: A word is repeated, is empty or has a line break in it, or
-            a special symbol is missing.
+        ValueError: A word is repeated, is empty or has a line break in it, a
+            special symbol is missing, or [PAD] is not the first.
 
     Example:
         >>> vocabulary = Vocabulary.build(["a rose is a rose"], size=5)
@@ -101,24 +101,24 @@ class Vocabulary(tf.Module):
         return self.size
 
     def ids(self, words: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        """Looks words up.
+        """Looks up words.
 
         Args:
             words: string, any shape.
 
         Returns:
-            int32, the same shape; `unk_id` for what the list does not have.
+            int32, the same shape; `unk_id` for words that are not listed.
         """
         return self._ids.lookup(words)
 
     def words(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        """Looks ids up.
+        """Looks up ids.
 
         Args:
             ids: integer, any shape.
 
         Returns:
-            string, the same shape; [UNK] for a number that is no id.
+            string, the same shape; [UNK] for numbers that are not ids.
         """
         if isinstance(ids, tf.RaggedTensor):
             return ids.with_flat_values(self.words(ids.flat_values))
@@ -131,9 +131,9 @@ class Vocabulary(tf.Module):
     ) -> Vocabulary:
         """Keeps the most frequent words of a stream of sentences.
 
-        The sentences are counted as they come and are not held. Equally
-        frequent words are ordered by code point. For a joint vocabulary,
-        chain the sentences of both languages.
+        Sentences are counted one by one and not kept. Equally frequent words
+        are ordered by code point. For a joint vocabulary, chain the sentences
+        of both languages.
 
         Args:
             sentences: Each a list of words, or a line with blanks between its
@@ -144,7 +144,7 @@ class Vocabulary(tf.Module):
             [PAD], [UNK], [END], then the words, the most frequent first.
 
         Raises:
-            ValueError: `size` has no room for the special symbols.
+            ValueError: `size` is less than the number of special symbols.
         """
         if size < len(SPECIAL):
             raise ValueError(
@@ -161,32 +161,33 @@ class Vocabulary(tf.Module):
     def load(
         cls, path: str | os.PathLike[str], checksum: str | None = None
     ) -> Vocabulary:
-        """Reads a file of one word a line, as `save` writes it.
+        """Reads a file of one word per line, as `save` writes it.
 
         Args:
             path: The file.
-            checksum: SHA-256 that the file had when the model was trained.
+            checksum: SHA-256 that the file had when the model was trained;
+                None for no check.
 
         Returns:
             The vocabulary.
 
         Raises:
-            ValueError: The file is not the one that the checksum was taken
-                of, or its words are no vocabulary.
+            ValueError: The file has another SHA-256, or its lines are not a
+                valid vocabulary.
         """
         data = read_checked(path, checksum)
-        # Only "\n" ends a word: str.splitlines() would break at U+2028 too.
+        # Only "\n" ends a word; str.splitlines() would split at U+2028, too.
         lines = data.decode("utf-8").split("\n")
         if lines and not lines[-1]:
             lines.pop()
         return cls(lines)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes one word a line; an old file is replaced as a whole."""
+        """Writes one word per line; an old file is replaced as a whole."""
         write_atomically(path, self._file())
 
     def coverage(self, sentences: Iterable[str | Sequence[str]]) -> Coverage:
-        """Counts the running words of a stream that the list has.
+        """Counts the running words of sentences, and the known among them.
 
         Args:
             sentences: Each a list of words, or a line with blanks between its
@@ -207,7 +208,7 @@ class Vocabulary(tf.Module):
 
 
 def read_checked(path: str | os.PathLike[str], expected: str | None) -> bytes:
-    """Reads a file, refusing one whose SHA-256 is not the `expected`."""
+    """Reads a file; raises ValueError if its SHA-256 is not `expected`."""
     data = Path(path).read_bytes()
     if expected is not None and checksum(data) != expected:
         raise ValueError(
