@@ -524,7 +524,8 @@ def test_different_line_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [b"", b"\n", b"\n \n\t\r\n"])
 def test_empty_corpus(tmp_path: Path, text: bytes) -> None:
-    with pytest.raises(ValueError, match=r"s\.en and .*t\.fr are empty"):
+    match = r"s\.en and .*t\.fr have no sentence pair"
+    with pytest.raises(ValueError, match=match):
         corpus_of(tmp_path, text, text)
 
 

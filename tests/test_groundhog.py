@@ -698,7 +698,7 @@ def test_only_opcodes_of_plain_data_are_known(read: Callable) -> None:
     ],
 )
 def test_broken_pickles_are_refused(data: bytes, read: Callable) -> None:
-    with pytest.raises(ValueError, match=r"read_vocabulary: .* no pickled voc"):
+    with pytest.raises(ValueError, match=r"read_vocabulary: .* not a pickled"):
         read(data)
 
 

@@ -701,13 +701,13 @@ def encoder_of(kind: Any = layers.BidirectionalEncoder, **options: Any) -> Any:
             lambda: search(
                 tie_embeddings=True, readout=layers.TanhReadout(K_Y, 3)
             ),
-            "tie_embeddings is for the readout made here, but readout",
+            "tie_embeddings and readout are both given",
         ),
         (
             lambda: search(
                 factored_output=False, readout=layers.TanhReadout(K_Y, 3)
             ),
-            "factored_output is for the readout made here, but readout",
+            "factored_output and readout are both given",
         ),
         (
             lambda: search(readout=layers.TanhReadout(9, 3)),

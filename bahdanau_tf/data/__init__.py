@@ -1,4 +1,4 @@
-"""Parallel text: read, chosen from, cut into batches."""
+"""Parallel text: reading, selection, batches."""
 
 from bahdanau_tf.data.batching import Batching
 from bahdanau_tf.data.parallel import ParallelCorpus

@@ -1,4 +1,4 @@
-"""How sentence pairs become batches, and where a stream of them stands."""
+"""How sentence pairs become batches, and positions in a stream of batches."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _COUNT = Range(1, 10**6)
 
 
 class Position(NamedTuple):
-    """A place between two batches, where a stream can start.
+    """A position between two batches, from which a stream can start.
 
     Attributes:
-        epoch: passes over the corpus before.
-        line: where the pool begins in the epoch's order of lines.
-        batch: batches of the pool before.
-        pairs: sentence pairs of the epoch before. What an epoch skipped is
-            the length of the corpus minus the last `pairs` of the epoch.
+        epoch: number of complete passes over the corpus before it.
+        line: where the current pool begins in the epoch's order of lines.
+        batch: number of batches of the pool before it.
+        pairs: number of sentence pairs of the epoch before it. An epoch
+            dropped the length of the corpus minus its last `pairs`.
     """
 
     epoch: int = 0
@@ -36,19 +36,20 @@ class Batching:
     """How sentence pairs become batches; the defaults are the paper's.
 
     Attributes:
-        batch_size: sentence pairs in a batch.
-        max_length: most tokens on either side, the end symbol not counted;
-            longer pairs are dropped. None keeps all.
-        pool_batches: batches' worth of pairs sorted by length together.
-        shuffle_pool: gives the batches of a pool in random order, not the
-            shortest sentences first.
-        token_budget: most tokens on the longer side of a batch, padding
-            included; then `batch_size` only says how large the pool is.
+        batch_size: number of sentence pairs in a batch.
+        max_length: largest number of tokens on either side, without the end
+            symbol; longer pairs are dropped. None keeps all.
+        pool_batches: number of batches whose pairs are sorted by length
+            together (a pool).
+        shuffle_pool: whether the batches of a pool come in random order, not
+            with the shortest sentences first.
+        token_budget: largest number of tokens on the longer side of a batch,
+            padding included; `batch_size` then only sets the pool's size.
         shuffle: the order of the lines: "none" (that of the files), "once"
             (random, the same in all epochs) or "each_epoch".
-        seed: of all random order.
-        sample_subwords: asks the tokenizers to draw another way to cut words
-            each time; what a seed gives is then no longer fixed.
+        seed: seed of all random orders.
+        sample_subwords: whether tokenizers split words in a randomly drawn way
+            each time; the batches then do not depend on the seed alone.
 
     Raises:
         ValueError: a value is out of range.
@@ -87,11 +88,11 @@ def cut(
     Args:
         lengths: int64 [P], tokens of the longer side of each pair, end symbol
             included.
-        batching: how.
+        batching: how pairs become batches.
         random: draws the order of the batches if they are shuffled.
 
     Returns:
-        For each batch int64 [B], its pairs.
+        For each batch int64 [B], the indices of its pairs.
     """
     order = np.argsort(lengths, kind="stable")
     size, budget = batching.batch_size, batching.token_budget
@@ -105,7 +106,7 @@ def cut(
 
 
 def _cuts_by_tokens(lengths: np.ndarray, budget: int) -> list[int]:
-    """Cuts ascending lengths so that rows times longest stay in the budget."""
+    """Where to cut ascending lengths: rows times longest stay in the budget."""
     cuts, first = [], 0
     for place, length in enumerate(lengths.tolist()):
         if place > first and (place - first + 1) * length > budget:

@@ -1,8 +1,9 @@
-"""From parallel text files to batches of ids, on tf.data.
+"""From parallel text files to batches of ids, with tf.data.
 
 An epoch is a list of line numbers, shuffled or not. Its lines are read and
-tokenised in chunks; pairs that are too long are dropped; the others fill pools
-that are sorted by length and cut into batches (the paper's appendix B.2).
+tokenised in chunks; pairs that are too long are dropped; the others are
+collected in pools, which are sorted by length and cut into batches (the paper's
+appendix B.2).
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def make_dataset(
 ) -> tf.data.Dataset:
     """One epoch of batches for `fit`; each iteration is the next epoch.
 
-    How many batches there are is known after the first epoch only, so Keras
-    then warns that the data ran out. To tell it before:
+    The number of batches is unknown before the first epoch ends, so Keras then
+    warns that the data ran out. To set it in advance:
 
         batches = measure(dataset).batches
         dataset.apply(tf.data.experimental.assert_cardinality(batches))
@@ -68,7 +69,7 @@ def make_dataset(
         corpus: the corpus, or the paths of its source and target.
         source_text: tokenizer of the source.
         target_text: tokenizer of the target.
-        batch_size: this and the others are those of `Batching`.
+        batch_size: this and the following are those of `Batching`.
         max_length: see `Batching`.
         pool_batches: see `Batching`.
         shuffle_pool: see `Batching`.
@@ -84,7 +85,8 @@ def make_dataset(
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: the files do not fit, or an option is out of range.
+        ValueError: the files do not match (see `ParallelCorpus`), or an option
+            is out of range.
     """
     batching = Batching(
         batch_size,
@@ -122,12 +124,12 @@ def stream_batches(
         source_text: tokenizer of the source.
         target_text: tokenizer of the target.
         batching: how pairs become batches.
-        start: a position that came with a batch; the stream goes on behind
+        start: a position that came with a batch; the stream continues after
             that batch as if it had never stopped.
 
     Returns:
         Dataset of pairs: the batch, as from `make_dataset`; the `Position`
-        behind it, four int64 [].
+        after it, four int64 [].
 
     Raises:
         ValueError: no pair of the corpus has an allowed length.
@@ -156,7 +158,7 @@ class _Stream:
         self._check_that_a_pair_fits()
 
     def epochs(self, start: Position) -> tf.data.Dataset:
-        """(batch, position behind it) of all epochs from a position on."""
+        """(batch, position after it) of all epochs from a position on."""
         numbers = tf.data.Dataset.from_generator(
             _count_from,
             args=(start.epoch,),
@@ -167,7 +169,7 @@ class _Stream:
     def epoch(
         self, epoch: tf.Tensor, start: Position = Position()
     ) -> tf.data.Dataset:
-        """The same of one epoch, from `start` on if that lies in it."""
+        """(batch, position after it) of one epoch, from `start` if in it."""
         go_on = tf.cast(epoch == start.epoch, tf.int64)
         line, batch, pairs = (go_on * part for part in start[1:])
         chunks = tf.data.Dataset.from_generator(
@@ -191,16 +193,16 @@ class _Stream:
     def chunks(
         self, epoch: int, line: int
     ) -> Iterator[tuple[np.ndarray, list[bytes], list[bytes]]]:
-        """Lines of an epoch: their places in it, source and target text."""
+        """Lines of an epoch: their positions in it, source and target text."""
         order = self.order(int(epoch))
         for first in range(line, len(order), CHUNK):
             rows = order[first : first + CHUNK]
             yield first + np.arange(len(rows)), *self.corpus.read(rows)
 
     def _order(self, epoch: int) -> np.ndarray:
-        """uint32 [pairs]: the line numbers of an epoch, one after the other.
+        """uint32 [pairs]: the line numbers of an epoch, in its order.
 
-        NumPy keeps what a seeded `RandomState` draws the same for good.
+        NumPy guarantees that the draws of a seeded `RandomState` never change.
         """
         rows = self.corpus.rows
         if self.batching.shuffle == "none":
@@ -229,7 +231,7 @@ class _Stream:
     def batches(
         self, pool: Pool, epoch: tf.Tensor, first: tf.Tensor
     ) -> tf.data.Dataset:
-        """Cuts a pool; leaves out the batches before `first`."""
+        """Cuts a pool into batches, without those before number `first`."""
         line = pool.lines[0]
         lengths = tf.maximum(
             pool.source.row_lengths(), pool.target.row_lengths()
@@ -250,7 +252,7 @@ class _Stream:
     def cut(
         self, lengths: np.ndarray, epoch: int, line: int
     ) -> Iterator[np.ndarray]:
-        """The pairs of each batch of the pool that begins at a line."""
+        """The pairs of each batch of the pool that begins at `line`."""
         seed = [self.batching.seed, epoch, line]
         return iter(cut(lengths, self.batching, np.random.RandomState(seed)))
 
@@ -270,7 +272,7 @@ def _count_from(first: np.ndarray) -> Iterator[int]:
 
 
 def _padded(pool: Pool, rows: tf.Tensor) -> Batch:
-    """The pairs of a pool with these numbers, as a batch for Keras."""
+    """The pairs of a pool with these indices, as a batch for Keras."""
     source = tf.gather(pool.source, rows).to_tensor()
     target = tf.gather(pool.target, rows).to_tensor()
     features = {"source": source, "target": target}
@@ -280,7 +282,7 @@ def _padded(pool: Pool, rows: tf.Tensor) -> Batch:
 def _count_pairs(
     before: tf.Tensor, element: tuple[Batch, Position]
 ) -> tuple[tf.Tensor, tuple[Batch, Position]]:
-    """Turns the pairs of a batch to those of the epoch up to its end."""
+    """Adds up `pairs`: from those of a batch to those of the epoch so far."""
     batch, position = element
     pairs = before + position.pairs
     return pairs, (batch, position._replace(pairs=pairs))
@@ -288,13 +290,13 @@ def _count_pairs(
 
 @dataclass
 class Statistics:
-    """What batches hold.
+    """The contents of batches.
 
     Attributes:
-        batches: batches counted.
-        pairs: sentence pairs.
-        tokens: tokens of both sides, end symbols included.
-        cells: ids of both sides, padding included.
+        batches: number of batches.
+        pairs: number of sentence pairs.
+        tokens: number of tokens of both sides, end symbols included.
+        cells: number of ids of both sides, padding included.
     """
 
     batches: int = 0
@@ -303,7 +305,7 @@ class Statistics:
     cells: int = 0
 
     def add(self, batch: Batch) -> None:
-        """Counts a batch as `make_dataset` gives it."""
+        """Counts a batch of `make_dataset`."""
         sides = [np.asarray(ids) for ids in batch[0].values()]
         self.batches += 1
         self.pairs += len(sides[0])
@@ -317,7 +319,7 @@ class Statistics:
 
 
 def measure(dataset: tf.data.Dataset) -> Statistics:
-    """Goes through a dataset once and counts what it holds.
+    """Iterates over a dataset once and counts its contents.
 
     Args:
         dataset: a finite dataset as from `make_dataset`.

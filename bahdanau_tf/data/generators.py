@@ -1,9 +1,9 @@
 """Python generators in tf.data that let the interpreter exit.
 
-A thread of tf.data that asks for the interpreter while it shuts down waits for
-good, and the shutdown waits for that thread: a script that ends with a data
-set half read would hang now and then. So, before the shutdown begins, all
-generators come to their end, and with them what reads them ahead.
+If a thread of tf.data calls Python while the interpreter shuts down, it waits
+for ever, and the shutdown waits for that thread: a script that ends with a
+dataset half read would sometimes hang. So all generators are ended before the
+shutdown begins, and with them the threads that prefetch from them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from enum import Enum
 from typing import ParamSpec
 from typing import TypeVar
 
-QUIET = 0.05  # seconds without a step after which nobody asks any more
-PATIENCE = 10.0  # seconds to wait for that
+QUIET = 0.05  # seconds without a step after which we assume there are no more
+PATIENCE = 10.0  # seconds to wait for that at most
 
 Arguments = ParamSpec("Arguments")
 Item = TypeVar("Item")
@@ -32,7 +32,7 @@ class _End(Enum):
 
 
 class _Steps:
-    """Counts the steps of all generators and, in the end, forbids more."""
+    """Counts the steps of all generators, and stops them at exit."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,7 +40,7 @@ class _Steps:
         self._over = False
 
     def take(self, items: Iterator[Item]) -> Item | _End:
-        """The next item; END behind the last, or if no step may begin."""
+        """The next item; `END` after the last one and after `end`."""
         with self._lock:
             self._begun += 1
             if self._over:
@@ -53,7 +53,7 @@ class _Steps:
                 self._running -= 1
 
     def end(self) -> None:
-        """Lets no more steps begin; comes back when none is asked for."""
+        """Ends all generators; returns when no thread asks for a step."""
         with self._lock:
             self._over = True
         give_up = time.monotonic() + PATIENCE

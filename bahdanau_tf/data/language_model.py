@@ -1,4 +1,4 @@
-"""An n-gram language model from counts, in NumPy, of any order."""
+"""An n-gram language model of any order, in NumPy."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 BEGIN, END, UNKNOWN = range(3)
-SPECIAL = 3  # ids below are the three above
+SPECIAL = 3  # number of special ids
 
-# A run of letters and digits; anything else, kana and Han too, by itself.
+# A run of letters and digits, or any other single character, also kana and Han.
 _WORD = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff]+|\S")
 
 
@@ -24,13 +24,13 @@ def split_words(line: str) -> list[str]:
 
 
 class WordList:
-    """Words and their ids; a word that is not in it is `UNKNOWN`.
+    """Words and their ids; the id of an unlisted word is `UNKNOWN`.
 
     Args:
         words: the words, each once.
 
     Attributes:
-        size: number of ids, those of `BEGIN`, `END` and `UNKNOWN` among them.
+        size: number of ids, including `BEGIN`, `END` and `UNKNOWN`.
     """
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -39,14 +39,14 @@ class WordList:
 
     @classmethod
     def build(cls, lines: Iterable[str]) -> WordList:
-        """The words that come twice or more; the rest show what is unknown."""
+        """Lists the words that occur twice or more; others count as unknown."""
         counts: Counter[str] = Counter()
         for line in lines:
             counts.update(split_words(line))
         return cls(word for word, count in counts.items() if count > 1)
 
     def encode(self, lines: Iterable[str]) -> np.ndarray:
-        """The ids of lines, one after another.
+        """The ids of all lines, one after another.
 
         Returns:
             int64 [T], for each line `BEGIN`, its words, `END`.
@@ -63,13 +63,17 @@ class WordList:
 class _Level(NamedTuple):
     """The n-grams of one length, as a level of a trie.
 
-    The number of an n-gram is its place in `keys`. Number -1 stands for one
-    that was not seen, so the last entries of `share` and `rest` are for that.
+    The number of an n-gram is its index in `keys`; its history is the n-gram
+    without the last word. Number -1 stands for an unseen n-gram, so the last
+    entries of `share` and `rest` are for those.
 
     Attributes:
-        keys: int64 [G], sorted: number of the history · ids + last word.
-        share: float64 [G + 1], what the n-gram itself has of the probability.
-        rest: float64 [H + 1], by history, what is left to shorter n-grams.
+        keys: int64 [G], sorted: the history's number times the number of ids,
+            plus the last word.
+        share: float64 [G + 1], the n-gram's own part of the probability, the
+            first term of the equation in `NGramModel`.
+        rest: float64 [H + 1], for each history, the factor of the shorter
+            n-gram's probability in that equation.
     """
 
     keys: np.ndarray
@@ -77,7 +81,7 @@ class _Level(NamedTuple):
     rest: np.ndarray
 
     def find(self, keys: np.ndarray) -> np.ndarray:
-        """int64 [T]: the numbers of n-grams."""
+        """int64 [T]: the numbers of n-grams, -1 for unseen ones."""
         places = np.searchsorted(self.keys, keys)
         places[places == len(self.keys)] = 0
         return np.where(self.keys[places] == keys, places, -1)
@@ -88,9 +92,10 @@ class _Grams(NamedTuple):
 
     Attributes:
         keys: int64 [G], as in `_Level`.
-        last: int64 [G], where in the text one of each ends.
-        counts: int64 [G], how often each comes.
-        numbers: int64 [T], the one that ends there, -1 for none.
+        last: int64 [G], a position in the text where each ends.
+        counts: int64 [G], the number of times each occurs.
+        numbers: int64 [T], for each position of the text the number of the
+            n-gram that ends there, -1 for none.
     """
 
     keys: np.ndarray
@@ -104,17 +109,18 @@ class NGramModel:
 
         p(w | h) = (c(hw) − D) / c(h·) + D · N₁₊(h·) / c(h·) · p(w | h′)
 
-    where h′ is h without its first word, N₁₊(h·) is how many words were seen
-    after h, and c counts n-grams of the highest order and those that begin a
-    sentence; of a shorter one it counts the words seen before it. The shortest
-    ones are interpolated with 1/V. From n₁ and n₂, how many n-grams have
-    counts 1 and 2, comes D = (n₁ + 1) / (n₁ + 2n₂ + 2), Ney's estimate kept
-    off 0 and 1.
+    where h′ is h without its first word and N₁₊(h·) is the number of different
+    words seen after h. For n-grams of the highest order, and those that begin
+    a sentence, c is the number of occurrences; for shorter ones it is the
+    number of different words seen before them. Unigrams are interpolated with
+    1/V. The discount is D = (n₁ + 1) / (n₁ + 2n₂ + 2), where n₁ and n₂ are the
+    numbers of n-grams with counts 1 and 2: Ney's estimate, changed so that it
+    is never 0 or 1.
 
-    The memory needed is in proportion to the text it is made from.
+    Memory is proportional to the length of the text.
 
     Args:
-        ids: int64 [T], the text, as `WordList.encode` gives it.
+        ids: int64 [T], the text, from `WordList.encode`.
         size: number of ids, `WordList.size`.
         order: length of the longest n-grams.
 
@@ -169,10 +175,10 @@ class NGramModel:
         """−1/N · Σᵢ log₂ p(wᵢ | h) of each sentence, `END` among its N words.
 
         Args:
-            ids: int64 [T], as `WordList.encode` gives them.
+            ids: int64 [T], from `WordList.encode`.
 
         Returns:
-            float64 [sentences], bits a word.
+            float64 [sentences], in bits per word.
         """
         begins = np.flatnonzero(ids == BEGIN)
         bits = np.add.reduceat(-np.log2(self.probabilities(ids)), begins)
@@ -182,15 +188,15 @@ class NGramModel:
     def _keys(
         self, histories: np.ndarray, ids: np.ndarray, length: int
     ) -> np.ndarray:
-        """int64 [T]: the n-grams that end at each place, -1 for none."""
+        """int64 [T]: keys of the n-grams that end at each position, or -1."""
         exists = histories >= 0
         if length > 1:
-            exists &= ids != BEGIN  # no n-gram is of two sentences
+            exists &= ids != BEGIN  # an n-gram does not span two sentences
         return np.where(exists, histories * self._size + ids, -1)
 
 
 def _shifted(numbers: np.ndarray) -> np.ndarray:
-    """What ends before each place."""
+    """For each position the number of the n-gram that ends before it."""
     return np.concatenate([np.full(1, -1, np.int64), numbers])[:-1]
 
 
@@ -207,7 +213,7 @@ def _distinct(keys: np.ndarray) -> _Grams:
 def _kneser_ney_counts(
     grams: _Grams, longer: _Grams | None, ids: np.ndarray, length: int
 ) -> np.ndarray:
-    """int64 [G]: how often each n-gram comes, or after how many words."""
+    """int64 [G]: c of each n-gram, as defined in `NGramModel`."""
     counts = grams.counts
     begins = ids[grams.last - (length - 1)] == BEGIN
     if longer is not None:
@@ -227,7 +233,7 @@ def _level(
     history = keys // size
     total = np.bincount(history, counts, histories)
     kinds = np.bincount(history, counts > 0, histories)
-    known = total > 0  # something was seen after it
+    known = total > 0  # histories after which a word was seen
     total[~known] = 1
     share = np.maximum(counts - discount, 0) / total[history]
     rest = np.where(known, discount * kinds / total, 1.0)

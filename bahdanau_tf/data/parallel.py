@@ -1,4 +1,4 @@
-"""Parallel text files of any size, read line by line in any order."""
+"""Parallel text files of any size, whose lines are read in any order."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ import numpy as np
 
 from bahdanau_tf.text_files import seekable
 
-BLOCK = 1 << 22  # bytes of a file looked at together
-STRIDE = 16  # lines that are read together to have one of them
+BLOCK = 1 << 22  # bytes read at once when a file is indexed
+STRIDE = 16  # only the begin of every so many lines is kept in memory
 
 
 class TextFile:
     """The lines of a UTF-8 file, by number.
 
-    Holds where every 16th line begins, not the lines. They are those that
-    `read_lines` gives. What is packed is unpacked to a temporary file without
-    a name, which lives as long as this.
+    The lines are those of `read_lines`. Only the offset of every 16th line is
+    kept in memory. A gzip file is unpacked to a temporary file without a name,
+    which exists as long as this object.
 
     Args:
         path: the file.
 
     Attributes:
         path: the file.
-        blank: bool [lines], True where a line is nothing but white space.
-        digest: BLAKE2b of the text.
+        blank: bool [lines], True for lines of white space only.
+        digest: BLAKE2b digest of the text.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not UTF-8, or not a whole gzip file.
+        ValueError: it is not UTF-8, or a damaged gzip file.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -70,7 +70,7 @@ class TextFile:
             index, place = divmod(row, STRIDE)
             if index != at_hand:
                 start, end = self._starts[index : index + 2].tolist()
-                # No seek: several threads may read.
+                # pread, not seek and read: several threads may read.
                 block = os.pread(self._descriptor, end - start, start)
                 together = block.split(b"\n")
                 at_hand = index
@@ -88,32 +88,33 @@ class TextFile:
 
 
 def _line_begins(block: bytes) -> np.ndarray:
-    """int64 [lines]: where the lines of a block begin."""
+    """int64 [lines]: the offsets of the lines in a block."""
     feeds = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
     last = len(feeds) - block.endswith(b"\n")
     return np.append(0, feeds[:last] + 1)
 
 
 def _is_blank(block: bytes, begins: np.ndarray) -> np.ndarray:
-    """bool [lines]: no byte of the line is above the blank."""
+    """bool [lines]: True for lines without a byte above 32, the blank."""
     return np.maximum.reduceat(np.frombuffer(block, np.uint8), begins) <= 32
 
 
 class ParallelCorpus:
-    """Two text files, line i of one translating line i of the other.
+    """Two text files whose lines are translations of each other.
 
-    Both are looked through once, when this is made; afterwards only the lines
-    asked for are read. Memory is about 5 bytes a line.
+    The constructor reads both once to index them; afterwards only the requested
+    lines are read. Memory is about 5 bytes per line.
 
     Args:
         source: the text to translate, UTF-8, plain or .gz.
         target: its translation.
 
     Attributes:
-        lines: lines of each file.
-        blank: lines without words on a side; they are no pairs.
+        lines: number of lines of each file.
+        blank: number of lines that are blank on one side or both; they are
+            not pairs.
         rows: uint32 [pairs], the numbers of the other lines.
-        checksum: BLAKE2b of both texts, in hexadecimal digits.
+        checksum: BLAKE2b digest of both texts, in hexadecimal digits.
 
     Raises:
         OSError: a file cannot be read.
@@ -130,15 +131,15 @@ class ParallelCorpus:
         if self.lines != len(self._target):
             raise ValueError(
                 f"ParallelCorpus: {source} has {self.lines} lines and {target} "
-                f"has {len(self._target)}, wanted as many in both"
+                f"has {len(self._target)}, wanted equal numbers"
             )
         blank = self._source.blank | self._target.blank
         self.rows = np.flatnonzero(~blank).astype(np.uint32)
         self.blank = self.lines - len(self.rows)
         if not len(self.rows):
             raise ValueError(
-                f"ParallelCorpus: {source} and {target} are empty: of "
-                f"{self.lines} lines none has words on both sides"
+                f"ParallelCorpus: {source} and {target} have no sentence pair: "
+                f"of {self.lines} lines none has words on both sides"
             )
         both = self._source.digest + self._target.digest
         self.checksum = hashlib.blake2b(both, digest_size=32).hexdigest()

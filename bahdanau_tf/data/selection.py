@@ -1,4 +1,4 @@
-"""Choosing the pairs of a large corpus that are like a small one."""
+"""Selects those pairs of a large corpus that are similar to a small one."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from bahdanau_tf.data.language_model import WordList
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.progress import ProgressLine
 
-ORDER = 2  # longer n-grams chose worse, with 1,000 and with 10,000 pairs
+ORDER = 2  # longer n-grams selected worse, with 1,000 and with 10,000 pairs
 CHUNK = 1000  # pairs read and scored together
-SEED = 2011  # of the sample that stands for the corpus
+SEED = 2011  # seed of the corpus sample
 
 
 class CrossEntropyDifference:
-    """H_in(x) − H_out(x), bits a word: low where x is like in-domain text.
+    """H_in(x) − H_out(x), in bits per word: low if x is like in-domain text.
 
-    Both models are n-gram models over the words that come twice or more in
+    Both models are n-gram models over the words that occur twice or more in
     the in-domain text.
 
     Args:
-        in_domain: lines like those wanted, UTF-8.
-        out_domain: lines of the corpus at large, about as many.
+        in_domain: lines of the wanted kind, UTF-8.
+        out_domain: about as many lines of the whole corpus, UTF-8.
         order: length of the longest n-grams.
 
     Raises:
@@ -48,7 +48,7 @@ class CrossEntropyDifference:
         )
 
     def __call__(self, lines: Sequence[bytes]) -> np.ndarray:
-        """float64 [lines]: the difference for each."""
+        """float64 [lines]: the difference for each line."""
         ids = self._encode(lines)
         outside = self._outside.cross_entropy(ids)
         difference: np.ndarray = self._inside.cross_entropy(ids) - outside
@@ -61,23 +61,23 @@ class CrossEntropyDifference:
 def score_pairs(
     corpus: ParallelCorpus, in_domain: ParallelCorpus, order: int = ORDER
 ) -> np.ndarray:
-    """Scores the pairs of a corpus by how unlike in-domain pairs they are.
+    """Scores the pairs of a corpus; the lower, the more in-domain.
 
-    The score of a pair is the sum of both sides' differences:
+    The score of a pair is the sum of the differences of both sides:
 
         [H_in(x) − H_out(x)] + [H_in(y) − H_out(y)]
 
-    H_out is that of models made from a random sample of the corpus, as many
-    pairs as `in_domain` has. The corpus is read in parts; `in_domain` and the
-    sample are held in memory. Tells its progress on standard error.
+    The models of H_out are made from a random sample of the corpus, with as
+    many pairs as `in_domain`. The corpus is read in parts; `in_domain` and the
+    sample are kept in memory. Progress is written to standard error.
 
     Args:
         corpus: the pairs to score.
-        in_domain: pairs like those wanted.
+        in_domain: pairs of the wanted kind.
         order: length of the longest n-grams.
 
     Returns:
-        float32 [pairs], for the pairs of `corpus.rows`; the lower the better.
+        float32 [pairs], for the pairs of `corpus.rows`.
 
     Raises:
         ValueError: `order` is below 1.
@@ -106,11 +106,11 @@ def score_pairs(
 
 
 def lowest(scores: np.ndarray, count: int) -> np.ndarray:
-    """The places of the lowest scores, in order of place.
+    """The indices of the lowest scores, ascending.
 
     Args:
         scores: float [N].
-        count: how many; of equal scores the first ones are taken.
+        count: number of scores; among equal ones the first are taken.
 
     Returns:
         int64 [count].

@@ -1,4 +1,4 @@
-"""Translation models: word ids in, scores of target words out."""
+"""Translation models: from word ids to logits of target words."""
 
 from __future__ import annotations
 
@@ -28,11 +28,14 @@ __all__ = [
 
 
 def from_preset(name: str, **overrides: Any) -> EncoderDecoder:
-    """Makes the model of a preset, of whichever class it is.
+    """Makes the model of a preset.
 
     Args:
         name: Such as "rnnsearch-50".
         **overrides: Constructor arguments to change.
+
+    Returns:
+        A model of the preset's class.
 
     Raises:
         ValueError: There is no such preset.

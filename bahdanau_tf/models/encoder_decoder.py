@@ -27,12 +27,11 @@ from bahdanau_tf.models.stepwise import StepwiseModel
 
 
 class SourceMemory(NamedTuple):
-    """What stays the same while one source sentence is translated.
+    """What the steps read of a source sentence.
 
     Attributes:
-        attended: What the decoder's `step` reads, `StepMemory`; () without a
-            context.
-        first_input: float [B, m], what stands for E y_0.
+        attended: `StepMemory` for the decoder's `step`; () without a context.
+        first_input: float [B, m], used in place of E y_0.
     """
 
     attended: Any
@@ -40,11 +39,11 @@ class SourceMemory(NamedTuple):
 
 
 class EncoderDecoder(StepwiseModel):
-    """A translation model made of parts; the models here are its subclasses.
+    """A translation model made of parts; base class of the papers' models.
 
-    Word ids come in, scores of target words come out. Id 0 is padding on both
-    sides and, as a previous target word, stands for "no word yet"; no other
-    id has a meaning here.
+    It maps word ids to logits of target words. Id 0 is padding on both sides
+    and, as a previous target word, stands for "no word yet"; no other id has a
+    special meaning here.
 
     Args:
         source_vocabulary_size: K_x.
@@ -54,37 +53,39 @@ class EncoderDecoder(StepwiseModel):
         maxout_units: l.
         attention: An attention layer, `FixedContext`, or None.
         encoder: A part in place of a `GRUCell` in `encoder_class`; its
-            `state_dropout` must be the model's.
-        cell: A part in place of the decoder's `GRUCell`, also of Keras.
+            `state_dropout` must equal the model's.
+        cell: A part in place of the decoder's `GRUCell`; may be of Keras.
         readout: A part in place of the maxout readout.
         bridge: A part in place of `bridge_class`.
         step_order: "original", "appendix" or "main-text"; see
             `AttentionDecoder`.
-        factored_output: Whether W_o is W_1 [l, m] W_2 [m, K_y], as coded, or
-            one matrix [l, K_y], as printed.
+        factored_output: Whether W_o is W_1 [l, m] W_2 [m, K_y], as in the
+            original code, or one matrix [l, K_y], as in the paper.
         tie_embeddings: Whether the last output matrix is the transposed
-            target embedding; wants l = m unless the output is factored.
-        embedding_bias: Whether embeddings have a bias, as coded.
-        embedding_dropout: Share of the embeddings dropped in training.
-        annotation_dropout: Share of the annotations dropped in training,
-            before keys, contexts and s_0.
-        state_dropout: Share of the states dropped before the recurrent
-            products, one mask for all steps of a sentence.
-        readout_dropout: Share of the readout's hidden layer dropped.
-        kernel_initializer: Start of ordinary kernels, N(0, 0.01²) if None.
-        recurrent_initializer: Start of recurrent matrices.
-        embeddings_initializer: Start of the embeddings, N(0, 0.01²) if None.
+            target embedding; needs l = m unless the output is factored.
+        embedding_bias: Whether embeddings have a bias, as in the original
+            code.
+        embedding_dropout: Dropout rate of the embeddings.
+        annotation_dropout: Dropout rate of the annotations, before keys,
+            contexts and s_0 are computed.
+        state_dropout: Dropout rate of the states in the recurrent products,
+            with one mask for all steps of a sentence.
+        readout_dropout: Dropout rate of the readout's hidden layer.
+        kernel_initializer: Initializer of kernels, N(0, 0.01²) if None.
+        recurrent_initializer: Initializer of recurrent matrices.
+        embeddings_initializer: Initializer of the embeddings, N(0, 0.01²) if
+            None.
 
     Call arguments:
         inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded
             with 0; the target is y_1 .. y_Ty with the end symbol, unshifted.
-        training: Whether to drop.
+        training: Whether to apply dropout.
 
     Returns:
         Logits, float32 [B, T_y, K_y]; `logits[:, i]` scores `target[:, i]`.
 
     Raises:
-        ValueError: Parts that do not fit together; it names both.
+        ValueError: Parts do not fit together. The message names both.
     """
 
     encoder_class: Any = None
@@ -179,7 +180,7 @@ class EncoderDecoder(StepwiseModel):
             setattr(self, name, dropout)
 
     def build(self, input_shape: Any = None) -> None:
-        """Makes all weights; their shapes depend on no input."""
+        """Makes all weights; their shapes do not depend on the input."""
         if self.built:
             return
         m = self.target_embedding.embedding_dim
@@ -195,7 +196,7 @@ class EncoderDecoder(StepwiseModel):
             (None, m),
             (None, context) if context else None,
         )
-        # They have no weights; `summary` wants to know their shapes.
+        # These have no weights; they are built for `summary`.
         self.embedding_dropout.build((None, None, m))
         self.annotation_dropout.build(encoded_shape.annotations)
         self.readout_dropout.build((None, None, self.readout.hidden_size))
@@ -203,8 +204,9 @@ class EncoderDecoder(StepwiseModel):
     def _remember(self, **arguments: Any) -> None:
         """Adds a subclass' own arguments to those of `get_config`.
 
-        Parts are kept as they were before they were built: a loaded model
-        builds them itself. A mapping proxy, because Keras would wrap a dict.
+        The configs of parts are those before building: a loaded model builds
+        its parts itself. It is a mapping proxy, because Keras would wrap a
+        dict.
         """
         self._arguments = MappingProxyType({**self._arguments, **arguments})
 
@@ -238,7 +240,7 @@ class EncoderDecoder(StepwiseModel):
 
     @property
     def has_alignment(self) -> bool:
-        """Whether `step` gives attention weights."""
+        """Whether `step` returns attention weights."""
         attention = self.decoder.attention
         return attention is not None and attention.has_weights
 
@@ -258,11 +260,17 @@ class EncoderDecoder(StepwiseModel):
         training: bool = False,
         words: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, Glimpse]:
-        """The readout's hidden layer, and what the decoder saw.
+        """The readout's hidden layer, and the decoder's `Glimpse`.
+
+        Args:
+            inputs: As in `call`.
+            training: Whether to apply dropout.
+            words: int [N], indices into the B x T_y positions, to get only
+                these; or None.
 
         Returns:
-            t_i, float [B, T_y, l], or [N, l] for `words`, int [N], which name
-            positions of B x T_y; the decoder's `Glimpse`.
+            t_i, float [B, T_y, l], or [N, l] of `words`; the `Glimpse` of all
+            positions.
         """
         encoded = self._encoded(inputs["source"], training)
         embedded = self._embedded_target(inputs["target"], training)
@@ -329,8 +337,8 @@ class EncoderDecoder(StepwiseModel):
             source: int32 [B, T_x], padded with 0.
 
         Returns:
-            The memory, a nest of [B, ...] that stays as it is, and the
-            state before the first step, a nest of [B, ...].
+            The memory, a nest of [B, ...] that no step changes, and the state
+            before the first step, a nest of [B, ...].
         """
         encoded = self._encoded(source, training=False)
         states, first = self.bridge(encoded)
@@ -343,7 +351,7 @@ class EncoderDecoder(StepwiseModel):
     def step(
         self, ids: tf.Tensor, state: DecoderState, memory: SourceMemory
     ) -> tuple[tf.Tensor, DecoderState, tf.Tensor | None]:
-        """The features of the next word of K hypotheses a sentence.
+        """The features of the next word, for K hypotheses of each sentence.
 
         Args:
             ids: int32 [B, K], the previous words; `start_id` at the start.

@@ -20,28 +20,28 @@ class Ensemble(StepwiseModel):
         p(y_i | y_<i, x) = 1/M Σₘ pₘ(y_i | y_<i, x)       ("probability")
         p(y_i | y_<i, x) ∝ Πₘ pₘ(y_i | y_<i, x)^(1/M)     ("log_probability")
 
-    The members may be of any kind, each with a source side of its own (words
-    or sub-words, reversed or not); the target vocabulary is one. It has the
-    protocol of a single model, so that it is searched, scored and exported
-    like one. It is not for training.
+    The members may be of any kind, each with its own source side (words or
+    sub-words, reversed or not); they share the target vocabulary. An ensemble
+    follows the protocol of a single model, so it is searched, scored and
+    exported like one. It cannot be trained.
 
     Args:
         members: M models.
         average: "probability" or "log_probability".
-        sources: For each member the number of the source that it reads; all
-            read source 0 if None. With more than one source, `source` is a
-            tuple wherever one is taken.
+        sources: For each member the number of the source that it reads; if
+            None, all read source 0. With more than one source, every argument
+            `source` is a tuple.
 
     Call arguments:
         inputs: {"source": int32 [B, T_x] or a tuple of them,
-            "target": int32 [B, T_y]}, as of a single model.
+            "target": int32 [B, T_y]}, as for a single model.
 
     Returns:
         Logits, float32 [B, T_y, K_y].
 
     Raises:
-        ValueError: There are no members, target vocabularies or start ids
-            differ, or `average` or `sources` cannot be.
+        ValueError: There are no members, their target vocabularies or start
+            ids differ, or `average` or `sources` is invalid.
 
     Reference:
         Sutskever et al. 2014, arXiv 1409.3215, section 3.7.
@@ -59,8 +59,8 @@ class Ensemble(StepwiseModel):
         _check(members, average, sources)
         self.average = average
         self.sources = tuple(sources)
-        # Attributes, not a list: TensorFlow does not look into lists of Keras
-        # layers when it exports.
+        # Attributes, not a list: exports of TensorFlow lack the weights of
+        # Keras layers that are in a list.
         for number, member in enumerate(members):
             setattr(self, f"member_{number}", member)
         self.start_id = members[0].start_id
@@ -87,7 +87,7 @@ class Ensemble(StepwiseModel):
 
     @property
     def has_alignment(self) -> bool:
-        """Whether a member that reads source 0 gives attention weights."""
+        """Whether a member that reads source 0 returns attention weights."""
         return any(
             source == 0 and member.has_alignment
             for source, member in zip(self.sources, self.members, strict=True)
@@ -100,7 +100,7 @@ class Ensemble(StepwiseModel):
             source: int32 [B, T_x], padded with 0, or a tuple of them.
 
         Returns:
-            The members' memories and their states, a tuple each.
+            Two tuples: the members' memories and their states.
         """
         sources = tf.nest.flatten(source)
         encoded = [
@@ -116,9 +116,9 @@ class Ensemble(StepwiseModel):
         """The features of every member; see `TranslationModel`.
 
         Returns:
-            The features and the new states, a tuple each; the alignment to
-            source 0, the mean over the members that have one, float32
-            [B, K, T_x], or None.
+            The features of the members, a tuple; their new states, a tuple;
+            the alignment to source 0, the mean over the members that have one,
+            float32 [B, K, T_x], or None.
         """
         steps = [
             member.step(ids, one_state, one_memory)
@@ -149,7 +149,7 @@ class Ensemble(StepwiseModel):
         return features, self._mean_alignment(weights)
 
     def output_weights(self) -> tuple[Any, ...]:
-        """Those of every member."""
+        """The output weights of every member."""
         return tuple(member.output_weights() for member in self.members)
 
     def logits(self, features: Any, output: Any) -> tf.Tensor:
@@ -173,12 +173,12 @@ class Ensemble(StepwiseModel):
         return tf.add_n(aligned) / len(aligned) if aligned else None
 
     def mean(self, logits: Sequence[tf.Tensor]) -> tf.Tensor:
-        """The logits of all members as one, float32, of the same shape."""
+        """Combines the logits of all members: float32, of the same shape."""
         log_probs = tf.stack(
             [tf.nn.log_softmax(tf.cast(one, tf.float32)) for one in logits]
         )
         if self.average == "probability":
-            return tf.reduce_logsumexp(log_probs, axis=0)  # up to log M
+            return tf.reduce_logsumexp(log_probs, axis=0)  # log M too large
         return tf.reduce_mean(log_probs, axis=0)
 
     def get_config(self) -> dict[str, Any]:
@@ -217,7 +217,7 @@ def _check(
     ):
         raise ValueError(
             f"Ensemble: sources is {list(sources)} for {len(members)} members, "
-            "wanted for each the number of its source, counted from 0"
+            "wanted the source number of each, counted from 0 without gaps"
         )
     for name in ("target_vocabulary_size", "start_id"):
         found = [getattr(member, name) for member in members]

@@ -1,4 +1,4 @@
-"""Whether the parts of a translation model are parts, and fit together."""
+"""Checks the parts of a translation model: their kinds, and that they fit."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from bahdanau_tf.layers.readout import Readout
 
 
 def check_kinds(owner: str, encoder: Any, readout: Any, bridge: Any) -> None:
-    """Looks at what was given in place of the model's own parts.
+    """Checks the kinds of parts given in place of the model's own.
 
     Args:
         owner: The model's class.
-        encoder: What has an `encoded_shape`, as the encoders here, or None.
+        encoder: An encoder, a layer with `encoded_shape`; or None.
         readout: A `Readout`, or None.
         bridge: A `Bridge`, or None.
 
@@ -49,14 +49,15 @@ def check_kinds(owner: str, encoder: Any, readout: Any, bridge: Any) -> None:
 
 
 def check_fit(model: Any, arguments: dict[str, Any]) -> None:
-    """Looks at a model made of parts.
+    """Checks that the parts of a model fit together.
 
     Args:
-        model: The model, its parts in place.
-        arguments: Of its constructor.
+        model: The model, with its parts.
+        arguments: The arguments of its constructor.
 
     Raises:
-        ValueError: Arguments and parts contradict; it names both.
+        ValueError: Arguments and parts contradict each other. The message
+            names both.
     """
     if arguments["readout"] is not None:
         for name, default in (
@@ -65,9 +66,9 @@ def check_fit(model: Any, arguments: dict[str, Any]) -> None:
         ):
             if arguments[name] != default:
                 raise ValueError(
-                    f"{type(model).__name__}: {name} is for the readout made "
-                    "here, but readout is given; wanted one of the two (a "
-                    "readout has `tied` and `factor_units`)"
+                    f"{type(model).__name__}: {name} and readout are both "
+                    "given, wanted one of them (a readout has its own `tied` "
+                    "and `factor_units`)"
                 )
     bridge, cell = model.bridge, model.decoder.cell
     for one, other in (

@@ -1,7 +1,7 @@
-"""The models of the papers and textbooks by name: constructor arguments.
+"""Presets: constructor arguments of the models of papers and textbooks.
 
-A preset that is made of parts makes them of the sizes that one asks for, so
-`from_preset("gru-attention", units=64)` has a cell of 64.
+A preset with parts of its own makes them in the sizes that are asked for:
+`from_preset("gru-attention", units=64)` has a cell of 64 units.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def _textbook(
 ) -> dict[str, Any]:
     """s_t from y_{t-1}, s_{t-1} and c_t; y^_t = softmax(W_y s_t + b_y).
 
-    As the textbooks have it: every recurrence of one kind with biases
-    everywhere, no bias on embeddings, no hidden layer in the readout.
+    As in textbooks, all recurrences are of one kind and have biases, embeddings
+    have none, and the readout has no hidden layer.
     """
     options = _paper(**options)
     start: dict[str, Any] = {
@@ -96,8 +96,9 @@ def _textbook_encdec(units: int = 1000, **options: Any) -> dict[str, Any]:
 
 _biased_gru = partial(GRUCell, use_gate_bias=True)
 
-# Name -> class, and what makes its arguments from those that one gives.
-# -30 and -50 differ in the length of their training sentences alone.
+# Name -> class, and a function from the overrides to all arguments. The presets
+# -30 and -50 are the same model; the papers trained them on sentences of up to
+# 30 and 50 words.
 _PRESETS: dict[str, tuple[str, Callable[..., dict[str, Any]]]] = {
     "gru-attention": (
         "RNNSearch",
@@ -117,7 +118,7 @@ _PRESETS: dict[str, tuple[str, Callable[..., dict[str, Any]]]] = {
 
 
 def class_name(name: str) -> str:
-    """Name of the class that a preset is of.
+    """The name of a preset's class.
 
     Raises:
         ValueError: There is no such preset.

@@ -1,7 +1,7 @@
-"""What every user of a translation model may ask of it, and no more.
+"""The protocol of translation models.
 
 Search, scoring, training, shortlists, ensembles, learned lexicons and exports
-know a model by this alone.
+use nothing else of a model.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import tensorflow as tf
 
 @runtime_checkable
 class TranslationModel(Protocol):
-    """Gives features of each next word, and the weights that score them.
+    """A model that returns features of each next word, and output weights.
 
-    *Features* are what the last product takes, the paper's t_i: logits are
-    features times `OutputWeights`. Of an ensemble both are tuples, one for
-    each member, and `logits` knows how to join them.
+    *Features* are the input of the last product, the paper's t_i: logits are
+    features times `OutputWeights`. An ensemble has a tuple of each, with one
+    element for each member, and its `logits` combines them.
 
     Attributes:
-        start_id: The previous word of a first word; 0, which is padding.
-        source_vocabulary_size: K_x; a tuple for a model of many sources.
+        start_id: Used as the previous word of the first one; 0, as padding.
+        source_vocabulary_size: K_x; a tuple for a model of several sources.
         target_vocabulary_size: K_y.
-        has_alignment: Whether there are attention weights.
+        has_alignment: Whether `step` and `features` return attention weights.
     """
 
     @property
@@ -45,10 +45,10 @@ class TranslationModel(Protocol):
 
         Args:
             source: int32 [B, T_x], padded with 0; a tuple of them for a model
-                of many sources.
+                of several sources.
 
         Returns:
-            The memory, a nest of [B, ...] that stays as it is, and the state
+            The memory, a nest of [B, ...] that no step changes, and the state
             before the first step, a nest of [B, ...].
         """
         ...
@@ -56,7 +56,7 @@ class TranslationModel(Protocol):
     def step(
         self, ids: tf.Tensor, state: Any, memory: Any
     ) -> tuple[Any, Any, tf.Tensor | None]:
-        """The next word of K hypotheses a sentence.
+        """The features of the next word, for K hypotheses of each sentence.
 
         Args:
             ids: int32 [B, K], the previous words; `start_id` at the start.
@@ -81,9 +81,9 @@ class TranslationModel(Protocol):
             inputs: {"source": as for `encode`, "target": int32 [B, T_y]},
                 padded with 0; the target has its end symbol and is not
                 shifted.
-            training: Whether to drop.
-            words: int [N], places in B x T_y, to have the features of these
-                alone; or None.
+            training: Whether to apply dropout.
+            words: int [N], indices into the B x T_y positions, to get the
+                features of these alone; or None.
 
         Returns:
             float [B, T_y, f], or [N, f] of `words`; the alignment, float
@@ -92,15 +92,15 @@ class TranslationModel(Protocol):
         ...
 
     def output_weights(self) -> Any:
-        """`OutputWeights`, or a tuple of them as the features are one."""
+        """`OutputWeights`, or a tuple of them if the features are a tuple."""
         ...
 
     def logits(self, features: Any, output: Any) -> tf.Tensor:
-        """Scores of the words that `output` has rows for, float32 [..., K].
+        """Logits of the words that `output` has rows for, float32 [..., K].
 
         Args:
             features: float [..., f].
-            output: From `output_weights`, or what has the same method
-                `logits` in its place.
+            output: From `output_weights`, or another object with a method
+                `logits`, such as a shortlist's.
         """
         ...

@@ -23,11 +23,11 @@ class RNNEncDec(EncoderDecoder):
         c    = h→_Tx,  s_0 = tanh(W_s c + b_s)
         t~_i = U_o s_{i-1} + V_o E y_{i-1} + C_o c
         p(y_i | y_1 .. y_{i-1}, x) = softmax(W_o maxout(t~_i))
-        s_i  = GRU(s_{i-1}, E y_i, c)         as coded; see `step_order`
+        s_i  = GRU(s_{i-1}, E y_i, c)    order of the code; see `step_order`
 
     The defaults are the authors' RNNencdec-50. Step order, first word,
-    factored output and biases are RNNsearch's, see there. Cho et al. (2014)
-    print a tanh layer between h_Tx and c; their code has none.
+    factored output and biases are as in `RNNSearch`. Cho et al. (2014) describe
+    a tanh layer between h_Tx and c; their code has none.
 
     The textbook's form is the preset "rnn-encdec": s_0 = y_0 = h_Tx, then
     s_t = tanh(W y_{t-1} + U s_{t-1} + b) without any context, and
@@ -39,13 +39,12 @@ class RNNEncDec(EncoderDecoder):
         units: n, hidden units of encoder and decoder.
         embedding_dim: m.
         maxout_units: l.
-        use_context: Whether every step sees c; if not, the decoder sees
-            the source in its first state alone.
+        use_context: Whether every step has the context c; if not, the decoder
+            depends on the source only through its first state.
         **options: Other parts, dropout and initializers; see
             `EncoderDecoder`.
 
-    Call arguments, returns, raises: see `RNNSearch`; `decode_step` gives no
-    alignment.
+    Call arguments, returns, raises: see `RNNSearch`; there is no alignment.
 
     Reference:
         Cho et al. 2014, arXiv 1406.1078; Bahdanau et al. 2015, section 2.1.

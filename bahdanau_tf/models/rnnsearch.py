@@ -26,23 +26,23 @@ class RNNSearch(EncoderDecoder):
         c_i  = Σ_j α_ij h_j,  α_i = softmax(e_i)                 (eq. 5, 6)
         t~_i = U_o s_{i-1} + V_o E y_{i-1} + C_o c_i                 (A.2.2)
         p(y_i | y_1 .. y_{i-1}, x) = softmax(W_o maxout(t~_i))
-        s_i  = GRU(s_{i-1}, E y_i, c_i)       as coded; see `step_order`
+        s_i  = GRU(s_{i-1}, E y_i, c_i)  order of the code; see `step_order`
 
-    The defaults are the authors' RNNsearch-50, reproduced to the last weight;
-    where the paper and its code differ they follow the code:
+    The defaults are the authors' RNNsearch-50 with all its weights. Where the
+    paper and its code differ, they follow the code:
 
-    * s_i has seen y_i, so the state that attends has seen y_{i-1}
-      (`step_order="original"`; the paper's own orders are two others);
+    * s_i depends on y_i, so the state that attends depends on y_{i-1}
+      (`step_order="original"`; the paper has two other orders);
     * the first readout has no term for a previous word;
     * W_o is factored through `embedding_dim` (`factored_output`);
     * embeddings, candidate states, W_s, U_o and the output have biases.
 
-    The textbooks' simpler forms are presets made of other parts, s_0 = 0, y_0
-    a learned start vector, ŷ_t = softmax(W_y s_t + b_y):
+    The textbooks' simpler forms are presets with other parts: s_0 = 0, a
+    learned start vector in place of y_0, ŷ_t = softmax(W_y s_t + b_y), and
 
         "rnn-attention"  s_t = tanh(W y_{t-1} + U s_{t-1} + C c_t + b)
-        "gru-attention"  s_t = z_t ∘ s_{t-1} + (1 - z_t) ∘ s~_t, which is our
-                         `GRUCell`, whose z is one minus that z: the same
+        "gru-attention"  s_t = z_t ∘ s_{t-1} + (1 - z_t) ∘ s~_t; the z of our
+                         `GRUCell` is one minus this z, which is the same
                          function with W_z, U_z, C_z and b_z negated
 
     Args:
@@ -64,7 +64,7 @@ class RNNSearch(EncoderDecoder):
         Logits, float32 [B, T_y, K_y]; `logits[:, i]` scores `target[:, i]`.
 
     Raises:
-        ValueError: Parts that do not fit together; it names both arguments.
+        ValueError: Parts do not fit together. The message names both arguments.
 
     Example:
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bahdanau_tf.models.protocol import TranslationModel
 
-CHUNK_LOGITS = 2**22  # logits held at once: 16 MiB
+CHUNK_LOGITS = 2**22  # logits of one chunk of words: 16 MiB
 
 
 def target_log_probs(
@@ -18,8 +18,8 @@ def target_log_probs(
 ) -> tf.Tensor:
     """log p(y_i | y_1 .. y_{i-1}, x) of a padded batch, in graph.
 
-    Words go through in chunks: the logits of all words are never there at
-    once.
+    Words are processed in chunks, so that the logits of all words are never in
+    memory at once.
 
     Args:
         model: A translation model.
@@ -36,7 +36,7 @@ def target_log_probs(
     features, _ = model.features(inputs, words=words)
     output = model.output_weights()
     size = max(CHUNK_LOGITS // model.target_vocabulary_size, 1)
-    # One chunk even of no words: it says what is in a chunk.
+    # At least one chunk, even without words: `concat` of no chunk would fail.
     chunks = tf.maximum(-(-tf.size(words) // size), 1)
 
     def body(i: tf.Tensor, done: Any) -> tuple[tf.Tensor, Any]:
@@ -81,12 +81,12 @@ def token_log_probs(
         nats; their sum is log p(y | x).
 
     Raises:
-        ValueError: Sources and targets differ in number.
+        ValueError: The numbers of sources and targets differ.
     """
     if len(sources) != len(targets):
         raise ValueError(
             f"token_log_probs: {len(sources)} sources and {len(targets)} "
-            "targets, wanted as many of each"
+            "targets, wanted equal numbers"
         )
     score = tf.function(
         lambda source, target: target_log_probs(model, source, target),

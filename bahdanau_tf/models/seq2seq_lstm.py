@@ -21,21 +21,22 @@ class Seq2SeqLSTM(EncoderDecoder):
     """Sequence to sequence learning: two deep LSTMs and no attention.
 
         h^k_j = LSTM(h^{k-1}_j, h^k_{j-1}),  h^0_j = E x_j,   k = 1 .. L
-        s^k_0 = h^k_Tx      all layers' outputs and memories go over
+        s^k_0 = h^k_Tx      outputs and memory cells of all layers
         s^k_i = LSTM(s^{k-1}_i, s^k_{i-1}),  s^0_i = E y_{i-1}
         p(y_i | y_1 .. y_{i-1}, x) = softmax(W_o s^L_i + b_y)
 
-    The source is to be *reversed*, the words alone and not the end symbol:
-    that is the text's affair (`reverse=True` of a tokenizer), so that
-    serving and scoring do it too.
+    The paper *reverses* the words of the source, but not the end symbol. That
+    is done by a tokenizer with `reverse=True`, so that serving and scoring do
+    it, too.
 
-    "All of the LSTM's parameters" start from U(-0.08, 0.08); as "the LSTM" is
-    there the network of 384M parameters, so do here embeddings, biases and
-    output. 64M of them are recurrent, 4 · 2n · n in each of 2L layers.
+    The paper initializes "all of the LSTM's parameters" from U(-0.08, 0.08). It
+    calls "the LSTM" the network of 384M parameters, so here embeddings, biases
+    and output are included. 64M of them are recurrent, 4 · 2n · n in each of 2L
+    layers.
 
-    Departures, since the paper leaves it open: the encoder reads the end
-    symbol, and a learned vector, not a symbol of the vocabulary, is y_0 (the
-    paper's figure 1 feeds the decoder the end symbol first).
+    Two choices that the paper leaves open: the encoder reads the end symbol,
+    and a learned vector is used in place of E y_0 (in the paper's figure 1 the
+    decoder's first input is the end symbol).
 
     Args:
         source_vocabulary_size: K_x, ids 0 (padding) to K_x - 1.
@@ -43,14 +44,16 @@ class Seq2SeqLSTM(EncoderDecoder):
         units: n, cells of a layer.
         embedding_dim: m.
         layers: L.
-        initial_range: All weights start from U(-r, r).
-        embedding_dropout: Share of the embeddings dropped in training.
-        state_dropout: Share of the outputs dropped before the recurrent
-            products, one mask for all steps of a sentence.
-        readout_dropout: Share of s^L_i dropped.
+        initial_range: r; all weights are initialized from U(-r, r).
+        embedding_dropout: Dropout rate of the embeddings.
+        state_dropout: Dropout rate of the outputs in the recurrent products,
+            with one mask for all steps of a sentence.
+        readout_dropout: Dropout rate of s^L_i.
 
-    Call arguments, returns: see `RNNSearch`; `decode_step` gives no
-    alignment.
+    Call arguments, returns: see `RNNSearch`; there is no alignment.
+
+    Raises:
+        ValueError: `layers` is less than 1.
 
     Example:
 

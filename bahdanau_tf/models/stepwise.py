@@ -1,4 +1,4 @@
-"""Translation models that are given by their steps."""
+"""Base class of translation models that are defined by their steps."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ PAD_ID = 0
 
 
 class StepwiseModel(keras.Model):
-    """What follows from `encode`, `step` and `output_weights`, once.
+    """A Keras model defined by `encode`, `step` and `output_weights`.
 
-    A subclass gives these three and the sizes of the vocabularies, as
-    `TranslationModel` describes them; `has_alignment` if its steps give
-    weights; `features` if it has dropout, or a faster way through a whole
-    sentence than step by step. Its constructor makes the weights, whose
-    shapes depend on no input, and then calls `build`.
+    A subclass defines these three and the sizes of the vocabularies, as
+    `TranslationModel` describes them; `has_alignment` if its steps return
+    attention weights; `features` if it has dropout, or can process a whole
+    sentence faster than step by step. Its constructor makes the weights, whose
+    shapes do not depend on the input, and then calls `build`.
 
     Id 0 is padding on both sides and, as a previous target word, stands for
     "no word yet".
@@ -27,7 +27,7 @@ class StepwiseModel(keras.Model):
     Call arguments:
         inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded
             with 0; the target is y_1 .. y_Ty with the end symbol, unshifted.
-        training: Whether to drop.
+        training: Whether to apply dropout.
 
     Returns:
         Logits, float32 [B, T_y, K_y]; `logits[:, i]` scores `target[:, i]`.
@@ -37,22 +37,22 @@ class StepwiseModel(keras.Model):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        # `compile` would use XLA on a GPU, which compiles anew for each of
-        # the many shapes that batches of sentences have.
+        # Otherwise `compile` would use XLA on a GPU, which compiles again for
+        # each of the many shapes of batches of sentences.
         self.supports_jit = False
         self.supports_masking = True
 
     @property
     def has_alignment(self) -> bool:
-        """Whether `step` gives attention weights."""
+        """Whether `step` returns attention weights."""
         return False
 
     def build(self, input_shape: Any = None) -> None:
-        """Tells Keras that all weights are there."""
+        """Tells Keras that all weights exist."""
         self.built = True
 
     def compute_mask(self, inputs: dict[str, Any], mask: Any = None) -> Any:
-        """True on target words, for losses and metrics of Keras."""
+        """True at target words, for losses and metrics of Keras."""
         return keras.ops.not_equal(inputs["target"], PAD_ID)
 
     def encode(self, source: Any) -> tuple[Any, Any]:
@@ -79,7 +79,7 @@ class StepwiseModel(keras.Model):
         training: bool = False,
         words: tf.Tensor | None = None,
     ) -> tuple[Any, tf.Tensor | None]:
-        """See `TranslationModel`; here step by step, and nothing is dropped."""
+        """See `TranslationModel`; here step by step and without dropout."""
         target = inputs["target"]
         memory, state = self.encode(inputs["source"])
         previous = tf.pad(
@@ -125,7 +125,7 @@ class StepwiseModel(keras.Model):
     def decode_step(
         self, ids: tf.Tensor, state: Any, memory: Any
     ) -> tuple[tf.Tensor, Any, tf.Tensor | None]:
-        """`step` with the scores of all words, for a search of one's own.
+        """`step` with the logits of all words, for `search` and other callers.
 
         Returns:
             Logits, float32 [B, K, K_y]; the new state; the alignment, float32
@@ -137,7 +137,7 @@ class StepwiseModel(keras.Model):
     def export(
         self, filepath: Any, *args: Any, input_signature: Any = None, **kw: Any
     ) -> None:
-        """Keras' own, with the signature of `call` where none is given."""
+        """`keras.Model.export`; the default signature is that of `call`."""
         ids = tf.TensorSpec([None, None], tf.int32)
         signature = input_signature or [{"source": ids, "target": ids}]
         super().export(filepath, *args, input_signature=signature, **kw)

@@ -1,14 +1,14 @@
 """Models of the original GroundHog code: weights, vocabularies, its search.
 
-Whoever trained RNNsearch or RNNencdec with the authors' own program
-(GroundHog's `experiments/nmt`) has a parameter file (`search_model.npz`) and
-two pickled vocabularies. The parameters become an `RNNSearch` or `RNNEncDec`
-through their `from_groundhog`. Word ids stay those of the files: 0 unused, 1
-the unknown word, the end symbol last.
+A model trained with the authors' own program (GroundHog's `experiments/nmt`)
+consists of a parameter file (`search_model.npz`) and two pickled vocabularies.
+`RNNSearch.from_groundhog` and `RNNEncDec.from_groundhog` read the parameters.
+Word ids stay those of the files: 0 unused, 1 the unknown word, the end symbol
+last.
 
-`original_beam_search` follows the rules of GroundHog's `sample.py`, which are
-not those of `bahdanau_tf.search`; it is here so that its outputs can be had
-again.
+`original_beam_search` follows the rules of GroundHog's `sample.py`, which
+differ from those of `bahdanau_tf.search`, to reproduce the outputs of the
+original code.
 """
 
 from bahdanau_tf.models.groundhog.parameters import Parameters

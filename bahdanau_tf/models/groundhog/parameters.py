@@ -1,4 +1,4 @@
-"""GroundHog's parameter files and where each tensor of them goes."""
+"""Reads GroundHog's parameter files and assigns them to a model's weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Parameters = dict[str, np.ndarray]
 
 
 def _gru(side: str, path: str) -> dict[str, tuple[str, ...]]:
-    """A gated unit's weights; ours hold the gates z, r, h~ side by side."""
+    """The weights of a gated unit; ours hold z, r, h~ side by side."""
     gates = ("update", "reset", "input")
     return {
         f"{path}.kernel": tuple(f"W_0_{side}_{g}_embdr_0:m,n" for g in gates),
@@ -27,8 +27,8 @@ def _gru(side: str, path: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-# Our weight <- GroundHog's tensors, to be put side by side, with their shapes
-# in the paper's letters (a stands for n', c for the width of a context).
+# Our weight: GroundHog's tensors, which are concatenated, with their shapes in
+# the paper's letters (a stands for n', c for the width of a context).
 _SHARED = {
     "source_embedding.embeddings": ("W_0_enc_approx_embdr:Kx,m",),
     "source_embedding.bias": ("b_0_enc_approx_embdr:m",),
@@ -73,7 +73,7 @@ def read_parameters(
         The arrays by GroundHog's names, float32.
 
     Raises:
-        ValueError: It is no .npz file of arrays of finite numbers.
+        ValueError: It is not an .npz file of arrays of finite numbers.
     """
     if not isinstance(parameters, Mapping):
         parameters = _load(parameters)
@@ -89,7 +89,7 @@ def read_parameters(
 def _load(path: str | os.PathLike[str]) -> Parameters:
     try:
         with (
-            open(path, "rb") as stream,  # NumPy leaves a broken one open
+            open(path, "rb") as stream,  # NumPy would not close a broken file
             np.load(stream, allow_pickle=False) as file,
         ):
             return dict(file)
@@ -102,20 +102,20 @@ def _load(path: str | os.PathLike[str]) -> Parameters:
         zlib.error,
     ) as error:
         raise ValueError(
-            f"read_parameters: {os.fspath(path)!r} is no .npz file of arrays, "
-            f"as GroundHog saves them: {error}"
+            f"read_parameters: {os.fspath(path)!r} is not an .npz file of "
+            f"arrays as GroundHog saves them: {error}"
         ) from error
 
 
 def rnnsearch_sizes(arrays: Parameters) -> dict[str, Any]:
-    """Sizes of an RNNsearch, as arguments of `RNNSearch`.
+    """The sizes of an RNNsearch, as arguments of `RNNSearch`.
 
     Args:
         arrays: From `read_parameters`.
 
     Raises:
         ValueError: Tensors are missing, unknown or do not fit together; a
-            file of RNNencdec lacks the attention's.
+            file of an RNNencdec lacks those of the attention.
     """
     letters = _measure(arrays, _RNNSEARCH, "RNNSearch")
     _want("RNNSearch", "context", letters["c"], 2 * letters["n"])
@@ -123,7 +123,7 @@ def rnnsearch_sizes(arrays: Parameters) -> dict[str, Any]:
 
 
 def rnnencdec_sizes(arrays: Parameters) -> dict[str, Any]:
-    """Sizes of an RNNencdec, as arguments of `RNNEncDec`.
+    """The sizes of an RNNencdec, as arguments of `RNNEncDec`.
 
     Args and Raises are those of `rnnsearch_sizes`.
     """
@@ -189,11 +189,11 @@ def named_weights(
     """Pairs each weight with the GroundHog tensors it is made of.
 
     Args:
-        model: An `RNNSearch` or `RNNEncDec` of the default parts.
+        model: An `RNNSearch` or `RNNEncDec` with the default parts.
 
     Yields:
-        A Keras variable; the names whose arrays side by side (along the last
-        axis) are its value; whether they are so when it is transposed.
+        A Keras variable; the names of the arrays that, concatenated along the
+        last axis, are its value; whether that must be transposed.
     """
     table = _RNNSEARCH if model.has_alignment else _SHARED
     for path, entries in table.items():

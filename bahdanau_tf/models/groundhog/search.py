@@ -14,13 +14,13 @@ _WIDEST = 500
 
 
 class OriginalResult(NamedTuple):
-    """What `original_beam_search` found.
+    """The result of `original_beam_search`.
 
     Attributes:
         tokens: Finished hypotheses with their end symbol, best first.
         costs: float64 [N], -log p of each.
-        beam_size: Beam of the search that found them.
-        searches: How many searches it took.
+        beam_size: Beam size of the search that found them.
+        searches: Number of searches that were run.
     """
 
     tokens: list[list[int]]
@@ -42,25 +42,26 @@ def original_beam_search(
 ) -> OriginalResult:
     """Beam search by the rules of the original code, one sentence at a time.
 
-    Each step keeps the most probable of all continuations; every hypothesis
-    that ends narrows the beam by one, and the search is over when it is 0
-    wide. Hypotheses not finished after `max_length` steps are dropped. If
-    none is finished, the search starts over: without `ignored_id` if there
-    is one, otherwise with twice the beam (while it is below 500). Scores have
-    no length term. Unlike the original, a beam may be wider than the number
-    of continuations, and forbidden words never enter it.
+    Each step keeps the most probable of all continuations. Every hypothesis
+    that ends makes the beam narrower by one, and the search is over when its
+    width is 0. Hypotheses not finished after `max_length` steps are dropped. If
+    none is finished, the search starts again: without `ignored_id` if that is
+    given, otherwise with twice the beam size (while it is below 500). Scores
+    have no length term. Unlike in the original, the beam size may exceed the
+    number of continuations, and forbidden words never enter the beam.
 
     Args:
         step: (ids int32 [1, K], state [1, K, ...]) -> logits [1, K, V], state,
-            anything, as for `bahdanau_tf.search`.
+            and a third value that is not used.
         state: Nest of [1, ...], before the first word.
-        start_id: What `step` is given before the first word.
-        eos_id: The end symbol.
-        max_length: Most tokens with the end symbol; originally 3 T_x.
+        start_id: The id given to `step` at the first word.
+        eos_id: Id of the end symbol.
+        max_length: Largest number of tokens, end symbol included; originally
+            3 T_x.
         beam_size: Width of the beam at the start.
-        min_length: Fewest words before the end symbol; originally 1 in the
-            search itself and T_x // 2 in its programs.
-        ignored_id: A word never to use (the unknown word), or None.
+        min_length: Smallest number of words before the end symbol; originally 1
+            in the search itself and T_x // 2 in its programs.
+        ignored_id: A word to forbid (the unknown word), or None.
 
     Returns:
         `OriginalResult`, without hypotheses if none ever finished.
@@ -95,7 +96,7 @@ def _search(
     min_length: int,
     forbidden: list[int],
 ) -> list[tuple[float, list[int]]]:
-    """One search without restart: costs and tokens, unordered."""
+    """One search without restart: costs and tokens, not sorted."""
     state = tf.nest.map_structure(lambda x: x[:, tf.newaxis], state)
     words, costs = np.array([start_id]), np.zeros(1)
     histories: list[list[int]] = [[]]

@@ -1,4 +1,4 @@
-"""GroundHog's vocabularies: pickles of Python 2, read without running them."""
+"""Reads GroundHog's vocabularies, pickles of Python 2, without running them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def read_vocabulary(path: str | os.PathLike[str]) -> dict[int, str]:
     """Reads a GroundHog vocabulary, a pickle of Python 2, without running it.
 
     A pickle is a program. Only the opcodes (of protocols 0 to 2) that make
-    strings, integers and one dictionary of them are understood; any other,
-    above all those that import or call, is an error.
+    strings, integers and a dictionary of these are accepted; any other, such
+    as those that import or call, is an error.
 
     Args:
         path: `vocab.*.pkl` (word -> id) or `ivocab.*.pkl` (id -> word).
 
     Returns:
-        The words by id. Of words with one id (`<s>` and `</s>` share 0) the
+        The words by id. If words share an id (`<s>` and `</s>` share 0), the
         first is kept. Python 2's byte strings are read as UTF-8.
 
     Raises:
@@ -40,8 +40,8 @@ def read_vocabulary(path: str | os.PathLike[str]) -> dict[int, str]:
         return _words_by_id(table)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"read_vocabulary: {os.fspath(path)!r} is no pickled vocabulary "
-            f"of GroundHog: {error}"
+            f"read_vocabulary: {os.fspath(path)!r} is not a pickled "
+            f"vocabulary of GroundHog: {error}"
         ) from error
 
 
@@ -50,12 +50,13 @@ def vocabulary_tokens(words: Mapping[int, str], size: int) -> list[str]:
 
     Args:
         words: From `read_vocabulary`.
-        size: K, the model's vocabulary size; like GroundHog, words with an
-            id of K - 1 or more are left out, which makes them unknown.
+        size: K, the model's vocabulary size. As in GroundHog, words with an id
+            of K - 1 or more are left out, so they are unknown.
 
     Returns:
-        K tokens: [PAD], [UNK], the words from id 2 on, and [END]. An id
-        without a word that a line of text could hold gets a name of its own.
+        K tokens: [PAD], [UNK], the words from id 2 on, and [END]. An id without
+        a word, or with one that cannot occur in a line of text, gets the name
+        [UNUSED...].
     """
     tokens = [PAD, UNK]
     seen = {PAD, UNK, END, ""}
@@ -102,7 +103,7 @@ def _run_pickle(stream: BinaryIO) -> dict[Any, Any]:
         elif code in (b"d", b"s", b"u"):
             _set_items(stack, code)
         else:
-            raise ValueError(f"opcode {code!r} is not one of plain data")
+            raise ValueError(f"opcode {code!r} makes no string or number")
     if not stack or not isinstance(stack[-1], dict):
         raise ValueError("it is not a dictionary")
     return stack[-1]
@@ -148,7 +149,7 @@ def _text(stream: BinaryIO, width: int) -> str:
 
 
 def _quoted(stream: BinaryIO) -> str:
-    """A string as Python 2's repr wrote it."""
+    """A string as written by Python 2's repr."""
     body = re.fullmatch(rb"(['\"])(.*)\1", _line(stream))
     if body is None:
         raise ValueError("a string has no quotes")
@@ -165,7 +166,7 @@ def _quoted(stream: BinaryIO) -> str:
 
 
 def _unicode(stream: BinaryIO) -> str:
-    """A unicode string; some Pythons 2 wrote surrogate pairs."""
+    """A unicode string; some versions of Python 2 wrote surrogate pairs."""
     text = _line(stream).decode("raw-unicode-escape")
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
