@@ -14,8 +14,9 @@ Each test file runs without a mistake first, and it is noted which statements
 each test runs (`places.py`, `forked_tests.py`). Then a mutant meets those that
 run its statement, the cheapest first, until one fails, or takes far more of the
 processor than it did without the mistake: in the stage "room" the test files of
-its room, one after the other, in the stage "rest" all others. What the tests of
-one file may cost together is bounded by `--seconds`.
+its room, one after the other, in the stage "rest" all others. Tests of a file
+that would cost more than `--seconds` together are left out; with more seconds
+the survivors meet them too.
 
 Every result is a line of the file of results; what is there already is not run
 again, so that the program may be stopped at any time. It refuses to go on where
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -107,7 +109,8 @@ class Results:
         self.lines = [json.loads(line) for line in lines]
 
     def find(self, **wanted: Any) -> dict[str, Any] | None:
-        for line in self.lines:
+        """The last line that says so, if one does."""
+        for line in reversed(self.lines):
             if wanted.items() <= line.items():
                 return line
         return None
@@ -175,26 +178,18 @@ def cheapest_first(tests: Sequence[Test]) -> list[Test]:
     return sorted(tests, key=lambda test: costs[test.name])
 
 
-def rounds(tests: Sequence[Test], seconds: float) -> list[list[Test]]:
-    """The first few tests; as many others as may run, together by file."""
-    cut: list[list[Test]] = [[], []]
-    spent = 0.0
-    for test in cheapest_first(tests):
-        spent += test.seconds
-        if spent <= seconds or not cut[0]:
-            cut[bool(cut[0]) and spent > FIRST].append(test)
-    return [
-        sorted(part, key=lambda test: test.name.split("::")[0])
-        for part in cut
-        if part
-    ]
+def within(tests: Sequence[Test], seconds: float) -> int:
+    """How many of some tests cost so much together."""
+    costs = itertools.accumulate(test.seconds for test in tests)
+    return sum(cost <= seconds for cost in costs)
 
 
 def judge(mutant: Mutant, tests: Sequence[Test]) -> str:
     """Shows a mutant to tests, until one kills it."""
+    first = max(1, within(tests, FIRST))
     with tempfile.TemporaryDirectory() as folder:
         package = copy_of_package(folder, {mutant.path: mutant.source})
-        for part in rounds(tests, FLAGS.seconds):
+        for part in filter(None, (tests[:first], tests[first:])):
             failure = first_failure(package, part)
             if failure:
                 return failure
@@ -202,8 +197,10 @@ def judge(mutant: Mutant, tests: Sequence[Test]) -> str:
 
 
 def that_meet(mutant: Mutant, tests: Sequence[Test]) -> list[Test]:
-    """The tests that run what a mutant changes."""
-    return [test for test in tests if mutant.statement in test.runs]
+    """The tests that run what a mutant changes, the cheapest first."""
+    return cheapest_first(
+        [test for test in tests if mutant.statement in test.runs]
+    )
 
 
 class Stage:
@@ -231,14 +228,21 @@ class Stage:
 
     def meet(self, mutant: Mutant, file: Path) -> None:
         """Shows a file to a mutant that no other has killed."""
-        known = self.results.find(mutant=mutant.name, file=file.name)
-        if known or mutant.name in self.results.killed:
+        if mutant.name in self.results.killed:
             return
+        known = self.results.find(mutant=mutant.name, file=file.name)
+        before = known["met"] if known else -1
         tests = that_meet(mutant, self.tests_in(file))
-        result = judge(mutant, tests)
-        self.results.add(mutant=mutant.name, file=file.name, result=result)
+        met = within(tests, FLAGS.seconds)
+        if met <= before:
+            return
+        result = judge(mutant, tests[max(before, 0) : met])
+        self.results.add(
+            mutant=mutant.name, file=file.name, result=result, met=met
+        )
         print(
-            f"{mutant.name}\n    {result}, {len(tests)} tests of {file.name}",
+            f"{mutant.name}\n"
+            f"    {result}: {met} of {len(tests)} tests of {file.name}",
             flush=True,
         )
 
