@@ -90,6 +90,17 @@ def test_cells(make_cell: Any, batch: int) -> None:
 
 
 @cells
+def test_a_cell_of_one_unit(make_cell: Any) -> None:
+    cell = built(make_cell(1), (None, M))
+    x, states = normal(B, M), states_of(cell)
+    new = cell.step(cell.project(tf.constant(x)), states)
+    wanted = CELLS[type(cell)][0](
+        x, as_reference(states), cell_parameters(cell)
+    )
+    close(new, wanted)
+
+
+@cells
 def test_cells_in_a_loop_of_keras(make_cell: Any) -> None:
     cell = make_cell()
     loop = keras.layers.RNN(cell, return_sequences=True)
@@ -275,7 +286,8 @@ def test_attention(name: str) -> None:
 
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_beams_are_rows(name: str) -> None:
-    attention = built(copy_of(ATTENTIONS[name][0]), (None, N), [(None, N)])
+    part = copy_of(ATTENTIONS[name][0])
+    attention = built(part, (None, 3, N), [(None, None, N)])
     annotations, queries = normal(B, T, N), normal(B, 3, N, seed=2)
     memory = attention.memory(encoded_of(annotations, MASK))
     contexts, weights = everywhere(attention, queries, memory)

@@ -742,6 +742,24 @@ def test_log_normalizer(size):
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=2e-6)
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_where_few_words_are_all_words_none_is_forbidden(size):
+    random = np.random.default_rng(size)
+    logits = random.normal(size=(2, 3, size)).astype(np.float32)
+    so_far = random.normal(size=(2, 3)).astype(np.float32)
+    history = selections.History(
+        tf.zeros([2, 3, 4], tf.int32), tf.constant(0), tf.range(2)
+    )
+    all_words = [constraints.forbid(range(size))]
+    found = selections.best_of_all(
+        tf.constant(logits), so_far, history, all_words, 3
+    )
+    norm = np.log(np.exp(logits.astype(np.float64)).sum(-1, keepdims=True))
+    total = (logits - norm + so_far[..., None]).reshape(2, -1)
+    wanted = -np.sort(-total, axis=1)[:, :3]
+    np.testing.assert_allclose(found.log_probs, wanted, rtol=1e-5)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_few_forbidden_words_are_like_any_constraint(seed):
     """A function of all logits is the reference, over a large vocabulary."""
