@@ -29,8 +29,74 @@ from bahdanau_tf.layers.weights import per_block
 States = tuple[tf.Tensor, ...]
 
 
-class RecurrentCell(keras.layers.Layer):
-    """Base class of the cells: W, U and b for a number of gates, and config.
+class Cell(keras.layers.Layer):
+    """Base class of all cells: a Keras cell made of `project` and `step`.
+
+    A subclass defines these two and `state_size`, and sets `projection_size`
+    and the attributes below.
+
+    Attributes:
+        units: n, the width of the output.
+        state_count: Number of states; the first is the output.
+        context_as_input: Whether a decoder's context is a part of the input;
+            if not, the decoder adds C c_i to the projection.
+    """
+
+    units: int
+    state_count: int
+    context_as_input: bool
+
+    @property
+    def state_size(self) -> int | list[int]:
+        """Sizes of the states, as `keras.layers.RNN` wants them."""
+        raise NotImplementedError
+
+    @property
+    def output_size(self) -> int:
+        """n."""
+        return self.units
+
+    def project(self, inputs: tf.Tensor) -> tf.Tensor:
+        """The part that needs inputs alone, [..., m] -> [..., p]."""
+        raise NotImplementedError
+
+    def step(
+        self,
+        projected: tf.Tensor,
+        states: States,
+        dropped: States | None = None,
+    ) -> States:
+        """One step of the recurrence.
+
+        Args:
+            projected: float [..., p], what `project` returned.
+            states: Tuple of float [..., n]; the first is the output.
+            dropped: For each state a dropout mask, float [..., n], the same
+                at all steps; that of the output is applied to h_{t-1} in the
+                recurrent products. Or None.
+
+        Returns:
+            The new states, a tuple like `states`.
+        """
+        raise NotImplementedError
+
+    def call(
+        self, inputs: tf.Tensor, states: Any, training: bool = False
+    ) -> tuple[tf.Tensor, Any]:
+        flat = tuple(tf.nest.flatten(states))
+        new = self.step(self.project(inputs), flat)
+        return new[0], tf.nest.pack_sequence_as(states, new)
+
+    def get_initial_state(self, batch_size: Any) -> list[tf.Tensor]:
+        """Zeros, one [batch, n] for each state."""
+        return [
+            tf.zeros((batch_size, size), self.compute_dtype)
+            for size in tf.nest.flatten(self.state_size)
+        ]
+
+
+class RecurrentCell(Cell):
+    """Base class of the cells here: W, U and b for some gates, and config.
 
     A subclass sets `gates` and `state_count`, and defines `step`.
 
@@ -46,7 +112,7 @@ class RecurrentCell(keras.layers.Layer):
 
     gates = 1
     state_count = 1
-    context_as_input = False  # a decoder adds C c_i to the projection
+    context_as_input = False
 
     def __init__(
         self,
@@ -72,11 +138,6 @@ class RecurrentCell(keras.layers.Layer):
         if self.state_count == 1:
             return self.units
         return [self.units] * self.state_count
-
-    @property
-    def output_size(self) -> int:
-        """n."""
-        return self.units
 
     @property
     def projection_size(self) -> int:
@@ -106,40 +167,6 @@ class RecurrentCell(keras.layers.Layer):
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
         """W x + b for all gates, [..., m] -> [..., gates x n]."""
         return linear(inputs, self.kernel, self.bias)
-
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
-        """One step of the recurrence.
-
-        Args:
-            projected: float [..., gates x n], what `project` returned.
-            states: Tuple of float [..., n]; the first is the output.
-            dropped: For each state a dropout mask, float [..., n], the same
-                at all steps; that of the output is applied to h_{t-1} in the
-                recurrent products. Or None.
-
-        Returns:
-            The new states, a tuple like `states`.
-        """
-        raise NotImplementedError
-
-    def call(
-        self, inputs: tf.Tensor, states: Any, training: bool = False
-    ) -> tuple[tf.Tensor, Any]:
-        flat = tuple(tf.nest.flatten(states))
-        new = self.step(self.project(inputs), flat)
-        return new[0], tf.nest.pack_sequence_as(states, new)
-
-    def get_initial_state(self, batch_size: Any) -> list[tf.Tensor]:
-        """Zeros, one [batch, n] for each state."""
-        shape = (batch_size, self.units)
-        return [
-            tf.zeros(shape, self.compute_dtype) for _ in range(self.state_count)
-        ]
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -8,13 +8,14 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers.cells import Cell
 from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import deserialized
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class KerasCell(keras.layers.Layer):
+class KerasCell(Cell):
     """A cell of `keras.layers.RNN` with `project` and `step`.
 
     Encoders and decoders wrap a Keras cell by themselves. Such a cell does all
@@ -53,31 +54,14 @@ class KerasCell(keras.layers.Layer):
                 )
         super().__init__(**{"dtype": cell.dtype_policy, **kwargs})
         self.cell = cell
-
-    @property
-    def sizes(self) -> list[int]:
-        """Sizes of the states."""
-        return list(tf.nest.flatten(self.cell.state_size))
+        sizes = tf.nest.flatten(cell.state_size)
+        self.units, self.state_count = sizes[0], len(sizes)
 
     @property
     def state_size(self) -> int | list[int]:
         """Sizes of the states, as `keras.layers.RNN` wants them."""
-        return self.sizes if self.state_count > 1 else self.units
-
-    @property
-    def state_count(self) -> int:
-        """Number of states."""
-        return len(self.sizes)
-
-    @property
-    def units(self) -> int:
-        """n, the width of the output."""
-        return self.sizes[0]
-
-    @property
-    def output_size(self) -> int:
-        """n."""
-        return self.units
+        sizes = list(tf.nest.flatten(self.cell.state_size))
+        return sizes if self.state_count > 1 else self.units
 
     def build(self, input_shape: Sequence[int | None]) -> None:
         self.projection_size = input_shape[-1]
@@ -96,7 +80,7 @@ class KerasCell(keras.layers.Layer):
         states: States,
         dropped: States | None = None,
     ) -> States:
-        """One step; see `RecurrentCell.step`.
+        """One step; see `Cell.step`.
 
         Raises:
             ValueError: `dropped` is given, or the cell's output is not its
@@ -121,22 +105,13 @@ class KerasCell(keras.layers.Layer):
             tf.reshape(x, tf.concat([batch, x.shape[-1:]], 0)) for x in flat
         )
 
-    def call(
-        self, inputs: tf.Tensor, states: Any, training: bool = False
-    ) -> tuple[tf.Tensor, Any]:
-        new = self.step(self.project(inputs), tuple(tf.nest.flatten(states)))
-        return new[0], tf.nest.pack_sequence_as(states, new)
-
     def get_initial_state(self, batch_size: Any) -> list[tf.Tensor]:
         """The cell's own initial states, zeros if it has none."""
         if hasattr(self.cell, "get_initial_state"):
             return list(
                 tf.nest.flatten(self.cell.get_initial_state(batch_size))
             )
-        return [
-            tf.zeros((batch_size, size), self.compute_dtype)
-            for size in self.sizes
-        ]
+        return super().get_initial_state(batch_size)
 
     def get_config(self) -> dict[str, Any]:
         cell = keras.saving.serialize_keras_object(self.cell)

@@ -8,14 +8,14 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.cells import RecurrentCell
+from bahdanau_tf.layers.cells import Cell
 from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.weights import build_once
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class StackedCells(keras.layers.Layer):
+class StackedCells(Cell):
     """Cells on top of one another: each cell's output is the next one's input.
 
     The states are those of all cells, the *top* cell's first, so that the
@@ -38,21 +38,14 @@ class StackedCells(keras.layers.Layer):
             # Attributes, not a list: checkpoints and exports of TensorFlow
             # lack the weights of Keras layers that are in a list.
             setattr(self, f"cell_{index}", as_cell("StackedCells", cell))
+        self.units = self.cells[-1].units
+        self.state_count = sum(cell.state_count for cell in self.cells)
+        self.context_as_input = self.cells[0].context_as_input
 
     @property
-    def cells(self) -> list[RecurrentCell]:
+    def cells(self) -> list[Cell]:
         """The cells from the bottom to the top."""
         return [getattr(self, f"cell_{index}") for index in range(self.depth)]
-
-    @property
-    def units(self) -> int:
-        """n of the top cell."""
-        return self.cells[-1].units
-
-    @property
-    def state_count(self) -> int:
-        """Number of states of all cells."""
-        return sum(cell.state_count for cell in self.cells)
 
     @property
     def state_size(self) -> list[int]:
@@ -63,26 +56,12 @@ class StackedCells(keras.layers.Layer):
             for size in tf.nest.flatten(cell.state_size)
         ]
 
-    @property
-    def output_size(self) -> int:
-        """n of the top cell."""
-        return self.units
-
-    @property
-    def context_as_input(self) -> bool:
-        """Whether the bottom cell takes a context as a part of its input."""
-        return self.cells[0].context_as_input
-
-    @property
-    def projection_size(self) -> int:
-        """Width of the bottom cell's projection."""
-        return self.cells[0].projection_size
-
     def build(self, input_shape: Sequence[int | None]) -> None:
         width = input_shape[-1]
         for cell in self.cells:
             build_once(cell, (None, width))
             width = cell.units
+        self.projection_size = self.cells[0].projection_size
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
         """The bottom cell's projection."""
@@ -94,7 +73,7 @@ class StackedCells(keras.layers.Layer):
         states: States,
         dropped: States | None = None,
     ) -> States:
-        """One step through all cells; see `RecurrentCell.step`."""
+        """One step through all cells; see `Cell.step`."""
         new: States = ()
         end = len(states)
         for index, cell in enumerate(self.cells):
@@ -106,19 +85,6 @@ class StackedCells(keras.layers.Layer):
             new = cell.step(projected, states[own], masks) + new
             end = start
         return new
-
-    def call(
-        self, inputs: tf.Tensor, states: Any, training: bool = False
-    ) -> tuple[tf.Tensor, Any]:
-        new = self.step(self.project(inputs), tuple(tf.nest.flatten(states)))
-        return new[0], tf.nest.pack_sequence_as(states, new)
-
-    def get_initial_state(self, batch_size: Any) -> list[tf.Tensor]:
-        """Zeros, top cell first."""
-        return [
-            tf.zeros((batch_size, size), self.compute_dtype)
-            for size in self.state_size
-        ]
 
     def get_config(self) -> dict[str, Any]:
         return {
