@@ -9,19 +9,21 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.cells import GRUCell
-from bahdanau_tf.layers.decoder import AttentionDecoder
-from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.glimpse import DecoderState
 from bahdanau_tf.layers.glimpse import Glimpse
 from bahdanau_tf.layers.output_weights import OutputWeights
-from bahdanau_tf.layers.readout import MaxoutReadout
 from bahdanau_tf.layers.recurrent import shifted
 from bahdanau_tf.layers.weights import rows_at
-from bahdanau_tf.layers.weights import serialized
 from bahdanau_tf.models import presets
+from bahdanau_tf.models.architecture import Architecture
+from bahdanau_tf.models.architecture import divided
 from bahdanau_tf.models.parts import check_fit
-from bahdanau_tf.models.parts import check_kinds
+from bahdanau_tf.models.parts import make_bridge
+from bahdanau_tf.models.parts import make_decoder
+from bahdanau_tf.models.parts import make_dropout
+from bahdanau_tf.models.parts import make_embedding
+from bahdanau_tf.models.parts import make_encoder
+from bahdanau_tf.models.parts import make_readout
 from bahdanau_tf.models.stepwise import PAD_ID
 from bahdanau_tf.models.stepwise import StepwiseModel
 
@@ -46,35 +48,8 @@ class EncoderDecoder(StepwiseModel):
     special meaning here.
 
     Args:
-        source_vocabulary_size: K_x.
-        target_vocabulary_size: K_y.
-        units: n, hidden units of encoder (each direction) and decoder.
-        embedding_dim: m.
-        maxout_units: l.
-        attention: An attention layer, `FixedContext`, or None.
-        encoder: A part in place of a `GRUCell` in `encoder_class`; its
-            `state_dropout` must equal the model's.
-        cell: A part in place of the decoder's `GRUCell`; may be of Keras.
-        readout: A part in place of the maxout readout.
-        bridge: A part in place of `bridge_class`.
-        step_order: "original", "appendix" or "main-text"; see
-            `AttentionDecoder`.
-        factored_output: Whether W_o is W_1 [l, m] W_2 [m, K_y], as in the
-            original code, or one matrix [l, K_y], as in the paper.
-        tie_embeddings: Whether the last output matrix is the transposed
-            target embedding; needs l = m unless the output is factored.
-        embedding_bias: Whether embeddings have a bias, as in the original
-            code.
-        embedding_dropout: Dropout rate of the embeddings.
-        annotation_dropout: Dropout rate of the annotations, before keys,
-            contexts and s_0 are computed.
-        state_dropout: Dropout rate of the states in the recurrent products,
-            with one mask for all steps of a sentence.
-        readout_dropout: Dropout rate of the readout's hidden layer.
-        kernel_initializer: Initializer of kernels, N(0, 0.01²) if None.
-        recurrent_initializer: Initializer of recurrent matrices.
-        embeddings_initializer: Initializer of the embeddings, N(0, 0.01²) if
-            None.
+        *sizes: K_x, K_y, n, m and l, as in `Architecture`.
+        **options: The other arguments of `Architecture`, and those of Keras.
 
     Call arguments:
         inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded
@@ -91,93 +66,27 @@ class EncoderDecoder(StepwiseModel):
     encoder_class: Any = None
     bridge_class: Any = None
 
-    def __init__(
-        self,
-        source_vocabulary_size: int,
-        target_vocabulary_size: int,
-        units: int,
-        embedding_dim: int,
-        maxout_units: int,
-        *,
-        attention: Any,
-        encoder: Any = None,
-        cell: Any = None,
-        readout: Any = None,
-        bridge: Any = None,
-        step_order: str = "original",
-        factored_output: bool = True,
-        tie_embeddings: bool = False,
-        embedding_bias: bool = True,
-        embedding_dropout: float = 0.0,
-        annotation_dropout: float = 0.0,
-        state_dropout: float = 0.0,
-        readout_dropout: float = 0.0,
-        kernel_initializer: Any = None,
-        recurrent_initializer: Any = "orthogonal",
-        embeddings_initializer: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        arguments = {
-            key: serialized(value)
-            for key, value in locals().items()
-            if key not in ("self", "kwargs", "__class__")
-        }
-        super().__init__(**kwargs)
-        check_kinds(type(self).__name__, encoder, readout, bridge)
-        self._arguments = MappingProxyType(arguments)
-        start = {
-            "kernel_initializer": kernel_initializer,
-            "dtype": self.dtype_policy,
-        }
-        recurrent = {**start, "recurrent_initializer": recurrent_initializer}
-        embedding = {
-            "embedding_dim": embedding_dim,
-            "use_bias": embedding_bias,
-            "embeddings_initializer": embeddings_initializer,
-            "dtype": self.dtype_policy,
-        }
-        self.source_embedding = WordEmbedding(
-            source_vocabulary_size, **embedding, name="source_embedding"
+    def __init__(self, *sizes: int, **options: Any) -> None:
+        common, of_keras = divided(options)
+        super().__init__(**of_keras)
+        given = Architecture(*sizes, **common)
+        given.check(type(self).__name__)
+        self._remember(given.config())
+        dtype = self.dtype_policy
+        self.source_embedding = make_embedding(given, "source", dtype)
+        self.target_embedding = make_embedding(given, "target", dtype)
+        self.encoder = make_encoder(given, self.encoder_class, dtype)
+        self.decoder = make_decoder(given, dtype)
+        state_size = self.decoder.cell.state_size
+        self.bridge = make_bridge(given, self.bridge_class, state_size, dtype)
+        self.readout = make_readout(given, dtype)
+        self.embedding_dropout = make_dropout(given, "embedding_dropout", dtype)
+        self.annotation_dropout = make_dropout(
+            given, "annotation_dropout", dtype
         )
-        self.target_embedding = WordEmbedding(
-            target_vocabulary_size, **embedding, name="target_embedding"
-        )
-        self.encoder = encoder or self.encoder_class(
-            GRUCell(units, **recurrent),
-            state_dropout=state_dropout,
-            dtype=self.dtype_policy,
-        )
-        self.decoder = AttentionDecoder(
-            cell or GRUCell(units, **recurrent),
-            attention,
-            step_order=step_order,
-            state_dropout=state_dropout,
-            **start,
-        )
-        self.bridge = bridge or self.bridge_class(
-            self.decoder.cell.state_size, embedding_dim, **start
-        )
-        self.readout = readout or MaxoutReadout(
-            target_vocabulary_size,
-            maxout_units,
-            factor_units=embedding_dim if factored_output else None,
-            tied=tie_embeddings,
-            **start,
-        )
-        self._add_dropouts(
-            embedding_dropout=embedding_dropout,
-            annotation_dropout=annotation_dropout,
-            readout_dropout=readout_dropout,
-        )
-        check_fit(self, arguments)
+        self.readout_dropout = make_dropout(given, "readout_dropout", dtype)
+        check_fit(self)
         self.build()
-
-    def _add_dropouts(self, **rates: float) -> None:
-        for name, rate in rates.items():
-            dropout = keras.layers.Dropout(
-                rate, name=name, dtype=self.dtype_policy
-            )
-            setattr(self, name, dropout)
 
     def build(self, input_shape: Any = None) -> None:
         """Makes all weights; their shapes do not depend on the input."""
@@ -201,14 +110,14 @@ class EncoderDecoder(StepwiseModel):
         self.annotation_dropout.build(encoded_shape.annotations)
         self.readout_dropout.build((None, None, self.readout.hidden_size))
 
-    def _remember(self, **arguments: Any) -> None:
-        """Adds a subclass' own arguments to those of `get_config`.
+    def _remember(self, arguments: dict[str, Any]) -> None:
+        """Sets the arguments of the constructor that `get_config` returns.
 
         The configs of parts are those before building: a loaded model builds
         its parts itself. It is a mapping proxy, because Keras would wrap a
         dict.
         """
-        self._arguments = MappingProxyType({**self._arguments, **arguments})
+        self._arguments = MappingProxyType(arguments)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self._arguments}

@@ -1,75 +1,102 @@
-"""Checks the parts of a translation model: their kinds, and that they fit."""
+"""The parts of a translation model, made where none were given."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.bridge import Bridge
+from bahdanau_tf.layers.cells import GRUCell
+from bahdanau_tf.layers.decoder import AttentionDecoder
+from bahdanau_tf.layers.embedding import WordEmbedding
+from bahdanau_tf.layers.readout import MaxoutReadout
 from bahdanau_tf.layers.readout import Readout
+from bahdanau_tf.models.architecture import Architecture
 
 
-def check_kinds(owner: str, encoder: Any, readout: Any, bridge: Any) -> None:
-    """Checks the kinds of parts given in place of the model's own.
+def make_embedding(given: Architecture, side: str, dtype: Any) -> WordEmbedding:
+    """E of the words of one side, "source" or "target"."""
+    return WordEmbedding(
+        getattr(given, f"{side}_vocabulary_size"),
+        given.embedding_dim,
+        use_bias=given.embedding_bias,
+        embeddings_initializer=given.embeddings_initializer,
+        dtype=dtype,
+        name=f"{side}_embedding",
+    )
 
-    Args:
-        owner: The model's class.
-        encoder: An encoder, a layer with `encoded_shape`; or None.
-        readout: A `Readout`, or None.
-        bridge: A `Bridge`, or None.
+
+def make_cell(given: Architecture, dtype: Any) -> GRUCell:
+    """The paper's gated unit, for either side."""
+    return GRUCell(
+        given.units,
+        kernel_initializer=given.kernel_initializer,
+        recurrent_initializer=given.recurrent_initializer,
+        dtype=dtype,
+    )
+
+
+def make_encoder(given: Architecture, encoder_class: Any, dtype: Any) -> Any:
+    """The encoder that was given, or one of the model's class."""
+    return given.encoder or encoder_class(
+        make_cell(given, dtype),
+        state_dropout=given.state_dropout,
+        dtype=dtype,
+    )
+
+
+def make_decoder(given: Architecture, dtype: Any) -> AttentionDecoder:
+    """The decoder, of the cell that was given and the attention."""
+    return AttentionDecoder(
+        given.cell or make_cell(given, dtype),
+        given.attention,
+        step_order=given.step_order,
+        state_dropout=given.state_dropout,
+        kernel_initializer=given.kernel_initializer,
+        dtype=dtype,
+    )
+
+
+def make_bridge(
+    given: Architecture,
+    bridge_class: type[Bridge],
+    state_size: Any,
+    dtype: Any,
+) -> Bridge:
+    """The bridge that was given, or one of the model's class."""
+    return given.bridge or bridge_class(
+        state_size,
+        given.embedding_dim,
+        kernel_initializer=given.kernel_initializer,
+        dtype=dtype,
+    )
+
+
+def make_readout(given: Architecture, dtype: Any) -> Readout:
+    """The readout that was given, or the paper's."""
+    return given.readout or MaxoutReadout(
+        given.target_vocabulary_size,
+        given.maxout_units,
+        factor_units=given.embedding_dim if given.factored_output else None,
+        tied=given.tie_embeddings,
+        kernel_initializer=given.kernel_initializer,
+        dtype=dtype,
+    )
+
+
+def make_dropout(given: Architecture, name: str, dtype: Any) -> Any:
+    """The dropout that an argument is called after."""
+    return keras.layers.Dropout(getattr(given, name), name=name, dtype=dtype)
+
+
+def check_fit(model: Any) -> None:
+    """Checks that the parts of a model fit together, before they are built.
 
     Raises:
-        ValueError: One of them is something else.
+        ValueError: Parts contradict one another; it names both.
     """
-    for name, part, fits, wanted in (
-        (
-            "encoder",
-            encoder,
-            hasattr(encoder, "encoded_shape"),
-            "an encoder such as BidirectionalEncoder",
-        ),
-        (
-            "readout",
-            readout,
-            isinstance(readout, Readout),
-            "a subclass of Readout such as MaxoutReadout",
-        ),
-        (
-            "bridge",
-            bridge,
-            isinstance(bridge, Bridge),
-            "a subclass of Bridge such as BackwardBridge",
-        ),
-    ):
-        if part is not None and not fits:
-            raise ValueError(
-                f"{owner}: {name} is {type(part).__name__}, wanted {wanted}"
-            )
-
-
-def check_fit(model: Any, arguments: dict[str, Any]) -> None:
-    """Checks that the parts of a model fit together.
-
-    Args:
-        model: The model, with its parts.
-        arguments: The arguments of its constructor.
-
-    Raises:
-        ValueError: Arguments and parts contradict each other. The message
-            names both.
-    """
-    if arguments["readout"] is not None:
-        for name, default in (
-            ("tie_embeddings", False),
-            ("factored_output", True),
-        ):
-            if arguments[name] != default:
-                raise ValueError(
-                    f"{type(model).__name__}: {name} and readout are both "
-                    "given, wanted one of them (a readout has its own `tied` "
-                    "and `factor_units`)"
-                )
     bridge, cell = model.bridge, model.decoder.cell
     for one, other in (
         (

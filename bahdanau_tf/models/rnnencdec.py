@@ -42,7 +42,7 @@ class RNNEncDec(EncoderDecoder):
         use_context: Whether every step has the context c; if not, the decoder
             depends on the source only through its first state.
         **options: Other parts, dropout and initializers; see
-            `EncoderDecoder`.
+            `Architecture`.
 
     Call arguments, returns, raises: see `RNNSearch`; there is no alignment.
 
@@ -74,12 +74,9 @@ class RNNEncDec(EncoderDecoder):
             attention=context if use_context else None,
             **options,
         )
-        self._remember(use_context=use_context)
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        del config["attention"]  # it follows from use_context
-        return config
+        arguments = {**self._arguments, "use_context": use_context}
+        del arguments["attention"]  # it follows from use_context
+        self._remember(arguments)
 
     @classmethod
     def from_groundhog(

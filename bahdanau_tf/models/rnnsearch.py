@@ -54,7 +54,7 @@ class RNNSearch(EncoderDecoder):
         maxout_units: l.
         attention: A part in place of the additive attention.
         **options: Other parts, dropout and initializers; see
-            `EncoderDecoder`.
+            `Architecture`.
 
     Call arguments:
         inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded
@@ -103,7 +103,13 @@ class RNNSearch(EncoderDecoder):
             or BahdanauAttention(attention_units, dtype=options.get("dtype")),
             **options,
         )
-        self._remember(attention_units=attention_units, attention=given)
+        self._remember(
+            {
+                **self._arguments,
+                "attention_units": attention_units,
+                "attention": given,
+            }
+        )
 
     @classmethod
     def from_groundhog(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Any
 
 import keras
@@ -117,7 +116,7 @@ class Seq2SeqLSTM(EncoderDecoder):
             **dropout,
             **kwargs,
         )
-        self._arguments = MappingProxyType(
+        self._remember(
             {
                 "source_vocabulary_size": source_vocabulary_size,
                 "target_vocabulary_size": target_vocabulary_size,

@@ -1,0 +1,135 @@
+"""The arguments of translation models made of parts, as one checked value."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from dataclasses import dataclass
+from dataclasses import fields
+from typing import Any
+
+from bahdanau_tf.layers.bridge import Bridge
+from bahdanau_tf.layers.readout import Readout
+from bahdanau_tf.layers.weights import serialized
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """The arguments that all models made of parts have in common.
+
+    Attributes:
+        source_vocabulary_size: K_x.
+        target_vocabulary_size: K_y.
+        units: n, hidden units of encoder (each direction) and decoder.
+        embedding_dim: m.
+        maxout_units: l.
+        attention: An attention layer, `FixedContext`, or None.
+        cell: A part in place of the decoder's `GRUCell`; may be of Keras.
+        encoder: A part in place of the model's `encoder_class` with a
+            `GRUCell`; its `state_dropout` must equal the model's.
+        readout: A part in place of the maxout readout.
+        bridge: A part in place of the model's `bridge_class`.
+        step_order: "original", "appendix" or "main-text"; see
+            `AttentionDecoder`.
+        factored_output: Whether W_o is W_1 [l, m] W_2 [m, K_y], as in the
+            original code, or one matrix [l, K_y], as in the paper.
+        tie_embeddings: Whether the last output matrix is the transposed
+            target embedding; needs l = m unless the output is factored.
+        embedding_bias: Whether embeddings have a bias, as in the original
+            code.
+        embedding_dropout: Dropout rate of the embeddings.
+        annotation_dropout: Dropout rate of the annotations, before keys,
+            contexts and s_0 are computed.
+        state_dropout: Dropout rate of the states in the recurrent products,
+            with one mask for all steps of a sentence.
+        readout_dropout: Dropout rate of the readout's hidden layer.
+        kernel_initializer: Initializer of kernels, N(0, 0.01²) if None.
+        recurrent_initializer: Initializer of recurrent matrices.
+        embeddings_initializer: Initializer of the embeddings, N(0, 0.01²) if
+            None.
+    """
+
+    source_vocabulary_size: int
+    target_vocabulary_size: int
+    units: int
+    embedding_dim: int
+    maxout_units: int
+    _: KW_ONLY
+    attention: Any
+    cell: Any = None
+    encoder: Any = None
+    readout: Readout | None = None
+    bridge: Bridge | None = None
+    step_order: str = "original"
+    factored_output: bool = True
+    tie_embeddings: bool = False
+    embedding_bias: bool = True
+    embedding_dropout: float = 0.0
+    annotation_dropout: float = 0.0
+    state_dropout: float = 0.0
+    readout_dropout: float = 0.0
+    kernel_initializer: Any = None
+    recurrent_initializer: Any = "orthogonal"
+    embeddings_initializer: Any = None
+
+    def config(self) -> dict[str, Any]:
+        """The arguments as a Keras config; parts as they are now."""
+        return {
+            field.name: serialized(getattr(self, field.name))
+            for field in fields(self)
+        }
+
+    def check(self, owner: str) -> None:
+        """Checks the parts that were given.
+
+        Layers check their own sizes; `check_fit` checks that all parts fit
+        together, when they are made.
+
+        Args:
+            owner: The model's class.
+
+        Raises:
+            ValueError: An encoder, a readout or a bridge is something else,
+                or an argument is for a readout that is not made here.
+        """
+        for name, fits, wanted in (
+            (
+                "encoder",
+                hasattr(self.encoder, "encoded_shape"),
+                "an encoder such as BidirectionalEncoder",
+            ),
+            (
+                "readout",
+                isinstance(self.readout, Readout),
+                "a subclass of Readout such as MaxoutReadout",
+            ),
+            (
+                "bridge",
+                isinstance(self.bridge, Bridge),
+                "a subclass of Bridge such as BackwardBridge",
+            ),
+        ):
+            part = getattr(self, name)
+            if part is not None and not fits:
+                raise ValueError(
+                    f"{owner}: {name} is {type(part).__name__}, wanted {wanted}"
+                )
+        for name, default in (
+            ("tie_embeddings", False),
+            ("factored_output", True),
+        ):
+            if self.readout is not None and getattr(self, name) != default:
+                raise ValueError(
+                    f"{owner}: {name} and readout are both given, wanted one "
+                    "of them (a readout has its own `tied` and `factor_units`)"
+                )
+
+
+def divided(
+    arguments: dict[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Splits the arguments of a model: of `Architecture`, and of Keras."""
+    common = {field.name for field in fields(Architecture)}
+    return (
+        {name: arguments[name] for name in arguments if name in common},
+        {name: arguments[name] for name in arguments if name not in common},
+    )
