@@ -272,6 +272,18 @@ def test_small_gradients_are_not_scaled_up() -> None:
     np.testing.assert_allclose(weight.numpy(), [-300.45, -400.6], rtol=1e-6)
 
 
+@optimizers
+def test_variables_are_wanted_before_an_optimizer_is_built(name: str) -> None:
+    optimizer = OPTIMIZERS[name][0]()
+    kind = type(optimizer).__name__
+    with pytest.raises(ValueError, match=f"{kind}: apply was given no varia"):
+        optimizer.apply([tf.ones(2)])
+    weight = keras.Variable(np.ones(2))
+    optimizer.build([weight])
+    optimizer.apply([tf.ones(2)])
+    assert (weight.numpy() < 1).all()
+
+
 def test_weights_without_gradient_stay() -> None:
     weights = [keras.Variable(np.ones(2)), keras.Variable(np.ones(2))]
     with pytest.warns(UserWarning, match="Gradients do not exist"):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
 
 import keras
@@ -85,12 +86,20 @@ class Guarded(keras.optimizers.Optimizer):
                     self.add_variable_from_reference(v, name="gradient_sum")
                     for v in variables
                 ]
+            # Not a dictionary, which checkpoints would have to hold.
+            self.places = MappingProxyType(_places(variables))
         super().build(variables)
 
     def apply(
         self, grads: Sequence[Any], trainable_variables: Any = None
     ) -> None:
         if not self.built:
+            if trainable_variables is None:
+                raise ValueError(
+                    f"{type(self).__name__}: apply was given no variables "
+                    "before the optimizer was built, wanted apply(gradients, "
+                    "variables), or build(variables) first"
+                )
             with tf.init_scope():
                 self.build(trainable_variables)
         dense, replicas = _summed([_dense(g) for g in grads])
@@ -111,7 +120,7 @@ class Guarded(keras.optimizers.Optimizer):
         """Adds gradients to the sums; updates after the last of the steps."""
         sums = self.gradient_sums
         if variables is not None:
-            sums = [sums[self._get_variable_index(v)] for v in variables]
+            sums = [sums[self._place(v)] for v in variables]
         for total, gradient in zip(sums, gradients, strict=True):
             if gradient is not None:
                 total.assign_add(tf.cast(gradient, total.dtype))
@@ -155,7 +164,11 @@ class Guarded(keras.optimizers.Optimizer):
     def _slot(self, name: str, variable: Any) -> tf.Tensor:
         """Handle of the optimizer's variable of that name for a weight."""
         slots = [v for v in self.variables if v.name.endswith(name)]
-        return handle(slots[self._get_variable_index(variable)])
+        return handle(slots[self._place(variable)])
+
+    def _place(self, variable: Any) -> int:
+        """Its place in `build`, also of what is a replica's copy of it."""
+        return self.places[handle(variable).ref()]
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -163,6 +176,21 @@ class Guarded(keras.optimizers.Optimizer):
             "max_norm": self.max_norm,
             "gradient_accumulation_steps": self.accumulation_steps,
         }
+
+
+def _places(variables: Sequence[Any]) -> dict[Any, int]:
+    """The place of each variable, by the handles of all replicas' copies."""
+    local = tf.distribute.get_strategy().experimental_local_results
+    return {
+        handle(copy).ref(): place
+        for place, variable in enumerate(variables)
+        for copy in local(_variable(variable))
+    }
+
+
+def _variable(variable: Any) -> Any:
+    """TensorFlow's variable of one that may be Keras'."""
+    return variable.value if isinstance(variable, keras.Variable) else variable
 
 
 def _dense(gradient: Any) -> tf.Tensor | None:
@@ -199,6 +227,4 @@ def unless_nan(gradient: tf.Tensor, update: Callable[[], Any]) -> None:
 
 def handle(variable: Any) -> tf.Tensor:
     """The resource handle of a variable, for TensorFlow's update kernels."""
-    if isinstance(variable, keras.Variable):
-        variable = variable.value
-    return variable.handle
+    return _variable(variable).handle
