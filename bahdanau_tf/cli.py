@@ -1,9 +1,10 @@
 """The command `bahdanau-tf`: finds the subcommand, parses flags, says errors.
 
 Each subcommand is two modules. That of `bahdanau_tf.flags` knows what it takes
-and does not need TensorFlow: a docstring, which is the help, `define(flags)`
-and `check(flags)`. That of `bahdanau_tf.commands` has `run(flags)`. Where
-TAKES_ARGUMENTS is set, `check` and `run` get the arguments too.
+and does not need TensorFlow: a docstring, which is the help, `define(flags)`,
+and `check(flags)`, which is called when all flags that REQUIRED names are
+given. That of `bahdanau_tf.commands` has `run(flags)`. Where TAKES_ARGUMENTS is
+set, `check` and `run` get the arguments too.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf import __version__
 from bahdanau_tf.flags.completion import complete_if_asked
+from bahdanau_tf.flags.fields import require
 
 COMMANDS = {
     "demo": "train on the built-in corpus, translate, draw, export: all of it",
@@ -86,6 +88,7 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         if left and not takes_arguments:
             return _fail(f"{name}: {left[0]!r} is not a flag; see --help")
         given = (flags, left) if takes_arguments else (flags,)
+        require(flags, *_required(taken))
         taken.check(*given)
         with _quiet_start():
             command = import_module(f"bahdanau_tf.commands.{name}")
@@ -270,12 +273,19 @@ def _usage() -> str:
 
 def _help(name: str, taken: ModuleType, flags: absl_flags.FlagValues) -> str:
     lines = [f"bahdanau-tf {name}: {COMMANDS[name]}", "", taken.__doc__ or ""]
+    required = _required(taken)
     for group, members in flags.flags_by_module_dict().items():
         lines.append(f"{group}:")
         for flag in members:
-            lines += [f"  {_usage_of(flag)}", *_wrapped(flag.help)]
+            mark = "  (required)" if flag.name in required else ""
+            lines += [f"  {_usage_of(flag)}{mark}", *_wrapped(flag.help)]
         lines.append("")
     return "\n".join(lines)
+
+
+def _required(taken: ModuleType) -> Sequence[str]:
+    """Names of the flags that a subcommand cannot do without."""
+    return getattr(taken, "REQUIRED", ())
 
 
 def _usage_of(flag: absl_flags.Flag[Any]) -> str:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import import_module
 from importlib import resources
 from pathlib import Path
 
@@ -97,6 +98,21 @@ def test_help_has_groups_and_every_flag(command, capsys):
     for name in defined_flags(command):
         assert f"--{name}=" in said or f"--[no]{name} " in said
     assert max(map(len, said.split("\n")[1:])) <= 80
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_required_flags_are_marked_and_missed(refused, command, capfd):
+    required = getattr(
+        import_module(f"bahdanau_tf.flags.{command}"), "REQUIRED", ()
+    )
+    main([command, "--help"])
+    said = capfd.readouterr().out.split("\n")
+    marked = [row for row in said if row.endswith("  (required)")]
+    assert {row.split("=")[0].strip(" -") for row in marked} == {*required}
+    for missing in required:
+        others = [f"--{name}=1" for name in required if name != missing]
+        message = f"bahdanau-tf: {command}: --{missing} is missing\n"
+        assert refused(command, *others) == message
 
 
 def test_help_of_train_says_what_belongs_together(capsys):
@@ -293,7 +309,7 @@ def test_a_rate_that_is_not_given_follows_the_optimizer(optimizer, rate):
 @pytest.mark.parametrize(
     ("command", "flags", "said"),
     [
-        ("translate", ["--model_dir="], "--model_dir is missing"),
+        ("translate", ["--model_dir="], "--model_dir is empty"),
         ("translate", ["--model_dir=a,"], "--model_dir is empty, or"),
         ("translate", ["--model_dir=a", "--average=foo"], "--average=foo"),
         (

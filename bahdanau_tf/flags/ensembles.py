@@ -12,7 +12,6 @@ from absl import flags as absl_flags
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import define_fields
 from bahdanau_tf.flags.fields import define_strings
-from bahdanau_tf.flags.fields import require
 from bahdanau_tf.flags.model import MODEL
 from bahdanau_tf.flags.model import SEARCH
 from bahdanau_tf.flags.model import check_search
@@ -20,6 +19,8 @@ from bahdanau_tf.flags.model import define_average
 from bahdanau_tf.flags.scores import define_tokenize
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import SAMPLING
+
+REQUIRED = ("source", "reference")
 
 
 def define(flags: absl_flags.FlagValues) -> None:
@@ -48,7 +49,6 @@ def define(flags: absl_flags.FlagValues) -> None:
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Refuses what can be seen to be wrong before a model is loaded."""
-    require(flags, "source", "reference")
     if not flags.forward and not flags.reversed:
         raise ValueError("--forward or --reversed is missing")
     for name in ("forward", "reversed"):

@@ -24,12 +24,13 @@ from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import refuse
-from bahdanau_tf.flags.fields import require
 from bahdanau_tf.flags.model import check_model
 from bahdanau_tf.flags.model import define_model
 from bahdanau_tf.flags.model import define_search
 from bahdanau_tf.flags.model import refuse_without_model
 from bahdanau_tf.flags.scores import define_scores
+
+REQUIRED = ("reference",)
 
 
 def define(flags: absl_flags.FlagValues) -> None:
@@ -58,7 +59,6 @@ def define(flags: absl_flags.FlagValues) -> None:
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Refuses what can be seen to be wrong before a model is loaded."""
-    require(flags, "reference")
     check_files(flags, "source", "reference", "dictionary")
     check_output("output", flags.output)
     if flags.source is None and not flags.hypotheses:

@@ -15,11 +15,11 @@ from absl import flags as absl_flags
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.flags.fields import define_strings
-from bahdanau_tf.flags.fields import require
 from bahdanau_tf.flags.model import check_model
 from bahdanau_tf.flags.model import define_model
 from bahdanau_tf.flags.model import define_search
 
+REQUIRED = ("model_dir", "export_dir")
 GROUP = "SavedModel"
 
 
@@ -56,7 +56,6 @@ def define(flags: absl_flags.FlagValues) -> None:
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Refuses what can be seen to be wrong before a model is loaded."""
-    require(flags, "export_dir")
     check_folder("export_dir", flags.export_dir)
     check_model(flags)
     check_files(flags, "dictionary")

@@ -96,7 +96,7 @@ def require(flags: absl_flags.FlagValues, *names: str) -> None:
     for name in names:
         if flags[name].value is None:
             raise ValueError(f"--{name} is missing")
-        if not flags[name].value:
+        if flags[name].value in ("", []):
             raise ValueError(f"--{name} is empty")
 
 

@@ -15,7 +15,8 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import define_strings
-from bahdanau_tf.flags.fields import require
+
+REQUIRED = ("model_dir", "source", "target")
 
 
 def define(flags: absl_flags.FlagValues) -> None:
@@ -50,5 +51,4 @@ def define(flags: absl_flags.FlagValues) -> None:
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Refuses what can be seen to be wrong before a model is loaded."""
-    require(flags, "model_dir", "source", "target")
     check_files(flags, "source", "target")

@@ -10,6 +10,7 @@ from bahdanau_tf.flags.fields import define_fields
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.fields import refuse
+from bahdanau_tf.flags.fields import require
 from bahdanau_tf.options import Decoding
 
 MODEL = "Model"
@@ -56,8 +57,7 @@ def check_model(flags: absl_flags.FlagValues) -> None:
     Raises:
         ValueError: It names the flag.
     """
-    if not flags.model_dir:
-        raise ValueError("--model_dir is missing")
+    require(flags, "model_dir")
     if "" in flags.model_dir:
         raise ValueError("--model_dir is empty, or has an empty part")
     if len(flags.model_dir) == 1:

@@ -24,11 +24,11 @@ from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import refuse
-from bahdanau_tf.flags.fields import require
 from bahdanau_tf.flags.model import check_model
 from bahdanau_tf.flags.model import define_model
 from bahdanau_tf.flags.scores import define_scores
 
+REQUIRED = ("model_dir", "source")
 _DEV = ("dev_source", "dev_input", "dev_reference")
 
 
@@ -69,7 +69,6 @@ def define(flags: absl_flags.FlagValues) -> None:
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Refuses what can be seen to be wrong before a model is loaded."""
-    require(flags, "source")
     given = [name for name in _DEV if flags[name].value is not None]
     if given and len(given) < len(_DEV):
         missing = ", ".join(f"--{name}" for name in _DEV if name not in given)

@@ -17,7 +17,6 @@ from bahdanau_tf.data.selection import ORDER
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
-from bahdanau_tf.flags.fields import require
 
 _FILES = {
     "source": "the corpus to select from",
@@ -27,6 +26,7 @@ _FILES = {
     "output_source": "where the selected lines of --source go",
     "output_target": "where those of --target go",
 }
+REQUIRED = (*_FILES, "pairs")
 
 
 def define(flags: absl_flags.FlagValues) -> None:
@@ -47,9 +47,6 @@ def define(flags: absl_flags.FlagValues) -> None:
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Refuses what would only be found out after hours of work."""
-    require(flags, *_FILES)
-    if flags.pairs is None:
-        raise ValueError("--pairs is missing")
     if not 1 <= flags.order <= 100:
         raise ValueError(f"--order is {flags.order}, wanted 1 to 100")
     check_files(flags, *_FILES.keys() - {"output_source", "output_target"})

@@ -20,12 +20,12 @@ from bahdanau_tf.flags.fields import define_fields
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.fields import refuse
-from bahdanau_tf.flags.fields import require
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
 
 DATA_VARIABLE = "BAHDANAU_TF_DATA"
+REQUIRED = ("train_source", "train_target", "model_dir")
 _FILES = ("train_source", "train_target", "dev_source", "dev_target")
 
 
@@ -75,7 +75,6 @@ def check(flags: absl_flags.FlagValues) -> None:
     Raises:
         ValueError: It names the flag.
     """
-    require(flags, "train_source", "train_target", "model_dir")
     check_folder("model_dir", flags.model_dir)
     if (flags.dev_source is None) != (flags.dev_target is None):
         raise ValueError("--dev_source and --dev_target go together")

@@ -33,6 +33,8 @@ from bahdanau_tf.flags.model import check_model
 from bahdanau_tf.flags.model import define_model
 from bahdanau_tf.flags.model import define_search
 
+REQUIRED = ("model_dir",)
+
 
 def define(flags: absl_flags.FlagValues) -> None:
     """Defines the flags of the command."""
