@@ -1,15 +1,4 @@
-"""Recurrent cells whose input projection can be done once for all steps.
-
-Every cell has the same three methods:
-
-    call(inputs, states) -> output, states    one step, as a Keras cell
-    project(inputs) -> projected              the part that needs inputs alone
-    step(projected, states) -> states         the part that needs the states
-
-so a layer projects a whole sequence with one matrix product, and its loop runs
-`step` alone. Other terms may be added to what `project` returns: a decoder adds
-C c_i, the context's term of the gates, before `step`.
-"""
+"""The cells of this package, as the papers and cuDNN write them."""
 
 from __future__ import annotations
 
@@ -19,6 +8,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers.cell import Cell
+from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.gated_unit import gru_step
 from bahdanau_tf.layers.gated_unit import kernel_parts
 from bahdanau_tf.layers.weights import fresh
@@ -26,79 +17,13 @@ from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
 from bahdanau_tf.layers.weights import per_block
 
-States = tuple[tf.Tensor, ...]
-
-
-class Cell(keras.layers.Layer):
-    """Base class of all cells: a Keras cell made of `project` and `step`.
-
-    A subclass defines these two and `state_size`, and sets `projection_size`
-    and the attributes below.
-
-    Attributes:
-        units: n, the width of the output.
-        state_count: Number of states; the first is the output.
-        context_as_input: Whether a decoder's context is a part of the input;
-            if not, the decoder adds C c_i to the projection.
-    """
-
-    units: int
-    state_count: int
-    context_as_input: bool
-
-    @property
-    def state_size(self) -> int | list[int]:
-        """Sizes of the states, as `keras.layers.RNN` wants them."""
-        raise NotImplementedError
-
-    @property
-    def output_size(self) -> int:
-        """n."""
-        return self.units
-
-    def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """The part that needs inputs alone, [..., m] -> [..., p]."""
-        raise NotImplementedError
-
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
-        """One step of the recurrence.
-
-        Args:
-            projected: float [..., p], what `project` returned.
-            states: Tuple of float [..., n]; the first is the output.
-            dropped: For each state a dropout mask, float [..., n], the same
-                at all steps; that of the output is applied to h_{t-1} in the
-                recurrent products. Or None.
-
-        Returns:
-            The new states, a tuple like `states`.
-        """
-        raise NotImplementedError
-
-    def call(
-        self, inputs: tf.Tensor, states: Any, training: bool = False
-    ) -> tuple[tf.Tensor, Any]:
-        flat = tuple(tf.nest.flatten(states))
-        new = self.step(self.project(inputs), flat)
-        return new[0], tf.nest.pack_sequence_as(states, new)
-
-    def get_initial_state(self, batch_size: Any) -> list[tf.Tensor]:
-        """Zeros, one [batch, n] for each state."""
-        return [
-            tf.zeros((batch_size, size), self.compute_dtype)
-            for size in tf.nest.flatten(self.state_size)
-        ]
-
 
 class RecurrentCell(Cell):
     """Base class of the cells here: W, U and b for some gates, and config.
 
-    A subclass sets `gates` and `state_count`, and defines `step`.
+    A subclass sets `gates` and `state_count`, and defines `step`. If its gates
+    are σ(W x + U h + b), `gate_names` and `update_equation` let `trace` show
+    them. They hold for the class itself, not for classes derived from it.
 
     Args:
         units: n.
@@ -113,6 +38,8 @@ class RecurrentCell(Cell):
     gates = 1
     state_count = 1
     context_as_input = False
+    gate_names: tuple[str | None, ...] = ()  # as in the kernel; None: no gate
+    update_equation = ""
 
     def __init__(
         self,
@@ -248,6 +175,8 @@ class GRUCell(RecurrentCell):
     """
 
     gates = 3
+    gate_names = ("update", "reset", None)
+    update_equation = "s' = (1 - update) ∘ s + update ∘ candidate(reset ∘ s)"
 
     def __init__(
         self, units: int, use_gate_bias: bool = False, **kwargs: Any
@@ -307,6 +236,8 @@ class GRUResetAfterCell(RecurrentCell):
     """
 
     gates = 3
+    gate_names = ("update", "reset", None)
+    update_equation = "s' = update ∘ s + (1 - update) ∘ candidate(reset ∘ U s)"
 
     def build(self, input_shape: Sequence[int | None]) -> None:
         super().build(input_shape)
@@ -364,6 +295,10 @@ class LSTMCell(RecurrentCell):
     """
 
     gates = 4
+    gate_names = ("input", "forget", None, "output")
+    update_equation = (
+        "m' = forget ∘ m + input ∘ candidate, s' = output ∘ tanh(m')"
+    )
     state_count = 2
 
     def step(

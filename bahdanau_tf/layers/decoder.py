@@ -14,7 +14,7 @@ from bahdanau_tf.layers.attention import Memory
 from bahdanau_tf.layers.attention import as_attention
 from bahdanau_tf.layers.attention_recurrence import Weights
 from bahdanau_tf.layers.attention_recurrence import attention_recurrence
-from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.glimpse import DecoderState
 from bahdanau_tf.layers.glimpse import Glimpse

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.recurrent import Recurrent
 from bahdanau_tf.layers.weights import build_once

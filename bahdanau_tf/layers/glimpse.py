@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.cell import States
 
 
 class Glimpse(NamedTuple):

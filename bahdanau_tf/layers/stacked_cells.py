@@ -8,8 +8,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.cells import Cell
-from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.cell import Cell
+from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.weights import build_once
 

@@ -8,33 +8,20 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.layers import GRUCell
-from bahdanau_tf.layers import GRUResetAfterCell
-from bahdanau_tf.layers import LSTMCell
 from bahdanau_tf.layers import StackedCells
-from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.tracing.data import Gate
-
-# The gates of a cell as they lie side by side in its matrices, and how they
-# are meant; None is the candidate, which is no gate.
-_GATES: dict[type, tuple[str | None, ...]] = {
-    GRUCell: ("update", "reset", None),
-    GRUResetAfterCell: ("update", "reset", None),
-    LSTMCell: ("input", "forget", None, "output"),
-}
-_CONVENTIONS = {
-    GRUCell: "s' = (1 - update) ∘ s + update ∘ candidate(reset ∘ s)",
-    GRUResetAfterCell: (
-        "s' = update ∘ s + (1 - update) ∘ candidate(reset ∘ U s)"
-    ),
-    LSTMCell: "m' = forget ∘ m + input ∘ candidate, s' = output ∘ tanh(m')",
-}
 
 
 def gate_convention(cell: Any) -> str:
     """What a cell's gates do, as an equation; "" for a cell without gates."""
-    return _CONVENTIONS.get(type(_layers(cell)[-1]), "")
+    return str(_own(_layers(cell)[-1], "update_equation", ""))
+
+
+def _own(cell: Any, name: str, default: Any) -> Any:
+    """An attribute of the class itself; a subclass may compute otherwise."""
+    return vars(type(cell)).get(name, default)
 
 
 def _layers(cell: Any) -> list[Any]:
@@ -81,8 +68,8 @@ def _opened(
     cell: Any, projected: tf.Tensor, state: tf.Tensor
 ) -> Iterator[tuple[str, Gate]]:
     """σ(W x + U h + b) of each gate of a cell."""
-    names = _GATES.get(type(cell))
-    if names is None:
+    names = _own(cell, "gate_names", ())
+    if not names:
         return
     bias = getattr(cell, "recurrent_bias", None)
     total = projected + linear(state, cell.recurrent_kernel, bias)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.cell import States
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.tracing.contributions import contributions_of
 from bahdanau_tf.tracing.contributions import hidden_of
