@@ -269,7 +269,9 @@ def test_what_is_no_archive_is_removed(tmp_path):
     (fetched / "pair.zip").write_bytes(b"<html>Sorry</html>")
     download = Download("http://127.0.0.1:9/pair.zip")
     part = Part("train", Text(download, "a.en"), Text(download, "a.fr"))
-    with pytest.raises(ArchiveError, match=r"is not an archive with a\.en"):
+    with pytest.raises(
+        ArchiveError, match=r"is not a complete archive with a\.en"
+    ):
         get_corpus(corpus_of((part,)), tmp_path)
     assert list(fetched.iterdir()) == []
     assert not (tmp_path / "made").exists()

@@ -1,4 +1,4 @@
-"""Corpora: one that a grammar writes, and public ones that are fetched."""
+"""Corpora: a built-in one from a grammar, and public ones to download."""
 
 from bahdanau_tf.corpora.grammar import Example
 from bahdanau_tf.corpora.grammar import generate

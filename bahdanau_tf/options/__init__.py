@@ -1,7 +1,8 @@
-"""What a training can be told: text, model, recipe.
+"""Options of text, model, training and decoding.
 
-These are plain values that know what they take. TensorFlow is imported by
-what they make: the command line reads its flags from here and answers at once.
+They are dataclasses that check their values. TensorFlow is imported only by the
+methods that need it, since the command line makes its flags of these classes
+and must answer at once.
 """
 
 from bahdanau_tf.options.decoding import Decoding

@@ -1,4 +1,4 @@
-"""How to search: the options of decoding, and the search they ask for."""
+"""The options of decoding, and the search with these options."""
 
 from __future__ import annotations
 
@@ -31,34 +31,37 @@ class Decoding:
     Lengths count tokens, end symbols included.
 
     Attributes:
-        beam_size: K hypotheses kept alive; 1 is greedy search.
-        n_best: Translations returned for each sentence, best first; with
-            sampling so many are drawn.
-        alpha: α of the length penalty ((5 + |y|) / 6)^α; 0 ranks by
-            log p(y | x) alone, as the paper does.
-        beta: β of the coverage penalty, which is for models with attention;
-            0 for none.
-        min_length_ratio: Shortest translation for each source token.
-        max_length_ratio: Longest translation for each source token; 3 as in
-            the original code.
-        max_length: Longest translation, whatever the source.
-        no_repeated_ngrams: No n-gram of so many words comes twice; 0 for no
+        beam_size: K, the number of hypotheses kept; 1 is greedy search.
+        n_best: Number of translations returned for each sentence, best first;
+            with sampling the number of draws.
+        alpha: α of the length penalty ((5 + |y|) / 6)^α; with 0 translations
+            are ranked by log p(y | x) alone, as in the paper.
+        beta: β of the coverage penalty, for models with attention; 0 for none.
+        min_length_ratio: Shortest translation, in tokens per source token.
+        max_length_ratio: Longest translation, in tokens per source token; 3 as
+            in the original code.
+        max_length: Longest translation in tokens, for any source.
+        no_repeated_ngrams: No n-gram of this length occurs twice; 0 for no
             such limit.
-        unknown: What becomes of unknown words: "keep" writes [UNK], "forbid"
-            never produces one, "replace" writes what the dictionary has for
-            the source word with the largest weight, or that word itself.
+        unknown: Treatment of unknown words: "keep" writes [UNK], "forbid"
+            never produces one, "replace" writes the dictionary's translation
+            of the source word with the largest weight, or that word itself.
         shortlist: Whether to score only the frequent words and those that the
             lexicon has for the words of the sentence: faster, and nearly the
             same translations.
-        shrink: Whether each finished hypothesis takes its place in the beam
-            with it, as in the original code: an earlier stop.
-        sampling: Whether translations are drawn word by word instead of
-            searched by a beam. What is drawn depends on the sentence and the
-            seed alone.
+        shrink: Whether the beam gets narrower by one with each finished
+            hypothesis, as in the original code; search then stops earlier.
+        sampling: Whether translations are drawn word by word, without beam
+            search. The draws depend on the sentence and the seed alone.
         temperature: Words are drawn from softmax(logits / temperature).
-        top_k: Words are drawn among so many most probable ones; 0 for all.
-        top_p: Then among the fewest whose probability reaches this.
-        seed: Another seed draws other translations.
+        top_k: Words are drawn among the k most probable ones; 0 for all.
+        top_p: Words are then drawn among the fewest most probable ones whose
+            probabilities sum to this or more.
+        seed: Seed of the draws.
+
+    Raises:
+        ValueError: A value is out of range, or would have no effect because
+            of `sampling`. The message has the name and the value.
     """
 
     beam_size: int = 5
@@ -97,18 +100,18 @@ class Decoding:
         self._check_sampling()
 
     def _check_sampling(self) -> None:
-        """Refuses what would change nothing."""
+        """Refuses options that would have no effect."""
         unused = ("beam_size", "shrink") if self.sampling else SAMPLING
         for one in fields(self):
             value = getattr(self, one.name)
             if one.name in unused and value != one.default:
                 raise ValueError(
-                    f"Decoding: {one.name} is {value!r}, which changes nothing "
-                    f"where sampling is {self.sampling}; wanted {one.default!r}"
+                    f"Decoding: {one.name} is {value!r}, which has no effect "
+                    f"when sampling is {self.sampling}; wanted {one.default!r}"
                 )
 
     def greedy(self) -> Decoding:
-        """The same with greedy search, and one translation."""
+        """These options with greedy search and one translation."""
         plain: dict[str, Any] = {
             one.name: one.default
             for one in fields(self)
@@ -127,25 +130,25 @@ class Decoding:
         prefix: tf.Tensor | None = None,
         constraints: Sequence[Constraint] = (),
     ) -> SearchResult:
-        """Searches as these options say, in graph.
+        """Searches with these options, in graph.
 
         Args:
             step: The step function, see `bahdanau_tf.search`.
             state: Nest of [B, ...], the state before the first word.
-            memory: Nest of [B, ...], what `step` reads beside it.
+            memory: Nest of [B, ...], read by `step`.
             source: int32 [B, T_x], source ids padded with 0.
             start_id: The id given to `step` at the first word.
             text: Tokenizer of the target language, for its special ids.
-            prefix: int32 [B, P], padded with 0, what each translation begins
-                with, whatever else is asked; there is always room for it and
-                the end symbol within `max_length`.
-            constraints: More constraints than these options are.
+            prefix: int32 [B, P], padded with 0, the words with which each
+                translation begins, even if a constraint forbids them. It may
+                exceed `max_length_ratio`, but not `max_length`.
+            constraints: Further constraints.
 
         Returns:
             `SearchResult` of [B, N] hypotheses.
 
         Raises:
-            ValueError: A coverage penalty for a model without attention.
+            ValueError: `beta` is not 0 and the model has no attention.
         """
         import tensorflow as tf
 
@@ -195,7 +198,7 @@ class Decoding:
         )
 
     def _seeds(self, source: tf.Tensor) -> tf.Tensor:
-        """A seed of each sentence, int64 [B, 2]: padding does not change it."""
+        """A seed for each sentence, int64 [B, 2], whatever its padding."""
         import tensorflow as tf
 
         ids = tf.where(source != 0, tf.strings.as_string(source) + " ", "")
@@ -213,8 +216,8 @@ class Decoding:
         from bahdanau_tf.search.constraints import minimum_length
         from bahdanau_tf.search.constraints import no_repeated_ngrams
 
-        # Padding is never a word; a hypothesis with it could not be told from
-        # a shorter one.
+        # Padding is never a word: a hypothesis with it could not be
+        # distinguished from a shorter one.
         forbidden = [text.pad_id]
         if self.unknown == "forbid":
             forbidden.append(text.unk_id)
@@ -222,7 +225,7 @@ class Decoding:
         if self.min_length_ratio:
             shortest = tf.math.ceil(self.min_length_ratio * lengths)
             shortest = tf.minimum(tf.cast(shortest, tf.int32), longest)
-            words = shortest - 1  # the end symbol is not counted there
+            words = shortest - 1  # minimum_length does not count the end symbol
             constraints.append(minimum_length(words, text.eos_id))
         if self.no_repeated_ngrams:
             constraints.append(no_repeated_ngrams(self.no_repeated_ngrams))

@@ -1,10 +1,10 @@
-"""Codes of languages, so that a misspelt one is not taken for another."""
+"""Language codes, to detect misspelt ones."""
 
 from __future__ import annotations
 
 import re
 
-# ISO 639-1: jp and cn are not among them, ja and zh are.
+# ISO 639-1. The codes are ja and zh, not jp and cn.
 _TWO_LETTERS = (
     "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca "
     "ce ch co cr cs cu cv cy da de dv dz ee el en eo es et eu fa ff fi fj "
@@ -19,5 +19,5 @@ _TWO_LETTERS = (
 
 
 def is_language_code(code: str) -> bool:
-    """Whether it is a code of ISO 639-1, or looks like one of ISO 639-3."""
+    """Whether it is a code of ISO 639-1, or has the form of ISO 639-3."""
     return code in _TWO_LETTERS.split() or bool(re.fullmatch("[a-z]{3}", code))

@@ -1,4 +1,4 @@
-"""What model to train."""
+"""The model to train."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SIZE = Range(1, 100_000)
 _SHARE = Range(0, 1, below_high=True)
 
-# What each model does not have.
+# Options that a model does not have.
 _WITHOUT = {
     "rnnsearch": ("layers",),
     "rnnencdec": ("layers", "attention_units"),
@@ -35,28 +35,31 @@ _WITHOUT = {
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """What model to train.
+    """The model to train.
 
     Attributes:
         model: "rnnsearch", "rnnencdec" or "seq2seq-lstm".
-        units: n, hidden units.
+        units: n, number of hidden units.
         embedding_dim: m, width of the embeddings.
         attention_units: n', size of the alignment model (rnnsearch).
         maxout_units: l, width of the readout (not for seq2seq-lstm).
-        layers: LSTM layers of each side (seq2seq-lstm).
+        layers: Number of LSTM layers of each side (seq2seq-lstm).
         step_order: "original", "appendix" or "main-text" (not for
             seq2seq-lstm).
-        factored_output: Whether the output matrix is factored, as coded (not
-            for seq2seq-lstm).
-        tie_embeddings: Whether it shares the target embeddings (not for
+        factored_output: Whether the output matrix is factored, as in the
+            original code (not for seq2seq-lstm).
+        tie_embeddings: Whether the output matrix is that of the target
+            embeddings (not for seq2seq-lstm).
+        embedding_dropout: Dropout rate of the embeddings.
+        annotation_dropout: Dropout rate of the annotations (not for
             seq2seq-lstm).
-        embedding_dropout: Share of the embeddings dropped.
-        annotation_dropout: Share of the annotations dropped (not for
-            seq2seq-lstm).
-        state_dropout: Share of the recurrent states dropped.
-        readout_dropout: Share of the readout dropped.
-        initialization: "paper", or "glorot" for kernels that start larger and
+        state_dropout: Dropout rate of the recurrent states.
+        readout_dropout: Dropout rate of the readout.
+        initialization: "paper", or "glorot" for larger initial kernels, which
             learn faster (not for seq2seq-lstm).
+
+    Raises:
+        ValueError: A value is out of range, or options do not fit together.
     """
 
     model: Literal["rnnsearch", "rnnencdec", "seq2seq-lstm"] = "rnnsearch"
@@ -96,13 +99,13 @@ class ModelOptions:
             )
 
     def unused(self) -> dict[str, str]:
-        """What this model does not take, and why, in words."""
+        """Options that this model does not use, and the flag behind it."""
         return dict.fromkeys(_WITHOUT[self.model], f"--model={self.model}")
 
     def make(
         self, source_vocabulary_size: int, target_vocabulary_size: int
     ) -> EncoderDecoder:
-        """The Keras model, its weights drawn."""
+        """Makes the Keras model, with initialized weights."""
         import keras
 
         from bahdanau_tf import models

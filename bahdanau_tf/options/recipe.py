@@ -1,4 +1,4 @@
-"""How to train: everything but the text and the model."""
+"""The options of training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import keras
 
 _COUNT = Range(0, 10**9)
-# Rates that are not given: the paper's, Keras', and Sutskever et al.'s.
+# Default rates: the paper's, Keras', and Sutskever et al.'s.
 _RATES = {"adadelta": 1.0, "adam": 0.001, "sgd": 0.7}
 
 
@@ -25,36 +25,42 @@ class Recipe:
 
     Attributes:
         optimizer: "adadelta", "adam" or "sgd".
-        learning_rate: The rate, or its peak where it decays; if not given,
-            1.0 with "adadelta", 0.001 with "adam" and 0.7 with "sgd".
+        learning_rate: The learning rate, or its peak if it changes; if not
+            given, 1.0 with "adadelta", 0.001 with "adam" and 0.7 with "sgd".
         schedule: "constant"; "linear", which warms up and falls from
             `constant_share` of the training to 2 % at its end; or "halved",
             every half epoch after the fifth (Sutskever et al.).
-        warmup_steps: Updates until the peak of "linear".
-        constant_share: Share of the training before "linear" falls.
+        warmup_steps: Number of updates until the peak of "linear".
+        constant_share: Share of the training after which "linear" falls.
         max_norm: Largest global norm of a batch's gradient.
         label_smoothing: ε of the loss.
-        divisor: What a batch's summed loss is divided by.
-        batch_size: Sentence pairs an update.
-        token_budget: Most tokens on the longer side of an update, padding
-            included; then `batch_size` only says how many are sorted at once.
-        max_length: Longest sentence in tokens on either side, the end symbol
-            not counted; longer pairs are left out. 0 leaves none out.
-        pool_batches: Batches fetched at once, sorted by length and cut.
+        divisor: Divides the summed loss of a batch.
+        batch_size: Number of sentence pairs in a batch.
+        token_budget: Largest number of tokens on the longer side of a batch,
+            padding included; `batch_size` then only sets how many pairs are
+            sorted together.
+        max_length: Longest sentence in tokens on either side, without the end
+            symbol; longer pairs are left out. 0 leaves none out.
+        pool_batches: Number of batches whose pairs are sorted by length
+            together (a pool).
         shuffle_pool: Whether the batches of a pool come in random order, not
             the shortest first.
         shuffle: The order of the lines: "none" (that of the files), "once"
             (random, the same in all epochs) or "each_epoch".
-        sample_subwords: Whether sub-words are drawn anew in each epoch.
-        epochs: Passes over the corpus.
-        evaluate_every: Updates between evaluations on the dev set; 0 means
-            once an epoch.
-        patience: Evaluations without a better BLEU, or as good a one with less
-            loss, after which to stop.
+        sample_subwords: Whether words are split into sub-words in a newly
+            drawn way in each epoch.
+        epochs: Number of passes over the corpus.
+        evaluate_every: Number of updates between evaluations on the dev set; 0
+            for once an epoch.
+        patience: Number of evaluations after which training stops, without a
+            better BLEU, or an equal one with a lower loss.
         tokenize: sacreBLEU's tokenizer for the dev BLEU, such as char, or none
-            for tokenized text; if not given, that of the target's language
-            and script.
-        seed: Of the weights, the shuffle and the dropout.
+            for tokenized text; if not given, it follows from the target's
+            language and script.
+        seed: Seed of the weights, the shuffling and the dropout.
+
+    Raises:
+        ValueError: A value is out of range.
     """
 
     optimizer: Literal["adadelta", "adam", "sgd"] = "adadelta"
@@ -92,25 +98,25 @@ class Recipe:
             evaluate_every=_COUNT,
             patience=Range(1, _COUNT.high),
         )
-        self.make_batching()  # it knows its own ranges
+        self.make_batching()  # checks the options of batching
 
     @property
     def rate(self) -> float:
-        """`learning_rate`, or that of the optimizer if it is not given."""
+        """`learning_rate`, or the optimizer's default if it is not given."""
         if self.learning_rate is None:
             return _RATES[self.optimizer]
         return self.learning_rate
 
     @staticmethod
     def from_preset(name: str) -> Recipe:
-        """The training of a paper's system, named like the model's preset.
+        """The recipe of a paper's system, with the name of the model's preset.
 
         Args:
             name: "rnnsearch-30", "rnnsearch-50", "rnnencdec-30" or
                 "rnnencdec-50": appendix B.2, with sentences of up to 30 or 50
-                words. RNNencdec-30 sorts 10 batches at once, not 20, as its
-                code does. "sutskever-2014": SGD, section 3.4 there, with
-                sentences of any length.
+                words. RNNencdec-30 sorts 10 batches together, not 20, as its
+                code does. "sutskever-2014": SGD, section 3.4 of that paper,
+                with sentences of any length.
 
         Raises:
             ValueError: There is no such preset.
@@ -123,7 +129,7 @@ class Recipe:
         return _PRESETS[name]
 
     def unused(self) -> dict[str, str]:
-        """What this schedule does not take, and why, in words."""
+        """Options that this schedule does not use, and the flag behind it."""
         if self.schedule == "linear":
             return {}
         names = ("warmup_steps", "constant_share")
@@ -145,7 +151,7 @@ class Recipe:
     def make_optimizer(
         self, steps_per_epoch: int
     ) -> keras.optimizers.Optimizer:
-        """The optimizer, its rate changing as `schedule` says."""
+        """The optimizer, with the learning rate of `schedule`."""
         from bahdanau_tf import optimizers
 
         rate: float | keras.optimizers.schedules.LearningRateSchedule

@@ -1,4 +1,4 @@
-"""How text becomes ids."""
+"""The options of tokenizers and vocabularies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bahdanau_tf.text import SubwordTokenizer
     from bahdanau_tf.text import WordTokenizer
 
-_SIZE = Range(4, 10_000_000)  # three special symbols and a word
+_SIZE = Range(4, 10_000_000)  # at least three special symbols and a word
 
 
 @dataclass(frozen=True)
@@ -27,20 +27,23 @@ class TextOptions:
     Attributes:
         tokenizer: "word", or the sub-words "bpe" or "unigram".
         joint: Whether sub-words are learned from both languages together.
-        source_vocabulary_size: Ids of the source side, special symbols
-            included, or fewer where the text has no more.
-        target_vocabulary_size: Ids of the target side; with --joint those of
-            the source side count.
-        source_language: Code of the source language, such as en, by whose
-            rules words are cut (not for sub-words); guessed from the training
-            text if not given.
+        source_vocabulary_size: Number of ids of the source side, special
+            symbols included; fewer if the text has fewer words.
+        target_vocabulary_size: Number of ids of the target side; not used with
+            --joint.
+        source_language: Code of the source language, such as en, whose rules
+            split text into words (not for sub-words); guessed from the
+            training text if not given.
         target_language: Code of the target language, such as fr; guessed, too.
-        lowercase: Whether words lose their capitals.
+        lowercase: Whether text is converted to small letters.
         reverse_source: Whether the source is read from its last word to its
             first, as by Sutskever et al.
-        true_case: Whether a source line that is all in capitals is read as a
-            sentence in ordinary writing; no other line is touched. If not
-            given, it is, but of Turkish and Azeri, whose I is a capital ı.
+        true_case: Whether a source line all in capitals is read as an ordinary
+            sentence; other lines stay as they are. If not given, yes, except
+            for Turkish and Azeri, where I is the capital of ı.
+
+    Raises:
+        ValueError: A value is out of range, or not a language code.
     """
 
     tokenizer: Literal["word", "bpe", "unigram"] = "word"
@@ -66,7 +69,7 @@ class TextOptions:
                 )
 
     def unused(self) -> dict[str, str]:
-        """What this tokenizer does not take, and why, in words."""
+        """Options that this tokenizer does not use, and the flag behind it."""
         if self.tokenizer == "word":
             names = ("joint", "sample_subwords")
             return dict.fromkeys(names, "--tokenizer=word")
@@ -77,10 +80,10 @@ class TextOptions:
         return unused
 
     def true_cases(self, language: str | None) -> bool:
-        """`true_case`, or if that is not given, whether it suits a language.
+        """`true_case`, or its default for a language if it is not given.
 
         Args:
-            language: Code of the source language, if it is known.
+            language: Code of the source language, or None.
         """
         if self.true_case is None:
             return language not in ("az", "tr")
@@ -94,7 +97,7 @@ class TextOptions:
         """Learns the tokenizers of both sides from the training text.
 
         Raises:
-            ValueError: A size does not do for the text.
+            ValueError: A vocabulary size is too small for the text.
         """
         from bahdanau_tf.text import SubwordTokenizer
         from bahdanau_tf.text import WordTokenizer
@@ -138,7 +141,7 @@ class TextOptions:
         return source, target
 
     def size_of(self, side: str) -> int:
-        """Ids of "source" or "target"."""
+        """Number of ids of the side "source" or "target"."""
         if side == "source" or self.joint:
             return self.source_vocabulary_size
         return self.target_vocabulary_size
@@ -146,7 +149,7 @@ class TextOptions:
 
 @contextlib.contextmanager
 def _size_named(side: str) -> Iterator[None]:
-    """Calls the size that a tokenizer refuses by its name here."""
+    """Puts the name of the option into a tokenizer's error about its size."""
     try:
         yield
     except ValueError as error:

@@ -1,8 +1,8 @@
 """The rules of the built-in grammar.
 
-English is said from left to right. Each rule returns its French as pieces
-that remember which English words they translate, so the order of the pieces
-is the translation and their links are the gold word alignment.
+Rules append English words from left to right. Each rule returns its French as
+pieces with links to the English words that they translate: the pieces in order
+are the translation, and their links are the gold word alignment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bahdanau_tf.corpora.grammar.words import Verb
 
 
 class Verbal(NamedTuple):
-    """A finite verb in French with what stands close to it."""
+    """A finite verb in French, and the words right before and after it."""
 
     before: list[Piece]
     verb: list[Piece]
@@ -35,7 +35,7 @@ class Verbal(NamedTuple):
 class Derivation(Draft):
     """The rules of the grammar, one method each.
 
-    Each returns the French of what it has said in English.
+    Each returns the French translation of the English words it has appended.
     """
 
     # Sentences and clauses.
@@ -58,7 +58,7 @@ class Derivation(Draft):
         return pieces
 
     def connector(self) -> list[Piece]:
-        """A conjunction, after a comma where both languages want one."""
+        """A conjunction, after a comma if both languages have one."""
         self.room_for(3)
         comma = self.maybe(0.5)
         pieces = french(",", self.say(",")) if comma else []
@@ -105,7 +105,7 @@ class Derivation(Draft):
         antecedents: dict[str, tuple[str, Referent]] | None = None,
         nested: bool = False,
     ) -> tuple[Referent, list[Piece]]:
-        """A pronoun or a noun phrase, most often for a person."""
+        """A pronoun or a noun phrase, mostly of a person."""
         if self.maybe(0.35):
             pronouns = PRONOUNS | (antecedents or {})
             english = self.pick(list(pronouns))
@@ -146,7 +146,7 @@ class Derivation(Draft):
     def article(
         self, determiner: Determiner, noun: Noun, negated: Verb | None = None
     ) -> list[Piece]:
-        """Agrees; `un`, `des` of a negated verb's direct object are `de`."""
+        """A determiner; `un`, `des` of a negated verb's object become `de`."""
         english = determiner.english
         feminine = noun.gender == "f"
         form = determiner.feminine if feminine else determiner.masculine
@@ -159,7 +159,7 @@ class Derivation(Draft):
     def described(
         self, noun: Noun, plural: bool
     ) -> tuple[list[Piece], list[Piece]]:
-        """What French says before the noun; the noun and what follows it."""
+        """Adjectives before the French noun; the noun and those after it."""
         before, after = [], []
         if self.maybe(0.2):
             before = self.attribute(noun, plural, "before", "fixed")
@@ -251,7 +251,7 @@ class Derivation(Draft):
     def verbal(
         self, verb: Verb, subject: Referent, auxiliary: Links = ()
     ) -> Verbal:
-        """`does not often look for`; a question's auxiliary came before."""
+        """`does not look for`; a question's auxiliary was appended before."""
         before, marker = [], ""
         if negated := not auxiliary and self.maybe(0.25):
             marker = self.pick(list(lexicon.NEGATIONS))
@@ -277,12 +277,12 @@ class Derivation(Draft):
         return Verbal(before, finite, after)
 
     def conjugated(self, verb: Verb, subject: Referent) -> list[Piece]:
-        """The verb alone."""
+        """The verb, without negation and adverb."""
         said = self.say(f"{english_form(verb, subject)} {verb.particle}")
         return french(french_form(verb, subject), said)
 
     def object_pronouns(self, verb: Verb, subject: Referent) -> dict[str, str]:
-        """Those that can be the direct object and are not the subject."""
+        """Pronouns for the direct object that cannot refer to the subject."""
         if verb.tail or not verb.objects:
             return {}
         if "p" not in verb.objects:

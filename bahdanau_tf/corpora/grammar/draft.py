@@ -1,4 +1,4 @@
-"""A sentence in the making: its words so far and who they are about."""
+"""A sentence being derived: its words so far and the nouns in it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ T = TypeVar("T")
 
 
 class Choices(Protocol):
-    """Whoever decides where the grammar leaves a choice."""
+    """Decides between the alternatives of the grammar."""
 
     def pick(self, count: int) -> int:
         """A number from 0 to `count` - 1."""
 
     def maybe(self, chance: float) -> bool:
-        """True as often as `chance` says."""
+        """True with probability `chance`."""
 
 
 class TooLong(Exception):
-    """The sentence has outgrown its limit."""
+    """The sentence would exceed its limit."""
 
 
 class Referent(NamedTuple):
-    """What a noun phrase stands for, as far as others agree with it."""
+    """The features of a noun phrase with which other words agree."""
 
     gender: str = "m"
     plural: bool = False
@@ -63,12 +63,12 @@ def french_form(verb: Verb, subject: Referent) -> str:
 
 
 class Draft:
-    """The English said so far, and whoever chooses what comes next.
+    """The English words so far, and the source of choices.
 
     Args:
-        choices: decides between the ways a rule can go.
-        goal: English tokens to come near to by chaining clauses.
-        limit: English tokens beyond which `TooLong` is raised.
+        choices: decides between the alternatives of a rule.
+        goal: number of English tokens up to which clauses are chained.
+        limit: number of English tokens above which `TooLong` is raised.
     """
 
     def __init__(self, choices: Choices, goal: int, limit: int) -> None:
@@ -84,12 +84,12 @@ class Draft:
         return options[self._pick(len(options))]
 
     def room_for(self, words: int) -> None:
-        """Gives up before choices that could only lead to `TooLong`."""
+        """Raises `TooLong` if so many more words would exceed the limit."""
         if len(self.english) + words > self.limit:
             raise TooLong
 
     def say(self, text: str) -> Links:
-        """Appends English words and returns their places."""
+        """Appends English words and returns their positions."""
         words = text.split()
         self.room_for(len(words))
         first = len(self.english)
@@ -97,12 +97,12 @@ class Draft:
         return tuple(range(first, first + len(words)))
 
     def say_one_of(self, table: dict[str, str]) -> list[Piece]:
-        """Says a key of the table and translates it by its value."""
+        """Appends a key of the table; returns its value as French."""
         english = self.pick(list(table))
         return french(table[english], self.say(english))
 
     def remember(self, noun: Noun, plural: bool) -> Referent:
-        """Keeps what `they` and `it` could mean later in the sentence."""
+        """Records a noun that `they` or `it` could refer to later."""
         referent = Referent(noun.gender, plural, noun.kind)
         if plural:
             self.plurals.append(referent)
@@ -111,7 +111,7 @@ class Draft:
         return referent
 
     def antecedents(self) -> dict[str, tuple[str, Referent]]:
-        """`they` and `it`, where they can mean one noun only."""
+        """`they` and `it`, if only one noun so far fits each."""
         found = {}
         if len(self.plurals) == 1:
             they = self.plurals[0]

@@ -1,4 +1,4 @@
-"""How the words of the built-in grammar are written side by side.
+"""Spelling rules of the built-in grammar that depend on neighbouring words.
 
 Elision, contraction and liaison in French, `a` and `an` in English, capitals,
 and the blanks between the tokens of a sentence.
@@ -33,7 +33,7 @@ ASPIRATED = ("héros", "hibou")
 
 
 class Piece(NamedTuple):
-    """A French token and the places of the English words it translates."""
+    """A French token and the positions of the English words it translates."""
 
     form: str
     links: Links
@@ -45,14 +45,14 @@ def french(text: str, links: Links) -> list[Piece]:
 
 
 def starts_with_vowel(form: str) -> bool:
-    """Whether French elides before `form`: h is mute unless listed."""
+    """Whether French elides before `form`; h counts as mute unless listed."""
     return form[0] in "aeiouhàâéèêëîïôûœ" and not form.startswith(ASPIRATED)
 
 
 def contracted(pieces: Iterable[Piece]) -> list[Piece]:
     """Elides and contracts: `de le homme` to `de l' homme`, `de le` to `du`.
 
-    Goes from right to left, so that each piece meets its final neighbour.
+    From right to left, so that the piece after each one is already final.
     """
     out: list[Piece] = []
     for piece in reversed(list(pieces)):
@@ -87,11 +87,11 @@ def capitalised(words: list[str]) -> list[str]:
 
 
 def written(words: Iterable[str], joined: tuple[str, ...]) -> str:
-    """The sentence as people write it, from its tokens.
+    """The text of a sentence, from its tokens.
 
     Args:
         words: the tokens.
-        joined: those that follow the word before them without a blank.
+        joined: tokens that are written without a blank before them.
 
     Returns:
         The sentence.

@@ -1,7 +1,7 @@
 """The words of the built-in English-French corpus, one table per class.
 
-The kinds say what goes with what: `p` people, `a` animals, `t` things, `l`
-places. All sentences made from these tables are our own.
+Nouns have a kind, and adjectives and verbs list the kinds that they combine
+with: `p` people, `a` animals, `t` things, `l` places.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Adjective(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """A verb; `particle` and `tail` are what follows it on either side."""
+    """A verb; `particle` follows it in English, `tail` in French."""
 
     base: str
     third: str
@@ -71,7 +71,7 @@ class Determiner(NamedTuple):
 
 
 def _rows(table: str) -> list[list[str]]:
-    """Cells of a table in text: `-` is an empty cell, `_` a blank in one."""
+    """Cells of a text table; `-` is an empty cell, `_` a blank in a cell."""
     cells = [line.split() for line in table.strip().split("\n")]
     return [["" if c == "-" else c.replace("_", " ") for c in r] for r in cells]
 
@@ -112,8 +112,9 @@ park       parks       parc        parcs        m l
 """)
 ]
 
-# Position: before or after the French noun, or as predicate too; `fixed` is
-# before the noun and never a predicate (there, French has another word).
+# Position: before or after the French noun; both may be predicates, too. A
+# `fixed` one is before the noun and never a predicate (French then has another
+# word).
 ADJECTIVES = [
     Adjective(*row)
     for row in _rows("""
@@ -165,7 +166,7 @@ need   needs   -     ai       a        avons        ont         besoin_de p pat
 """)
 ]
 
-# Verbs that report a clause; never negated, as French then wants another mood.
+# Verbs that report a clause; never negated, since French then has another mood.
 REPORTS = [
     Verb(*row)
     for row in _rows("""
@@ -235,7 +236,7 @@ def nouns(kind: str) -> list[Noun]:
 
 @cache
 def adjectives(kind: str, *positions: str) -> list[Adjective]:
-    """The adjectives that stand in one of these positions by such a noun."""
+    """The adjectives for nouns of a kind, in one of these positions."""
     listed = [a for a in ADJECTIVES if a.position in positions]
     return [a for a in listed if kind in a.kinds]
 
@@ -248,6 +249,6 @@ def verbs(subject: str) -> list[Verb]:
 
 @cache
 def transitives(subject: str, direct_object: str) -> list[Verb]:
-    """The verbs that join these kinds without a preposition in French."""
+    """The verbs with these kinds and no preposition in French."""
     joined = [v for v in verbs(subject) if direct_object in v.objects]
     return [v for v in joined if not v.tail]

@@ -1,4 +1,4 @@
-"""Public corpora: where they are, and how they are fetched and put together."""
+"""Public corpora: their addresses, download and assembly."""
 
 from bahdanau_tf.corpora.public.assembly import get_corpus
 

@@ -1,8 +1,8 @@
-"""Lines of text out of archives that come from elsewhere.
+"""Reads lines of text from downloaded archives, which are not trusted.
 
-Nothing is unpacked under a name that an archive gives: the one file wanted is
-read as a stream, so no name can lead out of a folder and no link is followed.
-How much comes out is bounded by the archive's own size.
+Only the wanted member is read, as a stream; nothing is written under a name
+from the archive, so no name can leave the folder and no link is followed. The
+output is limited to a multiple of the archive's size.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import BinaryIO
 from typing import cast
 
 LONGEST_LINE = 1 << 24  # bytes
-MOST_EXPANSION = 100  # text becomes three to ten times smaller
-ALLOWANCE = 1 << 20  # bytes that may come out of the smallest archive
+MOST_EXPANSION = 100  # ratio of text to archive; that of text is 3 to 10
+ALLOWANCE = 1 << 20  # bytes that any archive may contain in addition
 SEGMENT = re.compile(r"<seg\b[^>]*>(.*)</seg>")
 DAMAGE = (
     EOFError,
-    RuntimeError,  # a compression or a cipher that zipfile does not know
+    RuntimeError,  # a compression or encryption that zipfile does not support
     gzip.BadGzipFile,
     lzma.LZMAError,
     tarfile.TarError,
@@ -36,7 +36,7 @@ DAMAGE = (
 
 
 class ArchiveError(ValueError):
-    """A file that is not what it should be.
+    """A file that does not have the expected contents.
 
     Attributes:
         path: The file.
@@ -50,20 +50,20 @@ class ArchiveError(ValueError):
 def read_lines(
     path: Path, member: str = "", column: int | None = None
 ) -> Iterator[bytes]:
-    r"""Gives the lines of a text, each with its \n.
+    r"""Yields the lines of a text, each with its \n.
 
-    Of an .sgm file these are the segments, white space made single blanks, as
-    sacreBLEU reads them; what ends in .gz is decompressed.
+    The lines of an .sgm file are its segments, with single blanks, as sacreBLEU
+    reads them. A .gz file is decompressed.
 
     Args:
         path: A plain file, or a .zip or .tar archive, compressed or not.
-        member: The name in the archive; "" if there is no archive.
-        column: The column to give of a tab-separated file, counted from 0;
-            None for whole lines.
+        member: The name in the archive; "" if `path` is not an archive.
+        column: The wanted column of a tab-separated file, counted from 0; None
+            for whole lines.
 
     Raises:
-        ArchiveError: The archive is damaged, does not have the member, or has
-            something else in its place; or a line has no such column.
+        ArchiveError: The archive is damaged, does not have the member or not as
+            a plain file, or a line does not have the column.
     """
     try:
         with _opened(path, member) as stream:
@@ -75,8 +75,10 @@ def read_lines(
             else:
                 yield from _cells(lines, column, path)
     except DAMAGE as error:
-        what = f"an archive with {member}" if member else "a compressed file"
-        raise ArchiveError(path, f"is not {what}, whole: {error}") from error
+        what = f"archive with {member}" if member else "compressed file"
+        raise ArchiveError(
+            path, f"is not a complete {what}: {error}"
+        ) from error
 
 
 @contextmanager
@@ -105,7 +107,7 @@ def _opened_raw(path: Path, member: str) -> Iterator[BinaryIO]:
                 yield cast(BinaryIO, inner)
     else:
         with tarfile.open(path) as tarred:
-            # Read only as far as the member; a list would read all of it.
+            # Reads the archive only as far as the member.
             named = (i for i in tarred if i.name.removeprefix("./") == member)
             info = next(named, None)
             if info is None:

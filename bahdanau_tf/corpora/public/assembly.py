@@ -1,7 +1,7 @@
-"""A corpus folder made from downloads, as the registry says.
+"""Makes the folder of a corpus from downloads, as described in the registry.
 
-The folder is named after the corpus and has a file SPLIT.LANGUAGE for each side
-of each split, one sentence a line. It appears when it is whole.
+The folder has the name of the corpus and a file SPLIT.LANGUAGE for each side of
+each split, one sentence per line. It is renamed into place when complete.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ Pair = tuple[bytes, bytes]
 
 
 def get_corpus(corpus: Corpus, data_dir: Path) -> Path:
-    """Makes the folder of a corpus, fetching what is not there.
+    """Makes the folder of a corpus; downloads what is missing.
 
-    A folder that is there is only checked. A download that lies in `data_dir`
-    under its own name, fetched by hand, is used.
+    An existing folder is only checked. A file that was downloaded by hand into
+    `data_dir`, under its original name, is used.
 
     Args:
         corpus: The corpus.
-        data_dir: The folder in which to make that of the corpus.
+        data_dir: The folder in which that of the corpus is made.
 
     Returns:
         The folder of the corpus.
 
     Raises:
-        DownloadError: A file did not come, or the disk is full.
-        ValueError: A file is not what it should be.
+        DownloadError: A download failed, or the disk is full.
+        ValueError: A file does not have the expected contents.
     """
     folder = data_dir / corpus.name
     if folder.exists():
@@ -66,7 +66,7 @@ def get_corpus(corpus: Corpus, data_dir: Path) -> Path:
             if fault := _fault(corpus, aside):
                 raise ValueError(f"{corpus.name} as fetched {fault}")
     except ArchiveError as error:
-        if error.path.parent == fetched:  # or the next run would use it again
+        if error.path.parent == fetched:  # else the next run would use it again
             error.path.unlink()
         raise
     shutil.rmtree(fetched, ignore_errors=True)
@@ -74,7 +74,7 @@ def get_corpus(corpus: Corpus, data_dir: Path) -> Path:
 
 
 def missing_files(corpus: Corpus, folder: Path) -> list[str]:
-    """Files of a corpus that its folder does not have."""
+    """The files of a corpus that are missing in its folder."""
     return [name for name in corpus.files if not (folder / name).is_file()]
 
 
@@ -83,15 +83,15 @@ def held_out_pairs(
 ) -> Iterator[tuple[str, Pair]]:
     """Divides pairs into train, dev and test by a hash of the source sentence.
 
-    Test has the `count` sources whose hashes are smallest, dev the next; of
-    several translations of these the first is kept. What dev and train share
-    with the later sets on either side is left out of them, case, width,
-    punctuation and blanks ignored; so are pairs with an empty side and second
-    copies.
+    Test gets the `count` sources with the smallest hashes, dev the next
+    `count`; of several translations of such a source the first is kept. A pair
+    is left out of train if dev or test has the same source or target, and out
+    of dev if test has; case, width, punctuation and blanks are ignored. Pairs
+    with an empty side and repeated pairs are left out, too.
 
     Args:
         pairs: Source and target lines.
-        count: Sources of each of dev and test.
+        count: Number of sources in each of dev and test.
 
     Yields:
         The split and the pair, in the order of `pairs`.
@@ -154,7 +154,7 @@ def _append(file: Path, text: Text, paths: Paths) -> int:
 
 
 def _divide(corpus: Corpus, folder: Path) -> None:
-    """Takes dev and test out of train."""
+    """Moves the pairs of dev and test out of train."""
     train = [folder / f"train.{language}" for language in corpus.languages]
     sides = [path.read_bytes().split(b"\n")[:-1] for path in train]
     for path in train:
@@ -171,13 +171,13 @@ def _divide(corpus: Corpus, folder: Path) -> None:
 
 
 def _fault(corpus: Corpus, folder: Path) -> str:
-    """What a folder lacks to be that of the corpus; "" if it is."""
+    """What is wrong with the folder of a corpus; "" if nothing is."""
     missing = missing_files(corpus, folder)
     if missing:
         return f"has no {', '.join(missing)}"
     for name, sha256 in corpus.checksums.items():
         if not has_checksum(folder / name, f"sha256:{sha256}"):
-            return f"has another {name}, whose SHA-256 is not {sha256}"
+            return f"has another {name}: its SHA-256 is not {sha256}"
     return ""
 
 

@@ -1,8 +1,8 @@
-"""Downloads that go on where they broke off, and are checked.
+"""Downloads that can be resumed, and are checked.
 
-`keras.utils.get_file` would start a broken file of gigabytes anew, does not say
-what went wrong in a sentence, and unpacks whole archives; hence the standard
-library. Certificates are checked, as is Python's default.
+It uses the standard library, since `keras.utils.get_file` cannot resume a
+download of gigabytes, does not report errors in a sentence, and unpacks whole
+archives. Certificates are checked, which is Python's default.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ TIMEOUT = 60.0  # seconds without a byte
 
 
 class DownloadError(OSError):
-    """What went wrong with a download, in one sentence."""
+    """A download failed; the message is one sentence."""
 
 
 class _BrokenOff(DownloadError):
-    """The reply ended early; the next try may go on."""
+    """The connection broke off; another try may resume."""
 
 
 class _SecureRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirection from an encrypted address to a plain one."""
+    """Refuses redirections from https to an unencrypted address."""
 
     def redirect_request(
         self,
@@ -52,27 +52,27 @@ class _SecureRedirects(urllib.request.HTTPRedirectHandler):
     ) -> urllib.request.Request | None:
         if req.type == "https" and not newurl.startswith("https:"):
             raise DownloadError(
-                f"{req.full_url} leads to {newurl}, which is not encrypted"
+                f"{req.full_url} redirects to {newurl}, which is not encrypted"
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def fetch(download: Download, folder: Path) -> Path:
-    """Fetches a file, going on from what an earlier run left.
+    """Downloads a file; resumes what an earlier run has left.
 
-    What has come of NAME lies in NAME.part until it is whole and checked.
+    The file is NAME.part until it is complete and checked.
 
     Args:
-        download: What to fetch.
-        folder: Where to; made if it is not there.
+        download: The file to download.
+        folder: The folder to put it in; made if it does not exist.
 
     Returns:
-        The file.
+        The path of the file.
 
     Raises:
-        DownloadError: It did not come, not whole, or with another checksum. A
-            file with another checksum is removed; one that is not whole stays
-            and the next run goes on from there.
+        DownloadError: The download failed, is incomplete, or has another
+            checksum. A file with another checksum is removed; an incomplete
+            one is kept, and the next run resumes it.
     """
     whole = folder / download.name
     if whole.is_file() and has_checksum(whole, download.checksum):
@@ -90,8 +90,8 @@ def fetch(download: Download, folder: Path) -> Path:
     if not has_checksum(part, download.checksum):
         _forget(part)
         raise DownloadError(
-            f"{download.address} has not the checksum {download.checksum}; "
-            "what came was removed"
+            f"{download.address} does not have the checksum "
+            f"{download.checksum}; the downloaded file was removed"
         )
     os.replace(part, whole)
     _forget(part)
@@ -99,7 +99,7 @@ def fetch(download: Download, folder: Path) -> Path:
 
 
 def has_checksum(path: Path, checksum: str) -> bool:
-    """Whether a file has a checksum "sha256:..."; "" stands for any."""
+    """Whether a file has the checksum "sha256:..."; True for ""."""
     if not checksum:
         return True
     algorithm, _, wanted = checksum.partition(":")
@@ -112,7 +112,7 @@ def has_checksum(path: Path, checksum: str) -> bool:
 
 @contextmanager
 def room_in(folder: Path) -> Iterator[None]:
-    """Turns a full disk into a sentence that names the folder."""
+    """Turns the error of a full disk into one that names the folder."""
     try:
         yield
     except OSError as error:
@@ -120,12 +120,12 @@ def room_in(folder: Path) -> Iterator[None]:
             raise
         raise DownloadError(
             f"the disk of {folder} is full; make room and run the command "
-            "again: what is downloaded is kept"
+            "again: what was downloaded is kept"
         ) from error
 
 
 def _receive(download: Download, part: Path) -> None:
-    """Appends to `part` what is missing, or writes it anew."""
+    """Downloads the rest of `part`, or all of it if that is impossible."""
     done = part.stat().st_size if part.exists() else 0
     with _open(_request(download, part, done), part) as reply:
         part.parent.mkdir(parents=True, exist_ok=True)
@@ -152,8 +152,8 @@ def _receive(download: Download, part: Path) -> None:
                     line.update(done // 1000, text)
     if total is not None and done < total:
         raise _BrokenOff(
-            f"{download.address} broke off after {done} of {total} bytes; the "
-            "same command goes on from there"
+            f"{download.address} broke off after {done} of {total} bytes; run "
+            "the command again to continue"
         )
     line.note(f"{download.name}: {done} bytes")
 
@@ -163,7 +163,7 @@ def _request(
 ) -> urllib.request.Request:
     headers = {
         "User-Agent": "bahdanau-tf",
-        "Accept-Encoding": "identity",  # or a range would mean other bytes
+        "Accept-Encoding": "identity",  # ranges count the bytes of the file
     }
     validator = _validator(part)
     if done and validator.exists():
@@ -187,18 +187,18 @@ def _open(
         if error.code == 416 and request.has_header("Range"):
             return error
         error.close()
-        said = f"{address} answers {error.code} {error.reason}"
+        said = f"{address}: the server answered {error.code} {error.reason}"
         if error.code >= 500:
             raise _BrokenOff(said) from error
         name = part.name.removesuffix(".part")
         raise DownloadError(
-            f"{said}; if the file is elsewhere now, fetch {name} yourself, put "
-            "it into --data_dir and run the command again"
+            f"{said}; if the file has moved, download {name} yourself, put it "
+            "into --data_dir and run the command again"
         ) from error
     except urllib.error.URLError as error:
         if isinstance(error.reason, ssl.SSLError):
             raise DownloadError(
-                f"{address} has no certificate to trust: {error.reason}"
+                f"{address} has no trusted certificate: {error.reason}"
             ) from error
         raise DownloadError(
             f"{address} cannot be reached: {error.reason}"
@@ -217,17 +217,17 @@ def _blocks(
             yield block
     except (OSError, http.client.HTTPException) as error:
         raise _BrokenOff(
-            f"{address} broke off ({error!r}); the same command goes on from "
-            "there"
+            f"{address} broke off ({error!r}); run the command again to "
+            "continue"
         ) from error
 
 
 def _continues(
     reply: http.client.HTTPResponse | urllib.error.HTTPError, done: int
 ) -> bool:
-    """Whether the reply begins after the first `done` bytes of the file."""
+    """Whether the reply continues after the first `done` bytes of the file."""
     place = reply.headers.get("Content-Range", "")
-    if reply.status == 416:  # that was all of it, unless the file has changed
+    if reply.status == 416:  # nothing is left, unless the file has changed
         return place == f"bytes */{done}"
     return reply.status == 206 and place.startswith(f"bytes {done}-")
 
@@ -237,9 +237,9 @@ def _validator(part: Path) -> Path:
 
 
 def _remember(part: Path, headers: Message) -> None:
-    """Keeps what tells this version of the file from another (RFC 9110)."""
+    """Stores the validator of this version of the file (RFC 9110)."""
     tag = headers.get("ETag", "")
-    if not tag or tag.startswith("W/"):  # a weak tag is no name for bytes
+    if not tag or tag.startswith("W/"):  # a weak tag may stand for other bytes
         tag = headers.get("Last-Modified", "")
     if tag:
         _validator(part).write_text(tag)

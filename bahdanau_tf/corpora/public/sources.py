@@ -1,4 +1,4 @@
-"""What the registry says of a public corpus: its downloads and their parts."""
+"""Records of the registry: a public corpus, its downloads and parts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import field
 
 @dataclass(frozen=True)
 class Download:
-    """A file to fetch.
+    """A file to download.
 
     Attributes:
-        address: Where it lies.
-        checksum: "sha256:" or "md5:" and hexadecimal digits; "" if not known.
-        size: Bytes; 0 if not known.
+        address: Its URL.
+        checksum: "sha256:" or "md5:" and hexadecimal digits; "" if unknown.
+        size: Size in bytes; 0 if unknown.
     """
 
     address: str
@@ -23,7 +23,7 @@ class Download:
 
     @property
     def name(self) -> str:
-        """What the file is called."""
+        """The name of the file."""
         return self.address.rpartition("/")[2]
 
 
@@ -33,9 +33,9 @@ class Text:
 
     Attributes:
         download: The file.
-        member: The file's name in an archive; "" if there is no archive.
-        column: The column, from 0, of a tab-separated file; None if a line is
-            a sentence.
+        member: The file's name in the archive; "" if it is not an archive.
+        column: The column, from 0, of a tab-separated file; None if each line
+            is a sentence.
     """
 
     download: Download
@@ -48,10 +48,10 @@ class Part:
     """A parallel text.
 
     Attributes:
-        split: What it belongs to, such as "train"; parts of one split follow
-            one another.
-        source: The first language.
-        target: The second language.
+        split: The split it belongs to, such as "train"; the parts of a split
+            are joined in their order.
+        source: The text in the first language.
+        target: The text in the second language.
     """
 
     split: str
@@ -65,17 +65,17 @@ class Corpus:
 
     Attributes:
         name: Its name, and that of its folder.
-        languages: Codes of the two languages, the ends of the files' names.
-        summary: What it is.
+        languages: Codes of the two languages, also the files' extensions.
+        summary: A short description.
         licence: Its licence, or that none is stated.
-        citation: What to cite.
-        homepage: Where to read about it.
-        parts: What it is made of.
-        held_out: Sentences of a dev and of a test set that are taken out of
-            "train", for a corpus that is not divided.
-        checksums: SHA-256 of the files it has when it is whole, where known.
-        tried: The day on which its addresses were last seen to work; "" if
-            they were never tried.
+        citation: The reference to cite.
+        homepage: The URL of its web page.
+        parts: The texts it is made of.
+        held_out: Number of sentences of each of a dev and a test set that are
+            taken out of "train"; 0 if the corpus has its own.
+        checksums: SHA-256 of its files when it is complete, if known.
+        tried: The day on which its addresses last worked; "" if they were
+            never tried.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Corpus:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Names of the files the corpus has when it is whole."""
+        """Names of the files of the complete corpus."""
         return tuple(
             f"{split}.{language}"
             for split in self.splits
