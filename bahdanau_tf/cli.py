@@ -34,6 +34,7 @@ COMMANDS = {
     "demo": "train on the built-in corpus, translate, draw, export: all of it",
     "train": "train a model on parallel text files",
     "translate": "translate lines",
+    "align": "align given translations word by word",
     "evaluate": "score translations: BLEU and chrF",
     "ensembles": "score single models and ensembles",
     "report": "write the paper's tables and figures from any corpus",

@@ -11,6 +11,7 @@ from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.models import Ensemble
 from bahdanau_tf.models import TranslationModel
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.search import Constraint
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving import export
@@ -27,6 +28,7 @@ from bahdanau_tf.translation.saved import identity
 from bahdanau_tf.translation.saved import read_description
 from bahdanau_tf.translation.saved import read_model
 from bahdanau_tf.translation.saved import write_description
+from bahdanau_tf.translation.sentences import align
 from bahdanau_tf.translation.sentences import score
 from bahdanau_tf.translation.sentences import translate
 
@@ -143,7 +145,7 @@ class Translator:
         self,
         sentences: Sequence[str],
         decoding: Decoding | None = None,
-        batch_size: int = 64,
+        batch_size: int = BATCH_SIZE,
         *,
         prefixes: Sequence[str] | None = None,
         constraints: Sequence[Constraint] = (),
@@ -185,7 +187,7 @@ class Translator:
         self,
         sources: Sequence[str],
         targets: Sequence[str],
-        batch_size: int = 64,
+        batch_size: int = BATCH_SIZE,
     ) -> list[Scored]:
         """Scores given translations.
 
@@ -198,9 +200,36 @@ class Translator:
             For each pair log p(y | x), in all and token by token.
 
         Raises:
-            ValueError: Sources and targets differ in number.
+            ValueError: `sources` or `targets` is one string, not a sequence of
+                them, or they differ in number.
         """
         return score(self.graph, sources, targets, batch_size)
+
+    def align(
+        self,
+        sources: Sequence[str | bytes],
+        targets: Sequence[str | bytes],
+        batch_size: int = BATCH_SIZE,
+    ) -> list[Translation]:
+        """Aligns given translations, word by word.
+
+        The model is given each target from left to right, as in training.
+
+        Args:
+            sources: The sentences.
+            targets: A translation of each.
+            batch_size: Pairs aligned at once, like lengths together.
+
+        Returns:
+            A `Translation` for each pair, in order, whose text is the target;
+            score and log_prob are log p(y | x). The tokens of both sides come
+            in the order of the texts. Where a side has no words there are the
+            weights of its end symbol and no links.
+
+        Raises:
+            ValueError: The model has no attention; otherwise as `score`.
+        """
+        return align(self.graph, sources, targets, batch_size)
 
     def export(
         self,

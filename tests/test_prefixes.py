@@ -420,7 +420,7 @@ def test_a_shortlist_has_the_words_of_the_prefix_in_reach():
 
 
 def test_a_prefix_is_given_for_each_sentence(translator):
-    with pytest.raises(ValueError, match="1 prefixes for 2 sentences"):
+    with pytest.raises(ValueError, match="2 sentences, 1 prefixes"):
         translator.translate(["a", "b"], prefixes=["c"])
     with pytest.raises(ValueError, match="prefixes is one string"):
         translator.translate(["a"], prefixes="b")

@@ -137,7 +137,7 @@ def test_a_prefix_is_wanted_for_each_line(run, tmp_path, capfd, text, longer):
     prefixes.write_text("P0\n", "utf-8")
     with pytest.raises(AssertionError):  # the command does not return 0
         run(text, f"--prefixes={prefixes}")
-    assert f"--{longer} alone has a line" in capfd.readouterr().err
+    assert f"--{longer} has one" in capfd.readouterr().err
 
 
 def test_odd_input(run):

@@ -458,7 +458,7 @@ def test_score_wants_a_translation_for_each_source(translator):
     assert translator.score([], []) == []
     (nothing,) = translator.score(["the cat"], [""])
     assert nothing.tokens == []
-    with pytest.raises(ValueError, match="2 sources and 1 targets"):
+    with pytest.raises(ValueError, match="2 sources, 1 targets"):
         translator.score(["a", "b"], ["c"])
 
 

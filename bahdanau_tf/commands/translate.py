@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 import sys
 from collections.abc import Iterator
-from typing import Any
 from typing import NamedTuple
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.commands.common.json_lines import json_line
+from bahdanau_tf.commands.common.lines import line_pairs
 from bahdanau_tf.commands.common.long_lines import Found
 from bahdanau_tf.commands.common.long_lines import translate_lines
 from bahdanau_tf.commands.common.model import load_translator
@@ -28,7 +28,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     limit = _Limit.of(flags)
     translator = load_translator(flags)
     to_lines = _Format.of(flags, translator)
-    lines = _lines(flags.input, flags.prefixes)
+    lines = _lines(flags)
     typed = flags.input is None and sys.stdin.isatty()
     size = 1 if typed else flags.window
     counter = LineCounter(quiet=flags.output is None and sys.stdout.isatty())
@@ -50,6 +50,13 @@ def run(flags: absl_flags.FlagValues) -> int:
             counter.advance(len(window))
     counter.close()
     return 0
+
+
+def _lines(flags: absl_flags.FlagValues) -> Iterator[tuple[str, str]]:
+    """Gives each line with the prefix of its translation."""
+    if flags.prefixes is None:
+        return ((line, "") for line in read_lines(flags.input))
+    return line_pairs(flags, "input", "prefixes")
 
 
 class _Limit(NamedTuple):
@@ -83,26 +90,6 @@ class _Limit(NamedTuple):
         if not flags.split_long:
             text += ", may lose words; see --split_long"
         return cls(shortest, text)
-
-
-def _lines(path: str | None, prefixes: str | None) -> Iterator[tuple[str, str]]:
-    """Gives each line with the prefix of its translation.
-
-    Raises:
-        ValueError: There are more lines of one than of the other.
-    """
-    if prefixes is None:
-        yield from ((line, "") for line in read_lines(path))
-        return
-    both = itertools.zip_longest(read_lines(path), read_lines(prefixes))
-    for number, (line, prefix) in enumerate(both, 1):
-        if line is None or prefix is None:
-            longer = "--input" if prefix is None else "--prefixes"
-            raise ValueError(
-                f"--prefixes: {longer} alone has a line {number}, wanted a "
-                "prefix for each line, empty for none"
-            )
-        yield line, prefix
 
 
 def _report(counter: LineCounter, found: Found, long: str) -> None:
@@ -141,8 +128,7 @@ class _Format(NamedTuple):
     def __call__(self, number: int, translation: Translation) -> Iterator[str]:
         """Yields the lines of sentence `number`, from 0."""
         if self.name == "json":
-            yield json.dumps(self._object(translation), ensure_ascii=False)
-            yield "\n"
+            yield json_line(translation, self.alignments)
             return
         for one in (translation, *translation.alternatives):
             links = (one.pharaoh,) if self.alignments else ()
@@ -153,35 +139,3 @@ class _Format(NamedTuple):
             feature = f"{self.feature} {one.log_prob:.4f}"
             line = Hypothesis(number, text, feature, one.score, links)
             yield f"{line}\n"
-
-    def _object(self, translation: Translation) -> dict[str, Any]:
-        known: dict[str, Any] = {
-            "source": translation.source,
-            **self._hypothesis(translation),
-        }
-        if self.alignments:
-            known["source_tokens"] = translation.source_tokens
-            known["source_offsets"] = translation.source_offsets
-        if translation.alternatives:
-            known["alternatives"] = [
-                self._hypothesis(other) for other in translation.alternatives
-            ]
-        return known
-
-    def _hypothesis(self, translation: Translation) -> dict[str, Any]:
-        known = {
-            name: getattr(translation, name)
-            for name in ("text", "score", "log_prob", "finished")
-        }
-        if not self.alignments:
-            return known
-        weights = translation.weights
-        return {
-            **known,
-            "tokens": translation.tokens,
-            "target_offsets": translation.target_offsets,
-            "alignment": sorted(translation.hard_alignment),
-            "weights": []
-            if weights is None
-            else weights.astype(float).round(4).tolist(),
-        }

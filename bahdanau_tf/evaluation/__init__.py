@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from bahdanau_tf.evaluation.alignments import Links
 from bahdanau_tf.evaluation.alignments import alignment_error_rate
+from bahdanau_tf.evaluation.alignments import diagonal_links
 from bahdanau_tf.evaluation.alignments import format_pharaoh
+from bahdanau_tf.evaluation.alignments import hard_links
+from bahdanau_tf.evaluation.alignments import mean_entropy
 from bahdanau_tf.evaluation.alignments import parse_pharaoh
 from bahdanau_tf.evaluation.alignments import read_pharaoh
 from bahdanau_tf.evaluation.alignments import write_pharaoh
@@ -35,10 +38,13 @@ __all__ = [
     "bleu_tokenizer",
     "chrf",
     "compare",
+    "diagonal_links",
     "format_pharaoh",
+    "hard_links",
     "has_blanks",
     "known_sentences",
     "length_bins",
+    "mean_entropy",
     "parse_pharaoh",
     "read_pharaoh",
     "select",

@@ -29,6 +29,8 @@ from absl import flags as absl_flags
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
+from bahdanau_tf.flags.lines import LINES
+from bahdanau_tf.flags.lines import define_batches
 from bahdanau_tf.flags.model import check_model
 from bahdanau_tf.flags.model import define_model
 from bahdanau_tf.flags.model import define_search
@@ -51,7 +53,7 @@ def define(flags: absl_flags.FlagValues) -> None:
             "it is called .part",
         },
     )
-    options: dict[str, Any] = {"flag_values": flags, "module_name": "Lines"}
+    options: dict[str, Any] = {"flag_values": flags, "module_name": LINES}
     absl_flags.DEFINE_enum(
         "format",
         "text",
@@ -65,23 +67,7 @@ def define(flags: absl_flags.FlagValues) -> None:
         "whether to write which source token each target token stands for",
         **options,
     )
-    absl_flags.DEFINE_integer(
-        "window",
-        1000,
-        "lines held at once, so that like lengths go together; 1 answers "
-        "each line before the next is read, as on a terminal",
-        lower_bound=1,
-        upper_bound=10**9,
-        **options,
-    )
-    absl_flags.DEFINE_integer(
-        "batch_size",
-        64,
-        "sentences translated at once; fewer take less memory",
-        lower_bound=1,
-        upper_bound=10**6,
-        **options,
-    )
+    define_batches(flags)
     absl_flags.DEFINE_integer(
         "max_source_length",
         None,

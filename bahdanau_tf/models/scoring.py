@@ -18,22 +18,34 @@ def target_log_probs(
 ) -> tf.Tensor:
     """log p(y_i | y_1 .. y_{i-1}, x) of a padded batch, in graph.
 
+    Args and the float32 [B, T_y] are those of `log_probs_and_alignment`.
+    """
+    return log_probs_and_alignment(model, source, target)[0]
+
+
+def log_probs_and_alignment(
+    model: TranslationModel, source: Any, target: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor | None]:
+    """What a model makes of known target words, given one after the other.
+
     Words are processed in chunks, so that the logits of all words are never in
     memory at once.
 
     Args:
         model: A translation model.
-        source: int32 [B, T_x], padded with 0.
+        source: int32 [B, T_x], padded with 0; a tuple of them for a model of
+            many sources.
         target: int32 [B, T_y] with the end symbol, padded with 0.
 
     Returns:
-        float32 [B, T_y], in nats, 0 on padding.
+        log p(y_i | y_1 .. y_{i-1}, x), float32 [B, T_y], in nats, 0 on
+        padding; α, float32 [B, T_y, T_x], or None for a model without one.
     """
     flat = tf.reshape(target, [-1])
     words = tf.where(flat != 0)[:, 0]
     labels = tf.gather(flat, words)
     inputs = {"source": source, "target": target}
-    features, _ = model.features(inputs, words=words)
+    features, weights = model.features(inputs, words=words)
     output = model.output_weights()
     size = max(CHUNK_LOGITS // model.target_vocabulary_size, 1)
     # At least one chunk, even without words: `concat` of no chunk would fail.
@@ -59,7 +71,8 @@ def target_log_probs(
     log_probs = tf.scatter_nd(
         words[:, None], done.concat(), tf.shape(flat, words.dtype)
     )
-    return tf.reshape(log_probs, tf.shape(target))
+    log_probs = tf.reshape(log_probs, tf.shape(target))
+    return log_probs, None if weights is None else tf.cast(weights, tf.float32)
 
 
 def token_log_probs(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the command line reads its flags from here
     from bahdanau_tf.search import Step
 
 _LARGEST = 1000.0
+BATCH_SIZE = 64  # sentences translated, scored or aligned at once
 SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")
 
 

@@ -4,44 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TypeVar
+
+from bahdanau_tf.evaluation.scores import check_counts
 
 T = TypeVar("T")
 Sentences = Sequence[str | bytes]
 
 
 def in_batches(
-    work: Callable[[list[int]], Iterator[T]],
-    lengths: Sequence[int],
+    caller: str,
+    columns: Mapping[str, Sentences],
+    work: Callable[..., Iterator[T]],
     batch_size: int,
 ) -> list[T]:
-    """Works on places of like length together; results in their order."""
-    order = sorted(range(len(lengths)), key=lambda place: lengths[place])
+    """Works on rows of like length together; results in their order.
+
+    Args:
+        caller: Who is asked, to be named in errors.
+        columns: The strings of all rows, by the caller's name for them.
+        work: Takes a list of strings for each column, those of a batch; gives
+            a value for each row.
+        batch_size: Rows of a batch.
+
+    Raises:
+        ValueError: A column is one string, the columns differ in length, or
+            `batch_size` is less than 1.
+    """
+    for name, column in columns.items():
+        if isinstance(column, (str, bytes)):
+            raise ValueError(
+                f"{caller}: {name} is one string, wanted a sequence of strings"
+            )
+    check_counts(caller, columns)
+    if batch_size < 1:
+        raise ValueError(
+            f"{caller}: batch_size is {batch_size}, wanted 1 or more"
+        )
+    rows = [*zip(*columns.values(), strict=True)]
+    order = sorted(range(len(rows)), key=lambda place: _length(rows[place]))
     done: dict[int, T] = {}
     for start in range(0, len(order), batch_size):
         places = order[start : start + batch_size]
-        done.update(zip(places, work(places), strict=True))
-    return [done[place] for place in range(len(lengths))]
+        batch = zip(*(rows[place] for place in places), strict=True)
+        done.update(zip(places, work(*map(list, batch)), strict=True))
+    return [done[place] for place in range(len(rows))]
 
 
-def rows_of(
-    sentences: Sentences, prefixes: Sentences | None
-) -> list[Sentences]:
-    """The sentences, and the prefixes if there are any.
-
-    Raises:
-        ValueError: One of them is one string, or they differ in number.
-    """
-    for name, given in (("sentences", sentences), ("prefixes", prefixes)):
-        if isinstance(given, (str, bytes)):
-            raise ValueError(
-                f"Translator.translate: {name} is one string, wanted a "
-                "sequence of strings"
-            )
-    if prefixes is not None and len(prefixes) != len(sentences):
-        raise ValueError(
-            f"Translator.translate: {len(prefixes)} prefixes for "
-            f"{len(sentences)} sentences, wanted as many"
-        )
-    return [sentences] if prefixes is None else [sentences, prefixes]
+def _length(row: Sentences) -> int:
+    return sum(map(len, row))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bahdanau_tf.models.protocol import TranslationModel
-from bahdanau_tf.models.scoring import target_log_probs
+from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search import Constraint
 from bahdanau_tf.search import SearchResult
@@ -280,9 +280,21 @@ class TranslationGraph(tf.Module):
             int32 [B, T_y], the ids of the translations, end symbol included;
             float32 [B, T_y], log p(y_i | y_1 .. y_{i-1}, x), 0 on padding.
         """
+        return self.align_graph(sentences, translations)[:2]
+
+    def align_graph(
+        self, sentences: tf.Tensor, translations: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor | None]:
+        """Scores and aligns given translations, in graph.
+
+        Returns:
+            Those of `score_graph`; α, float32 [B, T_y, T_x], end symbols
+            included, or None for a model without attention.
+        """
         source = self._source_ids(tf.ensure_shape(sentences, [None]))
         target = _padded(self.target_text.tokenize(translations))
-        return target, target_log_probs(self.model, source, target)
+        found = log_probs_and_alignment(self.model, source, target)
+        return target, *found
 
 
 def _padded(rows: tf.RaggedTensor) -> tf.Tensor:

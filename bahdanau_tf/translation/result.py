@@ -8,15 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bahdanau_tf.evaluation import Links
 from bahdanau_tf.evaluation import alignment_error_rate
 from bahdanau_tf.evaluation import format_pharaoh
-from bahdanau_tf.evaluation.alignments import Links
+from bahdanau_tf.evaluation import hard_links
 from bahdanau_tf.plotting.viewer import alignment_html
 
 
 @dataclass(frozen=True)
 class Translation:
-    """A translation, as `Translator.translate` returns it.
+    """A translation, as `Translator.translate` and `align` return it.
 
     The defaults are those of a sentence without words.
 
@@ -62,7 +63,7 @@ class Translation:
     def hard_alignment(self) -> Links:
         """The link (source token, target token) of each target token.
 
-        It is the source token with the largest weight; end symbols have no
+        It is that of `bahdanau_tf.evaluation.hard_links`; end symbols have no
         links.
 
         Raises:
@@ -75,10 +76,8 @@ class Translation:
                 "Translation: no alignment, wanted one of a model with "
                 "attention"
             )
-        words = self.weights[: len(self.tokens), : len(self.source_tokens)]
-        return frozenset(
-            (int(source), target)
-            for target, source in enumerate(words.argmax(axis=1))
+        return hard_links(
+            self.weights[: len(self.tokens), : len(self.source_tokens)]
         )
 
     @property

@@ -8,64 +8,69 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.search import Constraint
 from bahdanau_tf.search import SearchResult
+from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.translation.batches import Sentences
 from bahdanau_tf.translation.batches import in_batches
-from bahdanau_tf.translation.batches import rows_of
 from bahdanau_tf.translation.graph import TranslationGraph
 from bahdanau_tf.translation.result import Scored
 from bahdanau_tf.translation.result import Translation
+
+Offsets = list[tuple[int, int]]
 
 
 def translate(
     graph: TranslationGraph,
     sentences: Sentences,
     decoding: Decoding,
-    batch_size: int = 64,
+    batch_size: int = BATCH_SIZE,
     prefixes: Sentences | None = None,
     constraints: Sequence[Constraint] = (),
 ) -> list[Translation]:
     """Translates sentences; as `Translator.translate`."""
-    rows = rows_of(sentences, prefixes)
-    return in_batches(
-        lambda places: _translate_batch(
-            graph,
-            [[given[place] for place in places] for given in rows],
-            decoding,
-            tuple(constraints),
-        ),
-        [len(sentence) for sentence in sentences],
-        batch_size,
-    )
+    columns = {"sentences": sentences}
+    if prefixes is not None:
+        columns["prefixes"] = prefixes
+    work = partial(_translate_batch, graph, decoding, tuple(constraints))
+    return in_batches("Translator.translate", columns, work, batch_size)
 
 
 def score(
     graph: TranslationGraph,
     sources: Sentences,
     targets: Sentences,
-    batch_size: int = 64,
+    batch_size: int = BATCH_SIZE,
 ) -> list[Scored]:
     """Scores given translations; as `Translator.score`."""
-    if len(sources) != len(targets):
+    columns = {"sources": sources, "targets": targets}
+    work = partial(_score_batch, graph)
+    return in_batches("Translator.score", columns, work, batch_size)
+
+
+def align(
+    graph: TranslationGraph,
+    sources: Sentences,
+    targets: Sentences,
+    batch_size: int = BATCH_SIZE,
+) -> list[Translation]:
+    """Aligns given translations; as `Translator.align`."""
+    if not graph.model.has_alignment:
         raise ValueError(
-            f"Translator.score: {len(sources)} sources and {len(targets)} "
-            "targets, wanted as many"
+            f"Translator.align: {type(graph.model).__name__} has no attention, "
+            "wanted a model with attention"
         )
-    return in_batches(
-        lambda places: _score_batch(
-            graph,
-            [sources[place] for place in places],
-            [targets[place] for place in places],
-        ),
-        [len(target) for target in targets],
-        batch_size,
-    )
+    columns = {"sources": sources, "targets": targets}
+    work = partial(_align_batch, graph)
+    return in_batches("Translator.align", columns, work, batch_size)
 
 
 def _score_batch(
@@ -83,46 +88,58 @@ def _score_batch(
         )
 
 
+def _align_batch(
+    graph: TranslationGraph, sources: Sentences, targets: Sentences
+) -> Iterator[Translation]:
+    run = graph.function("align", graph.align_graph, 2)
+    _, log_probs, weights = run(tf.constant(sources), tf.constant(targets))
+    words = _tokens(graph.source_text, sources)
+    written = _tokens(graph.target_text, targets)
+    totals = tf.reduce_sum(log_probs, axis=1).numpy().tolist()
+    for row, (x, y) in enumerate(zip(words, written, strict=True)):
+        yield Translation(
+            source=x.text,
+            text=y.text,
+            tokens=y.tokens,
+            score=totals[row],
+            log_prob=totals[row],
+            source_tokens=x.tokens,
+            source_offsets=x.offsets,
+            target_offsets=y.offsets,
+            weights=weights[row].numpy()[y.places][:, x.places],
+        )
+
+
 def _translate_batch(
     graph: TranslationGraph,
-    rows: Sequence[Sentences],
     decoding: Decoding,
     constraints: tuple[Constraint, ...],
+    *rows: Sentences,
 ) -> Iterator[Translation]:
     """Translates a batch: its sentences, and prefixes if there are any."""
-    sentences, *others = (tf.constant(one, tf.string) for one in rows)
     found = graph.function(
         (decoding, constraints, len(rows)),
         lambda text, prefix=None: graph.translate_graph(
             text, decoding, prefix, constraints
         ),
         len(rows),
-    )(sentences, *others)
-    offsets = graph.source_text.tokenize_with_offsets(sentences)
-    pieces, starts, ends = (ragged.to_list() for ragged in offsets)
+    )(*(tf.constant(one, tf.string) for one in rows))
     texts = found.texts.numpy()
-    target_starts, target_ends = found.starts.to_list(), found.ends.to_list()
+    starts, ends = found.starts.to_list(), found.ends.to_list()
     result = SearchResult(
         *(None if one is None else one.numpy() for one in found.result)
     )
     n_best = texts.shape[1]
-    for row, sentence in enumerate(rows[0]):
-        source = sentence if isinstance(sentence, str) else _decoded(sentence)
-        if not pieces[row]:
-            yield Translation(source)
+    for row, source in enumerate(_tokens(graph.source_text, rows[0])):
+        if not source.tokens:
+            yield Translation(source.text)
             continue
         translations = [
             _translation(
-                source=source,
-                pieces=pieces[row],
-                offsets=_pairs(starts[row], ends[row]),
-                turned=graph.source_text.reverse,
-                text=texts[row, n],
-                target_offsets=_pairs(
-                    target_starts[row * n_best + n],
-                    target_ends[row * n_best + n],
-                ),
-                found=SearchResult(
+                source,
+                texts[row, n],
+                _pairs(starts[row * n_best + n], ends[row * n_best + n]),
+                SearchResult(
                     *(None if one is None else one[row, n] for one in result)
                 ),
             )
@@ -133,36 +150,58 @@ def _translate_batch(
 
 
 def _translation(
-    source: str,
-    pieces: list[bytes],
-    offsets: list[tuple[int, int]],
-    turned: bool,
-    text: bytes,
-    target_offsets: list[tuple[int, int]],
-    found: SearchResult,
+    source: _Tokens, text: bytes, offsets: Offsets, found: SearchResult
 ) -> Translation:
     """One hypothesis, NumPy arrays without their first two axes."""
-    length, words = int(found.lengths), len(pieces)
-    # Columns of the weights in the order of the text, and the end symbol.
-    columns = [*range(words)][:: -1 if turned else 1]
     weights = found.weights
     if weights is not None:
-        weights = weights[:length][:, [*columns, words]]
+        weights = weights[: int(found.lengths)][:, source.places]
     return Translation(
-        source=source,
+        source=source.text,
         text=_decoded(text),
-        tokens=[_decoded(text[start:end]) for start, end in target_offsets],
+        tokens=[_decoded(text[start:end]) for start, end in offsets],
         score=float(found.scores),
         log_prob=float(found.log_probs),
         finished=bool(found.finished),
-        source_tokens=[_decoded(pieces[column]) for column in columns],
-        source_offsets=[offsets[column] for column in columns],
-        target_offsets=target_offsets,
+        source_tokens=source.tokens,
+        source_offsets=source.offsets,
+        target_offsets=offsets,
         weights=weights,
     )
 
 
-def _pairs(starts: list[int], ends: list[int]) -> list[tuple[int, int]]:
+class _Tokens(NamedTuple):
+    """The tokens of a sentence.
+
+    Attributes:
+        text: The sentence.
+        tokens: As they stand in it, in its order.
+        offsets: (start, end) of each, in bytes.
+        places: The place of each among the ids, and that of the end symbol.
+    """
+
+    text: str
+    tokens: list[str]
+    offsets: Offsets
+    places: list[int]
+
+
+def _tokens(text: Tokenizer, sentences: Sentences) -> Iterator[_Tokens]:
+    found = text.tokenize_with_offsets(tf.constant(sentences, tf.string))
+    rows = (one.to_list() for one in found)
+    for sentence, pieces, starts, ends in zip(sentences, *rows, strict=True):
+        count = len(pieces)
+        places = [*range(count)][:: -1 if text.reverse else 1]
+        offsets = _pairs(starts, ends)
+        yield _Tokens(
+            sentence if isinstance(sentence, str) else _decoded(sentence),
+            [_decoded(pieces[place]) for place in places],
+            [offsets[place] for place in places],
+            [*places, count],
+        )
+
+
+def _pairs(starts: list[int], ends: list[int]) -> Offsets:
     return list(zip(starts, ends, strict=True))
 
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.text_files import read_lines
 
 
 def check_count(
@@ -19,3 +25,27 @@ def check_count(
             f"{flag} has {len(lines)} lines and --reference "
             f"{len(references)}, wanted as many"
         )
+
+
+def line_pairs(
+    flags: absl_flags.FlagValues, first: str, second: str
+) -> Iterator[tuple[str, str]]:
+    """Gives the lines of two files side by side, as they are read.
+
+    Args:
+        flags: Where the files are named.
+        first: The flag of one; standard input if it is not given.
+        second: The flag of the other.
+
+    Raises:
+        ValueError: One file ends before the other.
+    """
+    files = (read_lines(flags[name].value) for name in (first, second))
+    for number, (one, other) in enumerate(zip_longest(*files), 1):
+        if one is None or other is None:
+            short, long = (first, second)[:: 1 if one is None else -1]
+            raise ValueError(
+                f"--{short} has no line {number} and --{long} has one, wanted "
+                "as many lines"
+            )
+        yield one, other

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.text.sentences import split_sentences
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translator import Translator
@@ -36,7 +37,7 @@ def translate_lines(
     lines: Sequence[str],
     max_length: int | None,
     split: bool,
-    batch_size: int = 64,
+    batch_size: int = BATCH_SIZE,
     prefixes: Sequence[str] = (),
 ) -> Found:
     """Translates lines, minding the length of the longest that is wanted.

@@ -1,0 +1,45 @@
+"""Aligns given translations, in memory that does not grow with them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.commands.common.json_lines import json_line
+from bahdanau_tf.commands.common.lines import line_pairs
+from bahdanau_tf.commands.common.model import load_translator
+from bahdanau_tf.progress import LineCounter
+from bahdanau_tf.text_files import written
+from bahdanau_tf.translation import Translation
+
+
+def run(flags: absl_flags.FlagValues) -> int:
+    """Aligns."""
+    translator = load_translator(flags)
+    pairs = line_pairs(flags, "source", "target")
+    counter = LineCounter()
+    with written(flags.output) as output:
+        while window := list(itertools.islice(pairs, flags.window)):
+            sources, targets = map(list, zip(*window, strict=True))
+            found = translator.align(sources, targets, flags.batch_size)
+            output.writelines(_lines(found, flags.format))
+            output.flush()
+            counter.report("words on one side alone", _one_sided(found))
+            counter.advance(len(window))
+    counter.close()
+    return 0
+
+
+def _lines(found: list[Translation], form: str) -> Iterator[str]:
+    for one in found:
+        yield json_line(one, True) if form == "json" else f"{one.pharaoh}\n"
+
+
+def _one_sided(found: list[Translation]) -> list[int]:
+    return [
+        place
+        for place, one in enumerate(found)
+        if bool(one.tokens) != bool(one.source_tokens)
+    ]

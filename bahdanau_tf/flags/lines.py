@@ -1,0 +1,33 @@
+"""How many lines a command holds, and how many sentences go together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.options.decoding import BATCH_SIZE
+
+LINES = "Lines"
+
+
+def define_batches(flags: absl_flags.FlagValues) -> None:
+    """Defines --window and --batch_size."""
+    options: dict[str, Any] = {"flag_values": flags, "module_name": LINES}
+    absl_flags.DEFINE_integer(
+        "window",
+        1000,
+        "lines held at once, so that like lengths go together; 1 answers "
+        "each line before the next is read, as on a terminal",
+        lower_bound=1,
+        upper_bound=10**9,
+        **options,
+    )
+    absl_flags.DEFINE_integer(
+        "batch_size",
+        BATCH_SIZE,
+        "sentences at once; fewer take less memory",
+        lower_bound=1,
+        upper_bound=10**6,
+        **options,
+    )

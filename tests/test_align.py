@@ -1,0 +1,239 @@
+"""Given translations aligned: weights by hand, neighbours, order, edges."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bahdanau_tf import Decoding
+from bahdanau_tf import RNNEncDec
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import SubwordTokenizer
+from bahdanau_tf import Translator
+from bahdanau_tf import Vocabulary
+from bahdanau_tf import WordTokenizer
+from bahdanau_tf import plot_alignment
+from bahdanau_tf.cli import main
+from bahdanau_tf.evaluation import parse_pharaoh
+
+SPECIAL = ["[PAD]", "[UNK]", "[END]"]
+ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
+FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
+SOURCES = [
+    "the cat sleeps.",
+    "a red dog sees the cat.",
+    "cat",
+    "an unheard-of dog",
+    "",
+    "the dog",
+]
+TARGETS = [
+    "Le chat dort.",
+    "un chien rouge voit le chat.",
+    "l'inconnu",
+    "",
+    "le chat",
+    "le  chien rouge dort",
+]
+
+
+def words(language: str, **options: Any) -> WordTokenizer:
+    known = {"en": ENGLISH, "fr": FRENCH}[language]
+    return WordTokenizer(
+        Vocabulary([*SPECIAL, *known]), language=language, **options
+    )
+
+
+def make_translator(
+    source: Any, target: Any, seed: int = 7, model_class: type = RNNSearch
+) -> Translator:
+    """A model whose weights are large enough to prefer some words."""
+    model = model_class(
+        source.vocabulary_size,
+        target.vocabulary_size,
+        units=8,
+        embedding_dim=6,
+        maxout_units=4,
+    )
+    random = np.random.default_rng(seed)
+    for weight in model.weights:
+        weight.assign(random.normal(0.0, 0.7, weight.shape))
+    decoding = Decoding(beam_size=1, max_length=9, unknown="forbid")
+    return Translator(model, source, target, decoding)
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return make_translator(words("en"), words("fr"))
+
+
+def step_by_step(
+    translator: Translator, source: str, target: str
+) -> tuple[np.ndarray, float]:
+    """α and log p(y | x) of one pair alone, a word at a time."""
+    model = translator.model
+    sources = [
+        text.tokenize(tf.constant([source])).to_tensor()
+        for text in translator.source_texts
+    ]
+    memory, state = model.encode(sources[0] if len(sources) == 1 else sources)
+    state = tf.nest.map_structure(lambda x: x[:, None], state)
+    previous, log_prob, rows = model.start_id, 0.0, []
+    for word in translator.target_text.tokenize(tf.constant([target]))[0]:
+        ids = tf.fill([1, 1], previous)
+        logits, state, weights = model.decode_step(ids, state, memory)
+        scores = logits[0, 0].numpy().astype(np.float64)
+        log_prob += scores[word] - np.logaddexp.reduce(scores)
+        rows.append(weights[0, 0].numpy())
+        previous = word
+    return np.stack(rows), log_prob
+
+
+def check(translator: Translator, count: int = 4, turned: bool = False) -> None:
+    """Compares with single steps, the words of both sides turned round."""
+    pairs = SOURCES[:count], TARGETS[:count]
+    found = translator.align(*pairs, batch_size=3)
+    for one, source, target in zip(found, *pairs, strict=True):
+        assert (one.source, one.text, one.finished) == (source, target, True)
+        weights, log_prob = step_by_step(translator, source, target)
+        if turned:
+            weights[:-1] = weights[:-1][::-1]
+            weights[:, :-1] = weights[:, :-1][:, ::-1]
+        np.testing.assert_allclose(one.weights, weights, atol=1e-5)
+        assert one.score == one.log_prob == pytest.approx(log_prob, abs=1e-4)
+        for text, tokens, offsets in (
+            (source, one.source_tokens, one.source_offsets),
+            (target, one.tokens, one.target_offsets),
+        ):
+            data = text.encode()
+            assert offsets == sorted(offsets)
+            cut = [data[start:end].decode() for start, end in offsets]
+            assert cut == tokens
+        shape = (len(one.tokens) + 1, len(one.source_tokens) + 1)
+        assert one.weights.shape == shape
+
+
+def test_weights_are_those_of_single_steps(translator):
+    check(translator, len(SOURCES))
+
+
+def test_tokens_come_in_the_order_of_the_texts():
+    """Though the model reads, and writes, the last word first."""
+    texts = words("en", reverse=True), words("fr", reverse=True)
+    check(make_translator(*texts), turned=True)
+
+
+def test_an_ensemble_aligns_by_its_first_source(translator):
+    other = make_translator(words("en", reverse=True), words("fr"), 8)
+    check(Translator.ensemble([translator, other, translator]), 1)
+
+
+def test_pieces_of_words_are_aligned(tmp_path):
+    path = tmp_path / "text"
+    lines = [*SOURCES, *TARGETS, "caf\u00e9 \u732b \U0001f600"]
+    path.write_text("\n".join(lines * 4) + "\n", "utf-8")
+    text = SubwordTokenizer.train([path], 300)
+    model = make_translator(text, text)
+    check(model)
+    (one,) = model.align(["caf\u00e9 \u732b"], ["\U0001f600 caf\u00e9"])
+    rows, columns = one.weights.shape
+    assert len(one.tokens) == rows - 1 > 2 < columns - 1
+    np.testing.assert_allclose(one.weights.sum(1), 1.0, atol=1e-5)
+
+
+def test_what_search_finds_is_aligned_as_it_was_found(translator):
+    found = [one for one in translator.translate(SOURCES) if one.tokens]
+    assert len(found) == len(SOURCES) - 1
+    pairs = [[one.source for one in found], [one.text for one in found]]
+    for one, other in zip(found, translator.align(*pairs), strict=True):
+        rows = len(one.tokens)
+        assert one.tokens == other.tokens
+        assert one.source_offsets == other.source_offsets
+        assert one.target_offsets == other.target_offsets
+        assert one.hard_alignment == other.hard_alignment
+        np.testing.assert_allclose(
+            one.weights[:rows], other.weights[:rows], atol=1e-5
+        )
+
+
+def test_no_words_no_links(translator):
+    """Of the source, of the target, of both; and what draws them works."""
+    found = translator.align(["", "the cat", " "], ["le chat", "", "\u3000"])
+    assert [one.weights.shape for one in found] == [(3, 1), (1, 3), (1, 1)]
+    assert [one.tokens for one in found] == [["le", "chat"], [], []]
+    for one in found:
+        assert one.hard_alignment == frozenset()
+        assert one.pharaoh == ""
+        assert "(end)" in one._repr_html_()
+        assert plot_alignment(one.source_tokens, one.tokens, one.weights)
+    assert translator.align([], []) == []
+
+
+def test_what_cannot_be_aligned_is_refused(translator):
+    pairs = ["the cat"], ["le chat"]
+    blind = make_translator(words("en"), words("fr"), model_class=RNNEncDec)
+    with pytest.raises(ValueError, match="align: RNNEncDec has no attention"):
+        blind.align(*pairs)
+    for sources, targets in (("the", ["le"]), (["the"], "le")):
+        with pytest.raises(ValueError, match="is one string, wanted a seq"):
+            translator.align(sources, targets)
+    with pytest.raises(ValueError, match="1 sources, 2 targets"):
+        translator.align(["the"], ["le", "chat"])
+    with pytest.raises(ValueError, match="batch_size is 0, wanted 1 or more"):
+        translator.align(*pairs, batch_size=0)
+
+
+def run(tmp_path: Any, translator: Translator, *flags: str) -> int:
+    """The command on the pairs, in windows of two."""
+    translator.save(tmp_path / "model")
+    given = [f"--model_dir={tmp_path / 'model'}", "--window=2", *flags]
+    for name, lines in (("source", SOURCES), ("target", TARGETS)):
+        path = tmp_path / name
+        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        given.append(f"--{name}={path}")
+    return main(["align", *given])
+
+
+def test_the_command_writes_links(tmp_path, translator, capfd):
+    assert run(tmp_path, translator) == 0
+    out, err = capfd.readouterr()
+    wanted = translator.align(SOURCES, TARGETS)
+    links = [parse_pharaoh(line) for line in out.split("\n")[:-1]]
+    assert links == [one.hard_alignment for one in wanted]
+    assert out.split("\n")[3:5] == ["", ""]
+    assert "line 4: words on one side alone" in err
+    assert "2 of 6 lines: words on one side alone" in err
+
+
+def test_the_command_writes_weights(tmp_path, translator):
+    output = tmp_path / "found"
+    flags = ("--format=json", f"--output={output}", "--batch_size=1")
+    assert run(tmp_path, translator, *flags) == 0
+    objects = [json.loads(line) for line in output.read_text().split("\n")[:-1]]
+    wanted = translator.align(SOURCES, TARGETS)
+    for found, one in zip(objects, wanted, strict=True):
+        assert (found["source"], found["text"]) == (one.source, one.text)
+        assert found["tokens"] == one.tokens
+        assert {tuple(pair) for pair in found["alignment"]} == (
+            one.hard_alignment
+        )
+        np.testing.assert_allclose(found["weights"], one.weights, atol=1e-4)
+
+
+def test_the_command_wants_a_target_for_each_line(tmp_path, translator, capfd):
+    text = tmp_path / "text"
+    text.write_text("the cat\n")
+    command = ["align", f"--model_dir={tmp_path / 'model'}", f"--source={text}"]
+    assert main([*command, f"--target={tmp_path / 'nowhere'}"]) == 2
+    assert "--target: there is no file" in capfd.readouterr().err
+    more = tmp_path / "more"
+    more.write_text("le chat\nle chien\n")
+    translator.save(tmp_path / "model")
+    assert main([*command, f"--target={more}"]) == 2
+    _, err = capfd.readouterr()
+    assert "--source has no line 2 and --target has one" in err
+    assert "Traceback" not in err
