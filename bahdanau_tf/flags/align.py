@@ -17,11 +17,12 @@ from absl import flags as absl_flags
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
-from bahdanau_tf.flags.fields import require
 from bahdanau_tf.flags.lines import LINES
 from bahdanau_tf.flags.lines import define_batches
 from bahdanau_tf.flags.model import check_model
 from bahdanau_tf.flags.model import define_model
+
+REQUIRED = ("model_dir", "source", "target")
 
 
 def define(flags: absl_flags.FlagValues) -> None:
@@ -51,6 +52,5 @@ def define(flags: absl_flags.FlagValues) -> None:
 def check(flags: absl_flags.FlagValues) -> None:
     """Refuses what can be seen to be wrong before a model is loaded."""
     check_model(flags)
-    require(flags, "source", "target")
     check_files(flags, "source", "target")
     check_output("output", flags.output)
