@@ -236,7 +236,8 @@ class Stage:
         met = within(tests, FLAGS.seconds)
         if met <= before:
             return
-        result = judge(mutant, tests[max(before, 0) : met])
+        tests_now = tests[max(before, 0) : met]
+        result = judge(mutant, tests_now) if tests_now else "survived"
         self.results.add(
             mutant=mutant.name, file=file.name, result=result, met=met
         )
