@@ -414,6 +414,8 @@ def test_warmup_and_decay() -> None:
         (900, 0.2),
     ):
         assert float(rate(tf.constant(step))) == pytest.approx(wanted), step
+    rate = WarmupLinearDecay(2.0, 100)  # to 2 % of the peak, says `Recipe`
+    assert float(rate(tf.constant(100))) == pytest.approx(0.04)
 
 
 def test_embedding_gradient_in_fit_is_dense_and_true() -> None:
