@@ -8,8 +8,10 @@ import itertools
 import os
 import subprocess
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -21,6 +23,7 @@ from hypothesis import strategies as st
 
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data import ParallelCorpus
+from bahdanau_tf.data import generators
 from bahdanau_tf.data import parallel
 from bahdanau_tf.data.batching import Batching
 from bahdanau_tf.data.batching import Position
@@ -657,3 +660,32 @@ def test_a_script_that_ends_in_the_midst_of_an_epoch_ends(tmp_path):
     )
     assert done.returncode == 0
     assert done.stdout == "read\n"
+
+
+def test_the_end_waits_for_the_steps_that_run(monkeypatch):
+    """And no longer: a clock counts how often it looks."""
+    steps = generators._Steps()
+    running, may_end = threading.Event(), threading.Event()
+    taken, naps = [], []
+
+    def items():
+        running.set()
+        may_end.wait()
+        yield "item"
+
+    def sleep(_):
+        naps.append("nap")
+        may_end.set()
+        thread.join()
+
+    clock = SimpleNamespace(monotonic=itertools.count().__next__, sleep=sleep)
+    monkeypatch.setattr(generators, "time", clock)
+    thread = threading.Thread(
+        target=lambda: taken.append(steps.take(items())), daemon=True
+    )
+    thread.start()
+    running.wait()
+    steps.end()
+    assert taken == ["item"]
+    assert naps == ["nap"]
+    assert steps.take(iter(["late"])) is generators._End.END
