@@ -573,6 +573,7 @@ def test_no_pair_fits(lines: Lines) -> None:
         ({"token_budget": 0}, "token_budget is 0"),
         ({"shuffle": "twice"}, "shuffle is 'twice'"),
         ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**32}, "seed is 4294967296"),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
