@@ -81,7 +81,7 @@ def test_a_training_is_stopped_in_time_and_goes_on(
     assert train_all([plan], tmp_path, 59.0, 1) == {"slow": folder}
     assert (folder / "stopped").exists()
     assert Record.read(folder) == Record(3600, Record.read(folder).device)
-    assert "stopped at the end of its time" in capsys.readouterr().err
+    assert "stopped when its time was up" in capsys.readouterr().err
     train_all([plan], tmp_path, 61.0, 1)
     assert (folder / "runs").read_text() == "run\nrun\n"
     assert Record.read(folder).is_over

@@ -351,11 +351,11 @@ def test_all_choices_go_through_every_way() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"count": -1}, "count=-1"),
-        ({"count": 1, "split": "valid"}, "split='valid'"),
-        ({"count": 1, "min_words": 9, "max_words": 8}, "min_words=9"),
-        ({"count": 1, "max_words": 61}, "max_words=61"),
-        ({"count": 1, "min_words": 0}, "min_words=0"),
+        ({"count": -1}, "count is -1"),
+        ({"count": 1, "split": "valid"}, "split is 'valid'"),
+        ({"count": 1, "min_words": 9, "max_words": 8}, "min_words is 9"),
+        ({"count": 1, "max_words": 61}, "max_words 61"),
+        ({"count": 1, "min_words": 0}, "min_words is 0"),
     ],
 )
 def test_bad_arguments(arguments: dict, message: str) -> None:

@@ -102,7 +102,7 @@ def test_nothing_is_written_where_a_file_does_not_fit(plan, tmp_path):
         {"dev_target": plan.files.train_target},
     ):
         broken = replace(plan, files=replace(plan.files, **change))
-        with pytest.raises(ValueError, match="wanted as many"):
+        with pytest.raises(ValueError, match="wanted equal numbers"):
             broken.prepare()
         assert not plan.model_dir.exists()
 

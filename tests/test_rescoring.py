@@ -229,7 +229,7 @@ def test_the_weight_is_that_of_an_exhaustive_search():
 def test_no_sentences_have_no_weight():
     with pytest.raises(ValueError, match="no sentences"):
         choose_weight([], [])
-    with pytest.raises(ValueError, match="as many"):
+    with pytest.raises(ValueError, match="equal numbers"):
         choose_weight([(NBest("s", []), [])], ["a", "b"])
 
 

@@ -333,9 +333,9 @@ def test_requests_may_be_merged_padded_and_split(served, signature):
 
 
 def test_only_the_form_of_a_request_may_be_wrong(served):
-    with pytest.raises(tf.errors.InvalidArgumentError, match="as many rows"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="equal numbers"):
         served("score", ["cat", "dog"], ["le chat"])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="as many rows"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="equal numbers"):
         served("complete", ["cat", "dog"], ["le"])
 
 

@@ -229,7 +229,7 @@ def test_nothing_is_written_before_all_is_checked(
     assert not (tmp_path / "model").exists()
     for wrong, recipe, sentence in (
         (files, replace(SHORT, tokenize="runes"), "tokenize is 'runes'"),
-        (replace(files, dev_target=files.train_target), SHORT, "as many"),
+        (replace(files, dev_target=files.train_target), SHORT, "equal numbers"),
     ):
         with pytest.raises(ValueError, match=sentence):
             train(trained.translator, wrong, recipe, tmp_path / "model")

@@ -135,6 +135,6 @@ def test_a_full_disk_is_told_in_one_sentence(tmp_path):
         with pytest.raises(OSError, match="cannot") as found, writing(tmp_path):
             raise error
         assert str(found.value) == (
-            f"nothing was exported, as {tmp_path} cannot be written: "
+            f"nothing was exported: {tmp_path} cannot be written: "
             "No space left on device"
         )

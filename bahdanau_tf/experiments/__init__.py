@@ -1,1 +1,1 @@
-"""Systems that are trained to be compared: which, on what, for how long."""
+"""Training of several systems for comparison."""

@@ -1,8 +1,7 @@
-"""Which systems are trained to be compared, on what, and for how long.
+"""The systems that are trained for comparison, their data and budgets.
 
-The quick suite is sized for 15 minutes on two cores in all, the full one for
-several hours. Both stop a system at the end of its time and go on from there
-when they are run again.
+The quick suite takes about 15 minutes on two cores, the full one several hours.
+Both stop a system when its time is up, and continue when they are run again.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from bahdanau_tf.corpora.grammar import corpus as grammar
 from bahdanau_tf.experiments.trainings import Plan
 from bahdanau_tf.options import ModelOptions
 
-TEST_LENGTH = 60  # words of the longest test sentence of the built-in corpus
+TEST_LENGTH = 60  # longest test sentence of the built-in corpus, in words
 
 
 class Files(NamedTuple):
-    """Text files, None where there is none.
+    """The paths of text files; None if there is no such file.
 
-    Those to train on and to choose by are called as the flags of
-    `bahdanau-tf train`; `alignments` are those of the test set.
+    Files of the training and dev sets are named like the flags of
+    `bahdanau-tf train`; the others are of the test set.
     """
 
     train_source: str | None = None
@@ -40,12 +39,12 @@ class Files(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """What a system learns from.
+    """How much a system is trained.
 
     Attributes:
-        max_length: Longest training sentence, in tokens.
-        epochs: Passes over the whole corpus, of which a system leaves out the
-            sentences that are longer than its own limit.
+        max_length: Longest training sentence, in tokens; longer ones are left
+            out.
+        epochs: Number of passes over the corpus.
     """
 
     max_length: int
@@ -57,15 +56,16 @@ class Suite:
     """Systems to train.
 
     Attributes:
-        attention: For RNNsearch and RNNencdec, by the limits in the names of
-            the paper's systems that they stand for, those that take longest
-            first. There is no RNNencdec-50*.
-        lstm: For the LSTMs.
-        reversed_count: LSTMs that read the source reversed; one does not.
+        attention: Budgets of RNNsearch and RNNencdec, by the suffix in the
+            names of the paper's systems, those that take longest first. There
+            is no RNNencdec-50*.
+        lstm: Budget of each LSTM.
+        reversed_count: Number of LSTMs with a reversed source; one more reads
+            it forward.
         minutes: Longest time of a system in one call.
-        common: Flags of every training; each model is told those it takes.
-        pairs: Sentence pairs of the built-in corpus to "train" on, to choose
-            by ("dev") and to "test" on; none for a corpus of the user's.
+        common: Flags of every training; each model gets those it uses.
+        pairs: Number of sentence pairs of the built-in corpus in "train", "dev"
+            and "test"; empty for a user's corpus.
     """
 
     attention: Mapping[str, Budget]
@@ -79,9 +79,9 @@ class Suite:
         """The systems, those that take longest first.
 
         Args:
-            files: What to train on.
+            files: The text files.
             more: Further flags of `bahdanau-tf train`, for every system whose
-                model takes them.
+                model uses them.
         """
         corpus = [f"--{name}={getattr(files, name)}" for name in Files._fields]
         plans = []
@@ -99,7 +99,7 @@ class Suite:
         return plans
 
     def budget(self, minutes: float) -> str:
-        """What is spent on a training, in words."""
+        """A sentence on the longest training."""
         epochs = max(budget.epochs for budget in self.attention.values())
         return (
             f"Budget: {epochs:g} epochs at most and {minutes:g} minutes for a "
@@ -107,7 +107,7 @@ class Suite:
         )
 
     def about_corpus(self) -> str:
-        """What the built-in corpus is, in words."""
+        """A sentence on the built-in corpus."""
         pairs = f"{self.pairs['train']:,} pairs of up to {self._longest} words"
         return (
             f"Data: the built-in English-French grammar, {pairs} to train on, "
@@ -115,10 +115,10 @@ class Suite:
         )
 
     def write_corpus(self, folder: Path) -> Files:
-        """Writes the built-in corpus: longer sentences in the test set.
+        """Writes the built-in corpus, with longer sentences in the test set.
 
         Args:
-            folder: A folder; nothing is written again that is there.
+            folder: A folder; existing files are not written again.
 
         Returns:
             The files.
@@ -140,7 +140,7 @@ class Suite:
 
     @property
     def _longest(self) -> int:
-        """Words of the longest sentence that is trained on."""
+        """Number of words of the longest training sentence."""
         return max(budget.max_length for budget in self.attention.values())
 
     def _systems(self) -> Iterator[tuple[str, str, str, Budget, list[str]]]:

@@ -1,8 +1,7 @@
-"""Trains systems, some at a time, each in its own process.
+"""Trains systems, several at a time, each in its own process.
 
-Each training is the command `bahdanau-tf train`, so that anybody can run it
-again; it goes on from its last checkpoint. What is finished is not trained
-again.
+Each training is a command `bahdanau-tf train`, so that anybody can repeat it;
+it continues from its last checkpoint. Finished systems are not trained again.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from bahdanau_tf.files import write_atomically
 from bahdanau_tf.progress import ProgressLine
 
 COMMAND = (sys.executable, "-m", "bahdanau_tf", "train")
-STOPPED = (130, -signal.SIGTERM)  # how a training ends that a signal stops
+STOPPED = (130, -signal.SIGTERM)  # exit codes of a training that was stopped
 _RECORD = "trained.json"
 
 
@@ -37,9 +36,9 @@ class Plan:
     """A system to train.
 
     Attributes:
-        name: What it is called.
-        flags: Of `bahdanau-tf train`, without --model_dir.
-        counterpart: The paper's system that it stands for, or "".
+        name: Its name.
+        flags: The flags of `bahdanau-tf train`, without --model_dir.
+        counterpart: The paper's system that it corresponds to, or "".
     """
 
     name: str
@@ -54,12 +53,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of a training.
+    """The record of a training.
 
     Attributes:
-        seconds: Time spent, evaluation on the dev set and start included.
-        device: What it ran on.
-        is_over: Whether it came to its end, not to the end of its time.
+        seconds: Time spent, including start and evaluation on the dev set.
+        device: The device it ran on.
+        is_over: Whether it is finished, and not only out of time.
     """
 
     seconds: float = 0.0
@@ -68,7 +67,7 @@ class Record:
 
     @classmethod
     def read(cls, model_dir: Path) -> Record:
-        """Reads what `train_all` has left beside a model."""
+        """Reads the record that `train_all` wrote beside a model."""
         path = model_dir / _RECORD
         known = path.read_text("utf-8") if path.is_file() else "{}"
         return cls(**json.loads(known))
@@ -77,20 +76,20 @@ class Record:
 def train_all(
     plans: Sequence[Plan], folder: Path, minutes: float, jobs: int
 ) -> dict[str, Path]:
-    """Trains what is not trained yet.
+    """Trains the systems that are not finished.
 
     Args:
         plans: The systems.
         folder: Gets a folder for each system, with a `train.log` in it.
         minutes: Longest time that one system is trained for in this call;
-            then it is stopped, and the next call goes on.
-        jobs: How many are trained at a time; they share the cores.
+            then it is stopped, and the next call continues it.
+        jobs: Number of systems trained at a time; they share the cores.
 
     Returns:
-        The folders of those systems that have a model.
+        The folders of the systems that have a model.
 
     Raises:
-        ValueError: A training failed; says why.
+        ValueError: A training failed. The message has its last line.
     """
     folders = {plan.name: folder / plan.folder for plan in plans}
     left = [p for p in plans if not Record.read(folders[p.name]).is_over]
@@ -140,21 +139,21 @@ class _Training:
                 os.sched_setaffinity(self.process.pid, cores)
 
     def percent(self) -> int:
-        """How far it is: its log ends with lines such as "40/120 loss ..."."""
+        """Progress, from lines such as "40/120 loss ..." of its log."""
         written = self.log.read_bytes()[-2000:]
         steps = re.findall(rb"^(\d+)/(\d+) ", written, re.MULTILINE)
         done, total = map(int, steps[-1]) if steps else (0, 1)
         return 100 * done // total
 
     def has_ended(self, seconds: float) -> bool:
-        """Whether it is over; it is told to stop when its time is up."""
+        """Whether it has ended; after `seconds` it is told to stop."""
         if not self.is_stopping and time.monotonic() - self.start > seconds:
             self.is_stopping = True
             self.process.terminate()
         return self.process.poll() is not None
 
     def conclude(self) -> str:
-        """Writes down how it went, and says it."""
+        """Writes the record, and returns a sentence on the training."""
         status = self.process.returncode
         if status not in (0, *STOPPED):
             last = self.log.read_text("utf-8", "replace").rstrip().split("\n")
@@ -167,13 +166,13 @@ class _Training:
         device = describe_device(len(self.cores))
         record = json.dumps(asdict(Record(seconds, device, not status)))
         write_atomically(self.model_dir / _RECORD, record.encode())
-        how = "stopped at the end of its time" if status else "trained"
+        how = "stopped when its time was up" if status else "trained"
         return f"{self.name}: {how}, {seconds / 60:.1f} minutes in all"
 
 
 @contextlib.contextmanager
 def _stopped_at_the_end() -> Iterator[list[_Training]]:
-    """Stops what still runs after an error, Ctrl-C or SIGTERM; it is saved."""
+    """Stops the running trainings after an error, Ctrl-C or SIGTERM."""
     running: list[_Training] = []
     before = None
     if threading.current_thread() is threading.main_thread():

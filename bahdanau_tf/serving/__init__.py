@@ -1,4 +1,4 @@
-"""A translator as a SavedModel for TensorFlow Serving, written and checked."""
+"""Exports a translator for TensorFlow Serving, and checks the export."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Whether a served translator and one in memory are equal.
+"""Compares the outputs of a served translator with those of one in memory.
 
-Equal are the same translations, unless the scores of competing hypotheses lie
-within 1e-4, with scores to 1e-4 (relative, where a score is beyond 1).
+Scores are equal if they differ by at most 1e-4 (relative for scores beyond 1).
+Translations must be the same, unless the scores of the competing hypotheses are
+equal in this sense.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Outputs = dict[str, np.ndarray]
 
 
 def form(outputs: Outputs, rows: int) -> Iterator[str]:
-    """Says what a server could not take in the outputs for so many rows."""
+    """Yields what a server would not accept in the outputs for `rows` rows."""
     for name, value in outputs.items():
         if value.ndim < 1 or len(value) != rows:
             yield f"{name} has shape {value.shape} for {rows} rows"
@@ -36,10 +37,10 @@ def translations(
     """Compares outputs of `serving_default`, `greedy` or `complete`.
 
     Args:
-        outputs: What was served.
+        outputs: The outputs of the signature.
         wanted: For each row the hypotheses of the translator in memory, best
             first.
-        cut: For each row whether it is longer than the limit.
+        cut: For each row whether it exceeds the limits.
 
     Yields:
         A sentence for each difference.
@@ -77,7 +78,7 @@ def n_best(
             finished = outputs["finished"][row, n]
             if not _close(score, ranked[n].score):
                 yield f"row {row}, {n}: score {score}, not {ranked[n].score}"
-            # What ties with the last may be missing from the list.
+            # Hypotheses that tie with the last may be missing from the list.
             elif not _close(score, ranked[-1].score) and not any(
                 (one.text.encode(), one.finished) == (text, finished)
                 and _close(score, one.score)
@@ -154,7 +155,7 @@ def _weights(found: Outputs, match: Translation, row: int) -> Iterator[str]:
 def _best_as(
     hypotheses: Sequence[Translation], text: bytes
 ) -> Translation | None:
-    """The hypothesis with that text, if none is better by more than a hair."""
+    """The hypothesis with that text, if its score equals the best one's."""
     for one in hypotheses:
         near = _close(one.score, hypotheses[0].score)
         if near and one.text.encode() == text:

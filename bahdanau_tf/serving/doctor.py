@@ -1,4 +1,4 @@
-"""The doctor: an export reloaded elsewhere and compared with the original."""
+"""The doctor reloads an export in a new process and compares its outputs."""
 
 from __future__ import annotations
 
@@ -43,11 +43,12 @@ TIMED_WORDS = 20
 
 @dataclass(frozen=True)
 class Report:
-    """What the doctor found.
+    """The result of `examine`.
 
     Attributes:
-        facts: A sentence for each.
-        differences: A sentence for each; none for a sound export.
+        facts: What is known about the export, one sentence each.
+        differences: Differences from the translator in memory, one sentence
+            each; empty for a correct export.
     """
 
     facts: list[str]
@@ -59,14 +60,14 @@ def examine(
 ) -> Report:
     """Reloads an export and compares it with the translator in memory.
 
-    It is copied and loaded in a new process that knows only tensorflow and
-    tensorflow_text; there each signature answers usual and odd rows, none at
-    all, and the warm-up requests.
+    A copy of it is loaded in a new process that imports only tensorflow and
+    tensorflow_text. There each signature is called with usual and unusual rows,
+    with no rows, and with the warm-up requests.
 
     Args:
         translator: The `Translator` that was exported.
-        version: The folder that `export` gave.
-        limits: As they were given to `export`.
+        version: The folder that `export` returned.
+        limits: The limits that were given to `export`.
     """
     version = Path(version)
     wanted = _Wanted.of(translator, limits)
@@ -105,19 +106,20 @@ def examine(
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What the translator in memory gives for the probes.
+    """The outputs of the translator in memory for the probes.
 
     Attributes:
         texts: The rows.
-        targets: Their translations, for `score`, or prefixes of these.
-        best: For each row the n best.
-        greedy: For each row the one that greedy search finds.
-        completed: For each row the n best that begin with its target; none
-            at all if the last word comes first.
+        targets: A target for each row: the translation for `score`, the prefix
+            for `complete`.
+        best: For each row the n best translations.
+        greedy: For each row the one found by greedy search.
+        completed: For each row the n best that begin with its target; empty if
+            the target tokenizer is reversed.
         scored: For each row the score of its target.
-        cut: Whether the row is cut.
-        target_cut: Whether its target is.
-        word_cut: Whether a word of its target is, where it is written.
+        cut: Whether each row is cut.
+        target_cut: Whether each target is cut.
+        word_cut: Whether a word of each target is cut when it is copied.
     """
 
     texts: list[bytes]
@@ -178,7 +180,7 @@ class _Wanted:
 
 
 def _timed(text: Any, rows: Sequence[bytes]) -> list[Request]:
-    """Requests to time: one row, many rows, and the longest row there is."""
+    """Requests to time: one row, many rows, and the longest row."""
     words = sentences(text, [TIMED_WORDS] * max(TIMED_ROWS))
     return [
         Request("serving_default", {"text": chosen})
@@ -192,10 +194,10 @@ def _timed(text: Any, rows: Sequence[bytes]) -> list[Request]:
 def _reloaded(
     version: Path, asked: Sequence[Request], timed: Sequence[Request]
 ) -> dict[str, Any]:
-    """Has a copy of the export answer requests in a new process.
+    """Answers requests by a copy of the export in a new process.
 
     Raises:
-        subprocess.CalledProcessError: It cannot.
+        subprocess.CalledProcessError: The process failed.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -230,7 +232,7 @@ def _plain(requests: Sequence[Request]) -> list[dict[str, Any]]:
 
 
 def _arrays(outputs: dict[str, dict[str, Any]]) -> Outputs:
-    """Puts strings back to bytes, and all into arrays."""
+    """Converts the outputs to arrays, with strings as bytes again."""
     arrays = {}
     for name, output in outputs.items():
         values, dtype = output["values"], output["dtype"]
@@ -263,7 +265,7 @@ def _facts(
             f"serving_default, {label}: {first:.3f} s at first, "
             f"{sorted(warm)[len(warm) // 2]:.3f} s when warm."
         )
-    facts.append(f"Compared: {rows} rows, odd ones among them, and none.")
+    facts.append(f"Compared: {rows} rows, unusual ones included, and 0 rows.")
     records = len(read_warmup(version))
     facts.append(
         f"Warm-up records: {records}, replayed."

@@ -1,4 +1,4 @@
-"""From a translator to a folder that TensorFlow Serving can serve."""
+"""Writes a translator to a folder that TensorFlow Serving can serve."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def export(
     """Writes a SavedModel with the signatures of `serving.signatures`.
 
     Args:
-        graph: A translator.
+        graph: The graph of a translator.
         path: Base folder of the model's versions.
-        limits: What is read and written at most.
+        limits: The limits of requests and replies.
 
     Returns:
-        The version's folder. It appears under its name when it is complete,
-        since a server may be looking.
+        The version's folder. It gets its name when it is complete, since a
+        server may be watching the base folder.
 
     Raises:
-        OSError: It cannot be written there.
-        ValueError: The graph holds what a stock server does not know, or the
-            limits and the decoding do not fit the model.
+        OSError: The folder cannot be written to.
+        ValueError: The graph has ops that a stock server lacks, or the limits
+            and the decoding do not fit the model.
     """
     path = Path(path)
-    with workplace(path) as place:  # at first: can anything be written?
+    with workplace(path) as place:  # first, to fail early if not writable
         made = signatures(graph, limits)
         texts, translations = (
             sentences(text, [WARMUP_WORDS] * max(WARMUP_ROWS))

@@ -1,4 +1,4 @@
-"""How much of a request is read and written, whatever it holds."""
+"""Limits of requests and replies, for input of any size."""
 
 from __future__ import annotations
 
@@ -16,26 +16,29 @@ from bahdanau_tf.text.rows import as_strings
 from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.translation import TranslationGraph
 
-BYTES_PER_TOKEN = 64  # no language's words are as long, on average
-WORD_BYTES = 256  # so much of a word is shown, or copied for an unknown one
-GROUP_BYTES = 2**14  # text that is split into words at once
+BYTES_PER_TOKEN = 64  # more than the average word of any language has
+WORD_BYTES = 256  # of a word that is returned, or copied for an unknown one
+GROUP_BYTES = 2**14  # bytes of text that are tokenised at once
 Read = Callable[[tf.Tensor], tuple[list[tf.RaggedTensor], tf.Tensor]]
 Graph = TypeVar("Graph", bound=TranslationGraph)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The longest input and output of a served model, and how many of them.
+    """The longest input and output of a served model, and the size of n-best.
 
     Lengths count tokens, end symbols included.
 
     Attributes:
-        max_source_length: S; of a longer sentence the begin is translated.
-            Nor are more than 64 S bytes of it read.
+        max_source_length: S; only the begin of a longer sentence is translated,
+            and only its first 64 S bytes are read.
         max_target_length: T; a longer translation is cut.
-        n_best: N translations of the signature `n_best`, at most the beam
-            size; 0 for those that the decoding returns, or if that is but
-            one, for the whole beam.
+        n_best: N, the number of translations of the signature `n_best`, at most
+            the beam size; 0 for the number in the decoding, or if that is 1,
+            for the beam size.
+
+    Raises:
+        ValueError: A value is too small.
     """
 
     max_source_length: int = 128
@@ -56,15 +59,15 @@ class Limits:
 
 
 class LimitedText(tf.Module):
-    """A tokenizer that reads the begin of what is too long.
+    """A tokenizer that reads only the begin of a string that is too long.
 
     Bytes are cut first, so that a line of megabytes costs little, then tokens.
-    It does for a `TranslationGraph` what the tokenizer does; offsets remain
-    those of the whole string.
+    A `TranslationGraph` can use it in place of the tokenizer; offsets are those
+    in the whole string.
 
     Args:
         text: The tokenizer.
-        max_length: The most ids of a row, end symbol included.
+        max_length: The largest number of ids in a row, end symbol included.
     """
 
     def __init__(self, text: Any, max_length: int) -> None:
@@ -77,7 +80,7 @@ class LimitedText(tf.Module):
         self.pad_id, self.unk_id = text.pad_id, text.unk_id
         self.eos_id = text.eos_id
         self.ids_to_tokens = text.ids_to_tokens
-        # Functions, as the signatures share them; they are large.
+        # tf.functions, so that signatures share these large graphs.
         self._ids = self._function(self._ids_of, [tf.int32])
         self._words = self._function(
             self._words_of, [tf.string, tf.int32, tf.int32]
@@ -87,29 +90,29 @@ class LimitedText(tf.Module):
         )
 
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Turns strings into ids, at most `max_length`: ragged [B, (T)]."""
+        """Turns strings into at most `max_length` ids: ragged [B, (T)]."""
         (ids,), _ = self._ids(as_strings(strings))
         return append_end(ids, self.eos_id)
 
     def tokenize_with_offsets(
         self, strings: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Cuts the strings where `tokenize` does.
+        """Splits like `tokenize`, and returns where each word is.
 
-        Of a longer word the first 256 bytes are given: it may be copied for
-        each unknown word of a translation. What is no UTF-8 in a token becomes
-        U+FFFD: a server writes its JSON as it is given the strings.
+        Only the first 256 bytes of a word are returned, since it may be copied
+        for each unknown word of a translation. Invalid UTF-8 in a token becomes
+        U+FFFD, since a server writes strings into JSON without a check.
         """
         (words, starts, ends), _ = self._words(as_strings(strings))
         return words, starts, ends
 
     def is_cut(self, strings: tf.Tensor) -> tf.Tensor:
-        """Whether a string is read in part only: bool [B]."""
+        """Whether only a part of each string is read: bool [B]."""
         _, cut = self._ids(as_strings(strings))
         return cut | (tf.strings.length(strings) > self.max_bytes)
 
     def cuts_words(self, strings: tf.Tensor) -> tf.Tensor:
-        """Whether `tokenize_with_offsets` gives a word in part: bool [B]."""
+        """Whether `tokenize_with_offsets` cuts a word of a row: bool [B]."""
         return self._words(as_strings(strings))[1]
 
     def _function(self, read: Read, dtypes: Sequence[tf.DType]) -> Any:
@@ -130,7 +133,8 @@ class LimitedText(tf.Module):
     def _words_of(
         self, strings: tf.Tensor
     ) -> tuple[list[tf.RaggedTensor], tf.Tensor]:
-        # Its words go unused: only those within the limit are cut out.
+        # The words it returns are not used: `surfaces` cuts out only those
+        # within the limit.
         _, starts, ends = self.text.tokenize_with_offsets(strings)
         starts, ends = self._first(starts), self._first(ends)
         words = surfaces(strings, starts, ends)
@@ -141,7 +145,7 @@ class LimitedText(tf.Module):
         return [words, starts, ends.with_values(given)], cut
 
     def _first(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
-        """The words that come first in the text, with room for the end."""
+        """The first words of the text, with room for the end symbol."""
         count = self.max_length - 1
         return words[:, -count:] if self.reverse else words[:, :count]
 
@@ -149,22 +153,23 @@ class LimitedText(tf.Module):
 def in_groups(
     read: Read, strings: tf.Tensor, dtypes: Sequence[tf.DType]
 ) -> tuple[list[tf.RaggedTensor], tf.Tensor]:
-    """Reads some strings at a time, where all would take much memory.
+    """Reads strings in groups, to limit memory.
 
-    A tokenizer needs some 300 bytes for each byte of its strings.
+    A tokenizer needs about 300 bytes of memory for each byte of its input.
 
     Args:
-        read: Makes rows, and a truth of each row, of some strings.
+        read: A function of strings that returns a list of ragged tensors and a
+            bool for each string.
         strings: string [B].
-        dtypes: What the rows hold.
+        dtypes: The dtypes of the ragged tensors.
 
     Returns:
-        What `read` gives for all strings: ragged [B, (T)]; bool [B].
+        The results of `read` for all strings: ragged [B, (T)] each; bool [B].
     """
     count = tf.size(strings)
     lengths = tf.concat([[1], tf.strings.length(strings)], 0)
     size = tf.maximum(GROUP_BYTES // tf.reduce_max(lengths), 1)
-    groups = tf.maximum(-(-count // size), 1)  # of none there is an empty one
+    groups = tf.maximum(-(-count // size), 1)  # an empty one for no strings
 
     def body(i: tf.Tensor, done: list[tf.TensorArray]) -> Any:
         rows, truths = read(strings[i * size : (i + 1) * size])
@@ -196,31 +201,31 @@ def in_groups(
 
 
 def first_bytes(strings: tf.Tensor, limit: int) -> tf.Tensor:
-    """Cuts strings, at most three bytes early, between two characters.
+    """Cuts strings to `limit` bytes, or up to 3 fewer, between characters.
 
     Args:
         strings: string [B].
-        limit: The most bytes, 3 or more.
+        limit: The largest number of bytes, 3 or more.
 
     Returns:
         string [B].
     """
     begin = tf.strings.substr(strings, 0, limit + 1)
     data = tf.io.decode_raw(begin, tf.uint8, fixed_length=limit + 1)
-    # From the byte after the limit backwards: does a character go on there?
+    # From the byte after the limit backwards: is it a continuation byte?
     goes_on = (data[:, limit - 3 :][:, ::-1] & 0xC0) == 0x80
     back = tf.reduce_sum(tf.math.cumprod(tf.cast(goes_on, tf.int32), 1), 1)
-    back = tf.where(back > 3, 0, back)  # such a thing is no character
+    back = tf.where(back > 3, 0, back)  # no character has so many
     return tf.strings.substr(begin, tf.zeros_like(back), limit - back)
 
 
 def valid_utf8(strings: tf.Tensor) -> tf.Tensor:
-    """Puts U+FFFD for bytes that are no UTF-8."""
+    """Replaces bytes that are not valid UTF-8 by U+FFFD."""
     return tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8", "replace")
 
 
 def limited(graph: Graph, limits: Limits) -> Graph:
-    """The same translator with limits: what the exported graph computes."""
+    """The same translator with limits, as it is exported."""
     return type(graph)(
         graph.model,
         [
@@ -238,7 +243,7 @@ def limited(graph: Graph, limits: Limits) -> Graph:
 
 
 def is_cut(graph: TranslationGraph, strings: tf.Tensor) -> tf.Tensor:
-    """Whether a graph with limits translates but a part: bool [B]."""
+    """Whether a graph with limits reads each string only in part: bool [B]."""
     cut = [text.is_cut(strings) for text in graph.source_texts]
     if graph.decoding.unknown == "replace":
         cut.append(graph.source_text.cuts_words(strings))
@@ -249,7 +254,7 @@ def n_best_of(graph: TranslationGraph, limits: Limits) -> int:
     """N of the signature `n_best`.
 
     Raises:
-        ValueError: It is more than the beam holds.
+        ValueError: It is larger than the beam size.
     """
     beam_size, asked = graph.decoding.beam_size, graph.decoding.n_best
     if limits.n_best > beam_size and not graph.decoding.sampling:

@@ -1,4 +1,4 @@
-"""Whether a stock TensorFlow Serving can run a graph: the ops it may hold."""
+"""The ops that a stock TensorFlow Serving can run, and a check for others."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from google.protobuf import descriptor_pool  # type: ignore[import-untyped]
 from google.protobuf import message_factory
 
-# Of the ops of TensorFlow 2.20, those that translation can have a use for.
-# None of them runs Python, prints, needs a device other than a CPU, or touches
-# files (but the variables'). `make check-serving` looks them up in the wheel
-# of TensorFlow 2.20.0.
+# Ops of TensorFlow 2.20 that may be useful for translation. None of them runs
+# Python, prints, needs a device other than a CPU, or accesses files (except
+# those of the variables). `make check-serving` looks them up in the wheel of
+# TensorFlow 2.20.0.
 _CORE = """
 Assert CheckNumerics Const EnsureShape Identity IdentityN NoOp Placeholder
 PlaceholderWithDefault PreventGradient StopGradient
@@ -72,7 +72,7 @@ StringSplitV2 StringStrip StringToHashBucketFast StringToHashBucketStrong
 StringToNumber StringUpper Substr UnicodeDecode UnicodeDecodeWithOffsets
 UnicodeEncode UnicodeScript UnicodeTranscode UnsortedSegmentJoin
 """
-# Of the ops of TensorFlow Text 2.20, which the stock server has inside.
+# Ops of TensorFlow Text 2.20, which is built into the stock server.
 _TEXT = """
 CaseFoldUTF8 NormalizeUTF8 NormalizeUTF8WithOffsetsMap
 FastWordpieceTokenizeWithOffsets TFText>FastWordpieceDetokenize
@@ -84,15 +84,15 @@ SentencepieceTokenizeWithOffsetsOp SentencepieceVocabSizeOp
 """
 CORE_OPS = frozenset(_CORE.split())
 TEXT_OPS = frozenset(_TEXT.split())
-XLA = "_XlaMustCompile"  # the stock server switches XLA off
+XLA = "_XlaMustCompile"  # the stock server has XLA disabled
 
 
 def check_operations(folder: Path) -> None:
     """Refuses a SavedModel that a stock TensorFlow Serving 2.20 cannot run.
 
     Raises:
-        ValueError: The graph holds another op, or one that XLA must compile;
-            names op and node.
+        ValueError: The graph has another op, or one that XLA must compile. The
+            message names op and node.
     """
     wrong = {}
     for operation, place, compiled in _operations(folder):
@@ -103,19 +103,19 @@ def check_operations(folder: Path) -> None:
     if wrong:
         listed = "; ".join(f"{op} ({where})" for op, where in wrong.items())
         raise ValueError(
-            f"export: the graph holds {listed}; wanted only ops that a stock "
-            "TensorFlow Serving 2.20 has, listed in "
+            f"export: the graph has {listed}; wanted only ops of a stock "
+            "TensorFlow Serving 2.20, listed in "
             "bahdanau_tf/serving/operations.py"
         )
 
 
 def operations(folder: Path) -> list[str]:
-    """The ops of a SavedModel, by name."""
+    """The names of the ops in a SavedModel, sorted."""
     return sorted({operation for operation, _, _ in _operations(folder)})
 
 
 def _operations(folder: Path) -> Iterator[tuple[str, str, bool]]:
-    """Yields each op, where it stands, and whether XLA must compile it."""
+    """Yields each op, where it is, and whether XLA must compile it."""
     message = descriptor_pool.Default().FindMessageTypeByName(
         "tensorflow.SavedModel"
     )

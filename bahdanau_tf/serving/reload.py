@@ -1,6 +1,7 @@
-"""Run by the doctor, as a file of its own: a SavedModel in a new process.
+"""A script, run by the doctor in a new process: answers requests by an export.
 
-It knows TensorFlow and TensorFlow Text only. Bytes travel in JSON as Latin-1.
+It imports only TensorFlow and TensorFlow Text. Bytes are written to JSON as
+Latin-1.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-WARM = 3  # a request is repeated so often
+WARM = 3  # number of repetitions of a timed request
 
 
 def main(folder: Path) -> None:
-    """Answers requests.json of a folder into answers.json."""
+    """Reads requests.json in a folder, writes answers.json."""
     import tensorflow as tf
 
     importlib.import_module("tensorflow_text")

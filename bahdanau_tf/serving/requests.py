@@ -1,4 +1,4 @@
-"""Requests to try a served translator with, made of its own vocabulary."""
+"""Test requests for a served translator, made from its own vocabulary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Request(NamedTuple):
 
     Attributes:
         signature: Name of the signature.
-        inputs: For each of its inputs the rows.
+        inputs: The rows of each input, by its name.
     """
 
     signature: str
@@ -26,11 +26,11 @@ class Request(NamedTuple):
 
 
 def sentences(text: Any, lengths: Sequence[int]) -> list[bytes]:
-    """Writes sentences of words drawn from a vocabulary, always the same.
+    """Makes sentences of words drawn from a vocabulary, with a fixed seed.
 
     Args:
         text: The tokenizer.
-        lengths: Words of each sentence.
+        lengths: Number of words of each sentence.
     """
     special = (text.pad_id, text.unk_id, text.eos_id)
     words = np.setdiff1d(np.arange(text.vocabulary_size), special)
@@ -43,7 +43,7 @@ def sentences(text: Any, lengths: Sequence[int]) -> list[bytes]:
 
 
 def probes(text: Any) -> list[bytes]:
-    """Makes the rows that a translator must stand: usual ones and odd ones."""
+    """Makes test rows: usual ones and unusual ones."""
     usual = sentences(text, [1, 2, 3, 5, 8, 13, 21])
     long = b" ".join(usual)
     return [
@@ -68,7 +68,7 @@ def probes(text: Any) -> list[bytes]:
 def request(
     signature: str, text: list[bytes], translation: list[bytes]
 ) -> Request:
-    """Makes a request; translations are for signatures that take some."""
+    """Makes a request; `translation` is used by signatures with a target."""
     inputs = {"text": text}
     if signature in TARGET_INPUTS:
         inputs[TARGET_INPUTS[signature]] = translation

@@ -1,4 +1,4 @@
-"""SavedModels for TensorFlow Serving: the only code here that writes them."""
+"""Writes SavedModels for TensorFlow Serving."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import tensorflow as tf
 def write_saved_model(
     folder: Path, signatures: Mapping[str, Any], modules: Sequence[tf.Module]
 ) -> None:
-    """Writes a SavedModel; of the variables those that its functions use.
+    """Writes a SavedModel with the variables that its functions use.
 
     Args:
-        folder: Where to; made here.
-        signatures: For each name a concrete function.
-        modules: Whatever holds the tables that the functions use.
+        folder: The folder to make.
+        signatures: A concrete function for each name.
+        modules: The modules that own the tables used by the functions.
     """
     module = tf.Module()
     module.modules = list(modules)

@@ -9,31 +9,32 @@
                               target_tokens, target_offsets, target_length
     score (text, translation) -> log_prob, length, truncated
 
-`complete` gives the best translation that begins with a prefix, "" for any.
+`complete` returns the best translation that begins with the prefix, which may
+be "".
 
-Inputs are string [B]. The batch is the first dimension of every output, and
-the only one that is not a constant of the export: a server joins requests,
-splits the replies, and sees no other dimension. No row knows its neighbours.
+Inputs are string [B]. The batch is the first dimension of every output; all
+other dimensions are constants of the export, since a server that batches
+requests joins and splits along the first dimension only. The result of a row
+does not depend on the other rows.
 
-Lengths count the end symbol. In `align` it is an empty token after the last,
-so that the weights of a target token sum to 1 over `source_length` places; a
-translation that is not finished has none. Other tokens may be empty, too:
-pieces that add a blank, bytes that are not the last of a character. Source
-tokens come in the order of the text, target tokens in that of the search.
-Offsets (start, end) are bytes. Of a source token no more than 256 bytes are
-shown, or copied for an unknown word.
+Lengths count the end symbol. In `align` it is an empty token after the last
+one, so that the weights of a target token sum to 1 over `source_length` places;
+a translation that is not finished has no end symbol. Other tokens may be empty,
+too: pieces that add a blank, bytes that are not the last of a character. Source
+tokens are in the order of the text, target tokens in that of the search.
+Offsets (start, end) are in bytes. At most 256 bytes of a source token are
+returned, or copied for an unknown word.
 
-`finished`, bool [B] and in `n_best` [B, N], says that a translation came to its
-end; one that did not was cut at the limit, and its score lacks what would have
-followed. `truncated`, bool [B], says that a row is not translated (or scored)
-whole: it (or a word to be copied) was longer than the limit and was cut, or its
-(first) translation is not finished.
+`finished`, bool [B], in `n_best` [B, N], tells whether the end symbol was
+reached; otherwise the translation was cut at the limit, and its score is that
+of this part. `truncated`, bool [B], tells whether a row was not translated (or
+scored) completely: because it, or a word to be copied, exceeded a limit and was
+cut, or because its (first) translation is not finished.
 
-The N translations are the finished ones, best score first, then those that are
-not, best score first: where some are not, scores are not in order. Where there
-are fewer than N, the others are "" with the score -1e9, not finished. Without
-words in the text there are none in the translation; its score is 0, and it is
-finished.
+The N translations are the finished ones, best score first, then the unfinished
+ones, best score first, so scores are not always in order. If there are fewer
+than N, the remaining ones are "" with score -1e9, not finished. The translation
+of a text without words is "", with score 0, finished.
 """
 
 from __future__ import annotations
@@ -65,15 +66,16 @@ def signatures(graph: TranslationGraph, limits: Limits) -> dict[str, Any]:
     """Makes the signatures of a translator.
 
     Args:
-        graph: The translator; its decoding is that of all but `greedy`.
-        limits: What is read and written at most.
+        graph: The graph of a translator; all signatures but `greedy` use its
+            decoding.
+        limits: The limits of requests and replies.
 
     Returns:
-        For each name a concrete function. A model without attention has no
-        `align`; one that writes the last word first has no `complete`.
+        A concrete function for each name. Without attention there is no
+        `align`, with a reversed target tokenizer no `complete`.
 
     Raises:
-        ValueError: The decoding asks for what the model does not have.
+        ValueError: The decoding needs something that the model does not have.
     """
     served = _Served(graph, limits)
     text = tf.TensorSpec([None], tf.string, name="text")
@@ -101,7 +103,7 @@ class _Served:
         self.count = n_best_of(graph, limits)
         self.decoding = replace(self.graph.decoding, n_best=1)
         self.weights = StoredWeights(graph.model)
-        # Two signatures share the graph of the search.
+        # `serving_default` and `align` share the graph of this search.
         self.best = tf.function(
             lambda text: self._translated(text, self.decoding),
             input_signature=[tf.TensorSpec([None], tf.string)],
@@ -218,16 +220,16 @@ def _concrete(function: Callable[..., Outputs], *specs: tf.TensorSpec) -> Any:
 
 
 def _check_rows(signature: str, **inputs: tf.Tensor) -> None:
-    """Refuses inputs that differ in their number of rows, in graph."""
+    """Raises, in graph, if the inputs have different numbers of rows."""
     one, other = (tf.size(as_strings(rows)) for rows in inputs.values())
     names = " and ".join(inputs)
     tf.debugging.assert_equal(
-        one, other, f"{signature}: {names} must have as many rows"
+        one, other, f"{signature}: {names} must have equal numbers of rows"
     )
 
 
 def _is_blank(found: Translated) -> tf.Tensor:
-    """Which rows have no words: bool [B]. A first token is never padding."""
+    """Whether a row has no words, so padding as its first token: bool [B]."""
     return found.result.tokens[:, 0, 0] == 0
 
 
@@ -239,13 +241,13 @@ def _scores(found: Translated) -> tf.Tensor:
 
 
 def _finished(found: Translated) -> tf.Tensor:
-    """Which translations came to their end: bool [B, N]."""
+    """Whether each translation is finished: bool [B, N]."""
     finished = found.result.finished
     return tf.where(_is_blank(found)[:, None], _is_first(finished), finished)
 
 
 def _is_first(hypotheses: tf.Tensor) -> tf.Tensor:
-    """Of [B, N] hypotheses the first: bool [N]."""
+    """True for the first of N hypotheses, given [B, N] values: bool [N]."""
     return tf.range(tf.shape(hypotheses)[1]) == 0
 
 
@@ -256,9 +258,9 @@ def _count(rows: tf.RaggedTensor) -> tf.Tensor:
 def _offsets(
     starts: tf.RaggedTensor, ends: tf.RaggedTensor, size: int, ended: tf.Tensor
 ) -> tf.Tensor:
-    """Starts and ends, int32 [B, size, 2], 0 where there is no token.
+    """Starts and ends, int32 [B, size, 2], 0 for no token.
 
-    The end symbol of the rows that `ended` is the empty place after the last.
+    Rows that `ended` have the end symbol, empty, after the last token.
     """
     padded = tf.stack(
         [rows.to_tensor(shape=[None, size]) for rows in (starts, ends)], axis=2

@@ -1,4 +1,4 @@
-"""Numbered versions of a served model: each appears whole, and stays."""
+"""Numbered versions of a served model, each published when complete."""
 
 from __future__ import annotations
 
@@ -14,53 +14,52 @@ import tensorflow as tf
 
 from bahdanau_tf.files import takes_lock
 
-_PREFIX = ".export."  # hidden, and no number: a server does not look inside
+_PREFIX = ".export."  # hidden, and not a number, so a server ignores it
 _LOCK = "lock"
 
 
 @contextmanager
 def writing(base: Path) -> Iterator[None]:
-    """Makes TensorFlow's errors about files what they are, an OSError.
+    """Converts TensorFlow's errors about files to an OSError.
 
     Args:
-        base: What the user knows of the place that is written to.
+        base: The folder as the user named it, for the message.
 
     Raises:
-        OSError: It cannot be written, as when the disk is full.
+        OSError: Something cannot be written, for example to a full disk.
     """
     try:
         yield
     except (tf.errors.OpError, OSError) as error:
         raise OSError(
-            f"nothing was exported, as {base} cannot be written: "
-            f"{_reason(error)}"
+            f"nothing was exported: {base} cannot be written: {_reason(error)}"
         ) from error
 
 
 @contextmanager
 def workplace(base: Path) -> Iterator[Path]:
-    """Gives an empty folder beside the versions, to make a new one in.
+    """Yields an empty folder beside the versions, to make a new one in.
 
-    It goes at the end. What killed exports have left is removed first; of
-    exports that are still at work nothing is. A folder's owner holds a lock of
-    the system's, which ends with the process, however that ends; where there
-    are no locks (Windows, some file systems) nothing is removed.
+    It is removed at the end. First the folders of killed exports are removed,
+    but not those of running ones: the owner of a folder holds a file lock,
+    which the system releases when the process ends. Where there are no locks
+    (Windows, some file systems), nothing is removed.
 
     Args:
-        base: The folder of the versions; made if it is not there.
+        base: The folder of the versions; made if it does not exist.
 
     Yields:
         The folder, on the file system of `base`.
 
     Raises:
-        OSError: Nothing can be written in `base`.
+        OSError: `base` cannot be written to.
     """
     with writing(base):
         base.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(base)
         folder = Path(tempfile.mkdtemp(dir=base, prefix=_PREFIX))
     try:
-        # Under its name the file is seen only when it is locked.
+        # It is renamed to "lock" only after it is locked.
         with open(folder / "unlocked", "wb") as file:
             if takes_lock(file):
                 os.replace(file.name, folder / _LOCK)
@@ -77,14 +76,14 @@ def publish(folder: Path, base: Path) -> Path:
         base: The folder of the versions.
 
     Returns:
-        The new name; the version is one more than the largest there. If
-        another export takes that number first, it is the next one.
+        The new path. The version is one more than the largest one, or the next
+        number if another export takes that first.
     """
-    folder.chmod(0o755)  # a server may be another user
+    folder.chmod(0o755)  # a server may run as another user
     while True:
         version = base / str(_next_version(base))
         try:
-            os.rename(folder, version)  # never in place of a folder with files
+            os.rename(folder, version)  # fails if a folder with files exists
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
@@ -104,11 +103,11 @@ def _remove_abandoned(base: Path) -> None:
                 if takes_lock(file):
                     shutil.rmtree(lock.parent, ignore_errors=True)
         except OSError:
-            continue  # another export was quicker, or it is another user's
+            continue  # another export removed it, or another user owns it
 
 
 def _reason(error: Exception) -> str:
-    """The system's words, without TensorFlow's around them."""
+    """The system's message, without TensorFlow's additions."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     return str(error).split("; ")[-1].partition(" [Op:")[0]

@@ -1,7 +1,7 @@
-"""Warm-up records: requests that a server answers before any other.
+"""Warm-up records: requests that a server replays when it loads the model.
 
-The first request of a signature is slow, since the graph is optimised then. A
-server replays these when it loads the model (--enable_model_warmup).
+The first request of a signature is slow, since the graph is then optimised. A
+server with --enable_model_warmup replays these records before it is ready.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RECORDS = Path("assets.extra", "tf_serving_warmup_requests")
 
 
 def has_serving_api() -> bool:
-    """Whether tensorflow-serving-api, which has the messages, is installed."""
+    """Whether tensorflow-serving-api is installed, which has the messages."""
     return importlib.util.find_spec("tensorflow_serving") is not None
 
 

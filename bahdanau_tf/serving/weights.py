@@ -1,4 +1,4 @@
-"""Weights that take half the room in a SavedModel."""
+"""Stores weights as float16 in a SavedModel, which halves its size."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import tensorflow as tf
 
 
 def round_to_half(model: keras.Model) -> None:
-    """Rounds a model's float32 weights to numbers that float16 has, in place.
+    """Rounds a model's float32 weights to float16 precision, in place.
 
     Raises:
-        ValueError: A weight is beyond the largest of these, 65,504.
+        ValueError: A weight is beyond the largest float16, 65,504.
     """
     for variable in _float32_variables(model):
         weights = variable.numpy()
@@ -28,9 +28,9 @@ def round_to_half(model: keras.Model) -> None:
 
 
 class StoredWeights:
-    """The weights of a SavedModel, as float16 where that loses no bit.
+    """The weights of a SavedModel, as float16 if that is exact.
 
-    Those are cast to float32 at each call, outside all loops.
+    These are cast to float32 at each call, outside all loops.
 
     Args:
         model: The model that the signatures use.
@@ -45,7 +45,7 @@ class StoredWeights:
                 self._halves.append((variable, tf.Variable(half)))
 
     def loaded(self) -> AbstractContextManager[Any]:
-        """In this context the model's weights are those stored."""
+        """A context in which the model uses the stored weights."""
         scope: AbstractContextManager[Any] = keras.StatelessScope(
             [(one, tf.cast(half, one.dtype)) for one, half in self._halves]
         )

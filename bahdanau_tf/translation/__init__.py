@@ -1,4 +1,4 @@
-"""Translating: model, texts and search in one graph, and what comes of it."""
+"""Translation: model, tokenizers and search in one graph, and its results."""
 
 from bahdanau_tf.translation.graph import Translated
 from bahdanau_tf.translation.graph import TranslationGraph

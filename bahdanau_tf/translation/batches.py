@@ -1,4 +1,4 @@
-"""Sentences of like length worked on together."""
+"""Processes sentences of similar length together."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def in_batches(
     work: Callable[..., Iterator[T]],
     batch_size: int,
 ) -> list[T]:
-    """Works on rows of like length together; results in their order.
+    """Runs `work` on batches of similar lengths; results in input order.
 
     Args:
-        caller: Who is asked, to be named in errors.
-        columns: The strings of all rows, by the caller's name for them.
-        work: Takes a list of strings for each column, those of a batch; gives
-            a value for each row.
-        batch_size: Rows of a batch.
+        caller: The function that was called, named in errors.
+        columns: The strings of all rows, by the name of the caller's argument.
+        work: Takes a list of strings for each column of a batch; yields a
+            value for each row.
+        batch_size: Number of rows in a batch.
 
     Raises:
         ValueError: A column is one string, the columns differ in length, or

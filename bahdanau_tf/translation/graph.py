@@ -1,4 +1,4 @@
-"""From strings to strings in one graph: text, model and search."""
+"""From strings to strings in one graph: tokenizers, model and search."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from bahdanau_tf.translation.steps import word_ids
 
 
 class Translated(NamedTuple):
-    """What the graph gives for a batch of strings.
+    """The translations of a batch of strings.
 
     Attributes:
         texts: string [B, N], the n best translations of each sentence.
-        starts: Ragged int32 [B N, (T)], the first byte of each target token in
-            its text.
-        ends: Ragged int32 [B N, (T)], the byte after its last.
+        starts: Ragged int32 [B N, (T)], the offset of each target token's first
+            byte in its text.
+        ends: Ragged int32 [B N, (T)], that of the byte after its last.
         result: The `SearchResult` they come from.
     """
 
@@ -43,9 +43,9 @@ class Translated(NamedTuple):
 
 
 class TranslationGraph(tf.Module):
-    """What of a `Translator` runs in the graph, here and when served.
+    """The part of a `Translator` that runs in the graph, also when served.
 
-    Its parts stay what they are: who wants another part makes another graph.
+    Its parts never change; for another part a new graph is made.
 
     Args and Raises are those of `Translator`.
     """
@@ -83,7 +83,7 @@ class TranslationGraph(tf.Module):
                     f"Translator: {side}_text has {text.vocabulary_size} ids, "
                     f"the model's {side} vocabulary {size}; wanted equal"
                 )
-        # A Keras model besides, which has no types: it is trained and saved.
+        # It is also a Keras model, without types, which is trained and saved.
         self.model: Any = model
         self.source_texts = tuple(texts)
         self.target_text: Any = target_text  # some are also saved, or limited
@@ -95,16 +95,16 @@ class TranslationGraph(tf.Module):
 
     @cached_property
     def _functions(self) -> dict[Any, Any]:
-        """Those made so far; not an attribute that TensorFlow would track."""
+        """The functions made so far; cached so that TensorFlow tracks none."""
         return {}
 
     def function(self, key: Any, function: Callable[..., Any], n: int) -> Any:
-        """The graph of a function of n vectors of strings, made once.
+        """The `tf.function` of a function of n vectors of strings, made once.
 
         Args:
-            key: What tells it from other functions of these parts.
+            key: Identifies the function among those of this graph.
             function: The function.
-            n: How many vectors.
+            n: Number of vectors.
         """
         if key not in self._functions:
             self._functions[key] = tf.function(
@@ -116,11 +116,11 @@ class TranslationGraph(tf.Module):
 
     @property
     def source_text(self) -> Any:
-        """The tokenizer of the source whose tokens alignments show."""
+        """The tokenizer of source 0, to which alignments refer."""
         return self.source_texts[0]
 
     def _source_ids(self, sentences: tf.Tensor) -> Any:
-        """int32 [B, T_x], or a tuple of them for a model of many sources."""
+        """int32 [B, T_x], or a tuple of them for a model of several sources."""
         ids = [_padded(text.tokenize(sentences)) for text in self.source_texts]
         return tuple(ids) if len(ids) > 1 else ids[0]
 
@@ -135,17 +135,17 @@ class TranslationGraph(tf.Module):
 
         Args:
             source: int32 [B, T_x], source ids padded with 0; a tuple of them
-                for a model of many sources.
+                for a model of several sources.
             decoding: How to search.
-            prefix: int32 [B, P], target ids padded with 0, what each
-                translation begins with.
-            constraints: More constraints than `decoding` has.
+            prefix: int32 [B, P], target ids padded with 0, with which each
+                translation begins.
+            constraints: Constraints in addition to those of `decoding`.
 
         Returns:
             `SearchResult` of [B, N] hypotheses.
 
         Raises:
-            ValueError: A shortlist is asked for, but there is no lexicon.
+            ValueError: `decoding.shortlist` is set, but there is no lexicon.
         """
         first_source = tf.nest.flatten(source)[0]
         options = {
@@ -161,7 +161,7 @@ class TranslationGraph(tf.Module):
         if self.lexicon is None:
             raise ValueError(
                 "Translator: shortlist is True, but there is no lexicon; "
-                "wanted one, as `bahdanau-tf lexicon` learns it"
+                "wanted one, which `bahdanau-tf lexicon` learns"
             )
         first, own = self.lexicon.first, self.lexicon.own(first_source, prefix)
         step, memory = shortlist_step(self.model, memory, first, own)
@@ -182,19 +182,19 @@ class TranslationGraph(tf.Module):
         prefixes: tf.Tensor | None = None,
         constraints: Sequence[Constraint] = (),
     ) -> Translated:
-        """Strings to strings, in graph; no words in, no words out.
+        """Translates strings, in graph; without words the result is "".
 
         Args:
             sentences: string [B].
             decoding: How to search.
-            prefixes: string [B], what each translation begins with; "" for
-                nothing.
-            constraints: More constraints than `decoding` has.
+            prefixes: string [B], with which each translation begins; "" for
+                no prefix.
+            constraints: Constraints in addition to those of `decoding`.
 
         Raises:
-            ValueError: Unknown words are to be replaced, but the model gives
-                no alignment; or prefixes are given, but the end of a
-                translation comes first.
+            ValueError: Unknown words are to be replaced, but the model has no
+                alignment; or prefixes are given, but the target tokenizer is
+                reversed.
         """
         sentences = tf.ensure_shape(sentences, [None])
         source = self._source_ids(sentences)
@@ -232,7 +232,7 @@ class TranslationGraph(tf.Module):
     ) -> tf.Tensor | None:
         """What is written for each target word if it is unknown: [B, N, T].
 
-        In the prefix it is the word that was given.
+        In the prefix it is the word that the caller gave.
         """
         shape = tf.shape(result.tokens)
         instead = None
@@ -250,7 +250,11 @@ class TranslationGraph(tf.Module):
     def _replacements(
         self, sentences: tf.Tensor, result: SearchResult
     ) -> tf.Tensor:
-        """What stands for each target word if it is unknown: [B, N, T]."""
+        """The replacement of each target word if it is unknown: [B, N, T].
+
+        It is the dictionary's translation of the source word with the largest
+        weight.
+        """
         if result.weights is None:
             raise ValueError(
                 f"Translator: {type(self.model).__name__} has no attention, so "
@@ -260,7 +264,8 @@ class TranslationGraph(tf.Module):
         rows = self.source_text.tokenize_with_offsets(sentences)[0]
         words = _padded(rows)
         width = tf.shape(words)[1]
-        # Words only: where the end symbol is, a longer neighbour has a word.
+        # Only columns with a word of this sentence: `words` has none for the
+        # end symbol, but a column if another sentence is longer.
         is_word = tf.sequence_mask(rows.row_lengths(), width)
         weights = result.weights[..., :width]
         weights = tf.where(is_word[:, None, None, :], weights, -1.0)
@@ -298,7 +303,7 @@ class TranslationGraph(tf.Module):
 
 
 def _padded(rows: tf.RaggedTensor) -> tf.Tensor:
-    """Rows padded with 0 or ""; at least one column, even without rows."""
+    """Pads rows with 0 or "" to at least one column, even without rows."""
     padded = rows.to_tensor()
     missing = tf.maximum(1 - tf.shape(padded)[1], 0)
     fill = tf.zeros([tf.shape(padded)[0], missing], padded.dtype)

@@ -1,4 +1,4 @@
-"""The parts of a graph as attributes of who owns it."""
+"""Properties for the owner of a graph that get and set the graph's parts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ PARTS = (
 
 
 def part(name: str, what: str) -> Any:
-    """A part of `self.graph`; setting it makes another graph.
+    """A property for a part of `self.graph`; setting it makes a new graph.
+
+    Args:
+        name: The name of the part.
+        what: The docstring of the property.
 
     Raises:
-        ValueError: When it is set to what does not fit the other parts.
+        ValueError: When it is set to a value that does not fit the other parts.
     """
 
     def given(owner: Any) -> Any:

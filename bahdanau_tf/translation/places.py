@@ -1,4 +1,7 @@
-"""Words of the vocabulary where a search has places in a shortlist instead."""
+"""Converts between word ids and places in a shortlist.
+
+A search over a shortlist has places in it where another has ids of words.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +17,19 @@ def word_places(first: int, own: tf.Tensor, size: int) -> tf.Tensor:
     """The place of each word in the shortlist of each sentence.
 
     Args:
-        first: F, how many words all sentences have.
-        own: int32 [B, M], the words behind them, -1 for none.
-        size: K_y, words of the vocabulary.
+        first: F, the number of words that all sentences share.
+        own: int32 [B, M], the words of each sentence that follow these; -1 for
+            none.
+        size: K_y, the size of the vocabulary.
 
     Returns:
-        int32 [B, K_y]; F + M for a word that the shortlist lacks.
+        int32 [B, K_y]; F + M for a word that is not in the shortlist.
     """
     batch, count = tf.unstack(tf.shape(own))
     row, place = tf.meshgrid(
         tf.range(batch), tf.range(first, first + count), indexing="ij"
     )
-    ids = tf.range(size + 1)  # the last stands for none
+    ids = tf.range(size + 1)  # the last one stands for "no word"
     places = tf.where(ids < first, ids, first + count)
     places = tf.tensor_scatter_nd_update(
         tf.tile(places[tf.newaxis], [batch, 1]),
@@ -38,14 +42,14 @@ def word_places(first: int, own: tf.Tensor, size: int) -> tf.Tensor:
 def of_words(
     constraint: Constraint, first: int, own: tf.Tensor, size: int
 ) -> Constraint:
-    """Lets a constraint that speaks of words work in a shortlist.
+    """Makes a constraint on words work in a shortlist.
 
-    It sees logits of the whole vocabulary, -inf for words that are not in
-    reach, and tokens that are ids.
+    The constraint gets logits of the whole vocabulary, with -inf for words that
+    are not in the shortlist, and tokens that are ids.
 
     Args:
         constraint: The constraint.
-        first, own, size: As for `word_places`.
+        first, own, size: As in `word_places`.
     """
     places = word_places(first, own, size)
 

@@ -1,8 +1,8 @@
-"""n-best lists of any system, ranked again with a translation model.
+"""Ranks n-best lists of any system again with a translation model.
 
-The lists are in Moses' format, a hypothesis a line:
+The lists are in Moses' format, one hypothesis per line:
 
-    sentence number ||| hypothesis ||| features ||| score ||| anything more
+    sentence number ||| hypothesis ||| features ||| score ||| further fields
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BAR = "|||"
 
 
 class Scored(Protocol):
-    """What is needed of a scored translation."""
+    """What this module needs of a scored translation."""
 
     @property
     def log_prob(self) -> float:
@@ -33,7 +33,7 @@ class Scored(Protocol):
 
 
 class Scorer(Protocol):
-    """What is needed of a `Translator`."""
+    """What this module needs of a `Translator`."""
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str]
@@ -48,8 +48,8 @@ class Hypothesis:
     Attributes:
         sentence: Number of the source sentence, from 0.
         text: The translation.
-        features: Scores of the system's parts, as they stand in the list.
-        score: The system's total score, more is better.
+        features: Scores of the system's parts, as written in the list.
+        score: The system's total score; higher is better.
         rest: Further fields, such as an alignment.
     """
 
@@ -60,7 +60,7 @@ class Hypothesis:
     rest: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        # As Moses does: the text may not look like a new field.
+        # As in Moses, so that the text cannot look like a new field.
         text = self.text.replace(_BAR, "&#124;&#124;&#124;")
         fields = (str(self.sentence), text, self.features, f"{self.score:.8g}")
         return f" {_BAR} ".join([*fields, *self.rest])
@@ -70,7 +70,7 @@ class Hypothesis:
         """Reads a line.
 
         Raises:
-            ValueError: It is no line of an n-best list.
+            ValueError: It is not a line of an n-best list.
         """
         try:
             number, text, features, score, *rest = (
@@ -91,7 +91,7 @@ class NBest(NamedTuple):
 
     Attributes:
         source: The sentence.
-        hypotheses: Its translations; may be none.
+        hypotheses: Its translations; may be empty.
     """
 
     source: str
@@ -99,20 +99,20 @@ class NBest(NamedTuple):
 
 
 def read_nbest(lines: Iterable[str], sources: Iterable[str]) -> Iterator[NBest]:
-    """Reads n-best lists beside the sentences they translate.
+    """Reads n-best lists together with the sentences they translate.
 
-    One list at a time is held.
+    Only one list at a time is kept in memory.
 
     Args:
         lines: The lists, ordered by sentence numbers.
-        sources: The sentences; the number counts them from 0.
+        sources: The sentences; their numbers begin at 0.
 
     Yields:
-        As many as there are sentences.
+        One list for each sentence.
 
     Raises:
         ValueError: A line is malformed, the lists are out of order or have
-            more sentences than `sources`; it says which line.
+            more sentences than `sources`. The message has the line's number.
     """
     groups = itertools.groupby(_parsed(lines), lambda found: found[1].sentence)
     group = next(groups, None)
@@ -144,10 +144,11 @@ def score_nbest(
     """Scores the hypotheses of n-best lists with a model.
 
     Args:
-        scorer: A `Translator`, or what scores as it does.
+        scorer: A `Translator`, or another object with its method `score`.
         lists: The lists.
-        window: Hypotheses, at least, that are scored at once, so that like
-            lengths go together; so many and one list more are held.
+        window: Smallest number of hypotheses that are scored at once, so that
+            those of similar length are in one batch. The lists of a window are
+            kept in memory.
 
     Yields:
         Each list, in order, with log p(y | x) of its hypotheses.
@@ -197,11 +198,11 @@ def combine(
         hypotheses: The list, whose total scores are s.
         log_probs: log p(y | x) of each.
         weight: λ, from 0 to 1.
-        feature: Name under which log p(y | x) is added to the features; a
-            number is appended that the features do not have yet.
+        feature: Name under which log p(y | x) is added to the features, with
+            the first number from 0 that makes it new.
 
     Returns:
-        The list with its new scores, best first; equals keep their order.
+        The list with its new scores, best first; ties keep their order.
 
     Raises:
         ValueError: `weight` is out of range or the lengths differ.
@@ -234,7 +235,7 @@ def _added(features: str, name: str, value: float) -> str:
 
 
 class Choice(NamedTuple):
-    """A weight and what it gives on the sentences it was chosen on.
+    """A weight, and its BLEU on the sentences on which it was chosen.
 
     Attributes:
         weight: λ of `combine`.
@@ -255,15 +256,15 @@ def choose_weight(
     """Chooses λ of `combine` by BLEU, from 0, 0.01, ..., 1.
 
     Args:
-        scored: What `score_nbest` gives for a development set.
-        references: As many references.
+        scored: The result of `score_nbest` for a development set.
+        references: One reference for each sentence.
         tokenize, lowercase: As in `bleu`.
 
     Returns:
-        The best weight; among equals the one nearest to 0.5.
+        The best weight; among equally good ones that nearest to 0.5.
 
     Raises:
-        ValueError: There are no sentences, or different numbers of them.
+        ValueError: There are no sentences, or their numbers differ.
     """
     lists = [
         [
@@ -287,7 +288,7 @@ def choose_weight(
 
 
 def _best(hypotheses: Sequence[tuple[str, float, float]], weight: float) -> str:
-    """The text that ranks first; none where there is no hypothesis."""
+    """The text that ranks first; "" if there are no hypotheses."""
     return max(
         hypotheses,
         key=lambda found: _mixed(found[1], found[2], weight),

@@ -1,4 +1,4 @@
-"""One translated sentence and all that is known about it."""
+"""Results: a translation, and the score of a given translation."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Translation:
     Attributes:
         source: The sentence that was given.
         text: Its translation, detokenised.
-        tokens: Target tokens as they stand in `text`, without the end symbol.
-        score: What search ranked by: log p(y | x) with its penalties.
+        tokens: Target tokens as they are in `text`, without the end symbol.
+        score: The score by which search ranks: log p(y | x) with penalties.
         log_prob: log p(y | x), in nats, the end symbol included.
         finished: Whether the end symbol was reached within the length limit.
-        source_tokens: Source tokens as they stand in `source`, in its order,
+        source_tokens: Source tokens as they are in `source`, in its order,
             without the end symbol.
-        source_offsets: For each source token (start, end), bytes into
+        source_offsets: For each source token (start, end), byte offsets in
             `source` encoded as UTF-8.
-        target_offsets: For each target token (start, end), bytes into `text`
-            encoded as UTF-8.
+        target_offsets: For each target token (start, end), byte offsets in
+            `text` encoded as UTF-8.
         weights: Soft alignment α, float32 [T_y, T_x]; the last column, and
             the last row of a finished translation, belong to the end symbols.
             None for a model without attention.
@@ -56,7 +56,7 @@ class Translation:
         return self.text
 
     def _repr_html_(self) -> str:
-        """What a notebook shows; see `bahdanau_tf.plotting.viewer`."""
+        """HTML for notebooks; see `bahdanau_tf.plotting.viewer`."""
         return alignment_html(self)
 
     @property
@@ -88,11 +88,11 @@ class Translation:
     def alignment_error_rate(
         self, sure: Links, possible: Links = frozenset()
     ) -> float:
-        """Judges the hard alignment by gold links.
+        """Compares the hard alignment with gold links.
 
         Args:
-            sure: Links that must be found, between the tokens as they are
-                here.
+            sure: Links that must be found; they refer to `source_tokens` and
+                `tokens`.
             possible: Further links that may be found.
 
         Returns:
@@ -103,11 +103,11 @@ class Translation:
 
 
 class Scored(NamedTuple):
-    """What a model thinks of a given translation.
+    """The score of a given translation, as `Translator.score` returns it.
 
     Attributes:
         log_prob: log p(y | x), in nats, the end symbol included.
-        tokens: Target tokens as the model knows them, without the end symbol.
+        tokens: Target tokens as in the vocabulary, without the end symbol.
         token_log_probs: float32 [T_y], log p(y_i | y_1 .. y_{i-1}, x) of each
             token and of the end symbol.
     """

@@ -1,4 +1,4 @@
-"""The files of a saved translator, read with care: they may be damaged."""
+"""Reads and writes the files of a saved translator; they may be damaged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DESCRIPTION = "translator.json"
 
 
 def write_description(folder: Path, sources: int, decoding: Decoding) -> None:
-    """Writes `translator.json`: how many sources, and how to search."""
+    """Writes `translator.json`: the number of sources, and the decoding."""
     description = {
         "format_version": FORMAT_VERSION,
         "sources": sources,
@@ -34,8 +34,8 @@ def read_description(folder: Path) -> tuple[int, Decoding]:
     """Reads what `write_description` wrote.
 
     Raises:
-        ValueError: There is none, it holds something else, or a newer version
-            of this package has written it.
+        ValueError: There is no such file, it has other contents, or a newer
+            version of this package wrote it.
     """
     path = folder / DESCRIPTION
     if not folder.is_dir():
@@ -61,10 +61,10 @@ def read_description(folder: Path) -> tuple[int, Decoding]:
 
 
 def read_model(path: Path) -> keras.Model:
-    """Loads a Keras model, not compiled.
+    """Loads a Keras model, without compiling it.
 
     Raises:
-        ValueError: The file is damaged, or Keras does not know what is in it.
+        ValueError: The file is damaged, or Keras cannot load it.
     """
     if not path.is_file():
         raise ValueError(f"Translator.load: {path} is missing")
@@ -76,7 +76,7 @@ def read_model(path: Path) -> keras.Model:
 
 
 def _damage(path: Path) -> str:
-    """What is wrong with a file that should be an archive; "" if nothing is."""
+    """Says how an archive is damaged; "" if it is not."""
     try:
         with zipfile.ZipFile(path) as archive:
             member = archive.testzip()
@@ -86,10 +86,10 @@ def _damage(path: Path) -> str:
 
 
 def best_folder(folder: str | os.PathLike[str]) -> Path:
-    """Where in a folder of training the best model is, or the folder.
+    """The folder of the best model in a training folder; else the folder.
 
     Raises:
-        ValueError: The folder's training has not come to a best model yet.
+        ValueError: The training has no best model yet.
     """
     best = found_directory(Path(folder, "best"))
     if best.is_dir():
@@ -108,14 +108,14 @@ def trained_length(folder: str | os.PathLike[str]) -> int | None:
     """The longest source that the model of a folder was trained on.
 
     Args:
-        folder: As for `best_folder`, or the `best` of a folder of training.
+        folder: As for `best_folder`, or the folder `best` in a training folder.
 
     Returns:
-        Tokens, the end symbol not counted; None where sentences of any length
-        were, or nothing says it, as beside a translator that was moved.
+        Number of tokens without the end symbol; None if there was no limit or
+        it is unknown, as for a translator that was moved.
     """
     best = best_folder(folder)
-    if "best" not in best.name.split("."):  # it may be being replaced
+    if "best" not in best.name.split("."):  # "best", or ".best.replaced"
         return None
     try:
         recipe = read_object(best.parent / "training.json").get("recipe")
@@ -126,7 +126,7 @@ def trained_length(folder: str | os.PathLike[str]) -> int | None:
 
 
 def identity(folder: Path) -> tuple[int, int] | None:
-    """Something that changes when another folder takes the place of this."""
+    """A value that changes when another folder replaces this one."""
     if not folder.is_dir():
         return None
     found = folder.stat()

@@ -1,4 +1,4 @@
-"""Sentences through a graph, batch by batch, and what is known of each.
+"""Runs sentences through a graph in batches and makes the results.
 
 A sentence may be bytes, which need not be UTF-8.
 """
@@ -116,7 +116,7 @@ def _translate_batch(
     constraints: tuple[Constraint, ...],
     *rows: Sentences,
 ) -> Iterator[Translation]:
-    """Translates a batch: its sentences, and prefixes if there are any."""
+    """Translates a batch; `rows` are its sentences and prefixes, if any."""
     found = graph.function(
         (decoding, constraints, len(rows)),
         lambda text, prefix=None: graph.translate_graph(
@@ -152,7 +152,7 @@ def _translate_batch(
 def _translation(
     source: _Tokens, text: bytes, offsets: Offsets, found: SearchResult
 ) -> Translation:
-    """One hypothesis, NumPy arrays without their first two axes."""
+    """One hypothesis; the arrays of `found` have no axes B and N."""
     weights = found.weights
     if weights is not None:
         weights = weights[: int(found.lengths)][:, source.places]
@@ -206,5 +206,5 @@ def _pairs(starts: list[int], ends: list[int]) -> Offsets:
 
 
 def _decoded(string: bytes) -> str:
-    """Decodes UTF-8 as far as it is UTF-8."""
+    """Decodes UTF-8; invalid bytes become U+FFFD."""
     return string.decode("utf-8", "replace")

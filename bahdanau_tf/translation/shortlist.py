@@ -1,4 +1,4 @@
-"""Which words of the target a source word may become, learned by attention."""
+"""Lexicons: target words for each source word, learned from attention."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import tensorflow as tf
 from bahdanau_tf.files import write_atomically
 from bahdanau_tf.models.protocol import TranslationModel
 
-AT_ONCE = 2**20  # sums gathered before they are added up
+AT_ONCE = 2**20  # number of values collected before they are added up
 
-# What NumPy and zipfile raise where a file is damaged or another.
+# What NumPy and zipfile raise for damaged files and for other files.
 _NOT_A_LEXICON = (
     AttributeError,
     BadZipFile,
@@ -33,21 +33,21 @@ Sums = tuple[np.ndarray, np.ndarray]  # int64 [N], ascending; float64 [N]
 
 
 class Lexicon:
-    """For each source word some words that it may become.
+    """Target words for each source word, for shortlists.
 
     The shortlist of a sentence is the first F words of the target vocabulary
-    and *own* words beside them, those of its source words here. What a
-    sentence may use does not depend on others. The first words of a word
-    vocabulary are the most frequent; of sub-words, single characters come
-    last, and are in reach as own words alone.
+    plus its *own* words: those that the lexicon has for its source words. It
+    does not depend on other sentences. The first words of a word vocabulary are
+    the most frequent ones; in a vocabulary of sub-words single characters come
+    last, so they can only be own words.
 
     Args:
-        words: int32 [K_x, k], ids from F on for each source id; -1 where
-            there are fewer, and for padding.
+        words: int32 [K_x, k], target ids of F or more for each source id; -1
+            where there are fewer than k, and for padding.
         first: F.
 
     Raises:
-        ValueError: Words are not so.
+        ValueError: `words` or `first` is not of this form.
 
     Reference:
         Jean et al. 2015, arXiv 1412.2007, section 3.2.
@@ -68,13 +68,13 @@ class Lexicon:
         ):
             raise ValueError(
                 f"Lexicon: words has ids below {first}, or ids for padding; "
-                "wanted -1 where there is no word"
+                "wanted -1 for no word"
             )
 
     def own(
         self, source: tf.Tensor, more: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """The words each sentence may use beside the first ones, in graph.
+        """The own words of each sentence, in graph.
 
         Args:
             source: int32 [B, T_x], padded with 0.
@@ -82,7 +82,8 @@ class Lexicon:
                 none.
 
         Returns:
-            int32 [B, M], each word once; -1, one or more a row, for none.
+            int32 [B, M], each word once; every row has at least one -1, which
+            stands for no word.
         """
         batch, length = tf.unstack(tf.shape(source))
         found = tf.gather(self.words, source)
@@ -97,7 +98,7 @@ class Lexicon:
         return tf.ragged.boolean_mask(found, is_new).to_tensor(-1)
 
     def check(self, source_size: int, target_text: Any) -> None:
-        """Raises ValueError where the lexicon is not for these vocabularies."""
+        """Raises ValueError if the lexicon does not fit these vocabularies."""
         size = target_text.vocabulary_size
         last = max(self.first - 1, int(self.words.max()))
         if len(self.words) != source_size or last >= size:
@@ -109,8 +110,8 @@ class Lexicon:
         special = (target_text.pad_id, target_text.unk_id, target_text.eos_id)
         if max(special) >= self.first or self.first <= len(special):
             raise ValueError(
-                f"Lexicon: the special symbols are {special}, wanted all among "
-                f"the first {self.first} words, and another word"
+                f"Lexicon: the special symbols are {special}, wanted all of "
+                f"them and another word among the first {self.first} words"
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -124,7 +125,7 @@ class Lexicon:
         """Reads what `save` wrote.
 
         Raises:
-            ValueError: The file is something else.
+            ValueError: The file is damaged or has other contents.
         """
         try:
             with np.load(io.BytesIO(Path(path).read_bytes())) as arrays:
@@ -141,20 +142,20 @@ def learn_lexicon(
     words: int = 10,
     first: int = 2000,
 ) -> Lexicon:
-    """Learns from known translations what a model attends to.
+    """Learns a lexicon from a model's attention on known translations.
 
-    A source word x keeps the k target words y, from F on, with the largest
-    Σ α_ij over the places with x_j = x and y_i = y.
+    A source word x gets the k target words y with id F or more that have the
+    largest Σ α_ij over all positions with x_j = x and y_i = y.
 
     Args:
-        model: A trained model with attention, or an ensemble of some.
-        batches: As from `make_dataset`.
+        model: A trained model with attention, or an ensemble of such models.
+        batches: Batches as from `make_dataset`.
         words: k.
-        first: F, at most the vocabulary's size.
+        first: F; if larger than the vocabulary, its size is used.
 
     Raises:
-        ValueError: The model has no attention, or reads several sources; k is
-            less than 1.
+        ValueError: The model has no attention or reads several sources, or k
+            is less than 1.
     """
     if words < 1:
         raise ValueError(f"learn_lexicon: words is {words}, wanted 1 or more")
@@ -184,7 +185,7 @@ def learn_lexicon(
 def _attended(
     model: TranslationModel, batches: Iterable[Any], first: int
 ) -> Sums:
-    """Σ α_ij of each pair of words x, y, under the key x K_y + y."""
+    """Σ α_ij of each pair of words x, y; its key is x K_y + y."""
     size = model.target_vocabulary_size
     attend = tf.function(
         lambda inputs: model.features(inputs)[1],

@@ -1,4 +1,4 @@
-"""What a search asks of a model: a step over all words, or a shortlist's."""
+"""Step functions for search: over all words, or over a shortlist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bahdanau_tf.search import Step
 
 
 def full_step(model: TranslationModel) -> Step:
-    """The step over all words; its output weights are read here, once."""
+    """The step over all words; the output weights are read once, here."""
     output = model.output_weights()
 
     def step(ids: tf.Tensor, state: Any, memory: Any) -> Any:
@@ -30,7 +30,7 @@ class _Own(NamedTuple):
 
     Attributes:
         kernel: float [B, M, f].
-        bias: float32 [B, M], -inf where there is no word.
+        bias: float32 [B, M], -inf for no word.
     """
 
     kernel: tf.Tensor
@@ -46,18 +46,19 @@ class _Own(NamedTuple):
 
 @dataclass(eq=False)
 class Shortlist:
-    """What stands in the place of `OutputWeights` for a shortlist.
+    """Used in place of `OutputWeights` for a shortlist.
 
     Attributes:
-        frequent: Of the first F words, which all sentences have.
-        own: Of the words of each sentence, M beside them.
+        frequent: Output weights of the first F words, the same for all
+            sentences.
+        own: Output weights of the M own words of each sentence.
     """
 
     frequent: OutputWeights
     own: _Own
 
     def logits(self, features: tf.Tensor) -> tf.Tensor:
-        """Scores: float [B, K, f] -> float32 [B, K, F + M]."""
+        """Logits: float [B, K, f] -> float32 [B, K, F + M]."""
         kernel = tf.cast(self.own.kernel, features.dtype)
         own = tf.matmul(features, kernel, transpose_b=True)
         own = tf.cast(own, tf.float32) + self.own.bias[:, tf.newaxis]
@@ -67,17 +68,17 @@ class Shortlist:
 def shortlist_step(
     model: TranslationModel, memory: Any, first: int, words: tf.Tensor
 ) -> tuple[Step, Any]:
-    """A step over a shortlist, where places in it stand for ids.
+    """A step over a shortlist, which uses places in it instead of ids.
 
     Args:
         model: The model.
         memory: From its `encode`.
-        first: F; a place below it is the id itself.
-        words: int32 [B, M], ids from F on at the places behind; -1 for none.
+        first: F; a place below it equals the id.
+        words: int32 [B, M], the ids at places F to F + M - 1; -1 for none.
 
     Returns:
-        The step, and the memory that it reads: rows leave a search with all
-        that is theirs.
+        The step, and the memory that it reads. The memory includes the own
+        words, so that search removes them with the rows that have stopped.
     """
     output = model.output_weights()
     every = tf.nest.flatten(output)
@@ -96,12 +97,12 @@ def shortlist_step(
 
 
 def word_ids(places: tf.Tensor, first: int, words: tf.Tensor) -> tf.Tensor:
-    """Turns places in a shortlist to ids.
+    """Converts places in a shortlist to ids.
 
     Args:
         places: int32 [B, ...].
         first: F.
-        words: int32 [B, M], the ids behind the first F.
+        words: int32 [B, M], the ids at the places from F on.
 
     Returns:
         int32 [B, ...].

@@ -23,7 +23,7 @@ def check_count(
     if len(lines) != len(references):
         raise ValueError(
             f"{flag} has {len(lines)} lines and --reference "
-            f"{len(references)}, wanted as many"
+            f"{len(references)}, wanted equal numbers"
         )
 
 
