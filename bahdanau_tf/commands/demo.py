@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,6 +13,8 @@ from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.plotting import plot_alignment
+from bahdanau_tf.serving import Request
+from bahdanau_tf.serving import answers
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingPlan
@@ -24,16 +23,6 @@ from bahdanau_tf.translation.result import Translation
 from bahdanau_tf.translator import Translator
 
 SHOWN = 8
-
-# Run by a Python that knows nothing of this package.
-RELOAD = """
-import json, sys
-import tensorflow as tf
-import tensorflow_text
-translate = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
-texts = translate(text=tf.constant(json.load(sys.stdin)))["translation"]
-print(json.dumps([text.decode() for text in texts.numpy().tolist()]))
-"""
 
 
 def run(flags: absl_flags.FlagValues) -> int:
@@ -58,7 +47,9 @@ def run(flags: absl_flags.FlagValues) -> int:
     _draw(translations, folder / "alignment.png")
     _say("Export")
     version = translator.export(folder / "export")
-    same = _reloaded(version, sources) == texts
+    rows = {"text": [source.encode() for source in sources]}
+    (served,) = answers(version, [Request("serving_default", rows)]).outputs
+    same = served["translation"].tolist() == [text.encode() for text in texts]
     print(f"  {version}")
     print(
         "  reloaded in a new process: "
@@ -121,18 +112,3 @@ def _draw(translations: list[Translation], path: Path) -> None:
         print(f"  no alignment picture: {error}")
     else:
         print(f"  alignment of {shown.source!r}: {path}")
-
-
-def _reloaded(version: Path, sources: list[str]) -> list[str]:
-    """Translations by the SavedModel, loaded without this package."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", RELOAD, str(version)],
-        input=json.dumps(sources),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise ValueError(f"the SavedModel does not load: {done.stderr[-500:]}")
-    translated: list[str] = json.loads(done.stdout)
-    return translated

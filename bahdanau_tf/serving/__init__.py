@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from bahdanau_tf.serving.doctor import Report
 from bahdanau_tf.serving.doctor import examine
+from bahdanau_tf.serving.elsewhere import answers
 from bahdanau_tf.serving.export import export
 from bahdanau_tf.serving.limits import Limits
+from bahdanau_tf.serving.requests import Request
 from bahdanau_tf.serving.weights import round_to_half
 
 __all__ = [
     "Limits",
     "Report",
+    "Request",
+    "answers",
     "examine",
     "export",
     "round_to_half",

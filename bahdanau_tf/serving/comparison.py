@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from bahdanau_tf.search.hypotheses import ABSENT
+from bahdanau_tf.serving.elsewhere import Outputs
 from bahdanau_tf.translation import Scored
 from bahdanau_tf.translation import Translation
 
 TOLERANCE = 1e-4
-Outputs = dict[str, np.ndarray]
 
 
 def form(outputs: Outputs, rows: int) -> Iterator[str]:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,8 +15,9 @@ import tensorflow as tf
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.serving import comparison
-from bahdanau_tf.serving import reload
-from bahdanau_tf.serving.comparison import Outputs
+from bahdanau_tf.serving.elsewhere import Answers
+from bahdanau_tf.serving.elsewhere import Outputs
+from bahdanau_tf.serving.elsewhere import answers
 from bahdanau_tf.serving.limits import Limits
 from bahdanau_tf.serving.limits import is_cut
 from bahdanau_tf.serving.limits import limited
@@ -82,25 +78,23 @@ def examine(
     asked = [*compared, *empty, *warmup]
     timed = _timed(translator.source_text, wanted.texts)
     try:
-        answers = _reloaded(version, asked, timed)
-    except subprocess.CalledProcessError as error:
-        reason = error.stderr.strip().split("\n")[-1]
-        return Report([], [f"it cannot be reloaded: {reason}"])
-    outputs = [_arrays(one) for one in answers["outputs"]]
+        found = answers(version, asked, timed)
+    except ValueError as error:
+        return Report([], [str(error)])
     differences = [
         f"{one.signature}: {what}"
-        for one, found in zip(asked, outputs, strict=True)
-        for what in comparison.form(found, len(one.inputs["text"]))
+        for one, outputs in zip(asked, found.outputs, strict=True)
+        for what in comparison.form(outputs, len(one.inputs["text"]))
     ]
-    if answers["signatures"] != names:
-        differences.append(f"the signatures are {answers['signatures']}")
+    if found.signatures != names:
+        differences.append(f"the signatures are {found.signatures}")
     if not differences:
         differences = [
             f"{name}: {what}"
-            for name, found in zip(names, outputs, strict=False)
-            for what in wanted.differ(name, found)
+            for name, outputs in zip(names, found.outputs, strict=False)
+            for what in wanted.differ(name, outputs)
         ]
-    facts = _facts(version, answers, names, len(compared[0].inputs["text"]))
+    facts = _facts(version, found, len(compared[0].inputs["text"]))
     return Report(facts, differences)
 
 
@@ -191,75 +185,22 @@ def _timed(text: Any, rows: Sequence[bytes]) -> list[Request]:
     ]
 
 
-def _reloaded(
-    version: Path, asked: Sequence[Request], timed: Sequence[Request]
-) -> dict[str, Any]:
-    """Answers requests by a copy of the export in a new process.
-
-    Raises:
-        subprocess.CalledProcessError: The process failed.
-    """
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        shutil.copytree(version, folder / "model")
-        script = shutil.copy(Path(reload.__file__), folder)
-        plain = {"requests": _plain(asked), "timed": _plain(timed)}
-        (folder / "requests.json").write_text(json.dumps(plain), "utf-8")
-        subprocess.run(
-            [sys.executable, script, name],
-            cwd=folder,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        answers: dict[str, Any] = json.loads(
-            (folder / "answers.json").read_text("utf-8")
-        )
-        return answers
-
-
-def _plain(requests: Sequence[Request]) -> list[dict[str, Any]]:
-    return [
-        {
-            "signature": one.signature,
-            "inputs": {
-                name: [row.decode("latin-1") for row in rows]
-                for name, rows in one.inputs.items()
-            },
-        }
-        for one in requests
-    ]
-
-
-def _arrays(outputs: dict[str, dict[str, Any]]) -> Outputs:
-    """Converts the outputs to arrays, with strings as bytes again."""
-    arrays = {}
-    for name, output in outputs.items():
-        values, dtype = output["values"], output["dtype"]
-        if dtype == "object":
-            values = [value.encode("latin-1") for value in values]
-        arrays[name] = np.array(values, dtype).reshape(output["shape"])
-    return arrays
-
-
-def _facts(
-    version: Path, answers: dict[str, Any], names: list[str], rows: int
-) -> list[str]:
+def _facts(version: Path, answers: Answers, rows: int) -> list[str]:
     size = sum(p.stat().st_size for p in version.rglob("*") if p.is_file())
     found = operations(version)
     text_ops = sorted(TEXT_OPS.intersection(found))
     facts = [
         f"Size: {size / 1e6:.1f} MB.",
-        f"Signatures: {', '.join(names)}.",
+        f"Signatures: {', '.join(answers.signatures)}.",
         f"Ops: {len(found)} kinds, of TensorFlow Text "
         f"{', '.join(text_ops) or 'none'}.",
-        f"Loaded in {answers['load_seconds']:.2f} s by a new process with "
+        f"Loaded in {answers.load_seconds:.2f} s by a new process with "
         "tensorflow and tensorflow_text only.",
     ]
     labels = [f"{n} rows of {TIMED_WORDS} words" for n in TIMED_ROWS]
     labels[0] = f"1 row of {TIMED_WORDS} words"
     for label, (first, *warm) in zip(
-        [*labels, "1 row of a megabyte"], answers["timed"], strict=True
+        [*labels, "1 row of a megabyte"], answers.timed, strict=True
     ):
         facts.append(
             f"serving_default, {label}: {first:.3f} s at first, "

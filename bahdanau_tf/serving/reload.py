@@ -1,4 +1,4 @@
-"""A script, run by the doctor in a new process: answers requests by an export.
+"""A script, run by `answers` in a new process: an export answers requests.
 
 It imports only TensorFlow and TensorFlow Text. Bytes are written to JSON as
 Latin-1.

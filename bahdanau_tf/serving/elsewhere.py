@@ -1,0 +1,96 @@
+"""Requests answered by an export in a new process, without this package."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+
+from bahdanau_tf.serving import reload
+from bahdanau_tf.serving.requests import Request
+
+Outputs = dict[str, np.ndarray]
+
+
+class Answers(NamedTuple):
+    """What came back.
+
+    Attributes:
+        outputs: Of each request.
+        signatures: The names of all signatures, sorted.
+        load_seconds: The time that loading took.
+        timed: For each timed request the seconds of every repetition.
+    """
+
+    outputs: list[Outputs]
+    signatures: list[str]
+    load_seconds: float
+    timed: list[list[float]]
+
+
+def answers(
+    version: Path, asked: Sequence[Request], timed: Sequence[Request] = ()
+) -> Answers:
+    """Answers requests by a copy of an export in a new process.
+
+    It imports only tensorflow and tensorflow_text.
+
+    Args:
+        version: The folder that `export` gave.
+        asked: The requests.
+        timed: Further ones, repeated and timed.
+
+    Raises:
+        ValueError: The process failed.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copytree(version, folder / "model")
+        script = shutil.copy(Path(reload.__file__), folder)
+        plain = {"requests": _plain(asked), "timed": _plain(timed)}
+        (folder / "requests.json").write_text(json.dumps(plain), "utf-8")
+        done = subprocess.run(
+            [sys.executable, script, name],
+            cwd=folder,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            reason = done.stderr.strip().split("\n")[-1]
+            raise ValueError(f"it cannot be reloaded: {reason}")
+        found = json.loads((folder / "answers.json").read_text("utf-8"))
+    outputs = [_arrays(one) for one in found.pop("outputs")]
+    return Answers(outputs, **found)
+
+
+def _plain(requests: Sequence[Request]) -> list[dict[str, Any]]:
+    return [
+        {
+            "signature": one.signature,
+            "inputs": {
+                name: [row.decode("latin-1") for row in rows]
+                for name, rows in one.inputs.items()
+            },
+        }
+        for one in requests
+    ]
+
+
+def _arrays(outputs: dict[str, dict[str, Any]]) -> Outputs:
+    """Converts the outputs to arrays, with strings as bytes again."""
+    arrays = {}
+    for name, output in outputs.items():
+        values, dtype = output["values"], output["dtype"]
+        if dtype == "object":
+            values = [value.encode("latin-1") for value in values]
+        arrays[name] = np.array(values, dtype).reshape(output["shape"])
+    return arrays
