@@ -10,47 +10,71 @@ from collections.abc import Sequence
 from typing import TextIO
 
 
-class ProgressLine:
-    """Writes progress of a job whose number of steps is known.
+class StatusLine:
+    """A line about a long job, on standard error or another stream.
 
-    On a terminal one line is overwritten, at most twice a second; elsewhere
-    (a log file) a new line is written every 30 seconds. The time left is
-    estimated without the first step, which may include work done once, such
-    as tracing a graph.
+    On a terminal it is overwritten, at most twice a second; elsewhere (a log
+    file) a new line is written every 30 seconds.
+
+    Args:
+        stream: Where to write; standard error if None.
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._live = self._stream.isatty()
+        self._interval = 0.5 if self._live else 30.0
+        self._last = -float("inf")
+
+    def note(self, text: str) -> None:
+        """Writes a line that stays."""
+        self._write(f"\r\x1b[K{text}\n" if self._live else f"{text}\n")
+
+    def _is_due(self, now: float) -> bool:
+        return now - self._last >= self._interval
+
+    def _show(self, text: str, now: float) -> None:
+        """Writes the line, in the place of the one before."""
+        self._last = now
+        self._write(f"\r\x1b[K{text}" if self._live else f"{text}\n")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+
+class ProgressLine(StatusLine):
+    """The progress of a job whose number of steps is known.
+
+    The time left is estimated without the first step, which may include work
+    done once, such as tracing a graph.
 
     Args:
         total: Number of steps, those of earlier runs included.
         done: Steps done in earlier runs.
-        stream: Where to write; standard error if None.
+        stream: As for `StatusLine`.
     """
 
     def __init__(
         self, total: int, done: int = 0, stream: TextIO | None = None
     ) -> None:
-        self._stream = stream or sys.stderr
-        self._live = self._stream.isatty()
-        self._interval = 0.5 if self._live else 30.0
+        super().__init__(stream)
         self._total = total
         self._first = done
         self._start: float | None = None  # after the first step
-        self._last = -float("inf")
 
     def update(self, done: int, text: str) -> None:
         """Reports that `done` steps are done; `text` follows the count."""
         now = time.monotonic()
         if self._start is None and done > self._first:
             self._first, self._start = done, now
-        if now - self._last < self._interval and done < self._total:
+        if not self._is_due(now) and done < self._total:
             return
-        self._last = now
-        share = done / max(self._total, 1)
-        bar = "█" * round(20 * share) if self._live else ""
         line = f"{done}/{self._total} {text}{self._left(done, now)}"
         if self._live:
-            self._stream.write(f"\r\x1b[K{bar:░<20} {line}")
-        else:
-            self._stream.write(line + "\n")
-        self._stream.flush()
+            bar = "█" * round(20 * done / max(self._total, 1))
+            line = f"{bar:░<20} {line}"
+        self._show(line, now)
 
     def _left(self, done: int, now: float) -> str:
         """The time left, from the mean time of the steps after the first."""
@@ -59,14 +83,9 @@ class ProgressLine:
         per_step = (now - self._start) / (done - self._first)
         return f", {_clock(per_step * (self._total - done))} left"
 
-    def note(self, text: str) -> None:
-        """Writes a line that stays."""
-        self._stream.write(("\r\x1b[K" if self._live else "") + text + "\n")
-        self._stream.flush()
 
-
-class LineCounter:
-    """Reports on standard error how many lines are done, and which are odd.
+class LineCounter(StatusLine):
+    """Counts the lines that are done, and reports which are odd.
 
     The total is unknown, since the lines may come from a pipe.
 
@@ -77,12 +96,11 @@ class LineCounter:
     """
 
     def __init__(self, about: str = "", quiet: bool = False) -> None:
+        super().__init__()
         self.done = 0
         self._told = 0
         self._about = f"{about}: " if about else ""
         self._quiet = quiet
-        self._live = sys.stderr.isatty()
-        self._interval = 0.5 if self._live else 30.0
         self._start = self._last = time.monotonic()
         self._odd: dict[str, int] = {}
 
@@ -90,10 +108,10 @@ class LineCounter:
         """Counts `lines` more; reports if the last report is old enough."""
         self.done += lines
         now = time.monotonic()
-        if self._quiet or now - self._last < self._interval:
+        if self._quiet or not self._is_due(now):
             return
-        self._last, self._told = now, self.done
-        self._write(f"\r\x1b[K{self}" if self._live else f"{self}\n")
+        self._told = self.done
+        self._show(str(self), now)
 
     def __str__(self) -> str:
         rate = self.done / max(time.monotonic() - self._start, 1e-9)
@@ -111,7 +129,7 @@ class LineCounter:
             return
         self._odd[what] = self._odd.get(what, 0) + len(places)
         numbers = ", ".join(str(self.done + place + 1) for place in places)
-        self._note(f"line{'s' * (len(places) > 1)} {numbers}: {what}")
+        self.note(f"line{'s' * (len(places) > 1)} {numbers}: {what}")
 
     def close(self) -> None:
         """Reports the final counts: of all lines, and of the odd ones.
@@ -119,17 +137,9 @@ class LineCounter:
         The first is left out if it was never reported, or just now.
         """
         if self._told and (self._live or self._told < self.done):
-            self._note(str(self))
+            self.note(str(self))
         for what, count in self._odd.items():
-            self._note(f"{count} of {self.done} lines: {what}")
-
-    def _note(self, text: str) -> None:
-        """Writes a line that stays."""
-        self._write(f"\r\x1b[K{text}\n" if self._live else f"{text}\n")
-
-    def _write(self, text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+            self.note(f"{count} of {self.done} lines: {what}")
 
 
 def counted(lines: Iterable[str], about: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Mapping
 
 from bahdanau_tf.options import TextOptions
-from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.progress import StatusLine
 from bahdanau_tf.text.guess import UNKNOWN
 from bahdanau_tf.text.guess import guess_language
 from bahdanau_tf.text_files import read_lines
@@ -67,5 +67,5 @@ def _guessed(side: str, path: str) -> str:
             "unknown: general rules cut its words, and none of a language; "
             f"--{side}_language=CODE names one"
         )
-    ProgressLine(0).note(f"{side} language: {language} ({note})")
+    StatusLine().note(f"{side} language: {language} ({note})")
     return language

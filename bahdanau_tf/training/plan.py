@@ -13,7 +13,7 @@ from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
-from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.progress import StatusLine
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import load_text
 from bahdanau_tf.text.protocol import Tokenizer
@@ -83,7 +83,7 @@ class TrainingPlan:
         pairs = len(self._checked_corpus())
         text = with_languages(self.text, self.files, {})
         check_words(text, self.files)
-        ProgressLine(0).note(
+        StatusLine().note(
             f"learning the tokenizers from {pairs} sentence pairs"
         )
         learned = text.learn(self.files.train_source, self.files.train_target)
@@ -115,4 +115,4 @@ class TrainingPlan:
                 line += f", {text.coverage([path])}"
             elif text.vocabulary_size < (wanted := self.text.size_of(side)):
                 line += f", all that the text gives; {wanted} were wanted"
-            ProgressLine(0).note(line)
+            StatusLine().note(line)

@@ -25,7 +25,7 @@ from bahdanau_tf.corpora.public.sources import Corpus
 from bahdanau_tf.corpora.public.sources import Download
 from bahdanau_tf.corpora.public.sources import Text
 from bahdanau_tf.files import replaced_directory
-from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.progress import StatusLine
 
 Paths = Mapping[Download, Path]
 Pair = tuple[bytes, bytes]
@@ -144,7 +144,7 @@ def _write(corpus: Corpus, paths: Paths, folder: Path) -> None:
 
 def _append(file: Path, text: Text, paths: Paths) -> int:
     path = paths[text.download]
-    ProgressLine(0).note(f"{file.name}: from {path} {text.member}".rstrip())
+    StatusLine().note(f"{file.name}: from {path} {text.member}".rstrip())
     count = 0
     with open(file, "ab") as out:
         for line in read_lines(path, text.member, text.column):

@@ -23,6 +23,7 @@ from typing import IO
 
 from bahdanau_tf.corpora.public.sources import Download
 from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.progress import StatusLine
 
 BLOCK = 1 << 16  # bytes
 TRIES = 3
@@ -85,7 +86,7 @@ def fetch(download: Download, folder: Path) -> Path:
         except _BrokenOff as error:
             if not tries_left:
                 raise
-            ProgressLine(0).note(f"{error}; trying again")
+            StatusLine().note(f"{error}; trying again")
             time.sleep(PAUSE)
     if not has_checksum(part, download.checksum):
         _forget(part)
