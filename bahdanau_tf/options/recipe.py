@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from dataclasses import fields
 from typing import TYPE_CHECKING
 from typing import Literal
 
@@ -71,13 +72,13 @@ class Recipe:
     max_norm: float = 1.0
     label_smoothing: float = 0.0
     divisor: float = 1.0
-    batch_size: int = 80
-    token_budget: int | None = None
-    max_length: int = 50
-    pool_batches: int = 20
-    shuffle_pool: bool = False
-    shuffle: Literal["none", "once", "each_epoch"] = "once"
-    sample_subwords: bool = False
+    batch_size: int = Batching.batch_size
+    token_budget: int | None = Batching.token_budget
+    max_length: int = Batching.max_length or 0
+    pool_batches: int = Batching.pool_batches
+    shuffle_pool: bool = Batching.shuffle_pool
+    shuffle: Literal["none", "once", "each_epoch"] = Batching.shuffle
+    sample_subwords: bool = Batching.sample_subwords
     epochs: float = 5.0
     evaluate_every: int = 0
     patience: int = 10
@@ -137,16 +138,8 @@ class Recipe:
 
     def make_batching(self) -> Batching:
         """How the corpus becomes batches."""
-        return Batching(
-            batch_size=self.batch_size,
-            max_length=self.max_length or None,
-            pool_batches=self.pool_batches,
-            shuffle_pool=self.shuffle_pool,
-            token_budget=self.token_budget,
-            shuffle=self.shuffle,
-            seed=self.seed,
-            sample_subwords=self.sample_subwords,
-        )
+        known = {one.name: getattr(self, one.name) for one in fields(Batching)}
+        return Batching(**known | {"max_length": self.max_length or None})
 
     def make_optimizer(
         self, steps_per_epoch: int
