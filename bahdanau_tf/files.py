@@ -177,7 +177,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def takes_lock(file: IO[Any]) -> bool | None:
+def takes_lock(file: IO[str] | IO[bytes]) -> bool | None:
     """Tries to lock a file, without waiting.
 
     The operating system releases the lock when the file is closed, so also

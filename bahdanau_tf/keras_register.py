@@ -12,13 +12,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from collections.abc import Sequence
 from importlib import import_module
 from importlib import util
 from importlib.abc import Loader
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
 from typing import NamedTuple
 
 
@@ -33,7 +33,7 @@ class StandIn(NamedTuple):
     module: str
     name: str
 
-    def from_config(self, config: dict[str, Any]) -> Any:
+    def from_config(self, config: dict[str, object]) -> object:
         """Imports the class and makes an object of it."""
         owner = getattr(import_module(self.module), self.name)
         return owner.from_config(config)
@@ -81,7 +81,10 @@ class _KerasFinder(MetaPathFinder):
         self.asks_others = False
 
     def find_spec(
-        self, name: str, path: Any, target: Any = None
+        self,
+        name: str,
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         """The spec of Keras, with a loader that registers; else None."""
         if name != "keras" or self.asks_others:

@@ -10,10 +10,10 @@ import tensorflow as tf
 
 CHUNK_LOGITS = 2**24  # logits of one chunk of words in `_words_nll`
 
-Parts = list[Any]
+Parts = list[tf.Tensor]
 
 
-def is_word(ids: Any) -> tf.Tensor:
+def is_word(ids: tf.Tensor) -> tf.Tensor:
     """1 on words, 0 on padding (id 0): float32, with the shape of `ids`."""
     return tf.cast(tf.not_equal(ids, 0), tf.float32)
 
@@ -72,7 +72,10 @@ class TokenCrossentropy(keras.losses.Loss):
         self.divisor = divisor
 
     def __call__(
-        self, y_true: Any, y_pred: Any, sample_weight: Any = None
+        self,
+        y_true: tf.Tensor,
+        y_pred: tf.Tensor,
+        sample_weight: tf.Tensor | None = None,
     ) -> tf.Tensor:
         if sample_weight is None:
             sample_weight = is_word(y_true)
@@ -135,7 +138,7 @@ class TokenCrossentropy(keras.losses.Loss):
             total -= self.label_smoothing * tf.tensordot(weights, mean, 1)
         return total
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "label_smoothing": self.label_smoothing,
@@ -165,14 +168,18 @@ def _words_nll(
     @tf.custom_gradient
     def run(
         features: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor
-    ) -> tuple[tf.Tensor, Callable[..., Any]]:
-        def chunk(i: tf.Tensor, rows: Any) -> tuple[Any, Parts]:
+    ) -> tuple[tf.Tensor, Callable[[tf.Tensor], list[tf.Tensor]]]:
+        def chunk(
+            i: tf.Tensor, rows: tf.TensorArray
+        ) -> tuple[tf.TensorArray, Parts]:
             here = slice(i * size, (i + 1) * size)
             x, y, w = features[here], labels[here], weights[here]
             sums, gradient = _chunk_nll(x, kernel, bias, y, w, on_label)
             return rows.write(i, gradient), sums
 
-        def body(i: tf.Tensor, rows: Any, sums: Parts) -> Any:
+        def body(
+            i: tf.Tensor, rows: tf.TensorArray, sums: Parts
+        ) -> tuple[tf.Tensor, tf.TensorArray, Parts]:
             rows, more = chunk(i, rows)
             return i + 1, rows, [a + b for a, b in zip(sums, more, strict=True)]
 

@@ -76,6 +76,11 @@ def test_weights_that_do_not_fit(source, target, weights):
         plotting.plot_alignment(source, target, weights)
 
 
+def test_no_weights():
+    with pytest.raises(ValueError, match="plot_alignment: weights is None"):
+        plotting.plot_alignment(["a"], ["b"], None)
+
+
 @pytest.mark.parametrize(
     ("ending", "magic"),
     [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")],

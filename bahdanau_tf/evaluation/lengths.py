@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from bahdanau_tf.evaluation.subsets import LengthBin
 from bahdanau_tf.evaluation.subsets import bleu_by_length
@@ -16,8 +15,9 @@ def length_bins(
     references: Sequence[str],
     lengths: Sequence[int],
     *,
+    tokenize: str = "13a",
+    lowercase: bool = False,
     n_bootstrap: int = 0,
-    **how: Any,
 ) -> list[LengthBin]:
     """BLEU of the sentences of 1 to 10 words, of 11 to 20, ..., over 60.
 
@@ -25,8 +25,9 @@ def length_bins(
         hypotheses: The translations.
         references: The reference translations.
         lengths: Number of words of each source sentence.
+        tokenize: As in `bleu`.
+        lowercase: As in `bleu`.
         n_bootstrap: Samples for the intervals; less than 2 for no intervals.
-        **how: `tokenize` and `lowercase`, as in `bleu`.
 
     Returns:
         The bins that hold sentences.
@@ -35,8 +36,9 @@ def length_bins(
         hypotheses,
         references,
         [min(length, LONGEST + 1) for length in lengths],
+        tokenize=tokenize,
+        lowercase=lowercase,
         n_bootstrap=n_bootstrap,
-        **how,
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Protocol
 
 import tensorflow as tf
 
@@ -104,8 +104,29 @@ def without_unknown_words(
     return [all(row) for row in zip(*masks, strict=True)]
 
 
+class _Text(Protocol):
+    """As `bahdanau_tf.text.protocol.Tokenizer`, with `settings`."""
+
+    @property
+    def unk_id(self) -> int: ...
+
+    def settings(self) -> dict[str, object]: ...
+
+    def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor: ...
+
+
+class _Translator(Protocol):
+    """As `bahdanau_tf.Translator`."""
+
+    @property
+    def source_texts(self) -> Sequence[_Text]: ...
+
+    @property
+    def target_text(self) -> _Text: ...
+
+
 def known_sentences(
-    translators: Sequence[Any],
+    translators: Sequence[_Translator],
     sources: Sequence[str],
     references: Sequence[str],
 ) -> list[bool]:
@@ -120,7 +141,7 @@ def known_sentences(
     Returns:
         A mask for `select`, one entry per sentence.
     """
-    sides: dict[str, tuple[Any, Sequence[str]]] = {}
+    sides: dict[str, tuple[_Text, Sequence[str]]] = {}
     for translator in translators:
         texts = [(text, sources) for text in translator.source_texts]
         for text, lines in [*texts, (translator.target_text, references)]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import tensorflow as tf
 
@@ -44,7 +42,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         decay = 1.0 - fallen * (1.0 - self.final_share)
         return self.peak * tf.minimum(tf.minimum(warm, 1.0), decay)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             "peak": self.peak,
             "total_steps": self.total_steps,
@@ -104,7 +102,7 @@ class HalvedEveryHalfEpoch(keras.optimizers.schedules.LearningRateSchedule):
         halvings = tf.maximum(2 * late // self.steps_per_epoch + 1, 0)
         return self.initial_rate * 0.5 ** tf.cast(halvings, tf.float32)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             "initial_rate": self.initial_rate,
             "steps_per_epoch": self.steps_per_epoch,

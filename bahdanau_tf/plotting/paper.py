@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from typing import Any
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +17,7 @@ from bahdanau_tf.plotting.canvas import set_fonts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
 _END = "<end>"  # as in the paper's Figure 3
 _STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")  # differ without colour, too
@@ -49,7 +49,7 @@ class _LengthBin(Protocol):
 def plot_alignment(
     source_tokens: Sequence[str],
     target_tokens: Sequence[str],
-    weights: Any,
+    weights: ArrayLike | None,
     path: str | os.PathLike[str] | None = None,
 ) -> Figure:
     """Draws a soft alignment αᵢⱼ as in Figure 3: 0 is black, 1 is white.
@@ -65,9 +65,14 @@ def plot_alignment(
         The figure.
 
     Raises:
-        ValueError: the weights do not fit the tokens.
+        ValueError: there are no weights, or they do not fit the tokens.
         ImportError: matplotlib is not installed.
     """
+    if weights is None:
+        raise ValueError(
+            "plot_alignment: weights is None, as of a model without attention; "
+            "wanted float [T_y, T_x]."
+        )
     weights = np.asarray(weights, np.float32)
     rows, columns = len(target_tokens), len(source_tokens)
     more = np.subtract(weights.shape, (rows, columns)).tolist()

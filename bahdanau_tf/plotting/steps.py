@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from typing import Any
 
 import numpy as np
 
 from bahdanau_tf.plotting.canvas import new_figure
 from bahdanau_tf.plotting.canvas import save
 from bahdanau_tf.plotting.canvas import set_fonts
+from bahdanau_tf.plotting.trace import Step
+from bahdanau_tf.plotting.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +30,7 @@ Panel = tuple[float, Callable[["Axes"], None]]
 
 
 def plot_trace(
-    trace: Any, path: str | os.PathLike[str] | None = None
+    trace: Trace, path: str | os.PathLike[str] | None = None
 ) -> Figure:
     """Draws a translation step by step, a column for each target word.
 
@@ -72,7 +74,7 @@ def plot_trace(
     return figure
 
 
-def _panels(trace: Any) -> list[Panel]:
+def _panels(trace: Trace) -> list[Panel]:
     """Height in inches and drawing of each panel, from the top."""
     steps = trace.steps
     panels: list[Panel] = []
@@ -92,7 +94,7 @@ def _panels(trace: Any) -> list[Panel]:
     return panels
 
 
-def _draw_source(axes: Axes, trace: Any, name: str) -> None:
+def _draw_source(axes: Axes, trace: Trace, name: str) -> None:
     """Draws weights, 0 black to 1 white, or energies minus their maximum.
 
     A constant added to all energies of a step does not change the weights.
@@ -116,7 +118,7 @@ def _draw_source(axes: Axes, trace: Any, name: str) -> None:
     )
 
 
-def _draw_words(axes: Axes, steps: Any) -> None:
+def _draw_words(axes: Axes, steps: Sequence[Step]) -> None:
     """Draws the most probable words; the chosen one is bold."""
     for column, step in enumerate(steps):
         for row, one in enumerate(step.candidates[:_SHOWN]):
@@ -139,7 +141,7 @@ def _draw_words(axes: Axes, steps: Any) -> None:
     )
 
 
-def _draw_contributions(axes: Axes, steps: Any) -> None:
+def _draw_contributions(axes: Axes, steps: Sequence[Step]) -> None:
     """Draws bars side by side: terms of both signs cannot be stacked."""
     places = np.arange(len(steps))
     for number, (term, hatch) in enumerate(zip(TERMS, _HATCHES, strict=True)):
@@ -164,7 +166,7 @@ def _draw_contributions(axes: Axes, steps: Any) -> None:
     )
 
 
-def _draw_gates(axes: Axes, trace: Any) -> None:
+def _draw_gates(axes: Axes, trace: Trace) -> None:
     names = {name: None for step in trace.steps for name in step.gates}
     for number, name in enumerate(names):
         means = [
@@ -181,8 +183,9 @@ def _draw_gates(axes: Axes, trace: Any) -> None:
     )
 
 
-def _draw_context(axes: Axes, steps: Any) -> None:
-    axes.plot([step.context_norm for step in steps], "ko-", markersize=4)
+def _draw_context(axes: Axes, steps: Sequence[Step]) -> None:
+    norms = np.array([step.context_norm for step in steps], np.float64)
+    axes.plot(norms, "ko-", markersize=4)
     axes.set_ylim(bottom=0.0)
     axes.set_title("Norm of the context c", loc="left", fontsize="medium")
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import accumulate
-from typing import Any
 from typing import NamedTuple
 from typing import Protocol
 
@@ -67,7 +66,7 @@ class Aligned(Protocol):
     def target_offsets(self) -> Sequence[tuple[int, int]]: ...
 
     @property
-    def weights(self) -> Any: ...
+    def weights(self) -> np.ndarray | None: ...
 
 
 class Part(NamedTuple):
