@@ -8,6 +8,7 @@ hypotheses of a beam: queries are [B, K, n] while the memory stays [B, T_x, .].
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
@@ -15,11 +16,13 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.encoder import Encoded
+from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import deserialized
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
+from bahdanau_tf.tensors import Shape
 
 
 class Memory(NamedTuple):
@@ -58,10 +61,12 @@ class Attention(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
 
-    def build(self, query_shape: Any, memory_shape: Any) -> None:
+    def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
         """Makes the weights: none, unless a subclass has some."""
 
-    def compute_mask(self, query: Any, mask: Any = None) -> tuple[Any, None]:
+    def compute_mask(
+        self, query: tf.Tensor, mask: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor | None, None]:
         """The contexts have the mask of the queries, the weights have none."""
         return mask, None
 
@@ -84,7 +89,7 @@ class Attention(keras.layers.Layer):
         raise NotImplementedError
 
     def call(
-        self, query: tf.Tensor, memory: Memory, values: Any | None = None
+        self, query: tf.Tensor, memory: Memory, values: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
         memory = Memory(*memory)  # a list in a reloaded functional model
         if values is None:
@@ -100,7 +105,7 @@ class Attention(keras.layers.Layer):
             context, weights = context[:, 0], weights[:, 0]
         return context, weights
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         # Without an override Keras does not serialize a dtype policy.
         return {**super().get_config()}
 
@@ -152,8 +157,8 @@ class BahdanauAttention(Attention):
         self,
         units: int,
         use_bias: bool = False,
-        kernel_initializer: Any = None,
-        energy_initializer: Any = "zeros",
+        kernel_initializer: Initializer = None,
+        energy_initializer: Initializer = "zeros",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -190,7 +195,7 @@ class BahdanauAttention(Attention):
             dtype=self.dtype_policy,
         )
 
-    def build(self, query_shape: Any, memory_shape: Any) -> None:
+    def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
         build_once(self.query_projection, tuple(query_shape))
         build_once(self.energy, (None, self.units))
         if self.has_own_keys:
@@ -209,7 +214,7 @@ class BahdanauAttention(Attention):
         hidden = tf.tanh(projected[:, :, None] + keys[:, None])
         return linear(hidden, self.energy.kernel)[..., 0]
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "units": self.units,
@@ -245,7 +250,7 @@ class DotAttention(Attention):
         Luong et al. 2015, arXiv 1508.04025, section 3.1.
     """
 
-    def build(self, query_shape: Any, memory_shape: Any) -> None:
+    def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
         annotations_shape = memory_shape[0]
         if query_shape[-1] != annotations_shape[-1]:
             raise ValueError(
@@ -275,11 +280,13 @@ class GeneralAttention(Attention):
         Luong et al. 2015, arXiv 1508.04025, section 3.1.
     """
 
-    def __init__(self, kernel_initializer: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self, kernel_initializer: Initializer = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
 
-    def build(self, query_shape: Any, memory_shape: Any) -> None:
+    def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
         self.kernel = self.add_weight(
             name="kernel",
             shape=(query_shape[-1], memory_shape[0][-1]),
@@ -293,7 +300,7 @@ class GeneralAttention(Attention):
     def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
         return tf.matmul(linear(query, self.kernel), keys, transpose_b=True)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "kernel_initializer": keras.initializers.serialize(
@@ -326,7 +333,9 @@ class FixedContext(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
 
-    def compute_mask(self, query: Any, mask: Any = None) -> tuple[Any, None]:
+    def compute_mask(
+        self, query: tf.Tensor, mask: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor | None, None]:
         """The contexts have the mask of the queries, the weights have none."""
         return mask, None
 
@@ -340,7 +349,10 @@ class FixedContext(keras.layers.Layer):
         return encoded.forward_states[-1][0]
 
     def call(
-        self, query: tf.Tensor, memory: tf.Tensor, values: Any | None = None
+        self,
+        query: tf.Tensor,
+        memory: tf.Tensor,
+        values: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, None]:
         context = memory if values is None else values
         if query.shape.rank == 2:
@@ -348,12 +360,14 @@ class FixedContext(keras.layers.Layer):
         shape = tf.concat([tf.shape(query)[:2], tf.shape(context)[1:]], 0)
         return tf.broadcast_to(context[:, None], shape), None
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         # Without an override Keras does not serialize a dtype policy.
         return {**super().get_config()}
 
 
-def as_attention(owner: str, attention: Any) -> Any:
+def as_attention(
+    owner: str, attention: object
+) -> Attention | FixedContext | None:
     """Returns an attention layer, `FixedContext` or None, checked.
 
     Args:

@@ -9,7 +9,6 @@ kept: the backward loop computes it again from keys and query.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -21,6 +20,8 @@ from bahdanau_tf.layers.gated_unit import gru_step_gradient
 from bahdanau_tf.layers.gated_unit import kernel_parts
 from bahdanau_tf.layers.gated_unit import product_over_time
 from bahdanau_tf.layers.gated_unit import transposed_parts
+from bahdanau_tf.layers.gru_recurrence import Arrays
+from bahdanau_tf.layers.gru_recurrence import Gradient
 from bahdanau_tf.layers.gru_recurrence import masked_by
 from bahdanau_tf.layers.gru_recurrence import over_time
 from bahdanau_tf.layers.gru_recurrence import previous_states
@@ -91,13 +92,13 @@ def attention_recurrence(
         annotations: tf.Tensor,
         keys: tf.Tensor,
         *weights: tf.Tensor,
-    ) -> tuple[tuple[tf.Tensor, ...], Callable[..., Any]]:
+    ) -> tuple[tuple[tf.Tensor, ...], Gradient]:
         inputs = _Inputs(
             projected, first, annotations, keys, mask, Weights(*weights)
         )
         after, trace = _forward(inputs, visible_of)
 
-        def gradient(*upstream: tf.Tensor) -> Any:
+        def gradient(*upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
             return _backward(
                 inputs, trace, Unrolled(*upstream), visible_of, states_before
             )
@@ -145,7 +146,9 @@ def _forward(
     kernels = kernel_parts(w.recurrent)
     n = w.recurrent.shape[0]
 
-    def body(t: tf.Tensor, state: tf.Tensor, kept: Any) -> Any:
+    def body(
+        t: tf.Tensor, state: tf.Tensor, kept: Arrays
+    ) -> tuple[tf.Tensor, Arrays]:
         query = tf.matmul(state, w.query)
         energies = _energies(_hidden(query, inputs.keys), w.energy)
         alignment = _softmax(energies, inputs.mask)
@@ -181,7 +184,9 @@ def _backward(
     context_transposed = tf.transpose(w.context)
     query_transposed = tf.transpose(w.query)
 
-    def body(t: tf.Tensor, carried: Any, kept: Any) -> Any:
+    def body(
+        t: tf.Tensor, carried: tuple[tf.Tensor, ...], kept: Arrays
+    ) -> tuple[tuple[tf.Tensor, ...], Arrays]:
         to_state, squares, total, to_energy = carried
         before = trace.before[t]
         if not states_before:

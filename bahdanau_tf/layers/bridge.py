@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.encoder import Encoded
+from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
@@ -35,7 +36,7 @@ class Bridge(keras.layers.Layer):
         self,
         state_size: int | Sequence[int],
         embedding_dim: int,
-        kernel_initializer: Any = None,
+        kernel_initializer: Initializer = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -66,7 +67,7 @@ class Bridge(keras.layers.Layer):
         vector = tf.cast(self.start_vector, self.compute_dtype)
         return tf.repeat(vector[None], batch, axis=0)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "state_size": self.state_size,
@@ -80,10 +81,10 @@ class Bridge(keras.layers.Layer):
 class _TanhBridge(Bridge):
     """s_0 = tanh(W_s h + b_s); the vector in place of E y_0 is zero."""
 
-    def _summary(self, encoded: Encoded) -> Any:
+    def _summary(self, encoded: Encoded) -> tf.Tensor:
         raise NotImplementedError
 
-    def build(self, encoded_shape: Any) -> None:
+    def build(self, encoded_shape: Encoded) -> None:
         width = self._summary(Encoded(*encoded_shape))[-1]
         units = self.sizes[0]
         self.kernel = self.add_weight(
@@ -126,7 +127,7 @@ class BackwardBridge(_TanhBridge):
         Bahdanau et al. 2015, arXiv 1409.0473, appendix A.2.2.
     """
 
-    def _summary(self, encoded: Encoded) -> Any:
+    def _summary(self, encoded: Encoded) -> tf.Tensor:
         if not encoded.backward_states:
             raise ValueError(
                 "BackwardBridge: bridge needs a backward state, which the "
@@ -149,7 +150,7 @@ class ForwardBridge(_TanhBridge):
         Cho et al. 2014, arXiv 1406.1078, appendix A.1.2.
     """
 
-    def _summary(self, encoded: Encoded) -> Any:
+    def _summary(self, encoded: Encoded) -> tf.Tensor:
         return encoded.forward_states[-1][0]
 
 
@@ -163,7 +164,7 @@ class ZeroBridge(Bridge):
         kernel_initializer: Initializer of the start vector.
     """
 
-    def build(self, encoded_shape: Any) -> None:
+    def build(self, encoded_shape: Encoded) -> None:
         self._add_start_vector()
 
     def call(self, encoded: Encoded) -> tuple[States, tf.Tensor]:
@@ -192,7 +193,7 @@ class CopyBridge(Bridge):
         Sutskever et al. 2014, arXiv 1409.3215, section 2.
     """
 
-    def build(self, encoded_shape: Any) -> None:
+    def build(self, encoded_shape: Encoded) -> None:
         given = [shape[-1] for shape in self._states(Encoded(*encoded_shape))]
         if given != self.sizes:
             raise ValueError(
@@ -224,7 +225,7 @@ class SentenceBridge(CopyBridge):
         embedding_dim: m, equal to the encoder's units.
     """
 
-    def build(self, encoded_shape: Any) -> None:
+    def build(self, encoded_shape: Encoded) -> None:
         width = self._states(Encoded(*encoded_shape))[0][-1]
         if width != self.embedding_dim:
             raise ValueError(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
+from typing import cast
 
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.attention import BahdanauAttention
 from bahdanau_tf.layers.attention import FixedContext
 from bahdanau_tf.layers.attention import Memory
@@ -29,10 +32,13 @@ from bahdanau_tf.layers.recurrent import shifted
 from bahdanau_tf.layers.recurrent import state_dropout_masks
 from bahdanau_tf.layers.recurrent import time_major
 from bahdanau_tf.layers.recurrent import unroll
+from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
+from bahdanau_tf.tensors import Nest
+from bahdanau_tf.tensors import Shape
 
 STEP_ORDERS = ("original", "appendix", "main-text")
 
@@ -84,10 +90,10 @@ class AttentionDecoder(keras.layers.Layer):
     def __init__(
         self,
         cell: Any,
-        attention: Any | None = None,
+        attention: Attention | FixedContext | None = None,
         step_order: str = "original",
         state_dropout: float = 0.0,
-        kernel_initializer: Any = None,
+        kernel_initializer: Initializer = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -109,7 +115,9 @@ class AttentionDecoder(keras.layers.Layer):
         """Shape of the states, for `summary`."""
         return None, None, self.cell.units
 
-    def compute_mask(self, embedded: Any, mask: Any = None) -> Any:
+    def compute_mask(
+        self, embedded: tf.Tensor, mask: tf.Tensor | None = None
+    ) -> Glimpse | None:
         """The states have the mask of the target words."""
         return None if mask is None else Glimpse(mask, None, None)
 
@@ -119,17 +127,17 @@ class AttentionDecoder(keras.layers.Layer):
 
     def build_for(self, embedding_dim: int, encoded_shape: Encoded) -> None:
         """Makes all weights, given m and the shapes of an encoder's output."""
-        memory_shape: Any = encoded_shape  # `build` reads its first shape only
+        memory_shape: Nest = encoded_shape  # `build` reads its first shape only
         if self.attention is not None and not self.attention.has_weights:
             memory_shape = (None, self.attention.context_size(encoded_shape))
         self.build((None, None, embedding_dim), memory_shape=memory_shape)
 
     def build(
         self,
-        embedded_shape: Any,
-        first_input_shape: Any = None,
-        states_shape: Any = None,
-        memory_shape: Any = None,
+        embedded_shape: tuple[int | None, int | None, int],
+        first_input_shape: Shape | None = None,
+        states_shape: Sequence[Shape] | None = None,
+        memory_shape: Nest = None,  # of shapes
     ) -> None:
         self.context_size = 0
         if self.attention is not None:
@@ -153,7 +161,9 @@ class AttentionDecoder(keras.layers.Layer):
             initializer=self.kernel_initializer,
         )
 
-    def _attend(self, query: tf.Tensor, memory: Any) -> tuple[Any, Any]:
+    def _attend(
+        self, query: tf.Tensor, memory: Nest
+    ) -> tuple[tf.Tensor | None, tf.Tensor | None]:
         if self.attention is None:
             return None, None
         context, weights = self.attention(query, memory)
@@ -185,7 +195,7 @@ class AttentionDecoder(keras.layers.Layer):
         embedded: tf.Tensor,
         first_input: tf.Tensor,
         states: States,
-        memory: Any,
+        memory: Nest,
         training: bool = False,
     ) -> Glimpse:
         if not self._updates_first:
@@ -211,9 +221,10 @@ class AttentionDecoder(keras.layers.Layer):
     ) -> Glimpse:
         """The fast path for the paper's parts: `attention_recurrence`."""
         memory = Memory(*memory)  # a list in a reloaded functional model
+        attention = cast("BahdanauAttention", self.attention)  # see `call`
         kernels = (
-            self.attention.query_projection.kernel,
-            self.attention.energy.kernel,
+            attention.query_projection.kernel,
+            attention.energy.kernel,
             self.context_kernel,
             self.cell.recurrent_kernel,
         )
@@ -233,7 +244,7 @@ class AttentionDecoder(keras.layers.Layer):
         self,
         embedded: tf.Tensor,
         states: States,
-        memory: Any,
+        memory: Nest,
         dropped: States | None,
     ) -> Glimpse:
         """The fast path for one context at all steps, or none."""
@@ -259,13 +270,15 @@ class AttentionDecoder(keras.layers.Layer):
         self,
         embedded: tf.Tensor,
         states: States,
-        memory: Any,
+        memory: Nest,
         dropped: States | None,
     ) -> Glimpse:
         """The path for all other parts; tests compare the fast ones with it."""
         projected = self.cell.project(embedded)
 
-        def step(now: tuple[tf.Tensor, ...], states: States) -> Any:
+        def step(
+            now: tuple[tf.Tensor, ...], states: States
+        ) -> tuple[list[tf.Tensor], States]:
             context, weights = self._attend(states[0], memory)
             term = None if context is None else self.context_term(context)
             new = self._update(now[0], term, states, dropped)
@@ -288,8 +301,8 @@ class AttentionDecoder(keras.layers.Layer):
         return shapes
 
     def step_memory(
-        self, memory: Any, readout_term: Callable[[tf.Tensor], tf.Tensor]
-    ) -> Any:
+        self, memory: Nest, readout_term: Callable[[tf.Tensor], tf.Tensor]
+    ) -> StepMemory | tuple[()]:
         """What `step` reads of the source: `StepMemory`, () if no attention.
 
         Args:
@@ -306,7 +319,9 @@ class AttentionDecoder(keras.layers.Layer):
         terms = [self.context_term(values), readout_term(values)]
         return StepMemory(memory, tf.concat(terms, -1))
 
-    def _terms(self, query: tf.Tensor, memory: Any) -> tuple[Any, Any, Any]:
+    def _terms(
+        self, query: tf.Tensor, memory: Nest
+    ) -> tuple[tf.Tensor | None, tf.Tensor | None, tf.Tensor | None]:
         """C c_i, C_o c_i and α_i; None for each that there is not."""
         if self.attention is None:
             return None, None, None
@@ -317,7 +332,7 @@ class AttentionDecoder(keras.layers.Layer):
 
     def initial_state(self, states: States) -> DecoderState:
         """The state before the first step, from the cell's [B, n] states."""
-        term: Any = ()
+        term: tf.Tensor | tuple[()] = ()
         if self._updates_first and self.attention is not None:
             shape = [tf.shape(states[0])[0], self.cell.projection_size]
             term = tf.zeros(shape, states[0].dtype)
@@ -328,7 +343,7 @@ class AttentionDecoder(keras.layers.Layer):
         previous: tf.Tensor,
         is_first: tf.Tensor,
         state: DecoderState,
-        memory: Any,
+        memory: Nest,
     ) -> tuple[StepGlimpse, DecoderState]:
         """One step for K hypotheses of each sentence, given y_{i-1}.
 
@@ -359,7 +374,7 @@ class AttentionDecoder(keras.layers.Layer):
         seen = new if self.step_order == "main-text" else states
         return StepGlimpse(seen[0], read, weights), DecoderState(new, ())
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "cell": keras.saving.serialize_keras_object(self.cell),

@@ -8,14 +8,16 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import paper_kernel
+from bahdanau_tf.tensors import Shape
 
 
 @tf.custom_gradient
 def _rows(
     table: tf.Tensor, ids: tf.Tensor
-) -> tuple[tf.Tensor, Callable[..., Any]]:
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, None]]]:
     """Looks up rows; the gradient is dense, each row the sum of its uses.
 
     TensorFlow's own gradient is sparse (`IndexedSlices`), and a word that was
@@ -63,7 +65,7 @@ class WordEmbedding(keras.layers.Layer):
         vocabulary_size: int,
         embedding_dim: int,
         use_bias: bool = False,
-        embeddings_initializer: Any = None,
+        embeddings_initializer: Initializer = None,
         mask_zero: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -85,7 +87,9 @@ class WordEmbedding(keras.layers.Layer):
         self.mask_zero = mask_zero
         self.supports_masking = mask_zero
 
-    def compute_mask(self, ids: Any, mask: Any = None) -> Any:
+    def compute_mask(
+        self, ids: tf.Tensor, mask: tf.Tensor | None = None
+    ) -> tf.Tensor | None:
         """True on words; None unless `mask_zero`."""
         return keras.ops.not_equal(ids, 0) if self.mask_zero else None
 
@@ -94,7 +98,7 @@ class WordEmbedding(keras.layers.Layer):
         """Shape of a batch of embedded sentences, for `summary`."""
         return None, None, self.embedding_dim
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Shape | None = None) -> None:
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.vocabulary_size, self.embedding_dim),
@@ -118,7 +122,7 @@ class WordEmbedding(keras.layers.Layer):
             return vectors
         return vectors + tf.cast(self.bias, self.compute_dtype)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "vocabulary_size": self.vocabulary_size,

@@ -12,6 +12,7 @@ from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.recurrent import Recurrent
 from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.tensors import Shape
 
 
 class Encoded(NamedTuple):
@@ -94,7 +95,7 @@ class _RecurrentEncoder(keras.layers.Layer):
         """Shape of the annotations, for `summary`."""
         return None, None, self.annotation_size
 
-    def compute_mask(self, *unused: Any) -> None:
+    def compute_mask(self, *unused: object) -> None:
         """None: the mask is a part of `Encoded`."""
 
     def encoded_shape(self) -> Encoded:
@@ -108,7 +109,7 @@ class _RecurrentEncoder(keras.layers.Layer):
             mask=(None, None),
         )
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         width = input_shape[-1]
         for layer in self.stack:
             for recurrent in layer:
@@ -135,7 +136,7 @@ class _RecurrentEncoder(keras.layers.Layer):
         forward, backward = (*states, [])[:2]
         return Encoded(sequence, tuple(forward), tuple(backward), mask)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "cell": self.cell_config,
@@ -192,12 +193,12 @@ class UnidirectionalEncoder(_RecurrentEncoder):
     directions = (False,)
 
 
-def _unnamed(config: dict[str, Any]) -> dict[str, Any]:
+def _unnamed(config: dict[str, object]) -> dict[str, object]:
     # Keras then gives each copy a name of its own.
     return {key: value for key, value in config.items() if key != "name"}
 
 
-def _apart(config: Any) -> Any:
+def _apart(config: object) -> Any:
     """A config without the ids by which Keras makes several layers one."""
     if isinstance(config, dict):
         return {

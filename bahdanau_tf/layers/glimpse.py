@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from bahdanau_tf.layers.cell import States
+from bahdanau_tf.tensors import Nest
 
 
 class Glimpse(NamedTuple):
@@ -20,8 +20,8 @@ class Glimpse(NamedTuple):
     """
 
     state: tf.Tensor
-    context: Any
-    weights: Any
+    context: tf.Tensor | None
+    weights: tf.Tensor | None
 
 
 class StepMemory(NamedTuple):
@@ -37,7 +37,7 @@ class StepMemory(NamedTuple):
             context is the same at all steps.
     """
 
-    source: Any
+    source: Nest
     terms: tf.Tensor
 
 
@@ -51,8 +51,8 @@ class StepGlimpse(NamedTuple):
     """
 
     state: tf.Tensor
-    readout_term: Any
-    weights: Any
+    readout_term: tf.Tensor | None
+    weights: tf.Tensor | None
 
 
 class DecoderState(NamedTuple):
@@ -66,4 +66,4 @@ class DecoderState(NamedTuple):
     """
 
     states: States
-    cell_term: Any
+    cell_term: tf.Tensor | tuple[()]

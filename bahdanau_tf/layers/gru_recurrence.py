@@ -11,7 +11,8 @@ Tensors are time-major in this module, so that slicing a step copies nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeVar
 
 import tensorflow as tf
 
@@ -21,6 +22,10 @@ from bahdanau_tf.layers.gated_unit import gru_step
 from bahdanau_tf.layers.gated_unit import gru_step_gradient
 from bahdanau_tf.layers.gated_unit import kernel_parts
 from bahdanau_tf.layers.gated_unit import transposed_parts
+
+Arrays = list[tf.TensorArray]
+Gradient = Callable[..., tuple[tf.Tensor, ...]]  # of what runs forward
+Carried = TypeVar("Carried")
 
 
 def previous_states(
@@ -60,10 +65,12 @@ def gru_recurrence(
     @tf.custom_gradient
     def run(
         projected: tf.Tensor, first: tf.Tensor, kernel: tf.Tensor
-    ) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., Any]]:
+    ) -> tuple[tuple[tf.Tensor, tf.Tensor], Gradient]:
         kernels = kernel_parts(kernel)
 
-        def body(t: tf.Tensor, state: tf.Tensor, kept: Any) -> Any:
+        def body(
+            t: tf.Tensor, state: tf.Tensor, kept: Arrays
+        ) -> tuple[tf.Tensor, Arrays]:
             new, trace = gru_step(
                 projected[t], state, visible_of(state), kernels, real[t]
             )
@@ -74,11 +81,15 @@ def gru_recurrence(
         states, *others = stacked(kept)
         trace = GRUTrace(*others)
 
-        def gradient(upstream: tf.Tensor, to_last: tf.Tensor) -> Any:
+        def gradient(
+            upstream: tf.Tensor, to_last: tf.Tensor
+        ) -> tuple[tf.Tensor, ...]:
             states_before = previous_states(states, first, reverse)
             transposed = transposed_parts(kernel)
 
-            def body(t: tf.Tensor, carried: tf.Tensor, kept: Any) -> Any:
+            def body(
+                t: tf.Tensor, carried: tf.Tensor, kept: Arrays
+            ) -> tuple[tf.Tensor, Arrays]:
                 before = states_before[t]
                 found, to_state, to_visible = gru_step_gradient(
                     carried + upstream[t],
@@ -120,12 +131,12 @@ def masked_by(dropped: tf.Tensor | None) -> Callable[[tf.Tensor], tf.Tensor]:
 
 def over_time(
     time: tf.Tensor,
-    body: Callable[..., Any],
-    carried: Any,
+    body: Callable[[tf.Tensor, Carried, Arrays], tuple[Carried, Arrays]],
+    carried: Carried,
     dtype: tf.DType,
-    sizes: list[Any],
+    sizes: Sequence[Sequence[int | None]],
     reverse: bool,
-) -> tuple[Any, Any]:
+) -> tuple[Carried, Arrays]:
     """A loop over positions that stores tensors of every step in arrays.
 
     Args:
@@ -144,7 +155,9 @@ def over_time(
         for size in sizes
     ]
 
-    def step(i: tf.Tensor, carried: Any, arrays: Any) -> Any:
+    def step(
+        i: tf.Tensor, carried: Carried, arrays: Arrays
+    ) -> tuple[tf.Tensor, Carried, Arrays]:
         position = time - 1 - i if reverse else i
         return i + 1, *body(position, carried, arrays)
 
@@ -157,7 +170,9 @@ def over_time(
     return carried, arrays
 
 
-def write(arrays: Any, position: tf.Tensor, values: Any) -> list[Any]:
+def write(
+    arrays: Arrays, position: tf.Tensor, values: Sequence[tf.Tensor]
+) -> Arrays:
     """Writes one value into each array."""
     return [
         array.write(position, value)
@@ -165,6 +180,6 @@ def write(arrays: Any, position: tf.Tensor, values: Any) -> list[Any]:
     ]
 
 
-def stacked(arrays: Any) -> list[tf.Tensor]:
+def stacked(arrays: Arrays) -> list[tf.Tensor]:
     """The arrays as tensors [T, ...]."""
     return [array.stack() for array in arrays]

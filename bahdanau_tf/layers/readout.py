@@ -10,9 +10,12 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.output_weights import OutputWeights
+from bahdanau_tf.layers.weights import Initializer
+from bahdanau_tf.layers.weights import Weight
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
+from bahdanau_tf.tensors import Shape
 
 TERMS = ("state", "previous", "context")
 
@@ -57,8 +60,8 @@ class Readout(keras.layers.Layer):
         factor_units: int | None = None,
         terms: Sequence[str] = TERMS,
         tied: bool = False,
-        kernel_initializer: Any = None,
-        bias_initializer: Any = "zeros",
+        kernel_initializer: Initializer = None,
+        bias_initializer: Initializer = "zeros",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -78,7 +81,7 @@ class Readout(keras.layers.Layer):
                 f"of {list(TERMS)}"
             )
         self.vocabulary_size = vocabulary_size
-        self.units: Any = units  # None where the width follows from the terms
+        self.units = units  # None where the width follows from the terms
         self.factor_units = factor_units
         self.terms = tuple(terms)
         self.tied = tied
@@ -91,7 +94,7 @@ class Readout(keras.layers.Layer):
         """Shape of the logits of a batch, for `summary`."""
         return None, None, self.vocabulary_size
 
-    def _kernel(self, name: str, rows: int, columns: int) -> Any:
+    def _kernel(self, name: str, rows: int, columns: int) -> keras.Variable:
         return self.add_weight(
             name=name,
             shape=(rows, columns),
@@ -100,9 +103,9 @@ class Readout(keras.layers.Layer):
 
     def build(
         self,
-        state_shape: Any,
-        previous_shape: Any,
-        context_shape: Any = None,
+        state_shape: Shape,
+        previous_shape: Shape,
+        context_shape: Shape | None = None,
     ) -> None:
         widths = {
             "state": state_shape[-1],
@@ -110,7 +113,7 @@ class Readout(keras.layers.Layer):
             "context": context_shape[-1] if context_shape else 0,
         }
         hidden = self.hidden_size = self._build_hidden(
-            {term: widths[term] for term in self.terms if widths[term]}
+            {x: width for x in self.terms if (width := widths[x])}
         )
         self.factor_kernel = None
         if self.factor_units is not None:
@@ -140,7 +143,8 @@ class Readout(keras.layers.Layer):
 
     def _build_hidden(self, widths: dict[str, int]) -> int:
         """Makes U_o, V_o, C_o and b_o; returns l."""
-        wide = self._preactivation_size()
+        units = self.units or sum(widths.values())
+        wide = self._preactivation_size(units)
         for term in TERMS:
             kernel = None
             if term in widths:
@@ -151,11 +155,9 @@ class Readout(keras.layers.Layer):
             shape=(wide,),
             initializer=fresh(self.bias_initializer),
         )
-        units: int = self.units
         return units
 
-    def _preactivation_size(self) -> int:
-        units: int = self.units
+    def _preactivation_size(self, units: int) -> int:
         return units
 
     def _activation(self, preactivation: tf.Tensor) -> tf.Tensor:
@@ -168,7 +170,10 @@ class Readout(keras.layers.Layer):
         return linear(context, self.context_kernel)
 
     def hidden(
-        self, state: tf.Tensor, previous: tf.Tensor, context_term: Any
+        self,
+        state: tf.Tensor,
+        previous: tf.Tensor,
+        context_term: tf.Tensor | None,
     ) -> tf.Tensor:
         """t_i, float [..., l]; `context_term` is C_o c_i, or None."""
         total = tf.cast(self.bias, state.dtype)
@@ -186,7 +191,7 @@ class Readout(keras.layers.Layer):
             return hidden
         return linear(hidden, self.factor_kernel)
 
-    def output_weights(self, embeddings: Any | None = None) -> OutputWeights:
+    def output_weights(self, embeddings: Weight | None = None) -> OutputWeights:
         """The weights of the last product, one row for each word.
 
         Args:
@@ -199,7 +204,7 @@ class Readout(keras.layers.Layer):
         )
 
     def logits(
-        self, hidden: tf.Tensor, embeddings: Any | None = None
+        self, hidden: tf.Tensor, embeddings: Weight | None = None
     ) -> tf.Tensor:
         """Logits of all words, float32 [..., K].
 
@@ -215,12 +220,12 @@ class Readout(keras.layers.Layer):
         state: tf.Tensor,
         previous: tf.Tensor,
         context: tf.Tensor | None = None,
-        embeddings: Any | None = None,
+        embeddings: Weight | None = None,
     ) -> tf.Tensor:
         term = None if context is None else self.context_term(context)
         return self.logits(self.hidden(state, previous, term), embeddings)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "vocabulary_size": self.vocabulary_size,
@@ -272,8 +277,8 @@ class MaxoutReadout(Readout):
         al. 2013, arXiv 1302.4389.
     """
 
-    def _preactivation_size(self) -> int:
-        return 2 * super()._preactivation_size()
+    def _preactivation_size(self, units: int) -> int:
+        return 2 * units
 
     def _activation(self, preactivation: tf.Tensor) -> tf.Tensor:
         return pair_maximum(preactivation)
@@ -317,13 +322,16 @@ class LinearReadout(Readout):
         return context
 
     def hidden(
-        self, state: tf.Tensor, previous: tf.Tensor, context_term: Any
+        self,
+        state: tf.Tensor,
+        previous: tf.Tensor,
+        context_term: tf.Tensor | None,
     ) -> tf.Tensor:
         """[s ; E y_{i-1} ; c_i], the terms side by side."""
         given = {"state": state, "previous": previous, "context": context_term}
         return tf.concat([given[term] for term in self.used_terms], -1)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         config = super().get_config()
         del config["units"]
         return config

@@ -11,11 +11,15 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.cells import GRUCell
+from bahdanau_tf.layers.gru_recurrence import Arrays
 from bahdanau_tf.layers.gru_recurrence import gru_recurrence
 from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.tensors import Shape
 
-Step = Callable[[tuple[tf.Tensor, ...], States], tuple[Any, States]]
+Step = Callable[
+    [tuple[tf.Tensor, ...], States], tuple[Sequence[tf.Tensor], States]
+]
 
 
 def unroll(
@@ -53,7 +57,9 @@ def unroll(
         for shape in output_shapes
     ]
 
-    def body(t: tf.Tensor, arrays: Any, states: States) -> Any:
+    def body(
+        t: tf.Tensor, arrays: Arrays, states: States
+    ) -> tuple[tf.Tensor, Arrays, States]:
         position = time - 1 - t if reverse else t
         now = tuple(array.read(position) for array in reads)
         outputs, new = step(now, states)
@@ -97,7 +103,7 @@ def shifted(embedded: tf.Tensor, first_input: tf.Tensor) -> tf.Tensor:
     return tf.concat([first_input[:, None], embedded[:, :-1]], axis=1)
 
 
-def has_own_gradient(cell: Any, dtype: tf.DType) -> bool:
+def has_own_gradient(cell: object, dtype: tf.DType) -> bool:
     """Whether the cell's recurrence has a gradient written by hand.
 
     Half precision uses the plain loop, which rounds where TensorFlow does.
@@ -160,10 +166,10 @@ class Recurrent(keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator()
         self.supports_masking = True
 
-    def compute_mask(self, *unused: Any) -> None:
+    def compute_mask(self, *unused: object) -> None:
         """None: the layers that follow need no mask."""
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         build_once(self.cell, (None, input_shape[-1]))
 
     def call(
@@ -213,7 +219,9 @@ class Recurrent(keras.layers.Layer):
         """The path for all other cells; tests compare the fast one with it."""
         projected = self.cell.project(inputs)
 
-        def step(now: tuple[tf.Tensor, ...], states: States) -> Any:
+        def step(
+            now: tuple[tf.Tensor, ...], states: States
+        ) -> tuple[tuple[tf.Tensor], States]:
             projected_t, mask_t = now
             new = self.cell.step(projected_t, states, dropped)
             new = tuple(
@@ -231,7 +239,7 @@ class Recurrent(keras.layers.Layer):
         )
         return outputs, states
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "cell": keras.saving.serialize_keras_object(self.cell),

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
+from typing import TypeAlias
 
 import keras
 import tensorflow as tf
+
+Weight: TypeAlias = "keras.Variable | tf.Tensor"
+
+# As Keras takes one: itself, its name, its config; None for a default.
+Initializer: TypeAlias = (
+    "keras.initializers.Initializer | str | dict[str, object] | None"
+)
 
 
 def paper_kernel() -> keras.initializers.Initializer:
@@ -14,13 +23,13 @@ def paper_kernel() -> keras.initializers.Initializer:
     return keras.initializers.RandomNormal(stddev=0.01)
 
 
-def fresh(initializer: Any) -> keras.initializers.Initializer:
+def fresh(initializer: Initializer) -> keras.initializers.Initializer:
     """Returns a copy: a Keras initializer used twice gives the same numbers."""
     config = keras.initializers.serialize(keras.initializers.get(initializer))
     return keras.initializers.get(config)
 
 
-def per_block(initializer: Any, count: int) -> Callable[..., tf.Tensor]:
+def per_block(initializer: Initializer, count: int) -> Callable[..., tf.Tensor]:
     """Initializes `count` matrices, joined along the last axis, one by one.
 
     So each of the three recurrent matrices in a kernel [n, 3n] is orthogonal,
@@ -28,14 +37,16 @@ def per_block(initializer: Any, count: int) -> Callable[..., tf.Tensor]:
     """
     blocks = [fresh(initializer) for _ in range(count)]
 
-    def initialize(shape: tuple[int, ...], dtype: Any = None) -> tf.Tensor:
+    def initialize(
+        shape: tuple[int, ...], dtype: tf.DType | str | None = None
+    ) -> tf.Tensor:
         block_shape = (*shape[:-1], shape[-1] // count)
         return tf.concat([b(block_shape, dtype=dtype) for b in blocks], -1)
 
     return initialize
 
 
-def build_once(layer: Any, *shapes: Any) -> None:
+def build_once(layer: keras.layers.Layer, *shapes: Sequence[object]) -> None:
     """Builds a sub-layer unless it is built.
 
     When Keras loads a model, it builds sub-layers before the layer itself.
@@ -44,14 +55,14 @@ def build_once(layer: Any, *shapes: Any) -> None:
         layer.build(*shapes)
 
 
-def serialized(part: Any) -> Any:
+def serialized(part: object) -> object:
     """The config of a layer or initializer; other values as they are."""
     if part is None or isinstance(part, (str, int, float)):
         return part
     return keras.saving.serialize_keras_object(part)
 
 
-def deserialized(part: Any) -> Any:
+def deserialized(part: object) -> Any:
     """A layer, given it or its config; other values as they are."""
     if isinstance(part, dict):
         return keras.saving.deserialize_keras_object(part)
@@ -59,7 +70,7 @@ def deserialized(part: Any) -> Any:
 
 
 def linear(
-    inputs: tf.Tensor, kernel: Any, bias: Any | None = None
+    inputs: tf.Tensor, kernel: Weight, bias: Weight | None = None
 ) -> tf.Tensor:
     """x W + b over the last axis, in the dtype of the inputs.
 
