@@ -8,7 +8,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.models.protocol import Output
+from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.models.stepwise import StepwiseModel
+from bahdanau_tf.tensors import Nest
 
 AVERAGES = ("probability", "log_probability")
 
@@ -49,7 +52,7 @@ class Ensemble(StepwiseModel):
 
     def __init__(
         self,
-        members: Sequence[Any],
+        members: Sequence[TranslationModel],
         average: str = "probability",
         sources: Sequence[int] | None = None,
         **kwargs: Any,
@@ -68,7 +71,7 @@ class Ensemble(StepwiseModel):
         self.built = True
 
     @property
-    def members(self) -> list[Any]:
+    def members(self) -> list[TranslationModel]:
         """The models, in order."""
         return [
             getattr(self, f"member_{number}")
@@ -76,14 +79,14 @@ class Ensemble(StepwiseModel):
         ]
 
     @property
-    def source_vocabulary_size(self) -> Any:
+    def source_vocabulary_size(self) -> int | tuple[int, ...]:
         """K_x; a tuple of them if there is more than one source."""
         sizes = {
             source: member.source_vocabulary_size
             for source, member in zip(self.sources, self.members, strict=True)
         }
-        ordered = tuple(size for _, size in sorted(sizes.items()))
-        return ordered if len(ordered) > 1 else ordered[0]
+        ordered: list[int] = tf.nest.flatten(sizes)
+        return tuple(ordered) if len(ordered) > 1 else ordered[0]
 
     @property
     def has_alignment(self) -> bool:
@@ -93,7 +96,7 @@ class Ensemble(StepwiseModel):
             for source, member in zip(self.sources, self.members, strict=True)
         )
 
-    def encode(self, source: Any) -> tuple[Any, Any]:
+    def encode(self, source: Nest) -> tuple[Nest, Nest]:
         """Reads source sentences with every member.
 
         Args:
@@ -111,8 +114,8 @@ class Ensemble(StepwiseModel):
         return memories, states
 
     def step(
-        self, ids: tf.Tensor, state: Any, memory: Any
-    ) -> tuple[Any, Any, tf.Tensor | None]:
+        self, ids: tf.Tensor, state: Nest, memory: Nest
+    ) -> tuple[Nest, Nest, tf.Tensor | None]:
         """The features of every member; see `TranslationModel`.
 
         Returns:
@@ -131,10 +134,10 @@ class Ensemble(StepwiseModel):
 
     def features(
         self,
-        inputs: dict[str, Any],
+        inputs: dict[str, Nest],
         training: bool = False,
         words: tf.Tensor | None = None,
-    ) -> tuple[Any, tf.Tensor | None]:
+    ) -> tuple[Nest, tf.Tensor | None]:
         """The features of every member; see `TranslationModel`."""
         sources = tf.nest.flatten(inputs["source"])
         found = [
@@ -148,11 +151,11 @@ class Ensemble(StepwiseModel):
         features, weights = zip(*found, strict=True)
         return features, self._mean_alignment(weights)
 
-    def output_weights(self) -> tuple[Any, ...]:
+    def output_weights(self) -> tuple[Output, ...]:
         """The output weights of every member."""
         return tuple(member.output_weights() for member in self.members)
 
-    def logits(self, features: Any, output: Any) -> tf.Tensor:
+    def logits(self, features: Nest, output: Output) -> tf.Tensor:
         """The mean of the members' distributions; see `TranslationModel`."""
         return self.mean(
             [
@@ -163,7 +166,9 @@ class Ensemble(StepwiseModel):
             ]
         )
 
-    def _mean_alignment(self, weights: Sequence[Any]) -> tf.Tensor | None:
+    def _mean_alignment(
+        self, weights: Sequence[tf.Tensor | None]
+    ) -> tf.Tensor | None:
         """The mean over the members that read source 0 and have one."""
         aligned = [
             tf.cast(one, tf.float32)
@@ -181,7 +186,7 @@ class Ensemble(StepwiseModel):
             return tf.reduce_logsumexp(log_probs, axis=0)  # log M too large
         return tf.reduce_mean(log_probs, axis=0)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "members": [
@@ -194,7 +199,9 @@ class Ensemble(StepwiseModel):
 
     @classmethod
     def from_config(
-        cls, config: dict[str, Any], custom_objects: Any = None
+        cls,
+        config: dict[str, Any],
+        custom_objects: dict[str, type] | None = None,
     ) -> Ensemble:
         members = [
             keras.saving.deserialize_keras_object(member, custom_objects)
@@ -204,7 +211,7 @@ class Ensemble(StepwiseModel):
 
 
 def _check(
-    members: Sequence[Any], average: str, sources: Sequence[int]
+    members: Sequence[TranslationModel], average: str, sources: Sequence[int]
 ) -> None:
     if not members:
         raise ValueError("Ensemble: no members, wanted one or more")

@@ -9,14 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from typing import TypeAlias
 
+import keras
+
+from bahdanau_tf.layers.bridge import Bridge
 from bahdanau_tf.layers.bridge import SentenceBridge
 from bahdanau_tf.layers.bridge import ZeroBridge
 from bahdanau_tf.layers.cells import GRUCell
+from bahdanau_tf.layers.cells import RecurrentCell
 from bahdanau_tf.layers.cells import TanhCell
 from bahdanau_tf.layers.encoder import BidirectionalEncoder
 from bahdanau_tf.layers.encoder import UnidirectionalEncoder
 from bahdanau_tf.layers.readout import LinearReadout
+
+Arguments: TypeAlias = dict[str, Any]  # of a constructor
 
 # 0 padding, 1 unknown, 2 to 29,999 words, 30,000 end of sentence.
 _PAPER_VOCABULARIES = {
@@ -25,11 +32,11 @@ _PAPER_VOCABULARIES = {
 }
 
 
-def _paper(**options: Any) -> dict[str, Any]:
+def _paper(**options: Any) -> Arguments:
     return {**_PAPER_VOCABULARIES, **options}
 
 
-def _sutskever(**options: Any) -> dict[str, Any]:
+def _sutskever(**options: Any) -> Arguments:
     return {
         "source_vocabulary_size": 160_000,
         "target_vocabulary_size": 80_000,
@@ -38,27 +45,27 @@ def _sutskever(**options: Any) -> dict[str, Any]:
 
 
 def _textbook(
-    make_cell: Callable[..., Any],
-    encoder_class: Any,
-    bridge_class: Any,
+    make_cell: Callable[..., RecurrentCell],
+    encoder_class: Callable[..., keras.layers.Layer],
+    bridge_class: type[Bridge],
     /,
     units: int = 1000,
     embedding_dim: int = 620,
     state_dropout: float = 0.0,
     **options: Any,
-) -> dict[str, Any]:
+) -> Arguments:
     """s_t from y_{t-1}, s_{t-1} and c_t; y^_t = softmax(W_y s_t + b_y).
 
     As in textbooks, all recurrences are of one kind and have biases, embeddings
     have none, and the readout has no hidden layer.
     """
     options = _paper(**options)
-    start: dict[str, Any] = {
+    start: Arguments = {
         name: options[name]
         for name in ("kernel_initializer", "dtype")
         if name in options
     }
-    recurrent: dict[str, Any] = dict(start)
+    recurrent: Arguments = dict(start)
     if "recurrent_initializer" in options:
         recurrent["recurrent_initializer"] = options["recurrent_initializer"]
     encoder = encoder_class(
@@ -83,7 +90,7 @@ def _textbook(
     }
 
 
-def _textbook_encdec(units: int = 1000, **options: Any) -> dict[str, Any]:
+def _textbook_encdec(units: int = 1000, **options: Any) -> Arguments:
     """s_0 = y_0 = h_Tx, so embeddings are as wide as states; no c_t."""
     return _textbook(
         TanhCell,
@@ -99,7 +106,7 @@ _biased_gru = partial(GRUCell, use_gate_bias=True)
 # Name -> class, and a function from the overrides to all arguments. The presets
 # -30 and -50 are the same model; the papers trained them on sentences of up to
 # 30 and 50 words.
-_PRESETS: dict[str, tuple[str, Callable[..., dict[str, Any]]]] = {
+_PRESETS: dict[str, tuple[str, Callable[..., Arguments]]] = {
     "gru-attention": (
         "RNNSearch",
         partial(_textbook, _biased_gru, BidirectionalEncoder, ZeroBridge),
@@ -130,9 +137,7 @@ def class_name(name: str) -> str:
     return _PRESETS[name][0]
 
 
-def arguments(
-    owner: str, name: str, overrides: dict[str, Any]
-) -> dict[str, Any]:
+def arguments(owner: str, name: str, overrides: Arguments) -> Arguments:
     """Constructor arguments of a preset of the class called `owner`.
 
     Args:

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 from typing import Protocol
+from typing import TypeAlias
 from typing import runtime_checkable
 
 import tensorflow as tf
+
+from bahdanau_tf.tensors import Nest
+
+# `OutputWeights` or what has the same method `logits`; of an ensemble a tuple
+# of those of its members.
+Output: TypeAlias = Any
 
 
 @runtime_checkable
@@ -32,7 +39,7 @@ class TranslationModel(Protocol):
     def start_id(self) -> int: ...
 
     @property
-    def source_vocabulary_size(self) -> Any: ...
+    def source_vocabulary_size(self) -> int | tuple[int, ...]: ...
 
     @property
     def target_vocabulary_size(self) -> int: ...
@@ -40,7 +47,7 @@ class TranslationModel(Protocol):
     @property
     def has_alignment(self) -> bool: ...
 
-    def encode(self, source: Any) -> tuple[Any, Any]:
+    def encode(self, source: Nest) -> tuple[Nest, Nest]:
         """Reads source sentences.
 
         Args:
@@ -54,8 +61,8 @@ class TranslationModel(Protocol):
         ...
 
     def step(
-        self, ids: tf.Tensor, state: Any, memory: Any
-    ) -> tuple[Any, Any, tf.Tensor | None]:
+        self, ids: tf.Tensor, state: Nest, memory: Nest
+    ) -> tuple[Nest, Nest, tf.Tensor | None]:
         """The features of the next word, for K hypotheses of each sentence.
 
         Args:
@@ -71,10 +78,10 @@ class TranslationModel(Protocol):
 
     def features(
         self,
-        inputs: dict[str, Any],
+        inputs: dict[str, Nest],
         training: bool = False,
         words: tf.Tensor | None = None,
-    ) -> tuple[Any, tf.Tensor | None]:
+    ) -> tuple[Nest, tf.Tensor | None]:
         """The features of given translations, each word given those before.
 
         Args:
@@ -91,11 +98,11 @@ class TranslationModel(Protocol):
         """
         ...
 
-    def output_weights(self) -> Any:
+    def output_weights(self) -> Output:
         """`OutputWeights`, or a tuple of them if the features are a tuple."""
         ...
 
-    def logits(self, features: Any, output: Any) -> tf.Tensor:
+    def logits(self, features: Nest, output: Output) -> tf.Tensor:
         """Logits of the words that `output` has rows for, float32 [..., K].
 
         Args:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.models.protocol import TranslationModel
+from bahdanau_tf.tensors import Nest
 
 CHUNK_LOGITS = 2**22  # logits of one chunk of words: 16 MiB
 
 
 def target_log_probs(
-    model: TranslationModel, source: Any, target: tf.Tensor
+    model: TranslationModel, source: Nest, target: tf.Tensor
 ) -> tf.Tensor:
     """log p(y_i | y_1 .. y_{i-1}, x) of a padded batch, in graph.
 
@@ -51,7 +51,9 @@ def log_probs_and_alignment(
     # At least one chunk, even without words: `concat` of no chunk would fail.
     chunks = tf.maximum(-(-tf.size(words) // size), 1)
 
-    def body(i: tf.Tensor, done: Any) -> tuple[tf.Tensor, Any]:
+    def body(
+        i: tf.Tensor, done: tf.TensorArray
+    ) -> tuple[tf.Tensor, tf.TensorArray]:
         here = slice(i * size, (i + 1) * size)
         some = tf.nest.map_structure(lambda rows: rows[here], features)
         nll = tf.nn.sparse_softmax_cross_entropy_with_logits(
@@ -118,7 +120,7 @@ def token_log_probs(
     return log_probs
 
 
-def _padded(rows: Sequence[Sequence[int]]) -> Any:
+def _padded(rows: Sequence[Sequence[int]]) -> tf.Tensor:
     return tf.ragged.constant(
         [list(row) for row in rows], dtype=tf.int32, ragged_rank=1
     ).to_tensor()

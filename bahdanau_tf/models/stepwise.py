@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.weights import rows_at
+from bahdanau_tf.models.protocol import Output
+from bahdanau_tf.tensors import Nest
+from bahdanau_tf.tensors import Shape
 
 PAD_ID = 0
 
@@ -47,38 +52,40 @@ class StepwiseModel(keras.Model):
         """Whether `step` returns attention weights."""
         return False
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Shape | None = None) -> None:
         """Tells Keras that all weights exist."""
         self.built = True
 
-    def compute_mask(self, inputs: dict[str, Any], mask: Any = None) -> Any:
+    def compute_mask(
+        self, inputs: dict[str, Nest], mask: tf.Tensor | None = None
+    ) -> tf.Tensor:
         """True at target words, for losses and metrics of Keras."""
         return keras.ops.not_equal(inputs["target"], PAD_ID)
 
-    def encode(self, source: Any) -> tuple[Any, Any]:
+    def encode(self, source: Nest) -> tuple[Nest, Nest]:
         """See `TranslationModel`."""
         raise NotImplementedError
 
     def step(
-        self, ids: tf.Tensor, state: Any, memory: Any
-    ) -> tuple[Any, Any, tf.Tensor | None]:
+        self, ids: tf.Tensor, state: Nest, memory: Nest
+    ) -> tuple[Nest, Nest, tf.Tensor | None]:
         """See `TranslationModel`."""
         raise NotImplementedError
 
-    def output_weights(self) -> Any:
+    def output_weights(self) -> Output:
         """See `TranslationModel`."""
         raise NotImplementedError
 
-    def logits(self, features: Any, output: Any) -> tf.Tensor:
+    def logits(self, features: Nest, output: Output) -> tf.Tensor:
         """See `TranslationModel`."""
         return output.logits(features)
 
     def features(
         self,
-        inputs: dict[str, Any],
+        inputs: dict[str, Nest],
         training: bool = False,
         words: tf.Tensor | None = None,
-    ) -> tuple[Any, tf.Tensor | None]:
+    ) -> tuple[Nest, tf.Tensor | None]:
         """See `TranslationModel`; here step by step and without dropout."""
         target = inputs["target"]
         memory, state = self.encode(inputs["source"])
@@ -94,10 +101,12 @@ class StepwiseModel(keras.Model):
             for dtype, n in kinds
         ]
 
-        def body(i: tf.Tensor, state: Any, arrays: Any) -> Any:
+        def body(
+            i: tf.Tensor, state: Nest, arrays: list[tf.TensorArray]
+        ) -> tuple[tf.Tensor, Nest, list[tf.TensorArray]]:
             ids = previous[:, i, tf.newaxis]
             found, state, weights = self.step(ids, state, memory)
-            given: Any = (found, weights)[: len(arrays)]
+            given: Sequence[tf.Tensor] = (found, weights)[: len(arrays)]
             arrays = [
                 array.write(i, tf.cast(one[:, 0], array.dtype))
                 for array, one in zip(arrays, given, strict=True)
@@ -118,13 +127,15 @@ class StepwiseModel(keras.Model):
             found = rows_at(found, words)
         return found, weights[0] if weights else None
 
-    def call(self, inputs: dict[str, Any], training: bool = False) -> tf.Tensor:
+    def call(
+        self, inputs: dict[str, Nest], training: bool = False
+    ) -> tf.Tensor:
         features, _ = self.features(inputs, training=training)
         return self.logits(features, self.output_weights())
 
     def decode_step(
-        self, ids: tf.Tensor, state: Any, memory: Any
-    ) -> tuple[tf.Tensor, Any, tf.Tensor | None]:
+        self, ids: tf.Tensor, state: Nest, memory: Nest
+    ) -> tuple[tf.Tensor, Nest, tf.Tensor | None]:
         """`step` with the logits of all words, for `search` and other callers.
 
         Returns:
@@ -135,7 +146,11 @@ class StepwiseModel(keras.Model):
         return self.logits(features, self.output_weights()), state, weights
 
     def export(
-        self, filepath: Any, *args: Any, input_signature: Any = None, **kw: Any
+        self,
+        filepath: str | os.PathLike[str],
+        *args: Any,
+        input_signature: Sequence[Nest] | None = None,
+        **kw: Any,
     ) -> None:
         """`keras.Model.export`; the default signature is that of `call`."""
         ids = tf.TensorSpec([None, None], tf.int32)

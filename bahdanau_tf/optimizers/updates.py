@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from keras.optimizers.schedules import LearningRateSchedule
 
 from bahdanau_tf.optimizers.guarded import Guarded
 from bahdanau_tf.optimizers.guarded import handle
@@ -36,7 +37,7 @@ class Adadelta(Guarded, keras.optimizers.Adadelta):
 
     def __init__(
         self,
-        learning_rate: Any = 1.0,
+        learning_rate: float | LearningRateSchedule = 1.0,
         rho: float = 0.95,
         epsilon: float = 1e-6,
         max_norm: float | None = 1.0,
@@ -51,7 +52,10 @@ class Adadelta(Guarded, keras.optimizers.Adadelta):
         )
 
     def update_step(
-        self, grad: tf.Tensor, variable: Any, learning_rate: Any
+        self,
+        grad: tf.Tensor,
+        variable: keras.Variable,
+        learning_rate: tf.Tensor,
     ) -> None:
         """Keras' update of a weight in one pass over memory, not in ten."""
         dtype = variable.dtype
@@ -80,7 +84,10 @@ class Adam(Guarded, keras.optimizers.Adam):
     """
 
     def update_step(
-        self, gradient: tf.Tensor, variable: Any, learning_rate: Any
+        self,
+        gradient: tf.Tensor,
+        variable: keras.Variable,
+        learning_rate: tf.Tensor,
     ) -> None:
         """Keras' update of a weight in one pass over memory, not in ten."""
         if self.amsgrad:
@@ -120,7 +127,10 @@ class SGD(Guarded, keras.optimizers.SGD):
     """
 
     def update_step(
-        self, gradient: tf.Tensor, variable: Any, learning_rate: Any
+        self,
+        gradient: tf.Tensor,
+        variable: keras.Variable,
+        learning_rate: tf.Tensor,
     ) -> None:
         """Keras' update of a weight."""
         plain = super().update_step

@@ -164,7 +164,8 @@ def learn_lexicon(
             f"learn_lexicon: {type(model).__name__} has no attention, wanted a "
             "model with attention"
         )
-    if tf.nest.is_nested(model.source_vocabulary_size):
+    source_size = model.source_vocabulary_size
+    if isinstance(source_size, tuple):
         raise ValueError(
             f"learn_lexicon: {type(model).__name__} reads several sources, "
             "wanted a model of one"
@@ -177,7 +178,7 @@ def learn_lexicon(
     source, target = source[order], target[order]
     rank = np.arange(len(source)) - np.searchsorted(source, source)
     kept = rank < words
-    table = np.full([model.source_vocabulary_size, words], -1, np.int32)
+    table = np.full([source_size, words], -1, np.int32)
     table[source[kept], rank[kept]] = target[kept]
     return Lexicon(table, first)
 

@@ -9,10 +9,31 @@ import zlib
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
+from typing import TypedDict
 
+import keras
 import numpy as np
+from numpy.typing import ArrayLike
+
+from bahdanau_tf.models.stepwise import StepwiseModel
 
 Parameters = dict[str, np.ndarray]
+
+
+class Sizes(TypedDict):
+    """The sizes of a model, as its constructor takes them."""
+
+    source_vocabulary_size: int
+    target_vocabulary_size: int
+    units: int
+    embedding_dim: int
+    maxout_units: int
+
+
+class RNNSearchSizes(Sizes):
+    """Those of an `RNNSearch`."""
+
+    attention_units: int
 
 
 def _gru(side: str, path: str) -> dict[str, tuple[str, ...]]:
@@ -62,7 +83,7 @@ _RNNSEARCH = {**_SHARED, **_ATTENTION}
 
 
 def read_parameters(
-    parameters: str | os.PathLike[str] | Mapping[str, Any],
+    parameters: str | os.PathLike[str] | Mapping[str, ArrayLike],
 ) -> Parameters:
     """Reads a GroundHog parameter file; nothing in it is unpickled.
 
@@ -107,7 +128,7 @@ def _load(path: str | os.PathLike[str]) -> Parameters:
         ) from error
 
 
-def rnnsearch_sizes(arrays: Parameters) -> dict[str, Any]:
+def rnnsearch_sizes(arrays: Parameters) -> RNNSearchSizes:
     """The sizes of an RNNsearch, as arguments of `RNNSearch`.
 
     Args:
@@ -122,7 +143,7 @@ def rnnsearch_sizes(arrays: Parameters) -> dict[str, Any]:
     return {**_shared_sizes(letters), "attention_units": letters["a"]}
 
 
-def rnnencdec_sizes(arrays: Parameters) -> dict[str, Any]:
+def rnnencdec_sizes(arrays: Parameters) -> Sizes:
     """The sizes of an RNNencdec, as arguments of `RNNEncDec`.
 
     Args and Raises are those of `rnnsearch_sizes`.
@@ -132,7 +153,7 @@ def rnnencdec_sizes(arrays: Parameters) -> dict[str, Any]:
     return _shared_sizes(letters)
 
 
-def _shared_sizes(letters: dict[str, int]) -> dict[str, Any]:
+def _shared_sizes(letters: dict[str, int]) -> Sizes:
     return {
         "source_vocabulary_size": letters["Kx"],
         "target_vocabulary_size": letters["Ky"],
@@ -184,8 +205,8 @@ def _want(model: str, what: str, size: int, wanted: int) -> None:
 
 
 def named_weights(
-    model: Any,
-) -> Iterator[tuple[Any, tuple[str, ...], bool]]:
+    model: StepwiseModel,
+) -> Iterator[tuple[keras.Variable, tuple[str, ...], bool]]:
     """Pairs each weight with the GroundHog tensors it is made of.
 
     Args:
@@ -206,7 +227,7 @@ def _member(part: Any, name: str) -> Any:
     return part[int(name)] if name.isdigit() else getattr(part, name)
 
 
-def assign_weights(model: Any, arrays: Parameters) -> None:
+def assign_weights(model: StepwiseModel, arrays: Parameters) -> None:
     """Sets all weights of a model to those of a GroundHog file.
 
     Args:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+
+from bahdanau_tf.tensors import Nest
 
 _WIDEST = 500
 
@@ -30,8 +31,8 @@ class OriginalResult(NamedTuple):
 
 
 def original_beam_search(
-    step: Callable[[tf.Tensor, Any], tuple[tf.Tensor, Any, Any]],
-    state: Any,
+    step: Callable[[tf.Tensor, Nest], tuple[tf.Tensor, Nest, object]],
+    state: Nest,
     *,
     start_id: int,
     eos_id: int,
@@ -87,8 +88,8 @@ def original_beam_search(
 
 
 def _search(
-    step: Callable[[tf.Tensor, Any], tuple[tf.Tensor, Any, Any]],
-    state: Any,
+    step: Callable[[tf.Tensor, Nest], tuple[tf.Tensor, Nest, object]],
+    state: Nest,
     start_id: int,
     eos_id: int,
     max_length: int,
@@ -124,7 +125,7 @@ def _search(
     return finished
 
 
-def _log_softmax(logits: Any) -> np.ndarray:
+def _log_softmax(logits: tf.Tensor) -> np.ndarray:
     shifted = np.asarray(logits, np.float64)
     shifted = shifted - shifted.max(axis=-1, keepdims=True)
     total = np.exp(shifted).sum(axis=-1, keepdims=True)

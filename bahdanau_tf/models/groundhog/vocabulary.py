@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from typing import BinaryIO
 
 from bahdanau_tf.text.vocabulary import END
@@ -38,7 +37,7 @@ def read_vocabulary(path: str | os.PathLike[str]) -> dict[int, str]:
     try:
         table = _run_pickle(io.BytesIO(Path(path).read_bytes()))
         return _words_by_id(table)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         raise ValueError(
             f"read_vocabulary: {os.fspath(path)!r} is not a pickled "
             f"vocabulary of GroundHog: {error}"
@@ -69,7 +68,7 @@ def vocabulary_tokens(words: Mapping[int, str], size: int) -> list[str]:
     return [*tokens, END]
 
 
-def _words_by_id(table: dict[Any, Any]) -> dict[int, str]:
+def _words_by_id(table: dict[object, object]) -> dict[int, str]:
     words: dict[int, str] = {}
     for pair in table.items():
         index, word = pair if isinstance(pair[0], int) else pair[::-1]
@@ -79,14 +78,14 @@ def _words_by_id(table: dict[Any, Any]) -> dict[int, str]:
     return words
 
 
-def _run_pickle(stream: BinaryIO) -> dict[Any, Any]:
+def _run_pickle(stream: BinaryIO) -> dict[object, object]:
     """Builds the dictionary that the pickle describes.
 
     `pickle.Unpickler` with a strict `find_class` runs nothing either, but a
     file of a few bytes can exhaust its memory or its time (BUILD.md).
     """
-    stack: list[Any] = []
-    memo: dict[int, Any] = {}
+    stack: list[object] = []
+    memo: dict[int, object] = {}
     while (code := stream.read(1)) != b".":
         if code in _LITERALS:
             stack.append(_LITERALS[code](stream))
@@ -109,9 +108,9 @@ def _run_pickle(stream: BinaryIO) -> dict[Any, Any]:
     return stack[-1]
 
 
-def _set_items(stack: list[Any], code: bytes) -> None:
+def _set_items(stack: list[object], code: bytes) -> None:
     """DICT, SETITEM and SETITEMS: keys and values go into a dictionary."""
-    items: list[Any] = []
+    items: list[object] = []
     if code == b"s":
         items = [stack.pop(), stack.pop()]
     else:
@@ -122,7 +121,10 @@ def _set_items(stack: list[Any], code: bytes) -> None:
     if code == b"d":
         stack.append({})
     items.reverse()
-    stack[-1].update(zip(items[::2], items[1::2], strict=True))
+    table = stack[-1]
+    if not isinstance(table, dict):
+        raise ValueError("keys and values are for no dictionary")
+    table.update(zip(items[::2], items[1::2], strict=True))
 
 
 def _exactly(stream: BinaryIO, count: int) -> bytes:
