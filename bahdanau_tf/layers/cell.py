@@ -13,10 +13,10 @@ C c_i, the context's term of the gates, before `step`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import tensorflow as tf
+
+from bahdanau_tf.tensors import Nest
 
 States = tuple[tf.Tensor, ...]
 
@@ -73,13 +73,13 @@ class Cell(keras.layers.Layer):
         raise NotImplementedError
 
     def call(
-        self, inputs: tf.Tensor, states: Any, training: bool = False
-    ) -> tuple[tf.Tensor, Any]:
+        self, inputs: tf.Tensor, states: Nest, training: bool = False
+    ) -> tuple[tf.Tensor, Nest]:
         flat = tuple(tf.nest.flatten(states))
         new = self.step(self.project(inputs), flat)
         return new[0], tf.nest.pack_sequence_as(states, new)
 
-    def get_initial_state(self, batch_size: Any) -> list[tf.Tensor]:
+    def get_initial_state(self, batch_size: int | tf.Tensor) -> list[tf.Tensor]:
         """Zeros, one [batch, n] for each state."""
         return [
             tf.zeros((batch_size, size), self.compute_dtype)

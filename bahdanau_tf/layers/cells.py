@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -12,10 +11,12 @@ from bahdanau_tf.layers.cell import Cell
 from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.gated_unit import gru_step
 from bahdanau_tf.layers.gated_unit import kernel_parts
+from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
 from bahdanau_tf.layers.weights import per_block
+from bahdanau_tf.tensors import Shape
 
 
 class RecurrentCell(Cell):
@@ -44,9 +45,9 @@ class RecurrentCell(Cell):
     def __init__(
         self,
         units: int,
-        kernel_initializer: Any = None,
-        recurrent_initializer: Any = "orthogonal",
-        bias_initializer: Any = "zeros",
+        kernel_initializer: Initializer = None,
+        recurrent_initializer: Initializer = "orthogonal",
+        bias_initializer: Initializer = "zeros",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -71,7 +72,7 @@ class RecurrentCell(Cell):
         """Width of what `project` returns: gates x n."""
         return self.gates * self.units
 
-    def build(self, input_shape: Sequence[int | None]) -> None:
+    def build(self, input_shape: Shape) -> None:
         self.kernel = self.add_weight(
             name="kernel",
             shape=(input_shape[-1], self.projection_size),
@@ -95,7 +96,7 @@ class RecurrentCell(Cell):
         """W x + b for all gates, [..., m] -> [..., gates x n]."""
         return linear(inputs, self.kernel, self.bias)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "units": self.units,
@@ -204,7 +205,7 @@ class GRUCell(RecurrentCell):
         new, _ = gru_step(projected, state, visible, kernel_parts(kernel))
         return (new,)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {**super().get_config(), "use_gate_bias": self.use_gate_bias}
 
 
@@ -239,7 +240,7 @@ class GRUResetAfterCell(RecurrentCell):
     gate_names = ("update", "reset", None)
     update_equation = "s' = update ∘ s + (1 - update) ∘ candidate(reset ∘ U s)"
 
-    def build(self, input_shape: Sequence[int | None]) -> None:
+    def build(self, input_shape: Shape) -> None:
         super().build(input_shape)
         self.recurrent_bias = self.add_weight(
             name="recurrent_bias",

@@ -89,7 +89,7 @@ class AttentionDecoder(keras.layers.Layer):
 
     def __init__(
         self,
-        cell: Any,
+        cell: keras.layers.Layer,
         attention: Attention | FixedContext | None = None,
         step_order: str = "original",
         state_dropout: float = 0.0,

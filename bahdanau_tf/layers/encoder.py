@@ -40,7 +40,7 @@ class _RecurrentEncoder(keras.layers.Layer):
 
     def __init__(
         self,
-        cell: Any,
+        cell: keras.layers.Layer,
         layers: int = 1,
         state_dropout: float = 0.0,
         **kwargs: Any,

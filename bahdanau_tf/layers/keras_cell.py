@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -12,6 +11,7 @@ from bahdanau_tf.layers.cell import Cell
 from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import deserialized
+from bahdanau_tf.tensors import Shape
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -39,7 +39,7 @@ class KerasCell(Cell):
 
     context_as_input = True
 
-    def __init__(self, cell: Any, **kwargs: Any) -> None:
+    def __init__(self, cell: keras.layers.Layer, **kwargs: Any) -> None:
         cell = deserialized(cell)
         if not is_keras_cell(cell):
             raise ValueError(
@@ -63,7 +63,7 @@ class KerasCell(Cell):
         sizes = list(tf.nest.flatten(self.cell.state_size))
         return sizes if self.state_count > 1 else self.units
 
-    def build(self, input_shape: Sequence[int | None]) -> None:
+    def build(self, input_shape: Shape) -> None:
         self.projection_size = input_shape[-1]
         build_once(self.cell, input_shape)
 
@@ -105,7 +105,7 @@ class KerasCell(Cell):
             tf.reshape(x, tf.concat([batch, x.shape[-1:]], 0)) for x in flat
         )
 
-    def get_initial_state(self, batch_size: Any) -> list[tf.Tensor]:
+    def get_initial_state(self, batch_size: int | tf.Tensor) -> list[tf.Tensor]:
         """The cell's own initial states, zeros if it has none."""
         if hasattr(self.cell, "get_initial_state"):
             return list(
@@ -113,12 +113,12 @@ class KerasCell(Cell):
             )
         return super().get_initial_state(batch_size)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         cell = keras.saving.serialize_keras_object(self.cell)
         return {**super().get_config(), "cell": cell}
 
 
-def is_keras_cell(cell: Any) -> bool:
+def is_keras_cell(cell: object) -> bool:
     """Whether it is one cell for `keras.layers.RNN`, not a stack of cells."""
     several = (keras.layers.RNN, keras.layers.StackedRNNCells)
     return (
@@ -128,7 +128,7 @@ def is_keras_cell(cell: Any) -> bool:
     )
 
 
-def as_cell(owner: str, cell: Any) -> Any:
+def as_cell(owner: str, cell: object) -> Cell:
     """Returns a cell with `project` and `step`; wraps a cell of Keras.
 
     Args:
@@ -138,12 +138,12 @@ def as_cell(owner: str, cell: Any) -> Any:
     Raises:
         ValueError: It is neither.
     """
-    cell = deserialized(cell)
-    if hasattr(cell, "project") and hasattr(cell, "step"):
-        return cell
-    if is_keras_cell(cell):
-        return KerasCell(cell)
+    found: Cell = deserialized(cell)
+    if hasattr(found, "project") and hasattr(found, "step"):
+        return found
+    if is_keras_cell(found):
+        return KerasCell(found)
     raise ValueError(
-        f"{owner}: cell is {type(cell).__name__}, wanted a cell such as "
+        f"{owner}: cell is {type(found).__name__}, wanted a cell such as "
         "GRUCell or keras.layers.GRUCell, or several in StackedCells"
     )

@@ -154,7 +154,7 @@ class Recurrent(keras.layers.Layer):
 
     def __init__(
         self,
-        cell: Any,
+        cell: keras.layers.Layer,
         reverse: bool = False,
         state_dropout: float = 0.0,
         **kwargs: Any,

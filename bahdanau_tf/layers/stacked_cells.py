@@ -12,6 +12,7 @@ from bahdanau_tf.layers.cell import Cell
 from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.tensors import Shape
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -29,7 +30,9 @@ class StackedCells(Cell):
         states: States of the top cell, ..., of the bottom cell.
     """
 
-    def __init__(self, cells: Sequence[Any], **kwargs: Any) -> None:
+    def __init__(
+        self, cells: Sequence[keras.layers.Layer], **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         if not cells:
             raise ValueError("StackedCells: cells is empty, wanted one or more")
@@ -56,7 +59,7 @@ class StackedCells(Cell):
             for size in tf.nest.flatten(cell.state_size)
         ]
 
-    def build(self, input_shape: Sequence[int | None]) -> None:
+    def build(self, input_shape: Shape) -> None:
         width = input_shape[-1]
         for cell in self.cells:
             build_once(cell, (None, width))
@@ -86,7 +89,7 @@ class StackedCells(Cell):
             end = start
         return new
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "cells": [

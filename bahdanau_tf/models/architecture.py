@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from dataclasses import fields
 from typing import Any
 
+import keras
+
+from bahdanau_tf.layers.attention import Attention
+from bahdanau_tf.layers.attention import FixedContext
 from bahdanau_tf.layers.bridge import Bridge
 from bahdanau_tf.layers.readout import Readout
+from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import serialized
 
 
@@ -54,9 +59,9 @@ class Architecture:
     embedding_dim: int
     maxout_units: int
     _: KW_ONLY
-    attention: Any
-    cell: Any = None
-    encoder: Any = None
+    attention: Attention | FixedContext | None
+    cell: keras.layers.Layer | None = None
+    encoder: keras.layers.Layer | None = None
     readout: Readout | None = None
     bridge: Bridge | None = None
     step_order: str = "original"
@@ -67,11 +72,11 @@ class Architecture:
     annotation_dropout: float = 0.0
     state_dropout: float = 0.0
     readout_dropout: float = 0.0
-    kernel_initializer: Any = None
-    recurrent_initializer: Any = "orthogonal"
-    embeddings_initializer: Any = None
+    kernel_initializer: Initializer = None
+    recurrent_initializer: Initializer = "orthogonal"
+    embeddings_initializer: Initializer = None
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> dict[str, object]:
         """The arguments as a Keras config; parts as they are now."""
         return {
             field.name: serialized(getattr(self, field.name))

@@ -9,8 +9,10 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.glimpse import DecoderState
 from bahdanau_tf.layers.glimpse import Glimpse
+from bahdanau_tf.layers.glimpse import StepMemory
 from bahdanau_tf.layers.output_weights import OutputWeights
 from bahdanau_tf.layers.recurrent import shifted
 from bahdanau_tf.layers.weights import rows_at
@@ -26,6 +28,8 @@ from bahdanau_tf.models.parts import make_encoder
 from bahdanau_tf.models.parts import make_readout
 from bahdanau_tf.models.stepwise import PAD_ID
 from bahdanau_tf.models.stepwise import StepwiseModel
+from bahdanau_tf.tensors import Nest
+from bahdanau_tf.tensors import Shape
 
 
 class SourceMemory(NamedTuple):
@@ -36,7 +40,7 @@ class SourceMemory(NamedTuple):
         first_input: float [B, m], used in place of E y_0.
     """
 
-    attended: Any
+    attended: StepMemory | tuple[()]
     first_input: tf.Tensor
 
 
@@ -88,7 +92,7 @@ class EncoderDecoder(StepwiseModel):
         check_fit(self)
         self.build()
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Shape | None = None) -> None:
         """Makes all weights; their shapes do not depend on the input."""
         if self.built:
             return
@@ -110,7 +114,7 @@ class EncoderDecoder(StepwiseModel):
         self.annotation_dropout.build(encoded_shape.annotations)
         self.readout_dropout.build((None, None, self.readout.hidden_size))
 
-    def _remember(self, arguments: dict[str, Any]) -> None:
+    def _remember(self, arguments: dict[str, object]) -> None:
         """Sets the arguments of the constructor that `get_config` returns.
 
         The configs of parts are those before building: a loaded model builds
@@ -119,12 +123,14 @@ class EncoderDecoder(StepwiseModel):
         """
         self._arguments = MappingProxyType(arguments)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {**super().get_config(), **self._arguments}
 
     @classmethod
     def from_config(
-        cls, config: dict[str, Any], custom_objects: Any = None
+        cls,
+        config: dict[str, object],
+        custom_objects: dict[str, type] | None = None,
     ) -> EncoderDecoder:
         restored = {
             key: keras.saving.deserialize_keras_object(value, custom_objects)
@@ -200,7 +206,7 @@ class EncoderDecoder(StepwiseModel):
         embedded = self.target_embedding(ids)
         return self.embedding_dropout(embedded, training=training)
 
-    def _encoded(self, source: tf.Tensor, training: bool) -> Any:
+    def _encoded(self, source: tf.Tensor, training: bool) -> Encoded:
         embedded = self.source_embedding(source)
         encoded = self.encoder(
             self.embedding_dropout(embedded, training=training),
@@ -209,11 +215,11 @@ class EncoderDecoder(StepwiseModel):
         )
         return self._dropped(encoded, training)
 
-    def _attended(self, encoded: Any) -> Any:
+    def _attended(self, encoded: Encoded) -> Nest:
         attention = self.decoder.attention
         return () if attention is None else attention.memory(encoded)
 
-    def _dropped(self, encoded: Any, training: bool) -> Any:
+    def _dropped(self, encoded: Encoded, training: bool) -> Encoded:
         def drop(tensor: tf.Tensor) -> tf.Tensor:
             return self.annotation_dropout(tensor, training=training)
 

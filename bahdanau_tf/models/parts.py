@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import keras
 import tensorflow as tf
@@ -15,8 +16,13 @@ from bahdanau_tf.layers.readout import MaxoutReadout
 from bahdanau_tf.layers.readout import Readout
 from bahdanau_tf.models.architecture import Architecture
 
+if TYPE_CHECKING:
+    from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 
-def make_embedding(given: Architecture, side: str, dtype: Any) -> WordEmbedding:
+
+def make_embedding(
+    given: Architecture, side: str, dtype: keras.DTypePolicy
+) -> WordEmbedding:
     """E of the words of one side, "source" or "target"."""
     return WordEmbedding(
         getattr(given, f"{side}_vocabulary_size"),
@@ -28,7 +34,7 @@ def make_embedding(given: Architecture, side: str, dtype: Any) -> WordEmbedding:
     )
 
 
-def make_cell(given: Architecture, dtype: Any) -> GRUCell:
+def make_cell(given: Architecture, dtype: keras.DTypePolicy) -> GRUCell:
     """The paper's gated unit, for either side."""
     return GRUCell(
         given.units,
@@ -38,7 +44,11 @@ def make_cell(given: Architecture, dtype: Any) -> GRUCell:
     )
 
 
-def make_encoder(given: Architecture, encoder_class: Any, dtype: Any) -> Any:
+def make_encoder(
+    given: Architecture,
+    encoder_class: type[keras.layers.Layer],
+    dtype: keras.DTypePolicy,
+) -> keras.layers.Layer:
     """The encoder that was given, or one of the model's class."""
     return given.encoder or encoder_class(
         make_cell(given, dtype),
@@ -47,7 +57,9 @@ def make_encoder(given: Architecture, encoder_class: Any, dtype: Any) -> Any:
     )
 
 
-def make_decoder(given: Architecture, dtype: Any) -> AttentionDecoder:
+def make_decoder(
+    given: Architecture, dtype: keras.DTypePolicy
+) -> AttentionDecoder:
     """The decoder, of the cell that was given and the attention."""
     return AttentionDecoder(
         given.cell or make_cell(given, dtype),
@@ -62,8 +74,8 @@ def make_decoder(given: Architecture, dtype: Any) -> AttentionDecoder:
 def make_bridge(
     given: Architecture,
     bridge_class: type[Bridge],
-    state_size: Any,
-    dtype: Any,
+    state_size: int | Sequence[int],
+    dtype: keras.DTypePolicy,
 ) -> Bridge:
     """The bridge that was given, or one of the model's class."""
     return given.bridge or bridge_class(
@@ -74,7 +86,7 @@ def make_bridge(
     )
 
 
-def make_readout(given: Architecture, dtype: Any) -> Readout:
+def make_readout(given: Architecture, dtype: keras.DTypePolicy) -> Readout:
     """The readout that was given, or the paper's."""
     return given.readout or MaxoutReadout(
         given.target_vocabulary_size,
@@ -86,12 +98,14 @@ def make_readout(given: Architecture, dtype: Any) -> Readout:
     )
 
 
-def make_dropout(given: Architecture, name: str, dtype: Any) -> Any:
+def make_dropout(
+    given: Architecture, name: str, dtype: keras.DTypePolicy
+) -> keras.layers.Layer:
     """The dropout that an argument is called after."""
     return keras.layers.Dropout(getattr(given, name), name=name, dtype=dtype)
 
 
-def check_fit(model: Any) -> None:
+def check_fit(model: EncoderDecoder) -> None:
     """Checks that the parts of a model fit together, before they are built.
 
     Raises:

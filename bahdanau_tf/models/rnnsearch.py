@@ -9,7 +9,9 @@ from typing import Any
 import keras
 import numpy as np
 
+from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.attention import BahdanauAttention
+from bahdanau_tf.layers.attention import FixedContext
 from bahdanau_tf.layers.bridge import BackwardBridge
 from bahdanau_tf.layers.encoder import BidirectionalEncoder
 from bahdanau_tf.layers.weights import serialized
@@ -89,7 +91,7 @@ class RNNSearch(EncoderDecoder):
         attention_units: int = 1000,
         maxout_units: int = 500,
         *,
-        attention: Any = None,
+        attention: Attention | FixedContext | None = None,
         **options: Any,
     ) -> None:
         given = serialized(attention)

@@ -82,7 +82,7 @@ class Seq2SeqLSTM(EncoderDecoder):
             raise ValueError(
                 f"Seq2SeqLSTM: layers is {layers}, wanted 1 or more"
             )
-        dropout: dict[str, Any] = {
+        dropout = {
             "embedding_dropout": embedding_dropout,
             "state_dropout": state_dropout,
             "readout_dropout": readout_dropout,
