@@ -14,13 +14,17 @@ of each replica separately, and nothing in Keras skips an update.
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Hashable
 from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
+from typing import TypeAlias
 
 import keras
 import numpy as np
 import tensorflow as tf
+
+Variable: TypeAlias = "keras.Variable | tf.Variable"
 
 
 class Guarded(keras.optimizers.Optimizer):
@@ -70,7 +74,7 @@ class Guarded(keras.optimizers.Optimizer):
         self.max_norm = max_norm
         self.accumulation_steps = steps
 
-    def build(self, variables: Sequence[Any]) -> None:
+    def build(self, variables: Sequence[Variable]) -> None:
         if not self.built:
             # All replicas compute the same values.
             once = {"shape": (), "aggregation": "only_first_replica"}
@@ -91,7 +95,9 @@ class Guarded(keras.optimizers.Optimizer):
         super().build(variables)
 
     def apply(
-        self, grads: Sequence[Any], trainable_variables: Any = None
+        self,
+        grads: Sequence[tf.Tensor | tf.IndexedSlices | None],
+        trainable_variables: Sequence[Variable] | None = None,
     ) -> None:
         if not self.built:
             if trainable_variables is None:
@@ -115,7 +121,9 @@ class Guarded(keras.optimizers.Optimizer):
             self._accumulate(dense, trainable_variables)
 
     def _accumulate(
-        self, gradients: Sequence[tf.Tensor | None], variables: Any
+        self,
+        gradients: Sequence[tf.Tensor | None],
+        variables: Sequence[Variable] | None,
     ) -> None:
         """Adds gradients to the sums; updates after the last of the steps."""
         sums = self.gradient_sums
@@ -142,7 +150,7 @@ class Guarded(keras.optimizers.Optimizer):
     def _update(
         self,
         dense: Sequence[tf.Tensor | None],
-        variables: Any,
+        variables: Sequence[Variable] | None,
         replicas: int,
     ) -> None:
         """Clips, updates unless the norm is not finite, and counts."""
@@ -161,16 +169,16 @@ class Guarded(keras.optimizers.Optimizer):
         iterations = self.iterations - tf.cast(skipped, self.iterations.dtype)
         self.iterations.assign(iterations)
 
-    def _slot(self, name: str, variable: Any) -> tf.Tensor:
+    def _slot(self, name: str, variable: Variable) -> tf.Tensor:
         """Handle of the optimizer's variable of that name for a weight."""
         slots = [v for v in self.variables if v.name.endswith(name)]
         return handle(slots[self._place(variable)])
 
-    def _place(self, variable: Any) -> int:
+    def _place(self, variable: Variable) -> int:
         """Its place in `build`, also of what is a replica's copy of it."""
         return self.places[handle(variable).ref()]
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "max_norm": self.max_norm,
@@ -178,7 +186,7 @@ class Guarded(keras.optimizers.Optimizer):
         }
 
 
-def _places(variables: Sequence[Any]) -> dict[Any, int]:
+def _places(variables: Sequence[Variable]) -> dict[Hashable, int]:
     """The place of each variable, by the handles of all replicas' copies."""
     local = tf.distribute.get_strategy().experimental_local_results
     return {
@@ -188,12 +196,14 @@ def _places(variables: Sequence[Any]) -> dict[Any, int]:
     }
 
 
-def _variable(variable: Any) -> Any:
+def _variable(variable: Variable) -> tf.Variable:
     """TensorFlow's variable of one that may be Keras'."""
     return variable.value if isinstance(variable, keras.Variable) else variable
 
 
-def _dense(gradient: Any) -> tf.Tensor | None:
+def _dense(
+    gradient: tf.Tensor | tf.IndexedSlices | None,
+) -> tf.Tensor | None:
     return None if gradient is None else tf.convert_to_tensor(gradient)
 
 
@@ -210,7 +220,7 @@ def _summed(
     return dense, replica.num_replicas_in_sync
 
 
-def unless_nan(gradient: tf.Tensor, update: Callable[[], Any]) -> None:
+def unless_nan(gradient: tf.Tensor, update: Callable[[], object]) -> None:
     """Updates a weight, unless this update is to be skipped.
 
     To skip, `_update` multiplies all gradients by NaN, so the first number of
@@ -225,6 +235,6 @@ def unless_nan(gradient: tf.Tensor, update: Callable[[], Any]) -> None:
     tf.cond(tf.math.is_finite(number), updated, lambda: tf.constant(False))
 
 
-def handle(variable: Any) -> tf.Tensor:
+def handle(variable: Variable) -> tf.Tensor:
     """The resource handle of a variable, for TensorFlow's update kernels."""
     return _variable(variable).handle

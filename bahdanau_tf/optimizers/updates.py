@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras.optimizers.schedules import LearningRateSchedule
 
 from bahdanau_tf.optimizers.guarded import Guarded
+from bahdanau_tf.optimizers.guarded import Variable
 from bahdanau_tf.optimizers.guarded import handle
 from bahdanau_tf.optimizers.guarded import unless_nan
 
@@ -54,7 +55,7 @@ class Adadelta(Guarded, keras.optimizers.Adadelta):
     def update_step(
         self,
         grad: tf.Tensor,
-        variable: keras.Variable,
+        variable: Variable,
         learning_rate: tf.Tensor,
     ) -> None:
         """Keras' update of a weight in one pass over memory, not in ten."""
@@ -86,7 +87,7 @@ class Adam(Guarded, keras.optimizers.Adam):
     def update_step(
         self,
         gradient: tf.Tensor,
-        variable: keras.Variable,
+        variable: Variable,
         learning_rate: tf.Tensor,
     ) -> None:
         """Keras' update of a weight in one pass over memory, not in ten."""
@@ -129,7 +130,7 @@ class SGD(Guarded, keras.optimizers.SGD):
     def update_step(
         self,
         gradient: tf.Tensor,
-        variable: keras.Variable,
+        variable: Variable,
         learning_rate: tf.Tensor,
     ) -> None:
         """Keras' update of a weight."""
