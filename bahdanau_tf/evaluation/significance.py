@@ -69,6 +69,7 @@ def compare(
         n_samples=n_bootstrap,
     )
     signatures, columns = test()
+    # `Result`, whose mean sacreBLEU types as optional: here it is always set.
     results: list[Any] = columns["BLEU"]
     signature = signatures["BLEU"].format()
     baseline = list(next(iter(systems.values())))

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY
 from dataclasses import dataclass
 from dataclasses import fields
 from typing import Any
+from typing import TypeAlias
 
 import keras
 
@@ -15,6 +16,8 @@ from bahdanau_tf.layers.bridge import Bridge
 from bahdanau_tf.layers.readout import Readout
 from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import serialized
+
+Arguments: TypeAlias = dict[str, Any]  # of a constructor
 
 
 @dataclass(frozen=True)
@@ -130,8 +133,8 @@ class Architecture:
 
 
 def divided(
-    arguments: dict[str, Any],
-) -> tuple[dict[str, Any], dict[str, Any]]:
+    arguments: Arguments,
+) -> tuple[Arguments, Arguments]:
     """Splits the arguments of a model: of `Architecture`, and of Keras."""
     common = {field.name for field in fields(Architecture)}
     return (

@@ -67,6 +67,7 @@ class EncoderDecoder(StepwiseModel):
         ValueError: Parts do not fit together. The message names both.
     """
 
+    # None: a subclass without them passes both parts to the constructor.
     encoder_class: Any = None
     bridge_class: Any = None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from typing import Any
-from typing import TypeAlias
 
 import keras
 
@@ -22,8 +21,7 @@ from bahdanau_tf.layers.cells import TanhCell
 from bahdanau_tf.layers.encoder import BidirectionalEncoder
 from bahdanau_tf.layers.encoder import UnidirectionalEncoder
 from bahdanau_tf.layers.readout import LinearReadout
-
-Arguments: TypeAlias = dict[str, Any]  # of a constructor
+from bahdanau_tf.models.architecture import Arguments
 
 # 0 padding, 1 unknown, 2 to 29,999 words, 30,000 end of sentence.
 _PAPER_VOCABULARIES = {
