@@ -666,7 +666,9 @@ def test_only_opcodes_of_plain_data_are_known(read: Callable) -> None:
     known += "PROTO STOP"
     for opcode in pickletools.opcodes:
         if opcode.name not in known.split():
-            with pytest.raises(ValueError, match=r"opcode .* is not one of"):
+            with pytest.raises(
+                ValueError, match=r"opcode .* makes no string or number"
+            ):
                 read(opcode.code.encode("latin-1") + b"0\n0\n.")
 
 
@@ -719,7 +721,7 @@ def test_a_few_bytes_take_little_memory_and_time(read: Callable) -> None:
     # A place in the memo: 32 GiB, where the memo is an array.
     assert read(b"}r\xff\xff\xff\x7f.") == {}
     # A key that is a tuple of the last tuple twice: its hash takes 2¹⁰⁰ steps.
-    with pytest.raises(ValueError, match=r"opcode b'\)' is not one"):
+    with pytest.raises(ValueError, match=r"opcode b'\)' makes no"):
         read(b"}" + b")" + b"2\x86" * 100 + b"K\x01s.")
 
 
