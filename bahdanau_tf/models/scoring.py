@@ -24,7 +24,7 @@ def target_log_probs(
 
 
 def log_probs_and_alignment(
-    model: TranslationModel, source: Any, target: tf.Tensor
+    model: TranslationModel, source: Nest, target: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor | None]:
     """What a model makes of known target words, given one after the other.
 
