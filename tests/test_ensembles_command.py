@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def test_rows_that_can_be_are_scored(models, corpus, capsys):
     assert status == 0
     *rows, signature = capsys.readouterr().out.rstrip("\n").split("\n")
     assert signature.startswith("BLEU|nrefs:1|case:mixed")
-    results = {row[:45].strip(): row[45:].strip() for row in rows}
+    results = dict(re.split("  +", row) for row in rows)
     assert [*results] == [
         "Single forward, beam size 12",
         "Single reversed, beam size 12",

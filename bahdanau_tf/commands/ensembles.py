@@ -10,6 +10,8 @@ from bahdanau_tf import evaluation
 from bahdanau_tf.commands.common.lines import check_count
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.commands.common.scoring import tokenizer_for
+from bahdanau_tf.evaluation.tables import NOT_RUN
+from bahdanau_tf.evaluation.tables import text_row
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import paper
@@ -31,7 +33,9 @@ def run(flags: absl_flags.FlagValues) -> int:
     members = {kind: _loaded(kind, getattr(flags, kind)) for kind in DIRECTIONS}
     first = next(one for some in members.values() for one in some)
     tokenize = tokenizer_for(flags, first, references)
+    judge = evaluation.References(references, tokenize)
     signature = ""
+    widths = [max(len(name_of(*row)) for row in paper.ENSEMBLES), 7]
     for row, lines in translate_rows(
         paper.ENSEMBLES,
         members,
@@ -39,11 +43,10 @@ def run(flags: absl_flags.FlagValues) -> int:
         from_flags(flags, Decoding),
         flags.average,
     ):
-        result = "not run"
-        if lines is not None:
-            score = evaluation.bleu(lines, references, tokenize=tokenize)
-            result, signature = f"{score.score:6.2f}", score.signature
-        print(f"{name_of(*row):<45} {result}", flush=True)
+        score = None if lines is None else judge.bleu(lines)
+        cells = [name_of(*row), NOT_RUN if score is None else score.score]
+        print(text_row(cells, widths), flush=True)
+        signature = score.signature if score else signature
     if signature:
         print(f"BLEU|{signature}")
     return 0

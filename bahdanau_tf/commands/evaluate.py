@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from absl import flags as absl_flags
 
@@ -13,16 +12,17 @@ from bahdanau_tf import evaluation
 from bahdanau_tf.commands.common.comparison import TestSet
 from bahdanau_tf.commands.common.comparison import by_subset
 from bahdanau_tf.commands.common.comparison import compared
-from bahdanau_tf.commands.common.comparison import print_table
 from bahdanau_tf.commands.common.lines import check_count
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.commands.common.scoring import tell_untokenized
 from bahdanau_tf.commands.common.scoring import tokenizer_for
+from bahdanau_tf.evaluation.tables import as_text
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import written
 from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation.lengths import source_lengths
 from bahdanau_tf.translator import Translator
 
 MODEL = "model"  # what the one of --model_dir is called
@@ -39,24 +39,23 @@ def run(flags: absl_flags.FlagValues) -> int:
         check_count("--source", sources, references)
     others = _others(flags, references)
     translator = load_translator(flags) if _has_model(flags) else None
-    how = {
-        "tokenize": tokenizer_for(flags, translator, references),
-        "lowercase": flags.ignore_case,
-    }
-    words = [len(source.split()) for source in sources or ()]
-    test = TestSet(others, references, words, "words", [])
-    if translator is not None and sources is not None:
+    tokenize = tokenizer_for(flags, translator, references)
+    if translator is None or sources is None:
+        systems, known = others, []
+    else:
         found = _translated(translator, sources, flags.output)
-        test = TestSet(
-            {MODEL: [translation.text for translation in found], **others},
-            references,
-            [len(translation.source_tokens) for translation in found],
-            "tokens",
-            evaluation.known_sentences([translator], sources, references),
-        )
-    if flags.tokenize is None and how["tokenize"] == "none":
+        systems = {MODEL: [one.text for one in found], **others}
+        known = evaluation.known_sentences([translator], sources, references)
+    texts = [] if translator is None else translator.source_texts
+    test = TestSet(
+        systems,
+        evaluation.References(references, tokenize, flags.ignore_case),
+        *source_lengths(texts, sources or []),
+        known,
+    )
+    if flags.tokenize is None and tokenize == "none":
         tell_untokenized(test.systems)
-    _print(test, how)
+    _print(test)
     return 0
 
 
@@ -83,20 +82,18 @@ def _others(
     return systems
 
 
-def _print(test: TestSet, how: dict[str, Any]) -> None:
+def _print(test: TestSet) -> None:
     if len(test.systems) == 1:
         (hypotheses,) = test.systems.values()
-        lowercase = how["lowercase"]
-        print(evaluation.bleu(hypotheses, test.references, **how))
-        print(evaluation.chrf(hypotheses, test.references, lowercase=lowercase))
-        columns = by_subset(test, how)
+        print(test.references.bleu(hypotheses))
+        print(test.references.chrf(hypotheses))
+        columns = by_subset(test)
     else:
-        columns = compared(test, how) + by_subset(test, how)
+        columns = compared(test) + by_subset(test)
     if test.lengths:
         print(f"BLEU by source length in {test.unit}")
     if columns:
-        print()
-        print_table([*test.systems], columns)
+        print(f"\n{as_text(test.table(columns))}", end="")
 
 
 def _name_and_path(given: str) -> tuple[str, str]:

@@ -11,26 +11,31 @@ from bahdanau_tf.evaluation.alignments import mean_entropy
 from bahdanau_tf.evaluation.alignments import parse_pharaoh
 from bahdanau_tf.evaluation.alignments import read_pharaoh
 from bahdanau_tf.evaluation.alignments import write_pharaoh
+from bahdanau_tf.evaluation.lengths import LengthBin
 from bahdanau_tf.evaluation.lengths import bin_title
+from bahdanau_tf.evaluation.lengths import bleu_by_length
 from bahdanau_tf.evaluation.lengths import length_bins
+from bahdanau_tf.evaluation.lengths import length_rows
 from bahdanau_tf.evaluation.measure import bleu_tokenizer
 from bahdanau_tf.evaluation.measure import has_blanks
+from bahdanau_tf.evaluation.references import References
 from bahdanau_tf.evaluation.scores import Score
 from bahdanau_tf.evaluation.scores import bleu
 from bahdanau_tf.evaluation.scores import chrf
 from bahdanau_tf.evaluation.significance import Comparison
 from bahdanau_tf.evaluation.significance import compare
-from bahdanau_tf.evaluation.subsets import LengthBin
-from bahdanau_tf.evaluation.subsets import bleu_by_length
 from bahdanau_tf.evaluation.subsets import known_sentences
 from bahdanau_tf.evaluation.subsets import select
 from bahdanau_tf.evaluation.subsets import without_unknown_words
+from bahdanau_tf.evaluation.tables import Table
 
 __all__ = [
     "Comparison",
     "LengthBin",
     "Links",
+    "References",
     "Score",
+    "Table",
     "alignment_error_rate",
     "bin_title",
     "bleu",
@@ -44,6 +49,7 @@ __all__ = [
     "has_blanks",
     "known_sentences",
     "length_bins",
+    "length_rows",
     "mean_entropy",
     "parse_pharaoh",
     "read_pharaoh",

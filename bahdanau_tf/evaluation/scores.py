@@ -38,6 +38,12 @@ class Score:
             return None
         return self.mean - self.margin, self.mean + self.margin
 
+    @property
+    def brief(self) -> str:
+        """The score, with the margin if there is one: "57.02 ± 1.13"."""
+        margin = "" if self.margin is None else f" ± {self.margin:.2f}"
+        return f"{self.score:.2f}{margin}"
+
     def __str__(self) -> str:
         parts = [f"{self.name}|{self.signature} = {self.score:.2f}"]
         if self.interval is not None:

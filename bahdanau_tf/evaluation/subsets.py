@@ -1,4 +1,4 @@
-"""BLEU on parts of a corpus: by length, without unknown words."""
+"""Parts of a corpus: sentences under a mask, those without unknown words."""
 
 from __future__ import annotations
 
@@ -7,76 +7,12 @@ import operator
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 import tensorflow as tf
 
-from bahdanau_tf.evaluation.scores import Score
-from bahdanau_tf.evaluation.scores import bleu
 from bahdanau_tf.evaluation.scores import check_counts
-
-
-@dataclass(frozen=True)
-class LengthBin:
-    """The score of the sentences with `shortest` to `longest` source words."""
-
-    shortest: int
-    longest: int
-    sentences: int
-    score: Score
-
-
-def bleu_by_length(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    source_lengths: Sequence[int],
-    *,
-    width: int = 10,
-    tokenize: str = "13a",
-    lowercase: bool = False,
-    n_bootstrap: int = 1000,
-) -> list[LengthBin]:
-    """Computes BLEU for each bin of source length, as in the paper's Figure 2.
-
-    Args:
-        hypotheses, references, tokenize, lowercase, n_bootstrap: as in `bleu`.
-        source_lengths: number of words of each source sentence.
-        width: lengths per bin: 1 to `width`, `width` + 1 to twice that, and so
-            on. An empty sentence is in the first bin.
-
-    Returns:
-        The bins that hold sentences, shortest first.
-
-    Raises:
-        ValueError: as in `bleu`; or `width` is less than 1.
-    """
-    if width < 1:
-        raise ValueError(f"bleu_by_length: width is {width}, wanted >= 1.")
-    check_counts(
-        "bleu_by_length",
-        {
-            "hypotheses": hypotheses,
-            "references": references,
-            "source lengths": source_lengths,
-        },
-    )
-    places = [max(length - 1, 0) // width for length in source_lengths]
-    bins = []
-    for place in sorted(set(places)):
-        mask = [other == place for other in places]
-        ours, theirs = select(mask, hypotheses, references)
-        score = bleu(
-            ours,
-            theirs,
-            tokenize=tokenize,
-            lowercase=lowercase,
-            n_bootstrap=n_bootstrap,
-        )
-        first = place * width + 1
-        bins.append(LengthBin(first, first + width - 1, len(ours), score))
-    return bins
 
 
 def without_unknown_words(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from typing import NamedTuple
 
-from bahdanau_tf import evaluation
+from bahdanau_tf.evaluation import References
+from bahdanau_tf.evaluation import Table
+from bahdanau_tf.evaluation import length_rows
+from bahdanau_tf.evaluation.tables import Cell
+
+Column = Sequence[Cell]  # its title, how many sentences, a cell a system
 
 
 class TestSet(NamedTuple):
@@ -15,91 +19,54 @@ class TestSet(NamedTuple):
     Attributes:
         systems: Translations by the name of the system.
         references: Those by hand.
-        lengths: Tokens or words of each source; empty if not known.
-        unit: Which of the two.
+        lengths: The length of each source; empty if not known.
+        unit: What they count.
         known: Which sentences have no unknown words; empty if not known.
     """
 
     systems: dict[str, list[str]]
-    references: list[str]
+    references: References
     lengths: list[int]
     unit: str
     known: list[bool]
 
-
-class Column(NamedTuple):
-    """A column of the table.
-
-    Attributes:
-        title: What was measured.
-        sentences: On how many sentences.
-        cells: For each system.
-    """
-
-    title: str
-    sentences: int
-    cells: list[str]
+    def table(self, columns: Sequence[Column]) -> Table:
+        """A row for each system under the number of sentences."""
+        names = ["", "sentences", *self.systems]
+        heads, *rows = zip(names, *columns, strict=True)
+        return Table("scores", "", [str(head) for head in heads], rows)
 
 
-def compared(test: TestSet, how: dict[str, Any]) -> list[Column]:
+def compared(test: TestSet) -> list[Column]:
     """BLEU, chrF2 and p of all sentences; prints how they were computed."""
-    rows = evaluation.compare(test.systems, test.references, **how)
-    chrf = [
-        evaluation.chrf(lines, test.references, lowercase=how["lowercase"])
-        for lines in test.systems.values()
-    ]
+    rows = test.references.compare(test.systems)
+    chrf = [*map(test.references.chrf, test.systems.values())]
     print(f"BLEU|{rows[0].score.signature}")
     print(f"chrF2|{chrf[0].signature}")
     print(f"p of the BLEU: paired bootstrap against {rows[0].system}")
-    bleu = [f"{r.score.score:.2f} ± {r.score.margin:.2f}" for r in rows]
     p = ["" if r.p_value is None else f"{r.p_value:.4f}" for r in rows]
-    count = len(test.references)
+    count = len(test.references.lines)
     return [
-        Column("BLEU", count, bleu),
-        Column("p", count, p),
-        Column("chrF2", count, [f"{score.score:.2f}" for score in chrf]),
+        ["BLEU", count, *(row.score.brief for row in rows)],
+        ["p", count, *p],
+        ["chrF2", count, *(one.score for one in chrf)],
     ]
 
 
-def by_subset(test: TestSet, how: dict[str, Any]) -> list[Column]:
+def by_subset(test: TestSet) -> list[Column]:
     """BLEU without unknown words, and by length."""
-    columns = []
+    columns: list[Column] = []
+    references, systems = test.references, test.systems
     if any(test.known):
-        cells = [
-            evaluation.bleu(
-                *evaluation.select(test.known, lines, test.references), **how
-            )
-            for lines in test.systems.values()
-        ]
-        columns.append(_column("no unknown", sum(test.known), cells))
+        part = (references.bleu(x, test.known) for x in systems.values())
+        scores = (one.score for one in part)
+        columns.append(["no unknown", sum(test.known), *scores])
     if test.lengths:
-        by_system = [
-            evaluation.length_bins(lines, test.references, test.lengths, **how)
-            for lines in test.systems.values()
-        ]
-        for bins in zip(*by_system, strict=True):
-            scores = [one.score for one in bins]
-            first = bins[0]
-            columns.append(
-                _column(evaluation.bin_title(first), first.sentences, scores)
-            )
-    return columns
-
-
-def _column(
-    title: str, sentences: int, scores: Sequence[evaluation.Score]
-) -> Column:
-    return Column(title, sentences, [f"{s.score:.2f}" for s in scores])
-
-
-def print_table(systems: Sequence[str], columns: Sequence[Column]) -> None:
-    """Prints a row for each system under the number of sentences."""
-    texts = [["", "sentences", *systems]]
-    texts += [[c.title, str(c.sentences), *c.cells] for c in columns]
-    widths = [max(map(len, column)) for column in texts]
-    for row in zip(*texts, strict=True):
-        name, *cells = (
-            cell.ljust(width) if place == 0 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        titles, rows = length_rows(
+            {
+                name: references.by_length(lines, test.lengths)
+                for name, lines in systems.items()
+            }
         )
-        print("  ".join([name, *cells]).rstrip())
+        columns += zip(titles, *(row[1:] for row in rows), strict=True)
+    return columns

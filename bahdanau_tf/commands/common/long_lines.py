@@ -10,11 +10,11 @@ from typing import Any
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.text.sentences import split_sentences
 from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation.lengths import token_lengths
 from bahdanau_tf.translator import Translator
 
 
@@ -63,7 +63,7 @@ def translate_lines(
         parts = [
             split_sentences(line) if length > max_length else [line]
             for line, length in zip(
-                lines, _lengths(translator, lines), strict=True
+                lines, token_lengths(translator.source_text, lines), strict=True
             )
         ]
     flat = [part for some in parts for part in some]
@@ -83,12 +83,6 @@ def translate_lines(
             found.long.append(place)
         found.translations.append(_joined(line, some, own))
     return found
-
-
-def _lengths(translator: Translator, lines: Sequence[str]) -> list[int]:
-    """Source tokens of each line, without the end symbol."""
-    ids = translator.source_text.tokenize(tf.constant(lines, tf.string))
-    return [int(length) - 1 for length in ids.row_lengths()]
 
 
 def _joined(

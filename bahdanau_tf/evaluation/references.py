@@ -1,0 +1,113 @@
+"""Reference translations, and scores by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sacrebleu.metrics.bleu import BLEU
+
+from bahdanau_tf.evaluation.lengths import LengthBin
+from bahdanau_tf.evaluation.lengths import length_bins
+from bahdanau_tf.evaluation.scores import Score
+from bahdanau_tf.evaluation.scores import bleu
+from bahdanau_tf.evaluation.scores import chrf
+from bahdanau_tf.evaluation.significance import Comparison
+from bahdanau_tf.evaluation.significance import compare
+from bahdanau_tf.evaluation.subsets import select
+
+Mask = Sequence[bool]
+
+
+@dataclass(frozen=True)
+class References:
+    """The reference translations of a test set.
+
+    Translations of it are given as a string for each of its sentences; a mask
+    as for `select` says which of them count.
+
+    Attributes:
+        lines: The references.
+        tokenize: As in `bleu`.
+        lowercase: Whether case is ignored.
+    """
+
+    lines: Sequence[str]
+    tokenize: str = "13a"
+    lowercase: bool = False
+
+    def bleu(
+        self,
+        texts: Sequence[str],
+        where: Mask | None = None,
+        n_bootstrap: int = 0,
+    ) -> Score:
+        """BLEU, as of the function `bleu`."""
+        (texts,), lines = self._where(where, [texts])
+        return bleu(
+            texts,
+            lines,
+            tokenize=self.tokenize,
+            lowercase=self.lowercase,
+            n_bootstrap=n_bootstrap,
+        )
+
+    def chrf(self, texts: Sequence[str]) -> Score:
+        """chrF2, as of the function `chrf`."""
+        return chrf(texts, self.lines, lowercase=self.lowercase)
+
+    def compare(
+        self,
+        systems: Mapping[str, Sequence[str]],
+        where: Mask | None = None,
+        n_bootstrap: int = 1000,
+    ) -> list[Comparison]:
+        """Compares systems by BLEU, as the function `compare`."""
+        columns, lines = self._where(where, [*systems.values()])
+        return compare(
+            dict(zip(systems, columns, strict=True)),
+            lines,
+            tokenize=self.tokenize,
+            lowercase=self.lowercase,
+            n_bootstrap=n_bootstrap,
+        )
+
+    def by_length(
+        self,
+        texts: Sequence[str],
+        lengths: Sequence[int],
+        n_bootstrap: int = 0,
+    ) -> list[LengthBin]:
+        """BLEU by source length, as of the function `length_bins`."""
+        return length_bins(
+            texts,
+            self.lines,
+            lengths,
+            tokenize=self.tokenize,
+            lowercase=self.lowercase,
+            n_bootstrap=n_bootstrap,
+        )
+
+    def oracle(self, lists: Sequence[Sequence[str]]) -> list[str]:
+        """The text of each n-best list with the best BLEU of its own."""
+        metric = BLEU(
+            effective_order=True,
+            force=True,
+            tokenize=self.tokenize,
+            lowercase=self.lowercase,
+        )
+        return [
+            max(
+                texts, key=lambda t: metric.sentence_score(t, [reference]).score
+            )
+            for texts, reference in zip(lists, self.lines, strict=True)
+        ]
+
+    def _where(
+        self, where: Mask | None, columns: Sequence[Sequence[str]]
+    ) -> tuple[list[Sequence[str]], Sequence[str]]:
+        if where is None:
+            return [*columns], self.lines
+        *chosen, lines = select(where, *columns, self.lines)
+        return [*chosen], lines
