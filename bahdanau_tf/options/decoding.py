@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import fields
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
-from typing import Any
 from typing import Literal
 
 from bahdanau_tf.ranges import Range
@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # the command line reads its flags from here
     from bahdanau_tf.search import Constraint
     from bahdanau_tf.search import SearchResult
     from bahdanau_tf.search import Step
+    from bahdanau_tf.tensors import Nest
+    from bahdanau_tf.text.protocol import Tokenizer
 
 _LARGEST = 1000.0
 BATCH_SIZE = 64  # sentences translated, scored or aligned at once
@@ -113,21 +115,17 @@ class Decoding:
 
     def greedy(self) -> Decoding:
         """These options with greedy search and one translation."""
-        plain: dict[str, Any] = {
-            one.name: one.default
-            for one in fields(self)
-            if one.name in SAMPLING
-        }
+        plain = {name: getattr(Decoding, name) for name in SAMPLING}
         return replace(self, beam_size=1, n_best=1, **plain)
 
     def search(
         self,
         step: Step,
-        state: Any,
-        memory: Any,
+        state: Nest,
+        memory: Nest,
         source: tf.Tensor,
         start_id: int,
-        text: Any,
+        text: Tokenizer,
         prefix: tf.Tensor | None = None,
         constraints: Sequence[Constraint] = (),
     ) -> SearchResult:
@@ -156,6 +154,7 @@ class Decoding:
         from bahdanau_tf.search import beam_search
         from bahdanau_tf.search import gnmt_coverage_penalty
         from bahdanau_tf.search import gnmt_length_penalty
+        from bahdanau_tf.search import no_coverage_penalty
         from bahdanau_tf.search import sample
         from bahdanau_tf.search.constraints import forced_prefix
 
@@ -168,34 +167,37 @@ class Decoding:
         every = [*self._constraints(lengths, longest, text), *constraints]
         if prefix is not None:
             every = [forced_prefix(prefix, every)]
-        options: dict[str, Any] = {
-            "start_id": start_id,
-            "eos_id": text.eos_id,
-            "max_length": longest,
-            "length_penalty": gnmt_length_penalty(self.alpha),
-            "constraints": every,
-        }
-        if self.beta:
-            options["coverage_penalty"] = gnmt_coverage_penalty(
-                self.beta, source != 0
-            )
+        coverage_penalty = (
+            gnmt_coverage_penalty(self.beta, source != 0)
+            if self.beta
+            else no_coverage_penalty
+        )
         if self.sampling:
-            options |= {
-                "seed": self._seeds(source),
-                "temperature": self.temperature,
-                "top_k": self.top_k or None,
-                "top_p": self.top_p,
-                "n_samples": self.n_best,
-            }
-            return sample(step, state, memory, **options)
-        return beam_search(
+            search = partial(
+                sample,
+                seed=self._seeds(source),
+                temperature=self.temperature,
+                top_k=self.top_k or None,
+                top_p=self.top_p,
+                n_samples=self.n_best,
+            )
+        else:
+            search = partial(
+                beam_search,
+                beam_size=self.beam_size,
+                n_best=self.n_best,
+                shrink=self.shrink,
+            )
+        return search(
             step,
             state,
             memory,
-            beam_size=self.beam_size,
-            n_best=self.n_best,
-            shrink=self.shrink,
-            **options,
+            start_id=start_id,
+            eos_id=text.eos_id,
+            max_length=longest,
+            length_penalty=gnmt_length_penalty(self.alpha),
+            coverage_penalty=coverage_penalty,
+            constraints=every,
         )
 
     def _seeds(self, source: tf.Tensor) -> tf.Tensor:
@@ -209,7 +211,7 @@ class Decoding:
         return tf.stack([tf.zeros_like(own) + self.seed, own], axis=1)
 
     def _constraints(
-        self, lengths: tf.Tensor, longest: tf.Tensor, text: Any
+        self, lengths: tf.Tensor, longest: tf.Tensor, text: Tokenizer
     ) -> list[Constraint]:
         import tensorflow as tf
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.layers import LinearReadout
 from bahdanau_tf.layers import MaxoutReadout
+from bahdanau_tf.layers.readout import Readout
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.tracing.data import Contributions
 
 
 def hidden_of(
-    readout: Any, state: tf.Tensor, previous: tf.Tensor, context: Any
+    readout: Readout,
+    state: tf.Tensor,
+    previous: tf.Tensor,
+    context: tf.Tensor | None,
 ) -> tf.Tensor:
     """The readout's t_i, float [T_y, l]; the context may be None."""
     term = None if context is None else readout.context_term(context)
@@ -76,6 +78,6 @@ def contributions_of(
     ]
 
 
-def _array(tensor: Any) -> np.ndarray:
+def _array(tensor: tf.Tensor) -> np.ndarray:
     array: np.ndarray = tf.cast(tensor, tf.float64).numpy()
     return array

@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from bahdanau_tf.layers import AttentionDecoder
 from bahdanau_tf.layers import StackedCells
+from bahdanau_tf.layers.cell import Cell
 from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.tracing.data import Gate
 
 
-def gate_convention(cell: Any) -> str:
+# Both are asked of a class itself: a subclass may compute otherwise.
+def gate_convention(cell: Cell) -> str:
     """What a cell's gates do, as an equation; "" for a cell without gates."""
-    return str(_own(_layers(cell)[-1], "update_equation", ""))
+    return str(vars(type(_layers(cell)[-1])).get("update_equation", ""))
 
 
-def _own(cell: Any, name: str, default: Any) -> Any:
-    """An attribute of the class itself; a subclass may compute otherwise."""
-    return vars(type(cell)).get(name, default)
+def _gate_names(cell: Cell) -> tuple[str | None, ...]:
+    return tuple(vars(type(cell)).get("gate_names", ()))
 
 
-def _layers(cell: Any) -> list[Any]:
+def _layers(cell: Cell) -> list[Cell]:
     """A cell's layers from the bottom to the top."""
     return cell.cells if isinstance(cell, StackedCells) else [cell]
 
 
 def update(
-    decoder: Any, previous: tf.Tensor, context: Any, states: States
+    decoder: AttentionDecoder,
+    previous: tf.Tensor,
+    context: tf.Tensor | None,
+    states: States,
 ) -> tuple[States, dict[str, Gate]]:
     """One update of all layers, and its gates.
 
     Args:
-        decoder: An `AttentionDecoder`.
+        decoder: The decoder.
         previous: float [1, m], the word that comes in.
         context: float [1, c], the context that joins it, or None.
         states: The cell's states, float [1, n] each.
@@ -65,10 +69,10 @@ def update(
 
 
 def _opened(
-    cell: Any, projected: tf.Tensor, state: tf.Tensor
+    cell: Cell, projected: tf.Tensor, state: tf.Tensor
 ) -> Iterator[tuple[str, Gate]]:
     """σ(W x + U h + b) of each gate of a cell."""
-    names = _own(cell, "gate_names", ())
+    names = _gate_names(cell)
     if not names:
         return
     bias = getattr(cell, "recurrent_bias", None)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from bahdanau_tf.layers import AttentionDecoder
 from bahdanau_tf.layers.cell import States
+from bahdanau_tf.models import TranslationModel
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
+from bahdanau_tf.models.encoder_decoder import SourceMemory
+from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.tracing.contributions import contributions_of
 from bahdanau_tf.tracing.contributions import hidden_of
 from bahdanau_tf.tracing.data import Candidate
@@ -33,11 +36,11 @@ class _Rows(NamedTuple):
         weights: α_i, or None.
     """
 
-    query: Any
-    state: Any
-    previous: Any
-    context: Any
-    weights: Any
+    query: tf.Tensor
+    state: tf.Tensor
+    previous: tf.Tensor
+    context: tf.Tensor | None
+    weights: tf.Tensor | None
 
 
 def trace(
@@ -68,8 +71,7 @@ def trace(
     print([(step.token, step.candidates[0].probability) for step in steps])
     ```
     """
-    model = translator.model
-    _check(model, text, candidates)
+    model = _checked(translator.model, text, candidates)
     pieces = translator.source_text.tokenize_with_offsets([text])[0][0]
     words = [piece.decode("utf-8", "replace") for piece in pieces.numpy()]
     source = translator.source_text.tokenize([text]).to_tensor()
@@ -88,11 +90,20 @@ def trace(
         source_tokens=[words[column] for column in columns],
         step_order=model.decoder.step_order,
         gate_convention=gate_convention(model.decoder.cell),
-        steps=_steps(translator, source, ids, [*columns, -1], candidates),
+        steps=_steps(
+            model,
+            translator.target_text,
+            source,
+            ids,
+            [*columns, -1],
+            candidates,
+        ),
     )
 
 
-def _check(model: Any, text: Any, candidates: int) -> None:
+def _checked(
+    model: TranslationModel, text: object, candidates: int
+) -> EncoderDecoder:
     if not isinstance(model, EncoderDecoder):
         raise ValueError(
             f"trace: the model is {type(model).__name__}, wanted one model of "
@@ -104,10 +115,12 @@ def _check(model: Any, text: Any, candidates: int) -> None:
         )
     if candidates < 1:
         raise ValueError(f"trace: candidates is {candidates}, wanted 1 or more")
+    return model
 
 
 def _steps(
-    translator: Translator,
+    model: EncoderDecoder,
+    text: Tokenizer,
     source: tf.Tensor,
     ids: np.ndarray,
     columns: list[int],
@@ -116,7 +129,6 @@ def _steps(
     """The steps for target ids; columns are the source's, as shown."""
     if not ids.size:
         return []
-    model, text = translator.model, translator.target_text
     memory, state = model.encode(source)
     rows, gates = zip(*_walk(model, ids, memory, state.states), strict=True)
     seen = _Rows(
@@ -173,7 +185,7 @@ def _row(
 
 
 def _walk(
-    model: EncoderDecoder, ids: np.ndarray, memory: Any, states: States
+    model: EncoderDecoder, ids: np.ndarray, memory: SourceMemory, states: States
 ) -> Iterator[tuple[_Rows, dict[str, Gate]]]:
     """Steps through the target words; see `AttentionDecoder` for the orders."""
     decoder = model.decoder
@@ -196,7 +208,7 @@ def _walk(
 
 
 def _attend(
-    decoder: Any, query: tf.Tensor, memory: Any
+    decoder: AttentionDecoder, query: tf.Tensor, memory: SourceMemory
 ) -> tuple[tf.Tensor | None, tf.Tensor | None]:
     """c_i, float [1, c], and α_i, float32 [1, T_x], of one sentence."""
     if decoder.attention is None:
