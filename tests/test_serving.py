@@ -651,7 +651,7 @@ def test_weights_too_large_for_half_are_named(translator):
 def test_every_kind_of_translator_is_served_alike(tmp_path, corpus, make):
     translator = make(corpus)
     version = translator.export(tmp_path / "base", **dataclasses.asdict(LIMITS))
-    report = examine(translator, version, LIMITS)
+    report = examine(translator.graph, version, LIMITS)
     assert report.differences == []
     listed = "\n".join(report.facts)
     assert ("align" in listed) == translator.model.has_alignment
@@ -667,11 +667,11 @@ def test_the_doctor_sees_what_is_wrong(tmp_path, translator, version):
         translator.target_text,
         translator.decoding,
     )
-    found = examine(other, version, LIMITS).differences
+    found = examine(other.graph, version, LIMITS).differences
     for name in OUTPUTS:
         assert any(one.startswith(f"{name}: row") for one in found)
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "saved_model.pb").write_bytes(b"\0")
-    (reason,) = examine(translator, broken, LIMITS).differences
+    (reason,) = examine(translator.graph, broken, LIMITS).differences
     assert reason.startswith("it cannot be reloaded: ")

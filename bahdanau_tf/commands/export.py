@@ -20,7 +20,7 @@ def run(flags: absl_flags.FlagValues) -> int:
         translator.halve_weights()
     version = translator.export(flags.export_dir, **dataclasses.asdict(limits))
     print(version)
-    report = examine(translator, version, limits)
+    report = examine(translator.graph, version, limits)
     for fact in report.facts:
         print(fact, file=sys.stderr)
     for difference in report.differences:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -18,9 +17,8 @@ from bahdanau_tf.serving import comparison
 from bahdanau_tf.serving.elsewhere import Answers
 from bahdanau_tf.serving.elsewhere import Outputs
 from bahdanau_tf.serving.elsewhere import answers
+from bahdanau_tf.serving.limits import LimitedGraph
 from bahdanau_tf.serving.limits import Limits
-from bahdanau_tf.serving.limits import is_cut
-from bahdanau_tf.serving.limits import limited
 from bahdanau_tf.serving.limits import n_best_of
 from bahdanau_tf.serving.operations import TEXT_OPS
 from bahdanau_tf.serving.operations import operations
@@ -30,8 +28,12 @@ from bahdanau_tf.serving.requests import request
 from bahdanau_tf.serving.requests import sentences
 from bahdanau_tf.serving.warmup import has_serving_api
 from bahdanau_tf.serving.warmup import read_warmup
+from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.translation import Scored
 from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation import TranslationGraph
+from bahdanau_tf.translation.sentences import score
+from bahdanau_tf.translation.sentences import translate
 
 TIMED_ROWS = (1, 32)
 TIMED_WORDS = 20
@@ -52,7 +54,7 @@ class Report:
 
 
 def examine(
-    translator: Any, version: str | os.PathLike[str], limits: Limits
+    graph: TranslationGraph, version: str | os.PathLike[str], limits: Limits
 ) -> Report:
     """Reloads an export and compares it with the translator in memory.
 
@@ -61,12 +63,12 @@ def examine(
     with no rows, and with the warm-up requests.
 
     Args:
-        translator: The `Translator` that was exported.
+        graph: The translator that was exported.
         version: The folder that `export` returned.
         limits: The limits that were given to `export`.
     """
     version = Path(version)
-    wanted = _Wanted.of(translator, limits)
+    wanted = _Wanted.of(graph, limits)
     names = ["greedy", "n_best", "score", "serving_default"]
     if wanted.completed:
         names.insert(0, "complete")
@@ -76,7 +78,7 @@ def examine(
     empty = [request(name, [], []) for name in names]
     warmup = read_warmup(version)
     asked = [*compared, *empty, *warmup]
-    timed = _timed(translator.source_text, wanted.texts)
+    timed = _timed(graph.source_text, wanted.texts)
     try:
         found = answers(version, asked, timed)
     except ValueError as error:
@@ -127,27 +129,28 @@ class _Wanted:
     word_cut: np.ndarray
 
     @classmethod
-    def of(cls, translator: Any, limits: Limits) -> _Wanted:
-        texts = probes(translator.source_text)
-        targets = probes(translator.target_text)[::-1]
-        count = n_best_of(translator, limits)
-        translator = limited(translator, limits)
-        beam = replace(translator.decoding, n_best=count)
+    def of(cls, graph: TranslationGraph, limits: Limits) -> _Wanted:
+        texts = probes(graph.source_text)
+        targets = probes(graph.target_text)[::-1]
+        served = LimitedGraph(graph, limits)
+        beam = replace(served.decoding, n_best=n_best_of(graph, limits))
 
-        def found(decoding: Decoding, **more: Any) -> list[list[Translation]]:
-            translations = translator.translate(texts, decoding, **more)
+        def found(
+            decoding: Decoding, prefixes: list[bytes] | None = None
+        ) -> list[list[Translation]]:
+            translations = translate(served, texts, decoding, prefixes=prefixes)
             return [[one, *one.alternatives] for one in translations]
 
-        target_text = translator.target_text
+        target_text = served.target_text
         turned = target_text.reverse
         return cls(
             texts=texts,
             targets=targets,
             best=found(beam),
             greedy=found(beam.greedy()),
-            completed=[] if turned else found(beam, prefixes=targets),
-            scored=translator.score(texts, targets),
-            cut=is_cut(translator, tf.constant(texts)).numpy(),
+            completed=[] if turned else found(beam, targets),
+            scored=score(served, texts, targets),
+            cut=served.is_cut(tf.constant(texts)).numpy(),
             target_cut=target_text.is_cut(tf.constant(targets)).numpy(),
             word_cut=target_text.cuts_words(tf.constant(targets)).numpy(),
         )
@@ -173,7 +176,7 @@ class _Wanted:
         return compare(outputs, self.best, self.cut)
 
 
-def _timed(text: Any, rows: Sequence[bytes]) -> list[Request]:
+def _timed(text: Tokenizer, rows: Sequence[bytes]) -> list[Request]:
     """Requests to time: one row, many rows, and the longest row."""
     words = sentences(text, [TIMED_WORDS] * max(TIMED_ROWS))
     return [

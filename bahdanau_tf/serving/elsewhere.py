@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +54,10 @@ def answers(
         folder = Path(name)
         shutil.copytree(version, folder / "model")
         script = shutil.copy(Path(reload.__file__), folder)
-        plain = {"requests": _plain(asked), "timed": _plain(timed)}
+        plain: reload.Asked = {
+            "requests": _plain(asked),
+            "timed": _plain(timed),
+        }
         (folder / "requests.json").write_text(json.dumps(plain), "utf-8")
         done = subprocess.run(
             [sys.executable, script, name],
@@ -67,12 +69,18 @@ def answers(
         if done.returncode:
             reason = done.stderr.strip().split("\n")[-1]
             raise ValueError(f"it cannot be reloaded: {reason}")
-        found = json.loads((folder / "answers.json").read_text("utf-8"))
-    outputs = [_arrays(one) for one in found.pop("outputs")]
-    return Answers(outputs, **found)
+        found: reload.Answers = json.loads(
+            (folder / "answers.json").read_text("utf-8")
+        )
+    return Answers(
+        outputs=[_arrays(one) for one in found["outputs"]],
+        signatures=found["signatures"],
+        load_seconds=found["load_seconds"],
+        timed=found["timed"],
+    )
 
 
-def _plain(requests: Sequence[Request]) -> list[dict[str, Any]]:
+def _plain(requests: Sequence[Request]) -> list[reload.Request]:
     return [
         {
             "signature": one.signature,
@@ -85,12 +93,14 @@ def _plain(requests: Sequence[Request]) -> list[dict[str, Any]]:
     ]
 
 
-def _arrays(outputs: dict[str, dict[str, Any]]) -> Outputs:
+def _arrays(outputs: dict[str, reload.Array]) -> Outputs:
     """Converts the outputs to arrays, with strings as bytes again."""
     arrays = {}
     for name, output in outputs.items():
-        values, dtype = output["values"], output["dtype"]
-        if dtype == "object":
-            values = [value.encode("latin-1") for value in values]
-        arrays[name] = np.array(values, dtype).reshape(output["shape"])
+        values = [
+            value.encode("latin-1") if isinstance(value, str) else value
+            for value in output["values"]
+        ]
+        array = np.array(values, output["dtype"])
+        arrays[name] = array.reshape(output["shape"])
     return arrays

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
-from typing import Any
-from typing import TypeVar
 
 import tensorflow as tf
 
+from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.text.rows import append_end
 from bahdanau_tf.text.rows import as_strings
 from bahdanau_tf.text.rows import surfaces
@@ -20,7 +19,6 @@ BYTES_PER_TOKEN = 64  # more than the average word of any language has
 WORD_BYTES = 256  # of a word that is returned, or copied for an unknown one
 GROUP_BYTES = 2**14  # bytes of text that are tokenised at once
 Read = Callable[[tf.Tensor], tuple[list[tf.RaggedTensor], tf.Tensor]]
-Graph = TypeVar("Graph", bound=TranslationGraph)
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class LimitedText(tf.Module):
         max_length: The largest number of ids in a row, end symbol included.
     """
 
-    def __init__(self, text: Any, max_length: int) -> None:
+    def __init__(self, text: Tokenizer, max_length: int) -> None:
         super().__init__()
         self.text = text
         self.max_length = max_length
@@ -115,14 +113,15 @@ class LimitedText(tf.Module):
         """Whether `tokenize_with_offsets` cuts a word of a row: bool [B]."""
         return self._words(as_strings(strings))[1]
 
-    def _function(self, read: Read, dtypes: Sequence[tf.DType]) -> Any:
-        return tf.function(
+    def _function(self, read: Read, dtypes: Sequence[tf.DType]) -> Read:
+        function: Read = tf.function(
             lambda strings: in_groups(
                 read, first_bytes(strings, self.max_bytes), dtypes
             ),
             input_signature=[tf.TensorSpec([None], tf.string)],
             autograph=False,
         )
+        return function
 
     def _ids_of(
         self, strings: tf.Tensor
@@ -171,7 +170,9 @@ def in_groups(
     size = tf.maximum(GROUP_BYTES // tf.reduce_max(lengths), 1)
     groups = tf.maximum(-(-count // size), 1)  # an empty one for no strings
 
-    def body(i: tf.Tensor, done: list[tf.TensorArray]) -> Any:
+    def body(
+        i: tf.Tensor, done: list[tf.TensorArray]
+    ) -> tuple[tf.Tensor, list[tf.TensorArray]]:
         rows, truths = read(strings[i * size : (i + 1) * size])
         values = [one.values for one in rows]
         parts = [*values, rows[0].row_lengths(), truths]
@@ -224,30 +225,37 @@ def valid_utf8(strings: tf.Tensor) -> tf.Tensor:
     return tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8", "replace")
 
 
-def limited(graph: Graph, limits: Limits) -> Graph:
-    """The same translator with limits, as it is exported."""
-    return type(graph)(
-        graph.model,
-        [
-            LimitedText(text, limits.max_source_length)
-            for text in graph.source_texts
-        ],
-        LimitedText(graph.target_text, limits.max_target_length),
-        replace(
-            graph.decoding,
-            max_length=min(graph.decoding.max_length, limits.max_target_length),
-        ),
-        graph.dictionary,
-        graph.lexicon,
-    )
+class LimitedGraph(TranslationGraph):
+    """The same translator with limits, as it is exported.
 
+    Args:
+        graph: The translator.
+        limits: What is read and written at most.
+    """
 
-def is_cut(graph: TranslationGraph, strings: tf.Tensor) -> tf.Tensor:
-    """Whether a graph with limits reads each string only in part: bool [B]."""
-    cut = [text.is_cut(strings) for text in graph.source_texts]
-    if graph.decoding.unknown == "replace":
-        cut.append(graph.source_text.cuts_words(strings))
-    return tf.reduce_any(tf.stack(cut), axis=0)
+    source_texts: tuple[LimitedText, ...]
+    target_text: LimitedText
+
+    def __init__(self, graph: TranslationGraph, limits: Limits) -> None:
+        most = min(graph.decoding.max_length, limits.max_target_length)
+        super().__init__(
+            graph.model,
+            [
+                LimitedText(text, limits.max_source_length)
+                for text in graph.source_texts
+            ],
+            LimitedText(graph.target_text, limits.max_target_length),
+            replace(graph.decoding, max_length=most),
+            graph.dictionary,
+            graph.lexicon,
+        )
+
+    def is_cut(self, strings: tf.Tensor) -> tf.Tensor:
+        """Whether each string is read only in part: bool [B]."""
+        cut = [text.is_cut(strings) for text in self.source_texts]
+        if self.decoding.unknown == "replace":
+            cut.append(self.source_texts[0].cuts_words(strings))
+        return tf.reduce_any(tf.stack(cut), axis=0)
 
 
 def n_best_of(graph: TranslationGraph, limits: Limits) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+import tensorflow as tf
 from google.protobuf import descriptor_pool  # type: ignore[import-untyped]
 from google.protobuf import message_factory
 
@@ -131,7 +132,7 @@ def _operations(folder: Path) -> Iterator[tuple[str, str, bool]]:
 
 
 def _nodes(
-    nodes: Iterable[Any], owner: str, compiled: bool
+    nodes: Iterable[tf.compat.v1.NodeDef], owner: str, compiled: bool
 ) -> Iterator[tuple[str, str, bool]]:
     for node in nodes:
         yield (
@@ -141,5 +142,7 @@ def _nodes(
         )
 
 
-def _is_true(attributes: Any, name: str) -> bool:
+def _is_true(
+    attributes: Mapping[str, tf.compat.v1.AttrValue], name: str
+) -> bool:
     return name in attributes and bool(attributes[name].b)

@@ -11,9 +11,44 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+from typing import TypedDict
+
+if TYPE_CHECKING:
+    import numpy as np
 
 WARM = 3  # number of repetitions of a timed request
+
+
+class Request(TypedDict):
+    """A request: for each input of a signature the rows."""
+
+    signature: str
+    inputs: dict[str, list[str]]
+
+
+class Asked(TypedDict):
+    """requests.json: what is answered, and what is answered and timed."""
+
+    requests: list[Request]
+    timed: list[Request]
+
+
+class Array(TypedDict):
+    """An array, its values in a row."""
+
+    dtype: str
+    shape: list[int]
+    values: list[str] | list[float]
+
+
+class Answers(TypedDict):
+    """answers.json: of each request the outputs, of each timed the seconds."""
+
+    load_seconds: float
+    timed: list[list[float]]
+    outputs: list[dict[str, Array]]
+    signatures: list[str]
 
 
 def main(folder: Path) -> None:
@@ -21,12 +56,12 @@ def main(folder: Path) -> None:
     import tensorflow as tf
 
     importlib.import_module("tensorflow_text")
-    asked = json.loads((folder / "requests.json").read_text("utf-8"))
+    asked: Asked = json.loads((folder / "requests.json").read_text("utf-8"))
     start = time.perf_counter()
     model = tf.saved_model.load(str(folder / "model"))
-    answers: dict[str, Any] = {"load_seconds": time.perf_counter() - start}
+    load_seconds = time.perf_counter() - start
 
-    def answer(request: dict[str, Any]) -> tuple[dict[str, Any], float]:
+    def answer(request: Request) -> tuple[dict[str, np.ndarray], float]:
         inputs = {
             name: tf.constant(
                 [row.encode("latin-1") for row in rows], tf.string
@@ -38,33 +73,34 @@ def main(folder: Path) -> None:
         values = {name: value.numpy() for name, value in outputs.items()}
         return values, time.perf_counter() - start
 
-    answers["timed"] = [
+    timed = [
         [answer(request)[1] for _ in range(1 + WARM)]
         for request in asked["timed"]
     ]
-    answers["outputs"] = [
+    outputs = [
         {name: _plain(value) for name, value in answer(request)[0].items()}
         for request in asked["requests"]
     ]
-    answers["signatures"] = sorted(model.signatures)
+    answers: Answers = {
+        "load_seconds": load_seconds,
+        "timed": timed,
+        "outputs": outputs,
+        "signatures": sorted(model.signatures),
+    }
     if "bahdanau_tf" in sys.modules:
         raise RuntimeError("bahdanau_tf was imported")
     (folder / "answers.json").write_text(json.dumps(answers), "utf-8")
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def _plain(value: np.ndarray) -> Array:
     return {
         "dtype": value.dtype.name,
         "shape": list(value.shape),
-        "values": _text(value.ravel().tolist()),
+        "values": [
+            one.decode("latin-1") if isinstance(one, bytes) else one
+            for one in value.ravel().tolist()
+        ],
     }
-
-
-def _text(values: list[Any]) -> list[Any]:
-    return [
-        value.decode("latin-1") if isinstance(value, bytes) else value
-        for value in values
-    ]
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+
+from bahdanau_tf.text.protocol import Tokenizer
 
 MEGABYTE = 1_000_000
 TARGET_INPUTS = {"complete": "prefix", "score": "translation"}
@@ -25,7 +26,7 @@ class Request(NamedTuple):
     inputs: dict[str, list[bytes]]
 
 
-def sentences(text: Any, lengths: Sequence[int]) -> list[bytes]:
+def sentences(text: Tokenizer, lengths: Sequence[int]) -> list[bytes]:
     """Makes sentences of words drawn from a vocabulary, with a fixed seed.
 
     Args:
@@ -42,7 +43,7 @@ def sentences(text: Any, lengths: Sequence[int]) -> list[bytes]:
     return lines
 
 
-def probes(text: Any) -> list[bytes]:
+def probes(text: Tokenizer) -> list[bytes]:
     """Makes test rows: usual ones and unusual ones."""
     usual = sentences(text, [1, 2, 3, 5, 8, 13, 21])
     long = b" ".join(usual)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 
 
 def write_saved_model(
-    folder: Path, signatures: Mapping[str, Any], modules: Sequence[tf.Module]
+    folder: Path,
+    signatures: Mapping[str, tf.types.experimental.ConcreteFunction],
+    modules: Sequence[tf.Module],
 ) -> None:
     """Writes a SavedModel with the variables that its functions use.
 

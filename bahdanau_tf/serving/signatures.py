@@ -41,15 +41,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import tensorflow as tf
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search.hypotheses import ABSENT
+from bahdanau_tf.serving.limits import LimitedGraph
 from bahdanau_tf.serving.limits import Limits
-from bahdanau_tf.serving.limits import is_cut
-from bahdanau_tf.serving.limits import limited
 from bahdanau_tf.serving.limits import n_best_of
 from bahdanau_tf.serving.limits import valid_utf8
 from bahdanau_tf.serving.weights import StoredWeights
@@ -62,7 +60,9 @@ from bahdanau_tf.translation import TranslationGraph
 Outputs = dict[str, tf.Tensor]
 
 
-def signatures(graph: TranslationGraph, limits: Limits) -> dict[str, Any]:
+def signatures(
+    graph: TranslationGraph, limits: Limits
+) -> dict[str, tf.types.experimental.ConcreteFunction]:
     """Makes the signatures of a translator.
 
     Args:
@@ -98,7 +98,7 @@ class _Served:
     """The functions behind the signatures."""
 
     def __init__(self, graph: TranslationGraph, limits: Limits) -> None:
-        self.graph = limited(graph, limits)
+        self.graph = LimitedGraph(graph, limits)
         self.limits = limits
         self.count = n_best_of(graph, limits)
         self.decoding = replace(self.graph.decoding, n_best=1)
@@ -174,7 +174,7 @@ class _Served:
         return {
             "log_prob": tf.reduce_sum(log_probs, axis=1),
             "length": tf.math.count_nonzero(ids, 1, dtype=tf.int32),
-            "truncated": cut | is_cut(self.graph, text),
+            "truncated": cut | self.graph.is_cut(text),
         }
 
     def _translated(
@@ -196,11 +196,11 @@ class _Served:
         }
 
     def _truncated(self, text: tf.Tensor, found: Translated) -> tf.Tensor:
-        return is_cut(self.graph, text) | ~_finished(found)[:, 0]
+        return self.graph.is_cut(text) | ~_finished(found)[:, 0]
 
     def _weights(self, found: Translated, words: tf.Tensor) -> tf.Tensor:
         """The soft alignment, source in the order of its text: [B, T, S]."""
-        weights: Any = found.result.weights
+        weights: tf.Tensor = found.result.weights
         weights = tf.where(_is_blank(found)[:, None, None], 0.0, weights[:, 0])
         if self.graph.source_text.reverse:
             place = tf.range(tf.shape(weights)[2])
@@ -213,7 +213,9 @@ class _Served:
         return tf.ensure_shape(weights, [None, *size])
 
 
-def _concrete(function: Callable[..., Outputs], *specs: tf.TensorSpec) -> Any:
+def _concrete(
+    function: Callable[..., Outputs], *specs: tf.TensorSpec
+) -> tf.types.experimental.ConcreteFunction:
     return tf.function(
         function, input_signature=specs, autograph=False
     ).get_concrete_function()

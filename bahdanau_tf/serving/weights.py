@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Any
-
 import keras
 import numpy as np
 import tensorflow as tf
@@ -36,7 +33,7 @@ class StoredWeights:
         model: The model that the signatures use.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: keras.Model) -> None:
         self._halves = []
         for variable in _float32_variables(model):
             weights = variable.numpy()
@@ -44,12 +41,11 @@ class StoredWeights:
             if np.array_equal(half, weights):
                 self._halves.append((variable, tf.Variable(half)))
 
-    def loaded(self) -> AbstractContextManager[Any]:
+    def loaded(self) -> keras.StatelessScope:
         """A context in which the model uses the stored weights."""
-        scope: AbstractContextManager[Any] = keras.StatelessScope(
+        return keras.StatelessScope(
             [(one, tf.cast(half, one.dtype)) for one, half in self._halves]
         )
-        return scope
 
 
 def _half(weights: np.ndarray) -> np.ndarray:
@@ -57,7 +53,7 @@ def _half(weights: np.ndarray) -> np.ndarray:
         return weights.astype(np.float16)
 
 
-def _float32_variables(model: Any) -> list[Any]:
+def _float32_variables(model: keras.Model) -> list[keras.Variable]:
     return [
         one
         for one in getattr(model, "variables", [])

@@ -7,14 +7,15 @@ import os
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 import tensorflow as tf
 
+from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.files import write_atomically
 from bahdanau_tf.models.protocol import TranslationModel
+from bahdanau_tf.text.protocol import Tokenizer
 
 AT_ONCE = 2**20  # number of values collected before they are added up
 
@@ -97,7 +98,7 @@ class Lexicon:
         )
         return tf.ragged.boolean_mask(found, is_new).to_tensor(-1)
 
-    def check(self, source_size: int, target_text: Any) -> None:
+    def check(self, source_size: int, target_text: Tokenizer) -> None:
         """Raises ValueError if the lexicon does not fit these vocabularies."""
         size = target_text.vocabulary_size
         last = max(self.first - 1, int(self.words.max()))
@@ -138,7 +139,7 @@ class Lexicon:
 
 def learn_lexicon(
     model: TranslationModel,
-    batches: Iterable[Any],
+    batches: Iterable[Batch],
     words: int = 10,
     first: int = 2000,
 ) -> Lexicon:
@@ -184,7 +185,7 @@ def learn_lexicon(
 
 
 def _attended(
-    model: TranslationModel, batches: Iterable[Any], first: int
+    model: TranslationModel, batches: Iterable[Batch], first: int
 ) -> Sums:
     """Σ α_ij of each pair of words x, y; its key is x K_y + y."""
     size = model.target_vocabulary_size

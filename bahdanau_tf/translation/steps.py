@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -12,13 +11,16 @@ import tensorflow as tf
 from bahdanau_tf.layers.output_weights import OutputWeights
 from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.search import Step
+from bahdanau_tf.tensors import Nest
+
+Stepped = tuple[tf.Tensor, Nest, "tf.Tensor | None"]  # what a `Step` gives
 
 
 def full_step(model: TranslationModel) -> Step:
     """The step over all words; the output weights are read once, here."""
     output = model.output_weights()
 
-    def step(ids: tf.Tensor, state: Any, memory: Any) -> Any:
+    def step(ids: tf.Tensor, state: Nest, memory: Nest) -> Stepped:
         features, state, weights = model.step(ids, state, memory)
         return model.logits(features, output), state, weights
 
@@ -66,8 +68,8 @@ class Shortlist:
 
 
 def shortlist_step(
-    model: TranslationModel, memory: Any, first: int, words: tf.Tensor
-) -> tuple[Step, Any]:
+    model: TranslationModel, memory: Nest, first: int, words: tf.Tensor
+) -> tuple[Step, Nest]:
     """A step over a shortlist, which uses places in it instead of ids.
 
     Args:
@@ -85,7 +87,7 @@ def shortlist_step(
     frequent = [one.first(first) for one in every]
     own = [_Own.of(one, words) for one in every]
 
-    def step(places: tf.Tensor, state: Any, memory: Any) -> Any:
+    def step(places: tf.Tensor, state: Nest, memory: Nest) -> Stepped:
         memory, words, own = memory
         ids = word_ids(places, first, words)
         features, state, weights = model.step(ids, state, memory)
