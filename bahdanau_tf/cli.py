@@ -21,13 +21,13 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib import resources
 from types import ModuleType
-from typing import Any
 from typing import TextIO
 
 from absl import flags as absl_flags
 
 from bahdanau_tf import __version__
 from bahdanau_tf.flags.completion import complete_if_asked
+from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import require
 
 COMMANDS = {
@@ -129,10 +129,7 @@ def defined_flags(name: str) -> absl_flags.FlagValues:
     flags = absl_flags.FlagValues()
     flags.set_gnu_getopt()  # flags may follow arguments
     import_module(f"bahdanau_tf.flags.{name}").define(flags)
-    every: dict[str, Any] = {
-        "flag_values": flags,
-        "module_name": "Every command",
-    }
+    every: Group = {"flag_values": flags, "module_name": "Every command"}
     absl_flags.DEFINE_string(
         "flagfile",
         None,
@@ -289,7 +286,7 @@ def _required(taken: ModuleType) -> Sequence[str]:
     return getattr(taken, "REQUIRED", ())
 
 
-def _usage_of(flag: absl_flags.Flag[Any]) -> str:
+def _usage_of(flag: absl_flags.Flag[object]) -> str:
     """A flag with what it takes and its default: --units=1000."""
     if flag.boolean:
         return f"--[no]{flag.name}  [{'yes' if flag.default else 'no'}]"

@@ -7,10 +7,9 @@ nothing but TensorFlow and TensorFlow Text, that it translates the same.
 
 from __future__ import annotations
 
-from typing import Any
-
 from absl import flags as absl_flags
 
+from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.fields import require
@@ -19,10 +18,7 @@ from bahdanau_tf.options import Recipe
 
 def define(flags: absl_flags.FlagValues) -> None:
     """Defines the flags of the command."""
-    options: dict[str, Any] = {
-        "flag_values": flags,
-        "module_name": "Demo",
-    }
+    options: Group = {"flag_values": flags, "module_name": "Demo"}
     absl_flags.DEFINE_string(
         "output_dir", "demo", "folder for all that is made", **options
     )

@@ -8,10 +8,9 @@ standard output. The exit code is 1 if there is a difference.
 
 from __future__ import annotations
 
-from typing import Any
-
 from absl import flags as absl_flags
 
+from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.flags.fields import define_strings
@@ -29,10 +28,7 @@ def define(flags: absl_flags.FlagValues) -> None:
     define_search(flags)
     text = "base folder; the model goes to a numbered folder in it"
     define_strings(flags, GROUP, {"export_dir": text})
-    options: dict[str, Any] = {
-        "flag_values": flags,
-        "module_name": GROUP,
-    }
+    options: Group = {"flag_values": flags, "module_name": GROUP}
     for name, text in (
         (
             "max_source_length",

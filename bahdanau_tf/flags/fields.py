@@ -16,19 +16,30 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+from typing import TypedDict
 from typing import TypeVar
 
 from absl import flags as absl_flags
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-_DEFINE: dict[type, Callable[..., Any]] = {
+T = TypeVar("T", bound="DataclassInstance")
+
+_DEFINE: dict[type, Callable[..., object]] = {
     bool: absl_flags.DEFINE_bool,
     int: absl_flags.DEFINE_integer,
     float: absl_flags.DEFINE_float,
     str: absl_flags.DEFINE_string,
 }
+
+
+class Group(TypedDict):
+    """Where a flag is defined, and what it stands under in the help."""
+
+    flag_values: absl_flags.FlagValues
+    module_name: str
 
 
 def define_strings(
@@ -44,7 +55,7 @@ def define_strings(
 def define_fields(
     flags: absl_flags.FlagValues,
     group: str,
-    owner: type,
+    owner: type[DataclassInstance],
     without: Collection[str] = (),
 ) -> None:
     """Defines a flag for each field of a dataclass.
@@ -57,15 +68,16 @@ def define_fields(
     """
     texts = _attribute_texts(owner)
     hints = typing.get_type_hints(owner)
-    options: dict[str, Any] = {"flag_values": flags, "module_name": group}
+    options: Group = {"flag_values": flags, "module_name": group}
     for field in dataclasses.fields(owner):
         name, text, hint = field.name, texts[field.name], hints[field.name]
         if name in without:
             continue
         if typing.get_origin(hint) is typing.Literal:
-            default: Any = field.default
             choices = [*typing.get_args(hint)]
-            absl_flags.DEFINE_enum(name, default, choices, text, **options)
+            absl_flags.DEFINE_enum(
+                name, getattr(owner, name), choices, text, **options
+            )
             continue
         if typing.get_origin(hint) is types.UnionType:  # or None
             hint = typing.get_args(hint)[0]
@@ -78,7 +90,7 @@ def from_flags(flags: absl_flags.FlagValues, owner: type[T]) -> T:
     Raises:
         ValueError: A value is out of range; it names class and field.
     """
-    names = [one.name for one in dataclasses.fields(owner)]  # type: ignore[arg-type]
+    names = [one.name for one in dataclasses.fields(owner)]
     return owner(**{name: flags[name].value for name in names if name in flags})
 
 
@@ -175,7 +187,7 @@ def refuse(
 
 def _attribute_texts(owner: type) -> dict[str, str]:
     text = inspect.cleandoc(owner.__doc__ or "").split("Attributes:\n")[1]
-    texts: dict[str, Any] = {}
+    texts: dict[str, str] = {}
     name = ""
     for line in text.split("\n"):
         entry = re.fullmatch(r" {4}(\w+): (.*)", line)

@@ -9,10 +9,9 @@ then score the first words of the vocabulary and those of the lexicon.
 
 from __future__ import annotations
 
-from typing import Any
-
 from absl import flags as absl_flags
 
+from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import define_strings
 
@@ -30,7 +29,7 @@ def define(flags: absl_flags.FlagValues) -> None:
             "target": "its translation",
         },
     )
-    options: dict[str, Any] = {"flag_values": flags, "module_name": "Lexicon"}
+    options: Group = {"flag_values": flags, "module_name": "Lexicon"}
     absl_flags.DEFINE_integer(
         "words",
         10,

@@ -18,10 +18,10 @@ one of the paper's, such as RNNsearch-50, stands in its row of the tables.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import check_file
 from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.flags.fields import define_fields
@@ -41,7 +41,7 @@ _MINUTES = Range(0, 10**6)
 
 def define(flags: absl_flags.FlagValues) -> None:
     """Defines the flags of the command."""
-    options: dict[str, Any] = {"flag_values": flags, "module_name": "Report"}
+    options: Group = {"flag_values": flags, "module_name": "Report"}
     absl_flags.DEFINE_string(
         "out_dir", "report", "folder for all that is made", **options
     )
@@ -70,7 +70,7 @@ def define(flags: absl_flags.FlagValues) -> None:
 
 
 def _define_training(flags: absl_flags.FlagValues) -> None:
-    options: dict[str, Any] = {"flag_values": flags, "module_name": "Training"}
+    options: Group = {"flag_values": flags, "module_name": "Training"}
     for name, text in (
         ("quick", "whether to train small systems on the built-in corpus"),
         ("full", "whether to train larger systems, on any corpus"),

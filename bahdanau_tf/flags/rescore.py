@@ -16,10 +16,10 @@ of 0, 0.01, ..., 1 that gives the best BLEU there, by --tokenize.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
@@ -47,7 +47,7 @@ def define(flags: absl_flags.FlagValues) -> None:
             "dev_reference": "their translation by hand",
         },
     )
-    options: dict[str, Any] = {"flag_values": flags, "module_name": "Lists"}
+    options: Group = {"flag_values": flags, "module_name": "Lists"}
     absl_flags.DEFINE_float(
         "weight",
         None,

@@ -9,11 +9,11 @@ sentence a line. Files may be plain or .gz, UTF-8.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from absl import flags as absl_flags
 
 from bahdanau_tf.data.selection import ORDER
+from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
@@ -36,7 +36,7 @@ def define(flags: absl_flags.FlagValues) -> None:
         "better, inf for lines that are blank on a side"
     )
     define_strings(flags, "Files", {**_FILES, "scores": scores})
-    options: dict[str, Any] = {"flag_values": flags, "module_name": "Selection"}
+    options: Group = {"flag_values": flags, "module_name": "Selection"}
     absl_flags.DEFINE_integer(
         "pairs", None, "how many pairs to keep", **options
     )

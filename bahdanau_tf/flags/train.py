@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 from typing import NamedTuple
 
 from absl import flags as absl_flags
@@ -103,14 +102,14 @@ def options(flags: absl_flags.FlagValues) -> Options:
     return found
 
 
-def paths(flags: absl_flags.FlagValues) -> dict[str, Any]:
-    """Where the text files are, by flag; None for those not given."""
+def paths(flags: absl_flags.FlagValues) -> dict[str, str]:
+    """Where the text files are, by flag, but those not given."""
     folder = Path(flags.data_dir or os.environ.get(DATA_VARIABLE, ""))
     if flags.corpus and (folder / flags.corpus).is_dir():
         folder /= flags.corpus
     # An absolute path stays as it is.
     return {
-        name: None if path is None else str(folder / path)
+        name: str(folder / path)
         for name in _FILES
-        for path in [flags[name].value]
+        if (path := flags[name].value) is not None
     }

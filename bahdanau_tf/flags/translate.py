@@ -22,10 +22,9 @@ for a model of words; for one of sub-words it may go on.
 
 from __future__ import annotations
 
-from typing import Any
-
 from absl import flags as absl_flags
 
+from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
@@ -53,7 +52,7 @@ def define(flags: absl_flags.FlagValues) -> None:
             "it is called .part",
         },
     )
-    options: dict[str, Any] = {"flag_values": flags, "module_name": LINES}
+    options: Group = {"flag_values": flags, "module_name": LINES}
     absl_flags.DEFINE_enum(
         "format",
         "text",
