@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from absl import flags as absl_flags
 
 from bahdanau_tf.data import ParallelCorpus
+from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.data.dataset import make_dataset
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.translation import Lexicon
@@ -48,7 +49,7 @@ def _check_frequent(translator: Translator, first: int) -> None:
     Lexicon(np.full([1, 1], -1), first).check(1, translator.target_text)
 
 
-def _with_progress(batches: Any, pairs: int) -> Iterator[Any]:
+def _with_progress(batches: tf.data.Dataset, pairs: int) -> Iterator[Batch]:
     progress = ProgressLine(pairs)
     done = 0
     for batch in batches:

@@ -12,11 +12,11 @@ from bahdanau_tf.commands.common.scoring import tokenizer_for
 from bahdanau_tf.progress import LineCounter
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import written
-from bahdanau_tf.translation.rescoring import Scorer
 from bahdanau_tf.translation.rescoring import choose_weight
 from bahdanau_tf.translation.rescoring import combine
 from bahdanau_tf.translation.rescoring import read_nbest
 from bahdanau_tf.translation.rescoring import score_nbest
+from bahdanau_tf.translator import Translator
 
 
 def run(flags: absl_flags.FlagValues) -> int:
@@ -41,7 +41,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     return 0
 
 
-def _weight(flags: absl_flags.FlagValues, translator: Scorer) -> float:
+def _weight(flags: absl_flags.FlagValues, translator: Translator) -> float:
     """The weight given, the default, or the one that is best on --dev_..."""
     if flags.dev_source is None:
         return 0.5 if flags.weight is None else flags.weight

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 from typing import NamedTuple
 
 NOT_RUN = None
@@ -58,7 +57,7 @@ class Section(NamedTuple):
     paragraphs: Sequence[str] = ()
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
-    data: Mapping[str, Any] = MappingProxyType({})
+    data: Mapping[str, object] = MappingProxyType({})
 
 
 class Document(NamedTuple):

@@ -6,7 +6,6 @@ import random
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from bahdanau_tf.evaluation import LengthBin
 from bahdanau_tf.evaluation import bin_title
@@ -18,6 +17,7 @@ from bahdanau_tf.report.document import Picture
 from bahdanau_tf.report.document import Section
 from bahdanau_tf.report.document import Table
 from bahdanau_tf.report.results import Results
+from bahdanau_tf.translation import Translation
 
 SEED = 1409
 
@@ -71,7 +71,7 @@ def figure_2(results: Results, folder: Path) -> Section:
     )
 
 
-def _point(one: LengthBin) -> dict[str, Any]:
+def _point(one: LengthBin) -> dict[str, object]:
     known = ("shortest", "longest", "sentences")
     return {name: getattr(one, name) for name in known} | {
         "bleu": one.score.score,
@@ -133,7 +133,7 @@ def figure_3(results: Results, chosen: Sequence[int], folder: Path) -> Section:
     )
 
 
-def _matrix(translation: Any) -> dict[str, Any]:
+def _matrix(translation: Translation) -> dict[str, object]:
     weights = translation.weights
     return {
         "source_tokens": translation.source_tokens,

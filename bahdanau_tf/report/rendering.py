@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from itertools import starmap
-from typing import Any
 
 from bahdanau_tf.report import paper
 from bahdanau_tf.report.claim import RULE
@@ -40,12 +39,13 @@ def as_csv(table: Table) -> str:
 
 def as_json(document: Document) -> str:
     """All data of a document; its title and headings are for readers."""
-    data: dict[str, Any] = {
-        "findings": [one._asdict() for one in document.findings],
-        "tables": {one.name: one._asdict() for one in document.tables},
-    }
-    for table in data["tables"].values():
+    tables = {one.name: one._asdict() for one in document.tables}
+    for table in tables.values():
         del table["name"]
+    data: dict[str, object] = {
+        "findings": [one._asdict() for one in document.findings],
+        "tables": tables,
+    }
     for section in document.sections:
         data |= section.data
     data |= {"about": document.about, "commands": document.commands}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +19,9 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.report import paper
 from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.translation.result import Translation
+from bahdanau_tf.translation.saved import trained_length
 from bahdanau_tf.translator import Translator
 from bahdanau_tf.translator import load_best
 
@@ -187,7 +188,7 @@ def measure(
     for name, model in loaded.items():
         one = _translated(name, model, test.sources, known, scoring.decoding)
         folder = Path(model_dirs[name])
-        limit = _trained_length(folder)
+        limit = trained_length(folder)
         systems.append(replace(one, model_dir=folder, max_length=limit))
         line.update(len(systems), f"translated by {name}")
     for name, lines in outside.items():
@@ -238,14 +239,6 @@ def _translated(
     )
 
 
-def _trained_length(model_dir: Path) -> int | None:
-    """The longest sentence in training, where there is a limit on record."""
-    path = model_dir / "training.json"
-    if not path.is_file():
-        return None
-    return json.loads(path.read_text("utf-8"))["recipe"]["max_length"] or None
-
-
 def source_lengths(
     translators: Sequence[Translator], sources: Sequence[str]
 ) -> tuple[list[int], str]:
@@ -264,7 +257,7 @@ def source_lengths(
     return [len(source.split()) for source in sources], "words between blanks"
 
 
-def token_lengths(text: Any, lines: Sequence[str]) -> list[int]:
+def token_lengths(text: Tokenizer, lines: Sequence[str]) -> list[int]:
     """Tokens of each line, the end symbol not counted, as training counts."""
     rows = text.tokenize(tf.constant(lines, tf.string))
     lengths: list[int] = (rows.row_lengths() - 1).numpy().tolist()

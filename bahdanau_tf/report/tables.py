@@ -7,7 +7,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from bahdanau_tf.evaluation import chrf
 from bahdanau_tf.experiments.trainings import Record
@@ -24,6 +24,15 @@ from bahdanau_tf.translator import Translator
 
 SAMPLE = 1000  # training sentences whose likelihood is computed
 _UNKNOWN = "not recorded"
+
+
+class _Logged(TypedDict, total=False):
+    """Of a line of a training's log what the tables tell."""
+
+    step: int
+    epoch: float
+    seconds: float
+    device: str
 
 
 def beside_the_paper(
@@ -158,12 +167,13 @@ def _training(
     ]
 
 
-def _last_evaluation(model_dir: Path) -> dict[str, Any]:
+def _last_evaluation(model_dir: Path) -> _Logged:
     """The last line of the training's log; empty where there is none."""
     path = model_dir / "log.jsonl"
     lines = path.read_text("utf-8").split("\n") if path.is_file() else []
     written = [line for line in lines if line]
-    return json.loads(written[-1]) if written else {}
+    found: _Logged = json.loads(written[-1]) if written else {}
+    return found
 
 
 def _learned(

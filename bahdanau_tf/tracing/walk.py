@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.layers import AttentionDecoder
+from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.cell import States
 from bahdanau_tf.models import TranslationModel
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
@@ -138,9 +139,10 @@ def _steps(
         )
     )
     energies = None
-    if seen.weights is not None:
+    attention = model.decoder.attention
+    if isinstance(attention, Attention) and memory.attended:
         keys = memory.attended.source.keys
-        energies = model.decoder.attention.score(seen.query[None], keys)[0]
+        energies = attention.score(seen.query[None], keys)[0]
     read = seen.state, seen.previous, seen.context
     shares = contributions_of(model, *read, ids)
     hidden = hidden_of(model.readout, *read)
@@ -211,7 +213,7 @@ def _attend(
     decoder: AttentionDecoder, query: tf.Tensor, memory: SourceMemory
 ) -> tuple[tf.Tensor | None, tf.Tensor | None]:
     """c_i, float [1, c], and α_i, float32 [1, T_x], of one sentence."""
-    if decoder.attention is None:
+    if decoder.attention is None or not memory.attended:
         return None, None
     context, weights = decoder.attention(query, memory.attended.source)
     return context, weights

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Any
 
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.evaluation.scores import bleu_metric
+from bahdanau_tf.translator import Translator
 
 
 def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:
@@ -24,7 +24,9 @@ def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:
 
 
 def tokenizer_for(
-    flags: absl_flags.FlagValues, translator: Any, references: Sequence[str]
+    flags: absl_flags.FlagValues,
+    translator: Translator | None,
+    references: Sequence[str],
 ) -> str:
     """--tokenize, or what fits the references; says so on standard error.
 
@@ -35,7 +37,7 @@ def tokenizer_for(
     """
     if flags.tokenize is not None:
         return str(flags.tokenize)
-    text = getattr(translator, "target_text", None)
+    text = None if translator is None else translator.target_text
     language = getattr(text, "language", "")
     chosen = evaluation.bleu_tokenizer(language, references)
     print(
