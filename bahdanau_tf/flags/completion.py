@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Any
 
 from absl import flags as absl_flags
 
@@ -48,7 +47,7 @@ def complete_if_asked(
 
 def _tell(
     parser: argparse.ArgumentParser,
-    flag: absl_flags.Flag[Any],
+    flag: absl_flags.Flag[object],
     choices: Sequence[str] | None,
 ) -> None:
     if flag.boolean:

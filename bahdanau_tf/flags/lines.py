@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from absl import flags as absl_flags
 
+from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.options.decoding import BATCH_SIZE
 
 LINES = "Lines"
@@ -13,7 +12,7 @@ LINES = "Lines"
 
 def define_batches(flags: absl_flags.FlagValues) -> None:
     """Defines --window and --batch_size."""
-    options: dict[str, Any] = {"flag_values": flags, "module_name": LINES}
+    options: Group = {"flag_values": flags, "module_name": LINES}
     absl_flags.DEFINE_integer(
         "window",
         1000,

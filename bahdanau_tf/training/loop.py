@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from datetime import timezone
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 
 from bahdanau_tf.data.batching import Position
+from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.device import describe_device
@@ -283,7 +283,7 @@ class _Training:
             return "patience"
         return "epochs" if step >= self.total_steps else ""
 
-    def _batches(self) -> Iterator[Any]:
+    def _batches(self) -> Iterator[tuple[Batch, Position]]:
         position = Position(*self.state.position.numpy().tolist())
         return iter(
             stream_batches(

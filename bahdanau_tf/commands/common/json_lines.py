@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from bahdanau_tf.translation import Translation
 
 
 def json_line(translation: Translation, alignments: bool) -> str:
     """A translation, with its n best and, if they are wanted, alignments."""
-    known: dict[str, Any] = {
+    known: dict[str, object] = {
         "source": translation.source,
         **_hypothesis(translation, alignments),
     }
@@ -24,7 +23,9 @@ def json_line(translation: Translation, alignments: bool) -> str:
     return json.dumps(known, ensure_ascii=False) + "\n"
 
 
-def _hypothesis(translation: Translation, alignments: bool) -> dict[str, Any]:
+def _hypothesis(
+    translation: Translation, alignments: bool
+) -> dict[str, object]:
     known = {
         name: getattr(translation, name)
         for name in ("text", "score", "log_prob", "finished")

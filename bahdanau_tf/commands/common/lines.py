@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any
 
 from absl import flags as absl_flags
 
@@ -13,7 +12,7 @@ from bahdanau_tf.text_files import read_lines
 
 
 def check_count(
-    flag: str, lines: Sequence[Any], references: Sequence[str]
+    flag: str, lines: Sequence[object], references: Sequence[str]
 ) -> None:
     """Refuses a file that has not a line for each reference.
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from itertools import product
-from typing import Any
 from typing import NamedTuple
 
 import numpy as np
@@ -52,12 +51,12 @@ def translate_lines(
         prefixes: What the translation of each line begins with, that of its
             first sentence if it is split; () for nothing.
     """
-    options: dict[str, Any] = {"batch_size": batch_size}
-    is_forced = any(prefixes)
+    begins = prefixes if any(prefixes) else None
     if max_length is None:
-        if is_forced:
-            options["prefixes"] = prefixes
-        return Found(translator.translate(lines, **options), [], [])
+        whole = translator.translate(
+            lines, batch_size=batch_size, prefixes=begins
+        )
+        return Found(whole, [], [])
     parts = [[line] for line in lines]
     if split:
         parts = [
@@ -67,13 +66,15 @@ def translate_lines(
             )
         ]
     flat = [part for some in parts for part in some]
-    if is_forced:
-        options["prefixes"] = [
+    if begins is not None:
+        begins = [
             begin
             for some, prefix in zip(parts, prefixes, strict=True)
             for begin in [prefix] + [""] * (len(some) - 1)
         ]
-    translations = iter(translator.translate(flat, **options))
+    translations = iter(
+        translator.translate(flat, batch_size=batch_size, prefixes=begins)
+    )
     found = Found([], [], [])
     for place, (line, some) in enumerate(zip(lines, parts, strict=True)):
         own = list(islice(translations, len(some)))
