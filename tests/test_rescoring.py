@@ -41,6 +41,7 @@ class Wordy:
 
     def __init__(self) -> None:
         self.model = SimpleNamespace()
+        self.target_text = SimpleNamespace()
         self.calls: list[list[tuple[str, str]]] = []
 
     def score(self, sources, targets):
