@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.models import Ensemble
@@ -18,6 +17,7 @@ from bahdanau_tf.serving import export
 from bahdanau_tf.serving import round_to_half
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text import load_text
+from bahdanau_tf.text.protocol import SavableTokenizer
 from bahdanau_tf.translation import Lexicon
 from bahdanau_tf.translation import Scored
 from bahdanau_tf.translation import Translation
@@ -28,6 +28,7 @@ from bahdanau_tf.translation.saved import identity
 from bahdanau_tf.translation.saved import read_description
 from bahdanau_tf.translation.saved import read_model
 from bahdanau_tf.translation.saved import write_description
+from bahdanau_tf.translation.saved import write_model
 from bahdanau_tf.translation.sentences import align
 from bahdanau_tf.translation.sentences import score
 from bahdanau_tf.translation.sentences import translate
@@ -75,18 +76,28 @@ class Translator:
     ```
     """
 
-    model = part("model", "The translation model.")
-    source_texts = part("source_texts", "The tokenizers of the source.")
-    target_text = part("target_text", "The tokenizer of the target.")
-    decoding = part("decoding", "How to search unless a call says otherwise.")
-    dictionary = part("dictionary", 'For `Decoding.unknown` "replace".')
-    lexicon = part("lexicon", "For `Decoding.shortlist`, or None.")
+    model: TranslationModel = part("model", "The translation model.")
+    source_texts: tuple[SavableTokenizer, ...] = part(
+        "source_texts", "The tokenizers of the source."
+    )
+    target_text: SavableTokenizer = part(
+        "target_text", "The tokenizer of the target."
+    )
+    decoding: Decoding = part(
+        "decoding", "How to search unless a call says otherwise."
+    )
+    dictionary: Dictionary = part(
+        "dictionary", 'For `Decoding.unknown` "replace".'
+    )
+    lexicon: Lexicon | None = part(
+        "lexicon", "For `Decoding.shortlist`, or None."
+    )
 
     def __init__(
         self,
         model: TranslationModel,
-        source_text: Any,
-        target_text: Any,
+        source_text: SavableTokenizer | Sequence[SavableTokenizer],
+        target_text: SavableTokenizer,
         decoding: Decoding = Decoding(),
         dictionary: Dictionary | None = None,
         lexicon: Lexicon | None = None,
@@ -96,9 +107,9 @@ class Translator:
         )
 
     @property
-    def source_text(self) -> Any:
+    def source_text(self) -> SavableTokenizer:
         """The tokenizer of the source whose tokens alignments show."""
-        return self.graph.source_text
+        return self.source_texts[0]
 
     @classmethod
     def ensemble(
@@ -115,7 +126,7 @@ class Translator:
             ValueError: Target vocabularies differ.
         """
         first = translators[0]
-        texts: list[Any] = []
+        texts: list[SavableTokenizer] = []
         sources = []
         for translator in translators:
             if (
@@ -284,7 +295,7 @@ class Translator:
                 written.
         """
         with replaced_directory(directory) as aside:
-            self.model.save(aside / MODEL)
+            write_model(aside / MODEL, self.model)
             for number, text in enumerate(self.source_texts):
                 text.save(aside / _source_folder(number))
             self.target_text.save(aside / "target")

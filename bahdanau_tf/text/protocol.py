@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Protocol
 from typing import runtime_checkable
 
@@ -12,8 +13,7 @@ import tensorflow as tf
 class Tokenizer(Protocol):
     """Strings to ids and back, in graph.
 
-    Shapes and dtypes are those of `WordTokenizer`. A tokenizer that is saved
-    with a translator also needs `settings`, `detokenize` and `save`.
+    Shapes and dtypes are those of `WordTokenizer`.
 
     Attributes:
         vocabulary_size: K.
@@ -52,4 +52,17 @@ class Tokenizer(Protocol):
 
     def ids_to_tokens(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
         """Ids -> tokens, string of the same shape."""
+        ...
+
+
+@runtime_checkable
+class SavableTokenizer(Tokenizer, Protocol):
+    """A tokenizer that a `Translator` compares with others, and saves."""
+
+    def settings(self) -> dict[str, object]:
+        """Class, options and SHA-256; two tokenizers are the same by them."""
+        ...
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Writes what `load_text` reads into a folder."""
         ...

@@ -14,6 +14,7 @@ from datetime import datetime
 from datetime import timezone
 from pathlib import Path
 
+import keras
 import tensorflow as tf
 
 from bahdanau_tf.data.batching import Position
@@ -122,8 +123,8 @@ class _Training:
         recipe: Recipe,
         model_dir: Path,
     ) -> None:
-        model = translator.model
         self.translator = translator
+        self.model: keras.Model = translator.model
         self.recipe = recipe
         self.corpus = ParallelCorpus(files.train_source, files.train_target)
         self.dev = _dev_set(translator, files, recipe)
@@ -137,19 +138,17 @@ class _Training:
         self.evaluate_every = recipe.evaluate_every or self.steps_per_epoch
         self.optimizer = recipe.make_optimizer(self.steps_per_epoch)
         self.step = train_step(
-            model,
+            self.model,
             self.optimizer,
             TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor),
         )
         self.state = State()
         self.checkpoints = Checkpoints(
             model_dir / "checkpoints",
-            model=model,
+            model=self.model,
             optimizer=self.optimizer,
             state=self.state,
-            # The seeds of dropout, which TensorFlow does not see in a Keras
-            # model.
-            seeds=[v.value for v in model.non_trainable_variables],
+            seeds=_seeds(self.model),
         )
         self.folder = ModelFolder(
             model_dir, self.checkpoints, self.state, self._settings()
@@ -160,7 +159,7 @@ class _Training:
     def _settings(self) -> dict[str, object]:
         """What makes it this training and no other."""
         return {
-            "model": json.loads(self.translator.model.to_json()),
+            "model": json.loads(self.model.to_json()),
             "recipe": {
                 **asdict(self.recipe),
                 "learning_rate": self.recipe.rate,
@@ -179,11 +178,10 @@ class _Training:
         self.line = ProgressLine(self.total_steps, step)
         for fault in faults:
             self.line.note(f"passed over a damaged checkpoint, {fault}")
-        model = self.translator.model
-        weights = [weight.value for weight in model.weights]
+        weights = [weight.value for weight in self.model.weights]
         size = sum(w.dtype.size * w.shape.num_elements() for w in weights)
         self.line.note(
-            f"{model.count_params():,} weights, {size / 1e6:,.1f} MB"
+            f"{self.model.count_params():,} weights, {size / 1e6:,.1f} MB"
         )
         self.line.note(
             f"{len(self.corpus)} sentence pairs, {self.corpus.blank} blank "
@@ -350,6 +348,11 @@ class _Training:
         if found is not None:
             record |= {"dev_loss": found.loss, "dev_bleu": found.bleu}
         return record
+
+
+def _seeds(model: keras.Model) -> list[tf.Variable]:
+    """Those of dropout, which TensorFlow does not see in a Keras model."""
+    return [one.value for one in model.non_trainable_variables]
 
 
 def _dev_set(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Hashable
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from functools import partial
 from typing import NamedTuple
+from typing import TypeAlias
+from typing import TypeVar
 
 import tensorflow as tf
 
@@ -23,6 +26,10 @@ from bahdanau_tf.translation.shortlist import Lexicon
 from bahdanau_tf.translation.steps import full_step
 from bahdanau_tf.translation.steps import shortlist_step
 from bahdanau_tf.translation.steps import word_ids
+
+Found = TypeVar("Found")
+# int32 [B, T_x], padded with 0; a tuple of them for a model of many sources.
+Sources: TypeAlias = "tf.Tensor | tuple[tf.Tensor, ...]"
 
 
 class Translated(NamedTuple):
@@ -65,9 +72,9 @@ class TranslationGraph(tf.Module):
                 f"Translator: model is {type(model).__name__}, wanted a "
                 "TranslationModel, such as a subclass of StepwiseModel"
             )
-        texts: Any = source_text
-        if not isinstance(source_text, (list, tuple)):
-            texts = [source_text]
+        texts: Sequence[Tokenizer] = (
+            source_text if isinstance(source_text, Sequence) else [source_text]
+        )
         sizes = tf.nest.flatten(model.source_vocabulary_size)
         if len(texts) != len(sizes):
             raise ValueError(
@@ -83,10 +90,9 @@ class TranslationGraph(tf.Module):
                     f"Translator: {side}_text has {text.vocabulary_size} ids, "
                     f"the model's {side} vocabulary {size}; wanted equal"
                 )
-        # It is also a Keras model, without types, which is trained and saved.
-        self.model: Any = model
+        self.model = model
         self.source_texts = tuple(texts)
-        self.target_text: Any = target_text  # some are also saved, or limited
+        self.target_text = target_text
         self.decoding = decoding
         self.dictionary = dictionary or Dictionary()
         if lexicon is not None:
@@ -94,11 +100,15 @@ class TranslationGraph(tf.Module):
         self.lexicon = lexicon
 
     @cached_property
-    def _functions(self) -> dict[Any, Any]:
+    def _functions(
+        self,
+    ) -> dict[Hashable, tf.types.experimental.PolymorphicFunction]:
         """The functions made so far; cached so that TensorFlow tracks none."""
         return {}
 
-    def function(self, key: Any, function: Callable[..., Any], n: int) -> Any:
+    def function(
+        self, key: Hashable, function: Callable[..., Found], n: int
+    ) -> Callable[..., Found]:
         """The `tf.function` of a function of n vectors of strings, made once.
 
         Args:
@@ -112,21 +122,22 @@ class TranslationGraph(tf.Module):
                 input_signature=[tf.TensorSpec([None], tf.string)] * n,
                 autograph=False,
             )
-        return self._functions[key]
+        made: Callable[..., Found] = self._functions[key]
+        return made
 
     @property
-    def source_text(self) -> Any:
+    def source_text(self) -> Tokenizer:
         """The tokenizer of source 0, to which alignments refer."""
         return self.source_texts[0]
 
-    def _source_ids(self, sentences: tf.Tensor) -> Any:
+    def _source_ids(self, sentences: tf.Tensor) -> Sources:
         """int32 [B, T_x], or a tuple of them for a model of several sources."""
         ids = [_padded(text.tokenize(sentences)) for text in self.source_texts]
         return tuple(ids) if len(ids) > 1 else ids[0]
 
     def search(
         self,
-        source: Any,
+        source: Sources,
         decoding: Decoding,
         prefix: tf.Tensor | None = None,
         constraints: Sequence[Constraint] = (),
@@ -148,16 +159,18 @@ class TranslationGraph(tf.Module):
             ValueError: `decoding.shortlist` is set, but there is no lexicon.
         """
         first_source = tf.nest.flatten(source)[0]
-        options = {
-            "source": first_source,
-            "start_id": self.model.start_id,
-            "text": self.target_text,
-        }
+        search = partial(
+            decoding.search,
+            source=first_source,
+            start_id=self.model.start_id,
+            text=self.target_text,
+        )
         memory, state = self.model.encode(source)
         if not decoding.shortlist:
             step = full_step(self.model)
-            options |= {"prefix": prefix, "constraints": constraints}
-            return decoding.search(step, state, memory, **options)
+            return search(
+                step, state, memory, prefix=prefix, constraints=constraints
+            )
         if self.lexicon is None:
             raise ValueError(
                 "Translator: shortlist is True, but there is no lexicon; "
@@ -168,11 +181,11 @@ class TranslationGraph(tf.Module):
         size = self.target_text.vocabulary_size
         if prefix is not None:
             places = word_places(first, own, size)
-            options["prefix"] = tf.gather(places, prefix, batch_dims=1)
-        options["constraints"] = [
-            of_words(one, first, own, size) for one in constraints
-        ]
-        result = decoding.search(step, state, memory, **options)
+            prefix = tf.gather(places, prefix, batch_dims=1)
+        constraints = [of_words(one, first, own, size) for one in constraints]
+        result = search(
+            step, state, memory, prefix=prefix, constraints=constraints
+        )
         return result._replace(tokens=word_ids(result.tokens, first, own))
 
     def translate_graph(

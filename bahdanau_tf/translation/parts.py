@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from typing import Protocol
 
 from bahdanau_tf.translation.graph import TranslationGraph
 
@@ -16,6 +17,12 @@ PARTS = (
 )
 
 
+class Owner(Protocol):
+    """Whoever has a graph."""
+
+    graph: TranslationGraph
+
+
 def part(name: str, what: str) -> Any:
     """A property for a part of `self.graph`; setting it makes a new graph.
 
@@ -27,10 +34,10 @@ def part(name: str, what: str) -> Any:
         ValueError: When it is set to a value that does not fit the other parts.
     """
 
-    def given(owner: Any) -> Any:
+    def given(owner: Owner) -> object:
         return getattr(owner.graph, name)
 
-    def replaced(owner: Any, value: Any) -> None:
+    def replaced(owner: Owner, value: object) -> None:
         parts = {one: getattr(owner.graph, one) for one in PARTS}
         owner.graph = TranslationGraph(*(parts | {name: value}).values())
 

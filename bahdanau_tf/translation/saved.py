@@ -60,6 +60,11 @@ def read_description(folder: Path) -> tuple[int, Decoding]:
         ) from error
 
 
+def write_model(path: Path, model: keras.Model) -> None:
+    """Writes a Keras model."""
+    model.save(path)
+
+
 def read_model(path: Path) -> keras.Model:
     """Loads a Keras model, without compiling it.
 

@@ -92,6 +92,7 @@ def _align_batch(
     graph: TranslationGraph, sources: Sentences, targets: Sentences
 ) -> Iterator[Translation]:
     run = graph.function("align", graph.align_graph, 2)
+    weights: tf.Tensor  # as the model has an alignment
     _, log_probs, weights = run(tf.constant(sources), tf.constant(targets))
     words = _tokens(graph.source_text, sources)
     written = _tokens(graph.target_text, targets)
