@@ -1,4 +1,4 @@
-"""The translator: strings in, translations out; saved, loaded, exported."""
+"""The translator: from strings to translations; can be saved and exported."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from bahdanau_tf.translation.sentences import translate
 MODEL = "model.keras"
 DICTIONARY = "dictionary.tsv"
 LEXICON = "lexicon.npz"
-ATTEMPTS = 3  # to load what is replaced meanwhile
+ATTEMPTS = 3  # to load a folder that is replaced at the same time
 
 
 class Translator:
-    """A model with the text of its two sides: strings to strings.
+    """A model with the tokenizers of both sides: from strings to strings.
 
-    Tokenisation, search and detokenisation run in one graph, the same here
-    and in the exported SavedModel.
+    Tokenisation, search and detokenisation run in one graph, which is also
+    that of the exported SavedModel.
 
     Args:
         model: A translation model of this package, or another
@@ -51,21 +51,21 @@ class Translator:
         source_text: Tokenizer of the source language; for an `Ensemble` that
             reads several sources a sequence of them, one for each source.
         target_text: Tokenizer of the target language.
-        decoding: How to search unless a call says otherwise.
-        dictionary: What `Decoding.unknown` "replace" writes for a source word;
-            the word itself where it has nothing.
+        decoding: How to search, if a call does not specify it.
+        dictionary: Translations of source words for `Decoding.unknown`
+            "replace"; other words are copied.
         lexicon: For `Decoding.shortlist`.
 
     Attributes:
-        graph: The `TranslationGraph` that all of it works with.
+        graph: The `TranslationGraph` in use.
 
-    All arguments are attributes, too, which may be set; the texts of the
-    source are `source_texts`, a tuple.
+    All arguments are attributes, too, and may be set, but the tokenizers of
+    the source are the tuple `source_texts`.
 
     Raises:
-        ValueError: The model is no `TranslationModel`; a vocabulary and the
-            model's embedding differ in size, or the lexicon is another
-            model's.
+        ValueError: The model is not a `TranslationModel`, the sizes of a
+            vocabulary and of the model's embedding differ, or the lexicon does
+            not fit the model.
 
     Example:
 
@@ -84,7 +84,7 @@ class Translator:
         "target_text", "The tokenizer of the target."
     )
     decoding: Decoding = part(
-        "decoding", "How to search unless a call says otherwise."
+        "decoding", "How to search, if a call does not specify it."
     )
     dictionary: Dictionary = part(
         "dictionary", 'For `Decoding.unknown` "replace".'
@@ -108,22 +108,22 @@ class Translator:
 
     @property
     def source_text(self) -> SavableTokenizer:
-        """The tokenizer of the source whose tokens alignments show."""
+        """The tokenizer of source 0, to which alignments refer."""
         return self.source_texts[0]
 
     @classmethod
     def ensemble(
         cls, translators: Sequence[Translator], average: str = "probability"
     ) -> Translator:
-        """Joins translators whose models predict the next word together.
+        """Joins translators to one whose model is an `Ensemble`.
 
         Args:
-            translators: One or more, with the same target vocabulary; how to
-                search, dictionary and lexicon are those of the first.
-            average: As for `Ensemble`.
+            translators: One or more, with the same target vocabulary; decoding,
+                dictionary and lexicon are those of the first.
+            average: As in `Ensemble`.
 
         Raises:
-            ValueError: Target vocabularies differ.
+            ValueError: The target vocabularies differ.
         """
         first = translators[0]
         texts: list[SavableTokenizer] = []
@@ -166,24 +166,28 @@ class Translator:
         Args:
             sentences: The sentences, of any length and in any order.
             decoding: How to search; the translator's own if None.
-            batch_size: Sentences translated at once, like lengths together.
-            prefixes: For each sentence the text that its translation begins
-                with, "" for none. It is read as a sentence of its own: the
-                last word of a `WordTokenizer` is a whole word, that of a
-                `SubwordTokenizer` may go on. Beyond `Decoding.max_length` it
-                is cut. A sentence without words has no translation.
-            constraints: More functions as in `bahdanau_tf.search.constraints`,
-                for all sentences, behind the prefix, of ids of `target_text`;
-                `history.rows` are of a batch. A graph is made for each.
+            batch_size: Number of sentences translated at once; those of similar
+                length are put together.
+            prefixes: For each sentence the text with which its translation
+                begins, "" for none. It is tokenised by itself: with a
+                `WordTokenizer` its last word is complete, with a
+                `SubwordTokenizer` it may be continued. It is cut at
+                `Decoding.max_length`. A sentence without words has the
+                translation "" all the same.
+            constraints: Further functions as in
+                `bahdanau_tf.search.constraints`, for all sentences, applied
+                after the prefix; ids are those of `target_text`, and
+                `history.rows` counts within a batch. Each tuple of constraints
+                has its own graph, so pass the same objects again.
 
         Returns:
-            A `Translation` for each sentence, in order; the other n best are
-            its `alternatives`.
+            A `Translation` for each sentence, in order; the others of the n
+            best are its `alternatives`.
 
         Raises:
             ValueError: `sentences` or `prefixes` is one string, not a sequence
-                of them; they differ in number; or the target text is reversed,
-                so that the end of a translation comes first.
+                of strings; their numbers differ; or prefixes are given and the
+                target tokenizer is reversed.
         """
         return translate(
             self.graph,
@@ -205,14 +209,15 @@ class Translator:
         Args:
             sources: The sentences.
             targets: A translation of each.
-            batch_size: Pairs scored at once, like lengths together.
+            batch_size: Number of pairs scored at once; those of similar length
+                are put together.
 
         Returns:
-            For each pair log p(y | x), in all and token by token.
+            For each pair log p(y | x), in total and for each token.
 
         Raises:
             ValueError: `sources` or `targets` is one string, not a sequence of
-                them, or they differ in number.
+                strings, or their numbers differ.
         """
         return score(self.graph, sources, targets, batch_size)
 
@@ -224,21 +229,23 @@ class Translator:
     ) -> list[Translation]:
         """Aligns given translations, word by word.
 
-        The model is given each target from left to right, as in training.
+        Each target word is given to the model as the next previous word, as in
+        training.
 
         Args:
             sources: The sentences.
             targets: A translation of each.
-            batch_size: Pairs aligned at once, like lengths together.
+            batch_size: Number of pairs aligned at once; those of similar
+                length are put together.
 
         Returns:
-            A `Translation` for each pair, in order, whose text is the target;
-            score and log_prob are log p(y | x). The tokens of both sides come
-            in the order of the texts. Where a side has no words there are the
-            weights of its end symbol and no links.
+            A `Translation` for each pair, in order. Its text is the target; its
+            score and log_prob are log p(y | x). The tokens of both sides are in
+            the order of the texts. If a side has no words, there are only the
+            weights of its end symbol, and no links.
 
         Raises:
-            ValueError: The model has no attention; otherwise as `score`.
+            ValueError: The model has no attention; otherwise as in `score`.
         """
         return align(self.graph, sources, targets, batch_size)
 
@@ -252,14 +259,13 @@ class Translator:
     ) -> Path:
         """Writes a SavedModel that translates strings.
 
-        Its signatures are in `bahdanau_tf.serving.signatures`; they search as
-        `decoding` says.
+        Its signatures are described in `bahdanau_tf.serving.signatures`; they
+        search with `decoding`.
 
         Args:
-            path: Base folder; the model goes to `path/<version>`, one more
-                than the largest version there.
-            max_source_length: As in `bahdanau_tf.serving.Limits`, and so are
-                the others.
+            path: Base folder; the model is written to `path/<version>`, where
+                the version is one more than the largest one there.
+            max_source_length: S, see `bahdanau_tf.serving.Limits`.
             max_target_length: T.
             n_best: N.
 
@@ -267,8 +273,9 @@ class Translator:
             The version's folder.
 
         Raises:
-            ValueError: A limit is out of range, or the graph holds what a
-                stock TensorFlow Serving does not know.
+            ValueError: A limit is out of range, or the graph has ops that a
+                stock TensorFlow Serving lacks.
+            OSError: The folder cannot be written to.
         """
         return export(
             self.graph,
@@ -277,22 +284,22 @@ class Translator:
         )
 
     def halve_weights(self) -> None:
-        """Rounds the model's weights to numbers that float16 has, in place.
+        """Rounds the model's weights to float16 precision, in place.
 
-        An export then stores them as float16 and takes half the room; it
-        computes in float32 as before.
+        An export then stores them as float16 and has half the size; it computes
+        in float32 as before.
 
         Raises:
-            ValueError: A weight is beyond the largest of these, 65,504.
+            ValueError: A weight is beyond the largest float16, 65,504.
         """
         round_to_half(self.model)
 
     def save(self, directory: str | os.PathLike[str]) -> None:
-        """Writes everything `load` needs, in place of `directory`.
+        """Writes everything that `load` needs.
 
         Args:
-            directory: A folder; replaced as a whole, so that it is never half
-                written.
+            directory: A folder; it is replaced as a whole, so that it is never
+                incomplete.
         """
         with replaced_directory(directory) as aside:
             write_model(aside / MODEL, self.model)
@@ -309,8 +316,8 @@ class Translator:
         """Reads what `save` wrote.
 
         Raises:
-            ValueError: The folder holds no translator, or one written by a
-                newer version of this package; or a file is damaged.
+            ValueError: The folder holds no translator, or that of a newer
+                version of this package, or a file is damaged.
             OSError: A file is missing.
         """
         folder = Path(directory)
@@ -331,9 +338,9 @@ def _source_folder(number: int) -> str:
 
 
 def load_best(folder: str | os.PathLike[str]) -> Translator:
-    """Loads the best model that training has left in a folder.
+    """Loads the best model of a training folder, or a saved translator.
 
-    If training replaces it meanwhile, the new one is loaded.
+    If training replaces it at the same time, the new one is loaded.
 
     Raises:
         ValueError: The folder holds no translator, or none yet.

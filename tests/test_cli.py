@@ -209,7 +209,7 @@ def test_other_models_and_texts(corpus, tmp_path, capsys, flags):
 
 def test_the_same_command_goes_on(model_dir, corpus, capsys):
     assert main([*train_flags(corpus, model_dir), "--epochs=2"]) == 0
-    assert "going on from update 10" in capsys.readouterr().err
+    assert "resuming from update 10" in capsys.readouterr().err
 
 
 def test_another_model_in_model_dir(model_dir, corpus, capfd):

@@ -258,7 +258,7 @@ def test_an_unclear_language_has_the_general_rules(files, capsys):
     found = with_languages(languages(), files, {})
     assert found == languages("und", "en")
     (said,) = capsys.readouterr().err.split("\n")[:1]
-    assert said.startswith("source language: und (unknown: general rules cut")
+    assert said.startswith("source language: und (unknown: text is split")
     assert "--source_language=CODE" in said
 
 

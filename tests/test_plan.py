@@ -54,7 +54,7 @@ def test_the_default_size_is_fitted_to_the_text(plan, capsys, tokenizer):
     size = translator.target_text.vocabulary_size
     assert 256 < size < 2000
     assert translator.model.target_embedding.embeddings.shape[0] == size
-    said = f"target: {size} ids, all that the text gives; 30001 were wanted"
+    said = f"target: {size} ids, fewer than 30001: the text has no more"
     assert said in capsys.readouterr().err.split("\n")
     # What was asked for is remembered, so the same command goes on.
     settings = json.loads((plan.model_dir / "text.json").read_text())

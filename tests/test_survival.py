@@ -159,9 +159,9 @@ def without_settings(files, folder):
     ("change", "sentence"),
     [
         (without_settings, r"training\.json is missing, .* another folder"),
-        (without_dev, "another dev set .* --dev_source and --dev_target of"),
-        (with_another_dev_set, "another dev set .* name another folder, or"),
-        (with_another_measure, "13a, and that of now is char; give --tokenize"),
+        (without_dev, "another dev set.* --dev_source and --dev_target as"),
+        (with_another_dev_set, "another dev set.* name another folder, or"),
+        (with_another_measure, "13a, but now it is char; give --tokenize"),
         (
             without_checkpoints,
             r"no checkpoint .* \(there is none\); name anoth",
@@ -187,8 +187,8 @@ def test_a_damaged_newest_checkpoint_costs_an_epoch(
     translator = make_translator(files)
     train(translator, files, SHORT, folder)
     told = capsys.readouterr().err
-    assert "passed over a damaged checkpoint, ckpt-3: " in told
-    assert "going on from update 10\n" in told
+    assert "ignored a damaged checkpoint, ckpt-3: " in told
+    assert "resuming from update 10\n" in told
     for expected, found in zip(
         trained.weights, weights(translator), strict=True
     ):

@@ -1,4 +1,4 @@
-"""Training: a recipe, a loop that survives, a folder that remembers."""
+"""Training that can be stopped and resumed; its state is kept in a folder."""
 
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.training.lock import locked

@@ -16,14 +16,14 @@ _FILE = re.compile(r"ckpt-(\d+)\.(index|data-.*)")
 
 
 class Checkpoints:
-    """`KEPT` checkpoints in a folder, of which the newest may be damaged.
+    """The last `KEPT` checkpoints in a folder; the newest may be damaged.
 
-    What counts is the files, `ckpt-<number>.index` and `.data-*`; TensorFlow's
-    list of them, `checkpoint`, is written and not read.
+    They are found by their files, `ckpt-<number>.index` and `.data-*`.
+    TensorFlow's list of them, the file `checkpoint`, is written but not read.
 
     Args:
-        folder: Where; made with the first checkpoint.
-        **objects: What is saved, as for `tf.train.Checkpoint`.
+        folder: The folder; made with the first checkpoint.
+        **objects: The objects to save, as for `tf.train.Checkpoint`.
     """
 
     def __init__(self, folder: Path, **objects: object) -> None:
@@ -31,11 +31,11 @@ class Checkpoints:
         self._checkpoint = tf.train.Checkpoint(**objects)
 
     def newest_whole(self) -> tuple[str, list[str]]:
-        """The name of the newest one that can be read, byte for byte.
+        """Finds the newest checkpoint that can be read completely.
 
         Returns:
-            Its name, "" if there is none; and in words what is wrong with
-            those that are newer.
+            Its name, "" if there is none; and a sentence for each newer one on
+            what is wrong with it.
         """
         faults: list[str] = []
         for number in self._numbers():
@@ -50,7 +50,7 @@ class Checkpoints:
         """Restores the checkpoint of that name.
 
         Raises:
-            ValueError: It is another model's.
+            ValueError: It is a checkpoint of another model.
         """
         path = self._folder / name
         try:
@@ -64,7 +64,7 @@ class Checkpoints:
         """Writes a checkpoint, then removes all but the last `KEPT`.
 
         Raises:
-            OSError: It cannot be written; the last one is kept.
+            OSError: It cannot be written; the last ones are kept.
         """
         try:
             with told_by_path(self._folder):
@@ -81,17 +81,17 @@ class Checkpoints:
             self._remove(number)
 
     def remove_halves(self) -> None:
-        """Removes what killed processes were writing."""
+        """Removes the incomplete checkpoints of killed processes."""
         for path in self._folder.glob("ckpt-*_temp"):
             shutil.rmtree(path, ignore_errors=True)
 
     def _numbers(self) -> list[int]:
-        """Those of all checkpoints, whole or not, the newest first."""
+        """The numbers of all checkpoints, damaged or not, newest first."""
         found = map(_FILE.fullmatch, _names(self._folder))
         return sorted({int(one[1]) for one in found if one}, reverse=True)
 
     def _remove(self, number: int) -> None:
-        """Removes a checkpoint, first its index: half of it is never read."""
+        """Removes a checkpoint; first its index, so that none is half read."""
         name = f"ckpt-{number}"
         (self._folder / f"{name}.index").unlink(missing_ok=True)
         for path in self._folder.glob(f"{name}.data-*"):
@@ -104,9 +104,9 @@ def _names(folder: Path) -> list[str]:
 
 
 def _fault(path: Path) -> str:
-    """What is wrong with a checkpoint; "" if all of it can be read.
+    """Says what is wrong with a checkpoint; "" if all of it can be read.
 
-    TensorFlow compares each tensor with its checksum when it is read.
+    TensorFlow checks the checksum of each tensor when it reads it.
     """
     try:
         reader = tf.train.load_checkpoint(str(path))

@@ -1,4 +1,4 @@
-"""How good a model is on the text that it is chosen by."""
+"""Evaluation on the dev set, by which the best model is chosen."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ GREEDY = Decoding(beam_size=1)
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an evaluation found.
+    """The result of an evaluation.
 
     Attributes:
-        bleu: Of greedy search.
-        loss: -log p(y_i), mean over all words, end symbols included.
-        translations: Of the dev set, in its order.
+        bleu: BLEU of greedy search.
+        loss: The mean of -log p(y_i) over all words, end symbols included.
+        translations: The translations of the dev set, in its order.
     """
 
     bleu: float
@@ -30,21 +30,21 @@ class Evaluation:
 
 
 class DevSet:
-    """Parallel text to choose the best model on.
+    """Parallel text by which the best model is chosen.
 
     Args:
-        source: The text, one sentence a line, plain or .gz.
+        source: The text, one sentence per line, plain or .gz.
         target: Its translation.
-        language: Code of the target language; "" if it is not known.
-        tokenize: Tokenizer of sacreBLEU; the language's and script's if None.
+        language: Code of the target language; "" if unknown.
+        tokenize: Tokenizer of sacreBLEU; chosen by language and script if None.
 
     Attributes:
-        checksum: Of both texts.
+        checksum: Checksum of both texts.
         tokenize: The tokenizer.
 
     Raises:
         OSError: A file cannot be read.
-        ValueError: The files do not fit, or sacreBLEU has no such tokenizer.
+        ValueError: The files do not match, or sacreBLEU has no such tokenizer.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class DevSet:
             for side in corpus.read(corpus.rows)
         )
         self.tokenize = tokenize or bleu_tokenizer(language, self._references)
-        # Whatever is wrong with the tokenizer is said now.
+        # So that an error of the tokenizer is raised now.
         self._bleu(self._references)
 
     def evaluate(self, translator: Translator) -> Evaluation:

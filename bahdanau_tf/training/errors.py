@@ -1,4 +1,4 @@
-"""What stops a training from outside, in one sentence."""
+"""Errors that stop a training from outside, as one sentence."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 import tensorflow as tf
 
-_GO_ON = "Mend that, then run the same command again"
+_GO_ON = "Fix that, then run the same command again"
 
 
 @contextmanager
 def told_by_path(path: Path) -> Iterator[None]:
-    """Says what could not be written, and that the rest is kept.
+    """Adds to an error what could not be written, and that the rest is kept.
 
     Raises:
         OSError: TensorFlow, Keras or Python cannot write.
@@ -30,10 +30,10 @@ def told_by_path(path: Path) -> Iterator[None]:
 
 @contextmanager
 def told_in_a_sentence() -> Iterator[None]:
-    """Says what TensorFlow stumbled over: memory, or a file that went away.
+    """Turns an error of a TensorFlow operation into one sentence.
 
     Raises:
-        OSError: An operation failed.
+        OSError: An operation failed, for example for lack of memory.
     """
     try:
         yield
@@ -49,7 +49,7 @@ def told_in_a_sentence() -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """An error in as few words as it has."""
+    """The shortest description of an error."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     first = re.sub(r"\{\{.*?\}\} ?", "", str(error)).strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""A folder of training: how a run goes on with it without losing anything."""
+"""A training folder: how a run resumes from it without losing anything."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ DEV_TEXT, DEV_TOKENIZER = "dev_text_checksum", "dev_bleu_tokenizer"
 
 
 class ModelFolder:
-    """What `model_dir` remembers of a training.
+    """The state of a training in `model_dir`.
 
     Args:
-        path: The folder; it is there, and nobody else writes in it.
-        checkpoints: Of the training, in this folder.
-        state: Of the training; among what is checkpointed.
-        settings: What makes it this training and no other.
+        path: The folder; it exists, and no other process writes in it.
+        checkpoints: The checkpoints of the training, in this folder.
+        state: The state of the training, which is checkpointed, too.
+        settings: The settings that a resumed training must have in common.
 
     Attributes:
-        best: Where the best model goes.
-        log: Its `log.jsonl`.
+        best: The folder of the best model.
+        log: The log, `log.jsonl`.
     """
 
     def __init__(
@@ -50,25 +50,25 @@ class ModelFolder:
         self._now = settings
 
     def restore(self) -> list[str]:
-        """Brings the training to where the folder is, if that is its own.
+        """Restores the newest checkpoint, if the folder has one.
 
-        Writes nothing new, and restores nothing into a new folder.
+        It writes nothing, except that it removes what killed processes left.
 
         Returns:
-            What is wrong with newer checkpoints than the one restored.
+            A sentence for each newer checkpoint that is damaged.
 
         Raises:
-            ValueError: The folder is another training's, or going on would
-                lose its best model.
+            ValueError: The folder is that of another training, or resuming
+                would lose its best model.
         """
         remove_leftovers(self._path)
         self._checkpoints.remove_halves()
         newest, faults = self._checkpoints.newest_whole()
         if not newest and self.best.exists():
             raise ValueError(
-                f"model_dir: {self.best} is there, but no checkpoint to go on "
+                f"model_dir: {self.best} exists, but no checkpoint to resume "
                 f"from ({'; '.join(faults) or 'there is none'}); name another "
-                f"folder, or move {self.best} away to begin anew"
+                f"folder, or move {self.best} away to start again"
             )
         if newest:
             self._check()
@@ -81,28 +81,28 @@ class ModelFolder:
         dev = (DEV_TEXT, DEV_TOKENIZER)
         check_settings(self._settings, self._now, (*FREE, *dev))
         if not self.best.exists():
-            return  # there is nothing that a dev set has chosen
+            return  # no model was chosen on a dev set
         for name, before, after in changes(self._settings, self._now):
             if name == DEV_TEXT:
                 raise ValueError(
-                    f"model_dir: {self.best} was chosen on another dev set "
-                    "than that of now, or one of the two is without; give the "
-                    "--dev_source and --dev_target of before, name another "
-                    f"folder, or move {self.best} away to choose anew"
+                    f"model_dir: {self.best} was chosen on another dev set, or "
+                    "there was or is none; give the same --dev_source and "
+                    "--dev_target as before, name another folder, or move "
+                    f"{self.best} away to choose again"
                 )
             if name == DEV_TOKENIZER:
                 raise ValueError(
                     f"model_dir: {self.best} was chosen by BLEU with the "
-                    f"tokenizer {before}, and that of now is {after}; give "
+                    f"tokenizer {before}, but now it is {after}; give "
                     f"--tokenize={before}, name another folder, or move "
-                    f"{self.best} away to choose anew"
+                    f"{self.best} away to choose again"
                 )
 
     def begin(self) -> None:
-        """Writes what must be there before the training goes on.
+        """Writes what must exist before the training continues.
 
-        A new folder gets a checkpoint of update 0: a disk that cannot hold
-        one is told at once, and there is no best model without a checkpoint.
+        A new folder gets a checkpoint of update 0: so a disk that is too small
+        raises at once, and there is never a best model without a checkpoint.
 
         Raises:
             OSError: Something cannot be written.
@@ -118,7 +118,7 @@ class ModelFolder:
         """Replaces the best model.
 
         Raises:
-            OSError: It cannot be written; the one before is kept.
+            OSError: It cannot be written; the previous one is kept.
         """
         with told_by_path(self.best):
             translator.save(self.best)

@@ -1,4 +1,4 @@
-"""The languages of a training text, and what depends on them."""
+"""The languages of a training text, and the options that depend on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bahdanau_tf.text.guess import guess_language
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.training.loop import TrainingFiles
 
-LINES = 5000  # of the begin of a text, to guess by
+LINES = 5000  # the first lines of a text, from which its language is guessed
 
 
 def with_languages(
@@ -21,14 +21,14 @@ def with_languages(
 ) -> TextOptions:
     """Fills in source_language, target_language and true_case where None.
 
-    They are those with which the folder was made. If there is none, languages
-    are guessed if the tokenizer has rules of them, and a guess is told on
-    standard error; true_case is what suits the source language.
+    The values are those of the folder, if it has some. Otherwise languages are
+    guessed, if the tokenizer has rules for languages, and written to standard
+    error; true_case is the default for the source language.
 
     Args:
-        text: What may lack them.
-        files: The texts to guess by.
-        known: The settings with which the folder was made, if it was.
+        text: The options to complete.
+        files: The texts from which languages are guessed.
+        known: The settings with which the folder was made; empty for a new one.
     """
     text = dataclasses.replace(
         text,
@@ -47,7 +47,7 @@ def with_languages(
 def _language(
     side: str, text: TextOptions, path: str, known: Mapping[str, object]
 ) -> str | None:
-    """The language of a side; None where the tokenizer takes none."""
+    """The language of a side; None if the tokenizer does not use it."""
     name = f"{side}_language"
     for found in (getattr(text, name), known.get(name)):
         if isinstance(found, str):
@@ -64,8 +64,8 @@ def _guessed(side: str, path: str) -> str:
     note = f"guessed from the text; --{side}_language overrides"
     if language == UNKNOWN:
         note = (
-            "unknown: general rules cut its words, and none of a language; "
-            f"--{side}_language=CODE names one"
+            "unknown: text is split by general rules; "
+            f"--{side}_language=CODE sets it"
         )
     StatusLine().note(f"{side} language: {language} ({note})")
     return language

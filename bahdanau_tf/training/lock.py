@@ -1,4 +1,4 @@
-"""One training at a time in a folder."""
+"""A lock, so that one process at a time trains in a folder."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ from pathlib import Path
 from bahdanau_tf.files import takes_lock
 
 NAME = "training.lock"
-_held: dict[Path, int] = {}  # folders, and the threads that have them
+_held: dict[Path, int] = {}  # locked folders, and the threads that hold them
 
 
 @contextmanager
 def locked(model_dir: Path) -> Iterator[None]:
     """Keeps other processes from training in a folder.
 
-    The lock is the system's, on the file `training.lock`: it ends with the
-    process, however that ends; the file stays. On Windows and on file systems
-    without locks nobody is kept out. A thread that has the folder may lock it
-    once more. A folder that was made here, and into which nothing was written
-    before an error, is removed again.
+    It is a file lock on `training.lock`, which the system releases when the
+    process ends; the file stays. On Windows and on file systems without locks
+    it has no effect. A thread that holds the lock may take it again. After an
+    error, a folder that was made here is removed if nothing was written to it.
 
     Args:
-        model_dir: The folder; made if it is not there.
+        model_dir: The folder; made if it does not exist.
 
     Raises:
-        ValueError: Another training has the folder.
+        ValueError: Another process trains in the folder.
         OSError: The file cannot be written.
     """
     is_new = not model_dir.exists()

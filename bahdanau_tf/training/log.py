@@ -1,4 +1,4 @@
-"""The log of a training: a line of JSON for each evaluation."""
+"""The log of a training, with a line of JSON for each evaluation."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from bahdanau_tf.training.errors import told_by_path
 
 
 class Log:
-    """`log.jsonl`, each update of it written once.
+    """`log.jsonl`, in which each evaluation is written once.
 
     Args:
-        path: The file; made when there is something to write.
+        path: The file; made with the first line.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def add(self, record: Mapping[str, object]) -> None:
-        """Adds a line; `record` holds its "step".
+        """Adds a line; `record` has a "step".
 
         Raises:
             OSError: The file cannot be written.
@@ -33,10 +33,10 @@ class Log:
             file.write(json.dumps(record) + "\n")
 
     def forget_after(self, step: int) -> None:
-        """Takes out what comes after an update: it will be written again.
+        """Removes lines after an update, which will be written again.
 
-        A run that was killed has logged evaluations after its last
-        checkpoint, or half a line.
+        A killed run may have logged evaluations after its last checkpoint, or
+        half a line.
         """
         if not self._path.is_file():
             return

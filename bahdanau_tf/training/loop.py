@@ -1,4 +1,4 @@
-"""Training that can be stopped at any moment and goes on where it was."""
+"""Training that can be stopped at any time and resumed exactly."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ CHECKPOINT_SECONDS = 300
 
 @dataclass(frozen=True)
 class TrainingFiles:
-    """Parallel text, one sentence a line, plain or .gz.
+    """Paths of parallel text, one sentence per line, plain or .gz.
 
     Attributes:
-        train_source: Training text, source side.
-        train_target: Training text, target side.
-        dev_source: Text to choose the best model on, or None.
+        train_source: The training set, source side.
+        train_target: The training set, target side.
+        dev_source: The dev set, by which the best model is chosen, or None.
         dev_target: Its translation, or None.
     """
 
@@ -70,32 +70,33 @@ def train(
     model_dir: str | os.PathLike[str],
     tensorboard: bool = False,
 ) -> TrainingResult:
-    """Trains a translator's model; goes on where an earlier run stopped.
+    """Trains a translator's model, or resumes its training.
 
     `model_dir` gets checkpoints of weights, optimizer and data position,
     `log.jsonl` with a line for each evaluation, and `best`, the translator
-    with the best BLEU on the dev set by greedy search, and of equal ones that
-    with the lowest loss (the last one without a dev set). SIGINT and SIGTERM
-    write a checkpoint before the training ends; a second SIGINT ends it at
-    once. A damaged checkpoint is passed over for the one before it. One
-    process at a time trains in a folder.
+    with the best BLEU of greedy search on the dev set, among equal ones that
+    with the lowest loss. Without a dev set it is the last one. After SIGINT or
+    SIGTERM a checkpoint is written before the training ends; a second SIGINT
+    ends it at once. If the newest checkpoint is damaged, the one before it is
+    used. One process at a time trains in a folder.
 
     Args:
         translator: Model and tokenizers; the model's weights change.
-        files: What to train on.
-        recipe: How.
-        model_dir: A folder; made if it is not there.
-        tensorboard: Whether its folder `tensorboard` gets what TensorBoard
-            shows; see `bahdanau_tf.training.tensorboard`.
+        files: The training and dev sets.
+        recipe: The options of training.
+        model_dir: A folder; made if it does not exist.
+        tensorboard: Whether to write curves and pictures for TensorBoard to
+            the folder `tensorboard` in it; see
+            `bahdanau_tf.training.tensorboard`.
 
     Returns:
         `TrainingResult`.
 
     Raises:
-        ValueError: The files do not fit; `model_dir` holds another model or is
-            being trained in, or its best model would be lost. Nothing is
-            written then.
-        OSError: A file cannot be read, or `model_dir` not be written; what was
+        ValueError: The files do not match; `model_dir` holds another model,
+            another process trains in it, or its best model would be lost.
+            Nothing is written then.
+        OSError: A file cannot be read, or `model_dir` not written to; what was
             written before is kept.
     """
     model_dir = Path(model_dir)
@@ -157,7 +158,7 @@ class _Training:
         self.training_seconds = 0.0
 
     def _settings(self) -> dict[str, object]:
-        """What makes it this training and no other."""
+        """The settings that a resumed training must have in common."""
         return {
             "model": json.loads(self.model.to_json()),
             "recipe": {
@@ -170,14 +171,14 @@ class _Training:
         }
 
     def go_on(self) -> None:
-        """Brings all to where the folder is; writes when nothing is wrong."""
+        """Restores the state of the folder, then writes what must exist."""
         faults = self.folder.restore()
         self.batches = self._batches()
         self.folder.begin()
         step = int(self.state.step)
         self.line = ProgressLine(self.total_steps, step)
         for fault in faults:
-            self.line.note(f"passed over a damaged checkpoint, {fault}")
+            self.line.note(f"ignored a damaged checkpoint, {fault}")
         weights = [weight.value for weight in self.model.weights]
         size = sum(w.dtype.size * w.shape.num_elements() for w in weights)
         self.line.note(
@@ -190,12 +191,12 @@ class _Training:
         if self.dev is not None:
             self.line.note(f"dev BLEU: greedy search, {self.dev.tokenize}")
         if step:
-            self.line.note(f"going on from update {step}")
+            self.line.note(f"resuming from update {step}")
 
     def run(self) -> TrainingResult:
         """Trains until the epochs are over, BLEU stalls or a signal comes."""
         started = time.monotonic()
-        # As if earlier runs had ended just now.
+        # The start, if earlier runs had ended just now.
         self.started = started - float(self.state.seconds)
         with signals_caught(self.line.note) as caught:
             stopped_by = self._loop(caught)
@@ -239,14 +240,14 @@ class _Training:
                 self._save()
                 saved = time.monotonic()
             if over == "signal" and self.dev is None:
-                self.folder.save_best(self.translator)  # the last is the best
+                self.folder.save_best(self.translator)  # without a dev set
             if over:
                 return over
             lap = time.monotonic()
         raise RuntimeError("the stream of batches ended")
 
     def _count(self, step: int, cost: float, words: float) -> None:
-        """Tells of an update."""
+        """Adds the loss of an update and reports it."""
         if math.isfinite(cost):
             self.state.loss.assign_add(cost)
             self.state.words.assign_add(words)
@@ -265,7 +266,7 @@ class _Training:
         self.checkpoints.save()
 
     def _tell_what_was_left_out(self, position: Position) -> None:
-        """Says after the first epoch how many pairs were too long."""
+        """Reports after the first epoch how many pairs were too long."""
         before = Position(*self.state.position.numpy().tolist())
         is_second = (before.epoch, int(position.epoch)) == (0, 1)
         if is_second and self.recipe.max_length:
@@ -304,7 +305,7 @@ class _Training:
         return text
 
     def _evaluate(self, step: int) -> None:
-        """Keeps the model if it is the best so far; without dev, always."""
+        """Evaluates; saves the model if it is the best (always without dev)."""
         found = None
         if self.dev is not None:
             found = self.dev.evaluate(self.translator)
@@ -326,8 +327,8 @@ class _Training:
         if self.dev is not None and third and self.state.best_bleu < 0.005:
             self.line.note(
                 f"dev BLEU ({self.dev.tokenize}) was 0.00 at every evaluation "
-                "so far: dev loss chooses the best model; --tokenize counts "
-                "other words"
+                "so far: the best model is chosen by dev loss; --tokenize sets "
+                "another tokenizer for BLEU"
             )
         record["seconds"] = time.monotonic() - self.started
         record["device"] = describe_device()
@@ -335,7 +336,7 @@ class _Training:
         self.folder.log.add(record)
 
     def _record(self, step: int, found: Evaluation | None) -> dict[str, object]:
-        """What the log says of an evaluation."""
+        """The log's record of an evaluation."""
         record: dict[str, object] = {
             "step": step,
             "epoch": step / self.steps_per_epoch,
@@ -351,7 +352,7 @@ class _Training:
 
 
 def _seeds(model: keras.Model) -> list[tf.Variable]:
-    """Those of dropout, which TensorFlow does not see in a Keras model."""
+    """The seeds of dropout, which tf.train.Checkpoint does not find."""
     return [one.value for one in model.non_trainable_variables]
 
 

@@ -1,4 +1,4 @@
-"""All that a training is made of, and its folder made ready."""
+"""The parts of a training, and the preparation of its folder."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from bahdanau_tf.translator import Translator
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """All that a training is made of.
+    """The parts of a training.
 
     Attributes:
-        text: How text becomes ids.
-        model: What model to train.
-        recipe: How.
-        files: On what.
-        model_dir: Where it goes.
+        text: The options of the tokenizers.
+        model: The options of the model.
+        recipe: The options of training.
+        files: The training and dev sets.
+        model_dir: The folder of the training.
     """
 
     text: TextOptions
@@ -47,24 +47,24 @@ class TrainingPlan:
 
     @property
     def is_begun(self) -> bool:
-        """Whether the folder holds a model; if not, it is a new one.
+        """Whether the folder has a model or a checkpoint; else it is new.
 
-        A run that was ended before its first checkpoint leaves settings and
-        tokenizers, or parts of them, that bind nobody.
+        A run that ended before its first checkpoint may have left settings and
+        tokenizers; they are written again.
         """
         models = ("best/*", "checkpoints/*.index")
         return any(any(self.model_dir.glob(path)) for path in models)
 
     def prepare(self) -> Translator:
-        """A translator ready to train, its tokenizers those of `model_dir`.
+        """Makes a translator to train, with the tokenizers of `model_dir`.
 
-        The first time the tokenizers are learned, and written when the files
-        have been looked through and the model is made.
+        For a new folder the tokenizers are learned. They are written after the
+        files were checked and the model was made.
 
         Raises:
-            ValueError: The files do not fit, or `model_dir` has a model that
-                was made with other settings, or is being trained in.
-            OSError: A file cannot be read, or `model_dir` not be written.
+            ValueError: The files do not match, `model_dir` has a model with
+                other settings, or another process trains in it.
+            OSError: A file cannot be read, or `model_dir` not written to.
         """
         if (self.model_dir / "translator.json").exists():
             raise ValueError(
@@ -96,7 +96,7 @@ class TrainingPlan:
         return Translator(model, *(load_text(folder) for folder in folders))
 
     def _checked_corpus(self) -> ParallelCorpus:
-        """The training text; what is wrong with it or the dev set is said."""
+        """The training text; raises if it or the dev set is not parallel."""
         if self.files.dev_source is not None and self.files.dev_target:
             ParallelCorpus(self.files.dev_source, self.files.dev_target)
         return ParallelCorpus(self.files.train_source, self.files.train_target)
@@ -107,12 +107,12 @@ class TrainingPlan:
         return self.model.make(source.vocabulary_size, target.vocabulary_size)
 
     def _tell_sizes(self, texts: tuple[Tokenizer, Tokenizer]) -> None:
-        """Says how many ids there are, and of words how many are known."""
+        """Reports the number of ids, and the known share of words."""
         for side, text in zip(("source", "target"), texts, strict=True):
             line = f"{side}: {text.vocabulary_size} ids"
             if isinstance(text, WordTokenizer):
                 path = getattr(self.files, f"train_{side}")
                 line += f", {text.coverage([path])}"
             elif text.vocabulary_size < (wanted := self.text.size_of(side)):
-                line += f", all that the text gives; {wanted} were wanted"
+                line += f", fewer than {wanted}: the text has no more"
             StatusLine().note(line)

@@ -1,4 +1,4 @@
-"""How a training ended."""
+"""The result of a training."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """How a training ended.
+    """The result of a training.
 
     Attributes:
-        best_bleu: Best BLEU on the dev set, greedy search; NaN without one.
-        steps: Updates made.
+        best_bleu: Best BLEU of greedy search on the dev set; NaN without one.
+        steps: Number of updates, those of earlier runs included.
         stopped_by: "epochs", "patience" or "signal".
-        seconds: Time spent in this run.
-        words_per_second: Target words, end symbols included, of this run's
-            training, evaluation left out.
-        tokenize: Of the dev BLEU: sacreBLEU's tokenizer; "" without a dev set.
+        seconds: Time of this run.
+        words_per_second: Target words per second in this run, end symbols
+            included, without the time of evaluations.
+        tokenize: sacreBLEU's tokenizer of the dev BLEU; "" without a dev set.
     """
 
     best_bleu: float

@@ -1,4 +1,4 @@
-"""Training text that the word tokenizer cannot cut into words."""
+"""Checks that the word tokenizer can split a training text into words."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.training.loop import TrainingFiles
 
-LINES = 1000  # of the begin of a text, to judge by
-LONGEST = 1000  # characters of a line that count
+LINES = 1000  # the first lines of a text, which are checked
+LONGEST = 1000  # only so many characters of a line are checked
 
 
 def check_words(text: TextOptions, files: TrainingFiles) -> None:
-    """Refuses whole sentences as words.
+    """Raises if the words of a text would be whole sentences.
 
-    Of text without blanks between words, such as Chinese or Thai, the word
-    tokenizer makes few; rules of a language, as for Japanese, may make more.
+    The word tokenizer cannot split text without blanks between words, such as
+    Chinese or Thai, unless it has rules for the language, as for Japanese.
 
     Raises:
-        ValueError: It names the file and the flag.
+        ValueError: The message names the file and the flag.
     """
     if text.tokenizer != "word":
         return
@@ -49,7 +49,7 @@ def _has_words(path: str, language: str) -> bool:
     tokenizer = WordTokenizer(Vocabulary(SPECIAL), language)
     rows = tokenizer.split(tf.constant(lines)).to_list()
     words = ([word.decode() for word in row] for row in rows)
-    # Marks are left out: Tibetan has one behind each syllable.
+    # Without punctuation: Tibetan has a mark after each syllable.
     return has_blanks(
         [" ".join(x for x in row if any(map(str.isalpha, x))) for row in words]
     )

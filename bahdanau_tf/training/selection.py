@@ -1,4 +1,4 @@
-"""Which model is the best so far, and for how long none was better."""
+"""Decides which model is the best so far."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import math
 from bahdanau_tf.training.dev import Evaluation
 from bahdanau_tf.training.state import State
 
-NOISE = 1e-6  # share of a loss that says nothing
+NOISE = 1e-6  # smaller relative differences of the loss do not count
 
 
 def is_best(found: Evaluation | None, state: State) -> bool:
-    """Counts an evaluation; tells whether the model is the best so far.
+    """Updates the state by an evaluation; returns whether it is the best.
 
-    The better BLEU wins; where it is equal, the lower loss.
+    The better BLEU wins; if equal, the lower loss.
 
     Args:
-        found: The evaluation; None where there is no dev set: then every
-            model is the best.
-        state: What is known so far; changes.
+        found: The evaluation; None without a dev set, then every model is the
+            best.
+        state: The state of the training, which is changed.
     """
     if found is not None and not _is_better(found, state):
         state.stale.assign_add(1)
@@ -34,13 +34,13 @@ def _is_better(found: Evaluation, state: State) -> bool:
     bleu, loss = float(state.best_bleu), float(state.best_loss)
     if math.isnan(bleu) or found.bleu > bleu:
         return True
-    # A folder of an earlier version remembers no loss.
+    # Folders of earlier versions have no loss.
     is_lower = math.isnan(loss) or found.loss < loss * (1 - NOISE)
     return found.bleu == bleu and is_lower
 
 
 def forget_best(state: State) -> None:
-    """Lets the next model evaluated be the best, whatever was before."""
+    """Resets the best model, so that the next evaluated one is the best."""
     state.best_bleu.assign(math.nan)
     state.best_loss.assign(math.nan)
     state.stale.assign(0)

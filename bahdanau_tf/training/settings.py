@@ -1,4 +1,4 @@
-"""What a model's folder was made with, so that nothing else goes into it."""
+"""The settings of a training folder, which a later run must share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FLAGS = {
 
 
 class Change(NamedTuple):
-    """A setting as it was written down, and as it is now."""
+    """A setting as written in the folder, and as it is now."""
 
     name: str
     before: object
@@ -34,7 +34,7 @@ class Change(NamedTuple):
 
 
 def write_settings(path: Path, settings: Mapping[str, object]) -> None:
-    """Writes settings down, unless they are those written down already."""
+    """Writes settings, unless the file has them already."""
     described = {"format_version": FORMAT_VERSION, **settings}
     data = json.dumps(described, indent=2).encode()
     if not path.is_file() or path.read_bytes() != data:
@@ -44,13 +44,14 @@ def write_settings(path: Path, settings: Mapping[str, object]) -> None:
 def check_settings(
     path: Path, settings: Mapping[str, object], free: Sequence[str] = ()
 ) -> None:
-    """Checks that settings are those written down.
+    """Checks that settings are those of the file.
 
-    What was not written down, as by an earlier version, may be anything.
+    Settings that the file lacks, as those of earlier versions do, may have any
+    value.
 
     Args:
         path: The JSON file.
-        settings: What a folder was made with.
+        settings: The settings now.
         free: Names of settings that may change.
 
     Raises:
@@ -63,7 +64,7 @@ def check_settings(
         if name == TRAINING_TEXT:
             raise ValueError(
                 f"model_dir: the training text has changed since {path.parent} "
-                "was begun; give the --train_source and --train_target of "
+                "was made; give the same --train_source and --train_target as "
                 "before, or name another folder"
             )
         flag = f"--{name}" if name in _FLAGS else name
@@ -74,10 +75,10 @@ def check_settings(
 
 
 def changes(path: Path, settings: Mapping[str, object]) -> list[Change]:
-    """Settings that differ between what is written down and what is now.
+    """The settings that differ from those of the file.
 
     Raises:
-        ValueError: As `check_settings`, but for other settings.
+        ValueError: The file is missing or damaged, or of a newer version.
     """
     now = json.loads(json.dumps(settings))
     return [*_differences(read_settings(path), now)]
@@ -88,12 +89,12 @@ def read_settings(path: Path) -> dict[str, object]:
 
     Raises:
         ValueError: The file is missing or damaged, or a newer version of this
-            package has written it.
+            package wrote it.
     """
     if not path.is_file():
         raise ValueError(
             f"model_dir: {path.parent} holds a model, but {path} is missing, "
-            "which says how it was made; name another folder"
+            "the file of its settings; name another folder"
         )
     return read_versioned(path, FORMAT_VERSION, "model_dir")
 

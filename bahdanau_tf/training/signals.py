@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a training between two updates."""
+"""Ends a training between two updates on Ctrl-C and SIGTERM."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from types import FrameType
 
 @contextmanager
 def signals_caught(tell: Callable[[str], None]) -> Iterator[list[int]]:
-    """Collects SIGINT and SIGTERM; the training looks after each update.
+    """Collects SIGINT and SIGTERM in a list that the training checks.
 
-    A second SIGINT is a KeyboardInterrupt, which ends the training at once:
-    its last checkpoint is whole at any moment.
+    A second SIGINT raises KeyboardInterrupt, which ends the training at once.
+    There is a complete checkpoint at every moment.
 
     Args:
         tell: Writes a line on the screen.
+
+    Yields:
+        The list of signals received so far.
     """
     caught: list[int] = []
     before = {}
@@ -31,13 +34,13 @@ def signals_caught(tell: Callable[[str], None]) -> Iterator[list[int]]:
         said = "stopping after this update"
         if is_interrupt:
             said += "; Ctrl-C again: at once, as of the last checkpoint"
-        with suppress(RuntimeError):  # came while a line was being written
+        with suppress(RuntimeError):  # received while a line was written
             tell(said)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         try:
             before[number] = signal.signal(number, catch)
-        except ValueError:  # not the main thread: signals go elsewhere
+        except ValueError:  # only the main thread can handle signals
             break
     try:
         yield caught

@@ -1,4 +1,4 @@
-"""What a training must know to go on, beside weights and optimizer."""
+"""The state of a training, besides weights and optimizer."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from bahdanau_tf.data.batching import Position
 
 
 class State(tf.Module):
-    """What is checkpointed beside weights and optimizer.
+    """What is checkpointed besides weights and optimizer.
 
     Attributes:
-        step: Updates made.
-        position: Where in the text the last batch ended, a `Position`.
+        step: Number of updates.
+        position: The `Position` in the text after the last batch.
         loss: Summed loss since the last evaluation.
-        words: Target words that it is summed over.
-        best_bleu: Of the best model on the dev set; NaN before there is one.
-        best_loss: Its loss for each word of the dev set.
-        stale: Evaluations since.
-        seconds: Time spent, by all runs.
+        words: Number of target words over which it is summed.
+        best_bleu: BLEU of the best model on the dev set; NaN before there is
+            one.
+        best_loss: Its loss per word of the dev set.
+        stale: Number of evaluations since the best one.
+        seconds: Time spent in all runs.
     """
 
     def __init__(self) -> None:
@@ -29,7 +30,7 @@ class State(tf.Module):
         self.position = _variable(Position(), tf.int64)
         self.loss = _variable(0.0)
         self.words = _variable(0.0)
-        # In 64 bits, or an equal score may be the better one.
+        # In float64: rounded to float32, an equal score might look better.
         self.best_bleu = _variable(math.nan)
         self.best_loss = _variable(math.nan)
         self.stale = _variable(0, tf.int32)

@@ -1,4 +1,4 @@
-"""One update of the weights, as one graph."""
+"""One update of the weights in one graph."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def words_loss(
     target: tf.Tensor,
     token_weights: tf.Tensor,
 ) -> tf.Tensor:
-    """`loss` in training, read out and scored for real words alone.
+    """The training loss; the readout is computed for real words only.
 
     Args:
         model: A single model.
         loss: The loss.
         inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}.
-        target: int32 [B, T_y], what is to be predicted.
+        target: int32 [B, T_y], the words to predict.
         token_weights: float [B, T_y], 0 on padding.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What TensorBoard shows of a training; its package is not needed to write."""
+"""Writes curves and pictures for TensorBoard, without its package."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import tensorflow as tf
 from bahdanau_tf.plotting import plot_alignment
 from bahdanau_tf.translation import Translation
 
-EVERY = 10  # updates
+EVERY = 10  # updates between two points of a curve
 PICTURES = 4
-# As TensorBoard's own plugins know them; `tf.summary.scalar` and `image` would
-# want its package.
+# The names and data classes of TensorBoard's plugins; `tf.summary.scalar` and
+# `tf.summary.image` would need its package.
 _SCALAR, _IMAGE = ("scalars", 1), ("images", 3)
 
 
 class TensorBoard:
     """Writes the curves and pictures of a training.
 
-        train/loss               of a batch, for each word
+        train/loss               of a batch, per word
         train/gradient_norm      before clipping
         train/learning_rate
-        train/words_per_second   target words, evaluation left out
-        dev/loss                 -log p(y_i), mean over all words
-        dev/bleu                 greedy search
-        alignment/1 ..           of the first dev sentences, one for each
-                                 evaluation: the paper's matrix
+        train/words_per_second   target words, without evaluation time
+        dev/loss                 mean of -log p(y_i) over all words
+        dev/bleu                 of greedy search
+        alignment/1 ..           alignments of the first dev sentences at each
+                                 evaluation, as in the paper's Figure 3
 
     Args:
-        directory: Where the event files go: `tensorboard --logdir` of it.
+        directory: The folder of the event files, for `tensorboard --logdir`.
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
@@ -47,14 +47,14 @@ class TensorBoard:
         words: float,
         seconds: float,
     ) -> None:
-        """Writes what an update did, of every tenth one.
+        """Writes the values of every tenth update.
 
         Args:
-            step: Updates so far.
-            loss: The batch's loss for each word.
+            step: Number of updates so far.
+            loss: The batch's loss per word.
             optimizer: One of `bahdanau_tf.optimizers`.
-            words: Target words trained on in this run.
-            seconds: What they took.
+            words: Number of target words trained on in this run.
+            seconds: The time they took.
         """
         if step % EVERY:
             return
@@ -77,14 +77,14 @@ class TensorBoard:
         bleu: float,
         translations: Sequence[Translation],
     ) -> str:
-        """Writes what an evaluation on the dev set found.
+        """Writes the results of an evaluation on the dev set.
 
         Args:
-            step: Updates so far.
-            loss: -log p(y_i), mean over all words.
+            step: Number of updates so far.
+            loss: The mean of -log p(y_i) over all words.
             bleu: BLEU.
-            translations: Of the dev set, always in the same order; the
-                alignments of the first few are drawn, if there are any.
+            translations: The translations of the dev set, in its order; the
+                alignments of the first few are drawn, if the model has any.
 
         Returns:
             Why there are no pictures, or "".
@@ -103,7 +103,7 @@ class TensorBoard:
         return ""
 
     def close(self) -> None:
-        """Writes what is still held back."""
+        """Writes buffered events and closes the file."""
         self._writer.close()
 
     def _scalars(self, step: int, values: dict[str, float]) -> None:

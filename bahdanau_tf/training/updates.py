@@ -1,4 +1,4 @@
-"""How many updates an epoch has."""
+"""The number of updates in an epoch."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def updates_per_epoch(
     target_text: Tokenizer,
     batching: Batching,
 ) -> int:
-    """Updates in an epoch, by which a schedule and `epochs` count.
+    """The number of updates in an epoch, for schedules and `epochs`.
 
-    Batches of as many pairs are counted as if no pair were too long. Those
-    within a token budget are counted in the first epoch, which is read for
-    it; others have nearly as many.
+    For batches of a fixed number of pairs it is computed as if no pair were
+    too long. With a token budget the first epoch is read and its batches are
+    counted; other epochs have nearly as many.
     """
     if batching.token_budget is None:
         return math.ceil(len(corpus) / batching.batch_size)
-    # A draw of sub-words would not be the same in a run that goes on.
+    # Randomly drawn sub-words would give another count in a resumed run.
     batching = replace(batching, sample_subwords=False)
     batches = stream_batches(corpus, source_text, target_text, batching)
     first_epoch = batches.take_while(lambda _, position: position.epoch == 0)
