@@ -359,9 +359,9 @@ def test_ensembles_that_cannot_be_are_not_run():
         ([], "No LSTM was run."),
         ([None], "It is not known how long the LSTMs' training"),
         ([14, None], "It is not known how long the LSTMs' training"),
-        ([14], "18 of 48 sentences are no longer than those that"),
+        ([14], "18 of 48 sentences are no longer than the LSTMs"),
         # All have learned from those.
-        ([50, 14], "18 of 48 sentences are no longer than those that"),
+        ([50, 14], "18 of 48 sentences are no longer than the LSTMs"),
     ],
 )
 def test_what_lstms_have_learned_from_is_not_made_up(lengths, said):

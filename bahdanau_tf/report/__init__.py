@@ -1,10 +1,10 @@
-"""The papers' tables and figures, from any corpus: data, PNG and one page.
+"""The papers' tables and figures for any corpus: data, PNG and one page.
 
-Systems come in and translate (`results.py`); what they made becomes data, as
-`document.py` has it: tables (`tables.py`, `alignments.py`, `sutskever.py`),
-figures (`figures.py`) and sentences (`claim.py`). One renderer writes it as
-HTML, JSON and CSV (`rendering.py`); `writing.py` does all of it in order. The
-papers' own numbers are in `paper.py`.
+Systems translate a test set (`results.py`). The results become a document
+(`document.py`) of tables (`tables.py`, `alignments.py`, `sutskever.py`),
+figures (`figures.py`) and findings (`claim.py`), which is written as HTML, JSON
+and CSV (`rendering.py`). `writing.py` calls these in order. The papers' own
+numbers are in `paper.py`.
 """
 
 from bahdanau_tf.report.results import Corpus

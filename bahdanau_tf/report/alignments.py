@@ -1,7 +1,7 @@
-"""How good and how sharp alignments are.
+"""The table of alignments: their error rates and their entropy.
 
-The alignment of a sentence and its reference is the model's while it is given
-the reference word by word, so that systems are judged on the same words.
+Every model aligns the sentences with the references, not with its own
+translations, so that all systems are compared on the same words.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bahdanau_tf.translator import Translator
 
 
 def alignment_table(results: Results) -> Table:
-    """How good and how sharp the alignments of each model are."""
+    """Error rates and entropy of the alignments of each model."""
     rows: list[list[Cell]] = []
     for one in results.systems:
         cells: list[Cell] = ["no attention", *[NOTHING] * 5]
@@ -57,11 +57,10 @@ def alignment_table(results: Results) -> Table:
             "a target word to the source word with the largest weight. Error "
             "rates are from 0, the best, to 1. The diagonal is a baseline that "
             "looks at no word: it links each target word to the source word at "
-            "the same share of the sentence's length. The rates as long as in "
-            "training are those of the sentences no longer than those that "
-            "the system has learned from. The entropy is the mean over target "
-            "words; its exponential says how many source words share the "
-            "weight."
+            "the same relative position. The rates “as long as in training” "
+            "are those of the sentences no longer than the system's training "
+            "sentences. The entropy is the mean over target words; its "
+            "exponential is the number of source words that share the weight."
         ],
     )
 
@@ -71,8 +70,8 @@ def _quality(
 ) -> list[Cell]:
     """Error rates of all pairs, and of those as long as in training; entropy.
 
-    There are no error rates where the model reads sub-words, which gold links
-    do not know.
+    There are no error rates for models of sub-words, since gold links are
+    between words.
     """
     weights = align(translator, corpus.sources, corpus.references)
     entropy, gold = mean_entropy(weights), corpus.alignments
@@ -90,7 +89,7 @@ def _quality(
 def _error_rates(
     weights: Sequence[np.ndarray], gold: Sequence[Links]
 ) -> list[Cell]:
-    """AER of the model's links, and of those that it takes no model to draw."""
+    """AER of the model's links, and of the diagonal."""
     found = [hard_links(one) for one in weights]
     drawn = [diagonal_links(*one.shape) for one in weights]
     return [alignment_error_rate(links, gold) for links in (found, drawn)]

@@ -1,4 +1,4 @@
-"""Does RNNsearch stay flat where RNNencdec falls? In words, from figures."""
+"""Tests the paper's claim: RNNsearch stays flat where RNNencdec falls."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from bahdanau_tf.report.document import Finding
 from bahdanau_tf.report.results import Results
 from bahdanau_tf.report.results import System
 
-FLAT = 0.8  # share of its BLEU that a flat curve keeps
-ENOUGH = 10  # sentences of each kind
-UNKNOWN_LENGTH = 30  # taken where it is not known what was trained on
+FLAT = 0.8  # least share of its BLEU that a flat curve keeps
+ENOUGH = 10  # least number of sentences of each kind
+UNKNOWN_LENGTH = 30  # assumed if the length of training sentences is unknown
 RULE = (
-    "A pair that learned from sentences of up to L words is tried on long "
+    "A pair that was trained on sentences of up to L words is tested on long "
     "sentences twice: of more than L / 2 and up to L words, and of more than "
-    "L, such as neither has seen; short ones have up to L / 2. “Yes” means "
+    "L, longer than any in training; short ones have up to L / 2. “Yes” means "
     f"that RNNsearch keeps at least {100 * FLAT:.0f} % of its BLEU on long "
-    "sentences, that RNNencdec does not, and that RNNsearch is better there by "
-    "a distance that is hardly chance (paired bootstrap, p below 0.05)."
+    "sentences, that RNNencdec does not, and that RNNsearch is significantly "
+    "better there (paired bootstrap, p below 0.05)."
 )
 
 
 def findings(results: Results) -> list[Finding]:
-    """Tries the claim on each RNNsearch with the RNNencdec trained alike.
+    """Tests the claim by `RULE` on each RNNsearch and matching RNNencdec.
 
-    `RULE` says how.
+    They match if they were trained on sentences of the same length.
 
     Returns:
-        Two findings for each pair; one that says so where there is no pair.
+        Two findings for each pair; a single one if there is no pair.
     """
     found = []
     for search in results.of_kind("RNNsearch"):
@@ -63,7 +63,7 @@ def _tried(
     short: Sequence[bool],
     long: Sequence[bool],
 ) -> Finding:
-    """The claim for a pair of systems, on long sentences beside short ones."""
+    """Tests the claim for a pair, comparing long sentences with short ones."""
     if min(sum(short), sum(long)) < ENOUGH:
         return Finding(None, "the test set has too few such sentences.")
     ends, shares, kept = [], [], []

@@ -1,4 +1,4 @@
-"""A report as data: tables, pictures and words, whatever is made of them."""
+"""A report as data: tables, pictures and text."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Table(NamedTuple):
     """A table.
 
     Attributes:
-        name: Of its file.
-        title: What it shows.
-        columns: Heads; those that begin with `paper.MARK` hold the papers'
-            own figures.
-        rows: Cells; `NOT_RUN` says "not run", `NOTHING` stays empty.
-        notes: What one must know to read it.
+        name: The name of its file.
+        title: Its title.
+        columns: Column heads; those that begin with `paper.MARK` are of columns
+            with the papers' own figures.
+        rows: Cells; `NOT_RUN` is shown as "not run", `NOTHING` is empty.
+        notes: Explanations below the table.
     """
 
     name: str
@@ -33,24 +33,24 @@ class Table(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A PNG, and what it shows."""
+    """A PNG file and its caption."""
 
     path: Path
     title: str
 
 
 class Finding(NamedTuple):
-    """Whether a claim is to be seen, None if it could not be tried; and why."""
+    """Whether a claim holds, None if it could not be tested; and why."""
 
     is_shown: bool | None
     text: str
 
 
 class Section(NamedTuple):
-    """Paragraphs, figures below them, tables below those.
+    """Paragraphs, then figures, then tables.
 
-    Without a title the tables' titles say it all. `data` is what figures were
-    drawn from, by name, for `json.dumps`.
+    A section without a title has only the titles of its tables. `data` is the
+    data of the figures, by name, for `json.dumps`.
     """
 
     title: str = ""
@@ -61,14 +61,14 @@ class Section(NamedTuple):
 
 
 class Document(NamedTuple):
-    """All that a report says.
+    """The contents of a report.
 
     Attributes:
         title: Its heading.
-        about: What was measured on what, a paragraph each.
-        findings: What became of the paper's claim.
+        about: Paragraphs on the data, the settings and the machine.
+        findings: The results of testing the paper's claim.
         sections: Tables and figures.
-        commands: How the systems were trained.
+        commands: The commands by which the systems were trained.
     """
 
     title: str

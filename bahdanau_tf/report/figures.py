@@ -1,4 +1,4 @@
-"""The figures of a report: what is drawn, and which sentences are chosen."""
+"""The figures of a report, and the choice of example sentences."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ SEED = 1409
 def choose(
     lengths: Sequence[int], known: Sequence[bool]
 ) -> tuple[list[int], list[int]]:
-    """Draws the sentences of Figure 3 and Table 3, the same for the same test.
+    """Draws sentences for Figure 3 and for Table 3, with a fixed seed.
 
-    By the paper's rule they are, for Figure 3, (a) any sentence, (b) to (d)
-    some of 10 to 20 words without unknown words; for Table 3 some of over 30.
+    As in the paper they are, for Figure 3, (a) any sentence and (b) to (d)
+    sentences of 10 to 20 words without unknown words; for Table 3, sentences of
+    more than 30 words.
     """
     drawn = random.Random(SEED)
     first = drawn.randrange(len(lengths))
@@ -45,7 +46,7 @@ def choose(
 
 
 def figure_2(results: Results, folder: Path) -> Section:
-    """BLEU by sentence length, with bootstrap intervals, drawn in a folder."""
+    """BLEU by sentence length, with bootstrap intervals; writes a PNG."""
     curves = {
         one.name: length_bins(
             one.texts,
@@ -101,10 +102,10 @@ def _curve_table(curves: Mapping[str, list[LengthBin]], unit: str) -> Table:
 
 
 def figure_3(results: Results, chosen: Sequence[int], folder: Path) -> Section:
-    """Alignments of the system that is RNNsearch-50 in the paper.
+    """Alignments of the system that corresponds to RNNsearch-50 in the paper.
 
     It is the one with attention that was trained on the longest sentences.
-    Of those chosen, what it translated to no words is not drawn.
+    Chosen sentences with an empty translation are not drawn.
     """
     title = "Figure 3. Alignments"
     able = [one for one in results.systems if one.aligner]

@@ -1,4 +1,4 @@
-"""The papers' own figures, for reference beside those measured.
+"""The papers' own figures, shown next to the measured ones.
 
 They were measured on other data, WMT14 English-French, with far larger models;
 BLEU is that of Moses' multi-bleu.perl on tokenized text. The report marks each
@@ -7,7 +7,7 @@ of them as the paper's.
 
 from __future__ import annotations
 
-MARK = "the paper's "  # heads every column of them
+MARK = "the paper's "  # begins the heads of their columns
 
 # Table 1 of Bahdanau et al. 2015: BLEU of all sentences, and of those without
 # unknown words, where [UNK] was forbidden.
@@ -32,8 +32,8 @@ TRAINING = {
     "RNNsearch-50*": (667_000, 5.0, 252, "Quadro K-6000", 36.7, 35.2),
 }
 
-# Tables 1 and 2 of Sutskever et al. 2014: how many models of which kind, at
-# which beam size. The beam size of a rescored list is none.
+# Tables 1 and 2 of Sutskever et al. 2014, by kind of model, number of models
+# and beam size. A rescored list has no beam size.
 ENSEMBLES = {
     ("forward", 1, 12): 26.17,
     ("reversed", 1, 12): 30.59,

@@ -1,4 +1,4 @@
-"""A document as HTML, JSON and CSV: the one place that knows their forms."""
+"""Renders a document as HTML, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ANSWERS = {True: "Yes.", False: "No.", None: "Not run."}
 _PAPERS = (
     f"Figures in italics, in columns headed “{paper.MARK}own”, are the papers’ "
     "own, measured on other data (WMT14 English-French) with far larger "
-    "models; they stand here for reference, not for comparison."
+    "models; they are given for reference, not for comparison."
 )
 
 
@@ -38,7 +38,7 @@ def as_csv(table: Table) -> str:
 
 
 def as_json(document: Document) -> str:
-    """All data of a document; its title and headings are for readers."""
+    """All data of a document, without title and headings."""
     tables = {one.name: one._asdict() for one in document.tables}
     for table in tables.values():
         del table["name"]
@@ -53,7 +53,7 @@ def as_json(document: Document) -> str:
 
 
 def as_html(document: Document) -> str:
-    """One page that needs nothing else: pictures inside, no script."""
+    """One self-contained page, with embedded pictures and without scripts."""
     title = escape(document.title)
     style = files("bahdanau_tf.report").joinpath("page.css").read_text("utf-8")
     parts = [
@@ -125,7 +125,7 @@ def _table(table: Table) -> str:
 
 
 def _heads(columns: Sequence[str], kinds: Sequence[Sequence[str]]) -> str:
-    """A row of heads; the papers' columns, the last, have one above theirs."""
+    """The row of heads, with a common head above the papers' last columns."""
     count = sum("paper" in kind for kind in kinds)
     above = ""
     if count:
@@ -155,5 +155,5 @@ def _shown(cell: Cell) -> str:
 
 
 def _is_number(cell: Cell) -> bool:
-    """Whether a cell is a number, or one with the width of its interval."""
+    """Whether a cell is a number, with or without its interval."""
     return isinstance(cell, int | float) or " ± " in _shown(cell)

@@ -1,4 +1,4 @@
-"""Systems in, results out: who translated what, and how it is scored."""
+"""The systems' translations of a test set, and their scores."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OUTSIDE = "outside system"
 
 
 class Corpus(NamedTuple):
-    """Sentence pairs, with gold word alignments where they are known.
+    """Sentence pairs, with gold word alignments if there are any.
 
     Attributes:
         sources: The sentences.
@@ -52,18 +52,18 @@ class System:
     """A system and its translations of the test set.
 
     Attributes:
-        name: What the report calls it.
-        kind: One of `KINDS`, an LSTM with "forward" or "reversed" behind it,
-            or `OUTSIDE`.
+        name: Its name in the report.
+        kind: A value of `KINDS`, for an LSTM followed by "forward" or
+            "reversed"; or `OUTSIDE`.
         texts: Its translation of every sentence.
-        known_texts: The same, but [UNK] was forbidden in sentences without
-            unknown words; what stands for the others is of no account.
-        counterpart: The paper's system that it stands for, or "".
-        max_length: Longest sentence that it was trained on; None if that is
-            not known, or none was left out for its length.
+        known_texts: Its translations with [UNK] forbidden; valid for sentences
+            without unknown words only.
+        counterpart: The paper's system that it corresponds to, or "".
+        max_length: Longest sentence that it was trained on; None if unknown or
+            without a limit.
         translator: The model, or None.
         model_dir: Its folder, or None.
-        translations: As `texts`, with tokens and weights; none of an outside
+        translations: As `texts`, with tokens and weights; empty for an outside
             system.
     """
 
@@ -79,7 +79,7 @@ class System:
 
     @property
     def aligner(self) -> Translator | None:
-        """Its model, if that gives attention weights."""
+        """Its model, if that returns attention weights."""
         able = self.translator and self.translator.model.has_alignment
         return self.translator if able else None
 
@@ -93,7 +93,7 @@ class Scoring:
         tokenize: sacreBLEU's tokenizer, as in `bleu`; None for the one that
             fits the references.
         lowercase: Whether case is ignored.
-        n_bootstrap: Samples for intervals and tests.
+        n_bootstrap: Number of samples for intervals and tests.
     """
 
     decoding: Decoding = field(default_factory=Decoding)
@@ -107,12 +107,12 @@ class Results:
     """Translations of a test set by some systems.
 
     Attributes:
-        systems: Those that stand for the paper's first.
+        systems: The systems; first those that correspond to the paper's.
         test: The test set.
-        lengths: Words of each of its sources.
-        unit: What counts as a word there.
-        known: Which of its sentences have no unknown words.
-        scoring: How they are scored, `tokenize` included.
+        lengths: Number of words of each source sentence.
+        unit: What counts as a word in `lengths`.
+        known: Whether each sentence has no unknown words.
+        scoring: How they are scored; `tokenize` is not None.
     """
 
     systems: Sequence[System]
@@ -124,7 +124,7 @@ class Results:
 
     @property
     def how(self) -> dict[str, Any]:
-        """What `bleu` is told."""
+        """The options for `bleu`."""
         scoring = self.scoring
         return {"tokenize": scoring.tokenize, "lowercase": scoring.lowercase}
 
@@ -134,7 +134,7 @@ class Results:
         where: Sequence[bool] | None = None,
         n_bootstrap: int = 0,
     ) -> evaluation.Score:
-        """BLEU of translations of all sentences, or of those under a mask."""
+        """BLEU of all sentences, or of those where a mask is True."""
         where = where or [True] * len(texts)
         columns = evaluation.select(where, texts, self.test.references)
         return evaluation.bleu(*columns, n_bootstrap=n_bootstrap, **self.how)
@@ -142,7 +142,7 @@ class Results:
     def p_values(
         self, systems: Sequence[System], where: Sequence[bool] | None = None
     ) -> list[float]:
-        """p of each system's distance in BLEU from the first, by bootstrap."""
+        """p of each system's difference in BLEU from the first one's."""
         where = where or [True] * len(self.lengths)
         *columns, wanted = evaluation.select(
             where, *(one.texts for one in systems), self.test.references
@@ -160,9 +160,9 @@ class Results:
         return [one for one in self.systems if one.kind.split()[0] == kind]
 
     def as_in_training(self, *systems: System) -> list[bool] | None:
-        """Which sentences are no longer than what all were trained on.
+        """Whether each sentence is no longer than the systems' training limits.
 
-        None if there are no systems, or it is not known of one of them.
+        None if there are no systems, or the limit of one is unknown.
         """
         known = [one.max_length for one in systems if one.max_length]
         if not known or len(known) < len(systems):
@@ -177,7 +177,7 @@ def measure(
     counterparts: Mapping[str, str],
     scoring: Scoring,
 ) -> Results:
-    """Lets every model translate the test set, and puts others beside them.
+    """Translates the test set with every model, and adds outside systems.
 
     Arguments are those of `write`; `outside` are its `hypotheses`.
     """
@@ -242,11 +242,11 @@ def _translated(
 def source_lengths(
     translators: Sequence[Translator], sources: Sequence[str]
 ) -> tuple[list[int], str]:
-    """Words of each source, and what counts as a word.
+    """The number of words of each source, and what counts as a word.
 
-    They are tokens of the first model that has words, the same for all
-    systems; else sub-words of the first model, by which its training counted;
-    without a model, what stands between blanks.
+    Words are the tokens of the first model with a word tokenizer, for all
+    systems; if there is none, the sub-words of the first model; without models,
+    the text between blanks.
     """
     texts = [translator.source_text for translator in translators]
     for text in texts:
@@ -258,7 +258,7 @@ def source_lengths(
 
 
 def token_lengths(text: Tokenizer, lines: Sequence[str]) -> list[int]:
-    """Tokens of each line, the end symbol not counted, as training counts."""
+    """Number of tokens of each line without the end symbol, as in training."""
     rows = text.tokenize(tf.constant(lines, tf.string))
     lengths: list[int] = (rows.row_lengths() - 1).numpy().tolist()
     return lengths

@@ -1,4 +1,4 @@
-"""LSTMs alone, as ensembles, and rescoring: Sutskever et al. 2014."""
+"""Tables of Sutskever et al. 2014: single LSTMs, ensembles, rescoring."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from bahdanau_tf.translation.rescoring import score_nbest
 from bahdanau_tf.translator import Translator
 
 Members = Mapping[str, Sequence[Translator]]  # the models of each kind
-Row = tuple[str, int, int]  # kind, how many models, beam size
+Row = tuple[str, int, int]  # kind, number of models, beam size
 MIXED = "mixed"  # a forward and a reversed model together
 _NBEST = 12
 _PAPER_BLEU = f"{paper.MARK}BLEU"
 
 
 def name_of(kind: str, size: int, beam_size: int = 0) -> str:
-    """What the paper calls some models: "Ensemble of 5 reversed, ..."."""
+    """The paper's name of some models: "Ensemble of 5 reversed, ..."."""
     name = f"Single {kind}" if size == 1 else f"Ensemble of {size} {kind}"
     return f"{name}, beam size {beam_size}" if beam_size else name
 
@@ -37,8 +37,8 @@ def name_of(kind: str, size: int, beam_size: int = 0) -> str:
 def lstm_members(results: Results) -> dict[str, list[Translator]]:
     """The LSTMs by kind: "forward", "reversed", and one of each as `MIXED`.
 
-    They can stand together only if they write the same words: those that do
-    not write the first one's are left out.
+    An ensemble needs one target vocabulary: LSTMs with another one than the
+    first are left out.
     """
     members: dict[str, list[Translator]] = {"forward": [], "reversed": []}
     settings = None
@@ -56,7 +56,7 @@ def lstm_members(results: Results) -> dict[str, list[Translator]]:
 def joined(
     members: Members, kind: str, size: int, average: str = "probability"
 ) -> Translator | None:
-    """So many models of a kind as one; None if there are too few."""
+    """`size` models of a kind as one; None if there are too few."""
     chosen = members.get(kind, ())[:size]
     if len(chosen) < size:
         return None
@@ -70,17 +70,18 @@ def translate_rows(
     decoding: Decoding,
     average: str = "probability",
 ) -> Iterator[tuple[Row, list[str] | None]]:
-    """Translates with every row for which there are models enough.
+    """Translates with the models of each row.
 
     Args:
-        rows: Such as `paper.ENSEMBLES`.
+        rows: Rows such as `paper.ENSEMBLES`.
         members: The models of each kind.
-        sources: What to translate.
+        sources: The sentences to translate.
         decoding: How to search; beam sizes are those of the rows.
-        average: What an ensemble averages, as for `Ensemble`.
+        average: What an ensemble averages, as in `Ensemble`.
 
     Yields:
-        Each row with its translations, or None where models are missing.
+        Each row with its translations, or with None if there are not enough
+        models.
     """
     for row in rows:
         kind, size, beam_size = row
@@ -111,8 +112,8 @@ def ensemble_table(results: Results, members: Members) -> Table:
         said = "No LSTM was run."
     elif short is not None:
         said = (
-            f"{sum(short)} of {len(short)} sentences are no longer than those "
-            "that the LSTMs have learned from."
+            f"{sum(short)} of {len(short)} sentences are no longer than the "
+            "LSTMs' training sentences."
         )
     return Table(
         "ensembles",
@@ -124,7 +125,7 @@ def ensemble_table(results: Results, members: Members) -> Table:
 
 
 def rescoring_table(results: Results, members: Members) -> Table:
-    """Table 2 of Sutskever et al.: another system's n-best lists rescored.
+    """Table 2 of Sutskever et al.: rescored n-best lists of another system.
 
     The lists are those of the RNNencdec that was trained on the longest
     sentences.
@@ -166,7 +167,7 @@ def rescoring_table(results: Results, members: Members) -> Table:
 
 
 def _lists(translator: Translator, results: Results) -> list[NBest]:
-    """The n-best lists; the empty hypothesis where there is none."""
+    """The n-best lists; an empty hypothesis if there is none."""
     decoding = results.scoring.decoding
     decoding = replace(decoding, beam_size=_NBEST, n_best=_NBEST)
     lists: list[NBest] = []

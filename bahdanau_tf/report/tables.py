@@ -1,4 +1,4 @@
-"""The tables of Bahdanau et al. 2015, and of what is not chance."""
+"""The tables of Bahdanau et al. 2015, and a table of significance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bahdanau_tf.report.results import System
 from bahdanau_tf.report.results import token_lengths
 from bahdanau_tf.translator import Translator
 
-SAMPLE = 1000  # training sentences whose likelihood is computed
+SAMPLE = 1000  # number of training sentences whose likelihood is computed
 _UNKNOWN = "not recorded"
 
 
@@ -41,10 +41,14 @@ def beside_the_paper(
     count: int,
     theirs: Mapping[str, Sequence[Cell]],
 ) -> list[list[Cell]]:
-    """Rows of systems, the paper's own figures behind.
+    """Rows of systems, followed by the paper's own figures.
 
-    The paper's systems come first, "not run" where none stands for them, in as
-    many cells (`count`) as `cells` gives for a system.
+    Args:
+        systems: The systems.
+        cells: Gives the cells of a system.
+        count: The number of these cells.
+        theirs: The paper's systems with their figures. They come first, with
+            "not run" for those to which no system corresponds.
     """
     rows: list[list[Cell]] = []
     for name, figures in theirs.items():
@@ -93,7 +97,7 @@ def translation_quality(results: Results) -> Table:
 
 
 def significance(results: Results) -> Table:
-    """How likely each distance in BLEU is chance: paired bootstrap."""
+    """p of each difference in BLEU, by the paired bootstrap test."""
     systems, samples = results.systems, results.scoring.n_bootstrap
     rows: list[list[Cell]] = [
         [one.name, *[NOTHING] * len(systems)] for one in systems
@@ -109,9 +113,9 @@ def significance(results: Results) -> Table:
         rows,
         [
             f"Paired bootstrap resampling (Koehn 2004), {samples} samples of "
-            "all sentences: how likely a distance as large as this is by "
-            f"chance. {1 / (samples + 1):.4f} is the least that so many "
-            "samples can show."
+            "all sentences: the probability of a difference as large as this "
+            f"by chance. {1 / (samples + 1):.4f} is the smallest value that so "
+            "many samples can give."
         ],
     )
 
@@ -119,10 +123,10 @@ def significance(results: Results) -> Table:
 def training_table(
     results: Results, train: Corpus | None, dev: Corpus | None
 ) -> Table:
-    """Table 2: what the trainings took, and how well the models fit.
+    """Table 2: duration of the trainings, and likelihoods.
 
     Likelihoods are those of the dev set, and of the first training pairs that
-    are no longer than a system's limit. Other systems than models have no row.
+    are no longer than a system's limit. Outside systems have no row.
     """
     heads = paper.TRAINING_HEADS
     rows = beside_the_paper(
@@ -138,11 +142,11 @@ def training_table(
         rows,
         [
             "NLL: negative log-likelihood of a sentence in nats, the mean over "
-            "sentences. Train NLL is that of training sentences no longer "
-            f"than the system was trained on, {SAMPLE} at most; dev NLL that "
-            "of the whole dev set. Updates and epochs are those of the last "
-            "evaluation; an epoch is a pass over the whole corpus, whatever a "
-            "system leaves out."
+            "sentences. Train NLL is that of training sentences within the "
+            f"system's length limit, {SAMPLE} at most; dev NLL that of the "
+            "whole dev set. Updates and epochs are those of the last "
+            "evaluation; an epoch is a pass over the whole corpus, including "
+            "sentences that a system leaves out."
         ],
     )
 
@@ -152,7 +156,9 @@ def _training(
 ) -> list[Cell]:
     model, folder = system.translator, system.model_dir
     if model is None or folder is None:
-        raise ValueError(f"training_table: {system.name} is no trained model")
+        raise ValueError(
+            f"training_table: {system.name} is not a trained model"
+        )
     last, record = _last_evaluation(folder), Record.read(folder)
     seconds = record.seconds or last.get("seconds")
     device = record.device or last.get("device", _UNKNOWN)
@@ -168,7 +174,7 @@ def _training(
 
 
 def _last_evaluation(model_dir: Path) -> _Logged:
-    """The last line of the training's log; empty where there is none."""
+    """The last line of the training's log; empty if there is none."""
     path = model_dir / "log.jsonl"
     lines = path.read_text("utf-8").split("\n") if path.is_file() else []
     written = [line for line in lines if line]
@@ -179,7 +185,7 @@ def _last_evaluation(model_dir: Path) -> _Logged:
 def _learned(
     model: Translator, max_length: int | None, corpus: Corpus | None
 ) -> Corpus | None:
-    """The first pairs that a model has seen in training."""
+    """The first pairs on which a model was trained."""
     if corpus is None:
         return None
     rows = zip(
@@ -206,7 +212,7 @@ def _nll(translator: Translator, corpus: Corpus | None) -> Cell:
 
 
 def long_sentences(results: Results, chosen: Sequence[int]) -> Table:
-    """Table 3: some long sentences and their translations side by side."""
+    """Table 3: some long sentences with all their translations."""
     test = results.test
     columns = [("reference", test.references)]
     columns += [(one.name, one.texts) for one in results.systems]

@@ -1,4 +1,4 @@
-"""Writes a report: systems in, results, tables, one document, files."""
+"""Writes a report: from systems over results and tables to files."""
 
 from __future__ import annotations
 
@@ -45,26 +45,26 @@ def write(
     """Writes a report on trained models and other systems.
 
     Args:
-        out_dir: Gets `report.html`, which needs nothing else, `report.json`
-            with all its data, a PNG for each figure, a CSV for each table and
-            the systems' translations.
-        model_dirs: Folders of trained models, by what the report calls them.
-        test: What to translate.
-        hypotheses: Other systems' translations of it, by their names.
-        train: Training pairs, for their likelihood.
-        dev: Dev pairs, likewise.
-        counterparts: For some systems the one of the paper's Table 1 that it
-            stands for; a system that is called like one stands for it.
+        out_dir: Gets `report.html`, a self-contained page, `report.json` with
+            all its data, a PNG for each figure, a CSV for each table, and the
+            systems' translations.
+        model_dirs: Folders of trained models, by their names in the report.
+        test: The sentences to translate.
+        hypotheses: Other systems' translations of them, by the systems' names.
+        train: Training pairs, to compute their likelihood.
+        dev: Dev pairs, for the same.
+        counterparts: For some systems the corresponding one of the paper's
+            Table 1; a system with the name of one corresponds to it anyway.
         scoring: How to search and to score.
-        about: Sentences about the data, for the head of the page.
-        commands: How the systems were trained, for its foot.
+        about: Sentences about the data, for the top of the page.
+        commands: The training commands, for the end of the page.
 
     Returns:
-        The page.
+        The path of the page.
 
     Raises:
-        ValueError: There are no systems or no sentences, files do not fit
-            together, or a folder holds no model.
+        ValueError: There are no systems or no sentences, numbers of sentences
+            differ, or a folder holds no model.
 
     Example:
 
@@ -125,7 +125,7 @@ def _check(
 def _sections(
     results: Results, train: Corpus | None, dev: Corpus | None, folder: Path
 ) -> list[Section]:
-    """Tables and figures in the order of the paper; draws the figures."""
+    """Tables and figures in the paper's order; writes the pictures."""
     aligned, long = figures.choose(results.lengths, results.known)
     members = sutskever.lstm_members(results)
     quality = tables.translation_quality(results)
@@ -145,7 +145,7 @@ def _sections(
 
 
 def _about(results: Results, why: str) -> list[str]:
-    """Sentences about the test and how it was done."""
+    """Sentences on the test set, the search, BLEU and the machine."""
     lengths, scoring = results.lengths, results.scoring
     search = ", ".join(
         f"{name} {value}"
@@ -155,8 +155,8 @@ def _about(results: Results, why: str) -> list[str]:
     packages = "".join(f", {name} {version(name)}" for name in _PACKAGES)
     return [
         f"Test set: {len(lengths)} sentences of {min(lengths)} to "
-        f"{max(lengths)} {results.unit}, which are meant wherever this page "
-        "counts the words of a sentence.",
+        f"{max(lengths)} {results.unit}; wherever this page counts the words "
+        "of a sentence, it counts these.",
         f"Search: {search}.",
         "BLEU counts words as sacreBLEU's tokenizer "
         f"{scoring.tokenize} makes them{why}.",

@@ -1,4 +1,4 @@
-"""A translation step by step: what attention, gates and readout did."""
+"""Traces of a translation: attention, gates and readout at every step."""
 
 from bahdanau_tf.tracing.data import Candidate
 from bahdanau_tf.tracing.data import Contributions

@@ -1,4 +1,4 @@
-"""Of what a word's score is made."""
+"""Splits a word's logit into the terms of state, word, context and biases."""
 
 from __future__ import annotations
 
@@ -30,10 +30,14 @@ def contributions_of(
     context: tf.Tensor | None,
     ids: np.ndarray,
 ) -> list[Contributions] | None:
-    """What state, previous word and context add to each word's score.
+    """The terms of state, previous word, context and bias in each logit.
 
-    For maxout  Σ_k (x U)_w(k) W_ky  with w(k) the larger unit of pair k, and
-    W = W_1 W_2 where the output is factored; for a linear readout x W_y.
+    The term of x is Σ_k (x U)_w(k) W_ky for a maxout readout, where w(k) is the
+    larger unit of pair k and W = W_1 W_2 if the output is factored; it is x W_y
+    for a linear readout.
+
+    Returns:
+        One `Contributions` for each word; None for other readouts.
     """
     readout = model.readout
     given = {"state": state, "previous": previous, "context": context}
@@ -42,7 +46,7 @@ def contributions_of(
         for term, value in given.items()
         if value is not None
     }
-    # W as a row for each word: what a unit adds to that word's score.
+    # One row of W for each word: what each unit adds to that word's logit.
     output = model.output_weights()
     kernel, bias = _array(output.kernel), _array(output.bias)
     rows, of_bias = kernel[ids], bias[ids]

@@ -1,4 +1,4 @@
-"""What a trace tells: plain data, for JSON and for pictures."""
+"""A trace as plain data, for JSON and for pictures."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import field
 
 @dataclass(frozen=True)
 class Gate:
-    """How far a gate is open, over its n units.
+    """The values of a gate's n units, summarized.
 
     Attributes:
-        mean: From 0, shut, to 1, open.
+        mean: Their mean, from 0 (closed) to 1 (open).
         norm: Euclidean norm, at most √n.
     """
 
@@ -21,7 +21,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A word that might come next.
+    """One of the most probable next words.
 
     Attributes:
         token: The word.
@@ -34,16 +34,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Contributions:
-    """What a word's score is the sum of.
+    """The terms whose sum is a word's logit.
 
-    A maxout unit passes on the larger of its two inputs; each term's share of
-    that input counts, the other's does not.
+    A maxout unit outputs the larger of its two inputs, so only that input is
+    split into terms.
 
     Attributes:
-        state: What the decoder's state s adds, 0 where it is not read.
-        previous: What the previous word E y_{i-1} adds.
-        context: What the context c_i adds.
-        bias: What the biases of readout and word add.
+        state: Term of the decoder's state s; 0 if the readout does not use it.
+        previous: Term of the previous word E y_{i-1}.
+        context: Term of the context c_i.
+        bias: Term of the biases of readout and word.
     """
 
     state: float = 0.0
@@ -53,7 +53,7 @@ class Contributions:
 
     @property
     def total(self) -> float:
-        """The word's score."""
+        """The word's logit."""
         return self.state + self.previous + self.context + self.bias
 
 
@@ -63,18 +63,18 @@ class Step:
 
     Attributes:
         token: The word y_i, or the end symbol.
-        logit: Its score.
+        logit: Its logit.
         probability: p(y_i | y_1 .. y_{i-1}, x).
-        candidates: The most probable words, the first first.
+        candidates: The most probable words, best first.
         energies: e_ij of each source token and of the end symbol; None
             without attention.
-        weights: α_ij, likewise.
+        weights: α_ij of the same; None without attention.
         context_norm: ‖c_i‖; None for a model without a context.
-        gates: By name, of the cell's update in this step; for a deep cell the
-            name begins with the layer, from the bottom. In the step order
-            "original" the update brings y_{i-1} in before attention looks,
-            and the first step has none. A plain recurrence has no gates.
-        contributions: Of what the score is made; None for a readout that is
+        gates: The gates of the cell's update in this step, by name; for a deep
+            cell the name begins with the layer, from the bottom. In the step
+            order "original" the update with y_{i-1} comes before attention, and
+            the first step has no update. A plain recurrence has no gates.
+        contributions: The terms of the logit; None for a readout that is
             neither maxout nor linear.
     """
 
@@ -98,12 +98,12 @@ class Trace:
     Attributes:
         source: The sentence.
         source_tokens: Its tokens in the order of the text, without the end
-            symbol, whose energies and weights come last.
+            symbol. Energies and weights have one more entry, for that symbol.
         step_order: "original", "appendix" or "main-text"; see
             `AttentionDecoder`.
-        gate_convention: What the gates do, as an equation from s to s', for
-            gates are named alike and meant differently; "" without gates.
-        steps: One for each target word and the end symbol.
+        gate_convention: The meaning of the gates, as an equation from s to s',
+            since gates of the same name differ between cells; "" without gates.
+        steps: One for each target word and for the end symbol.
     """
 
     source: str

@@ -17,7 +17,7 @@ from bahdanau_tf.tracing.data import Gate
 
 # Both are asked of a class itself: a subclass may compute otherwise.
 def gate_convention(cell: Cell) -> str:
-    """What a cell's gates do, as an equation; "" for a cell without gates."""
+    """The meaning of a cell's gates, as an equation; "" without gates."""
     return str(vars(type(_layers(cell)[-1])).get("update_equation", ""))
 
 
@@ -26,7 +26,7 @@ def _gate_names(cell: Cell) -> tuple[str | None, ...]:
 
 
 def _layers(cell: Cell) -> list[Cell]:
-    """A cell's layers from the bottom to the top."""
+    """The layers of a cell, the bottom one first."""
     return cell.cells if isinstance(cell, StackedCells) else [cell]
 
 
@@ -40,8 +40,8 @@ def update(
 
     Args:
         decoder: The decoder.
-        previous: float [1, m], the word that comes in.
-        context: float [1, c], the context that joins it, or None.
+        previous: float [1, m], the embedded previous word.
+        context: float [1, c], or None.
         states: The cell's states, float [1, n] each.
 
     Returns:
@@ -71,7 +71,7 @@ def update(
 def _opened(
     cell: Cell, projected: tf.Tensor, state: tf.Tensor
 ) -> Iterator[tuple[str, Gate]]:
-    """σ(W x + U h + b) of each gate of a cell."""
+    """Yields σ(W x + U h + b) of each gate of a cell, with its name."""
     names = _gate_names(cell)
     if not names:
         return

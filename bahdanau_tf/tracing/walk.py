@@ -1,4 +1,4 @@
-"""Walking through a translation as search and scoring do."""
+"""Repeats the steps of a translation and records them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from bahdanau_tf.translator import Translator
 
 
 class _Rows(NamedTuple):
-    """What a step saw: float [1, ...]; for all steps [T_y, ...].
+    """The tensors of a step, float [1, ...], or of all steps, [T_y, ...].
 
     Attributes:
-        query: The state that attended.
-        state: The state that was read out.
+        query: The state that attends.
+        state: The state that is read out.
         previous: E y_{i-1}.
         context: c_i, or None.
         weights: α_i, or None.
@@ -50,16 +50,17 @@ def trace(
     target: str | None = None,
     candidates: int = 5,
 ) -> Trace:
-    """Steps through a translation.
+    """Records the steps of a translation.
 
     Args:
-        translator: A translator of one model.
+        translator: A translator of a single model.
         text: The sentence.
-        target: Its translation; the translator's own best if None.
-        candidates: How many of the most probable words a step tells.
+        target: Its translation; the translator's best one if None.
+        candidates: Number of most probable words recorded at each step.
 
     Returns:
-        `Trace`; without steps where a text without words has no translation.
+        `Trace`; without steps for a text without words, unless `target` is
+        given.
 
     Raises:
         ValueError: `text` is not one string, `candidates` is less than 1, or
@@ -127,7 +128,7 @@ def _steps(
     columns: list[int],
     candidates: int,
 ) -> list[Step]:
-    """The steps for target ids; columns are the source's, as shown."""
+    """The steps for target ids; `columns` are the source tokens as shown."""
     if not ids.size:
         return []
     memory, state = model.encode(source)
@@ -189,7 +190,7 @@ def _row(
 def _walk(
     model: EncoderDecoder, ids: np.ndarray, memory: SourceMemory, states: States
 ) -> Iterator[tuple[_Rows, dict[str, Gate]]]:
-    """Steps through the target words; see `AttentionDecoder` for the orders."""
+    """Runs the decoder on given target words, in its step order."""
     decoder = model.decoder
     previous = memory.first_input
     context = None
