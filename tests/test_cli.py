@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib import resources
@@ -359,11 +360,13 @@ def test_demo_draws_what_there_is(monkeypatch, tmp_path, lengths, wanted):
 
 @pytest.mark.slow
 def test_demo(tmp_path):
-    """The whole job; held-out BLEU of at least 90."""
+    """The whole job: BLEU of at least 90, half the error of a diagonal."""
     done = shell("demo", f"--output_dir={tmp_path / 'demo'}")
     assert done.returncode == 0, done.stderr
     score = float(done.stdout.split("version:")[1].split(" = ")[1].split()[0])
     assert score >= 90
+    rates = re.search(r"error rate ([\d.]+), .* ([\d.]+)\n", done.stdout)
+    assert 2 * float(rates[1]) <= float(rates[2])
     assert "the same translations" in done.stdout
     picture = (tmp_path / "demo" / "alignment.png").read_bytes()
     assert picture.startswith(b"\x89PNG")

@@ -29,7 +29,7 @@ def define(flags: absl_flags.FlagValues) -> None:
         lower_bound=1,
         **options,
     )
-    absl_flags.DEFINE_float("epochs", 4.0, "passes over them", **options)
+    absl_flags.DEFINE_float("epochs", 6.0, "passes over them", **options)
 
 
 def check(flags: absl_flags.FlagValues) -> None:
