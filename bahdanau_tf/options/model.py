@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from typing import Any
 from typing import Literal
 
+from bahdanau_tf.options.named import make_part
+from bahdanau_tf.options.named import said
+from bahdanau_tf.options.named import try_model
 from bahdanau_tf.ranges import Range
 from bahdanau_tf.ranges import check_values
 
@@ -20,8 +23,10 @@ _SHARE = Range(0, 1, below_high=True)
 # Options that a model does not have.
 _WITHOUT = {
     "rnnsearch": ("layers",),
-    "rnnencdec": ("layers", "attention_units"),
+    "rnnencdec": ("layers", "attention_units", "attention"),
     "seq2seq-lstm": (
+        "attention",
+        "cell",
         "attention_units",
         "maxout_units",
         "step_order",
@@ -44,6 +49,11 @@ class ModelOptions:
         attention_units: n', size of the alignment model (rnnsearch).
         maxout_units: l, width of the readout (not for seq2seq-lstm).
         layers: Number of LSTM layers of each side (seq2seq-lstm).
+        attention: Class of the score in place of BahdanauAttention, such as
+            GeneralAttention, or module.Class of your own (rnnsearch).
+        cell: Class of the cells in place of GRUCell, such as LSTMCell or
+            keras.layers.GRUCell, or module.Class of your own (not for
+            seq2seq-lstm).
         step_order: "original", "appendix" or "main-text" (not for
             seq2seq-lstm).
         factored_output: Whether the output matrix is factored, as in the
@@ -68,6 +78,8 @@ class ModelOptions:
     attention_units: int = 1000
     maxout_units: int = 500
     layers: int = 4
+    attention: str | None = None
+    cell: str | None = None
     step_order: Literal["original", "appendix", "main-text"] = "original"
     factored_output: bool = True
     tie_embeddings: bool = False
@@ -105,25 +117,85 @@ class ModelOptions:
     def make(
         self, source_vocabulary_size: int, target_vocabulary_size: int
     ) -> EncoderDecoder:
-        """Makes the Keras model, with initialized weights."""
+        """Makes the Keras model, with initialized weights.
+
+        Raises:
+            ValueError: `attention` or `cell` is not the name of such a part.
+        """
         import keras
 
-        from bahdanau_tf import models
-
         arguments = asdict(self)
-        name = arguments.pop("model")
-        for argument in _WITHOUT[name]:
+        for argument in ("model", *_WITHOUT[self.model]):
             del arguments[argument]
         if arguments.pop("initialization", "paper") == "glorot":
             arguments["kernel_initializer"] = "glorot_uniform"
             arguments["embeddings_initializer"] = (
                 keras.initializers.RandomNormal(stddev=self.embedding_dim**-0.5)
             )
-        classes: dict[str, Callable[..., EncoderDecoder]] = {
+        model: EncoderDecoder = self._model_class(
+            source_vocabulary_size,
+            target_vocabulary_size,
+            **arguments | self._parts(),
+        )
+        return model
+
+    @property
+    def _model_class(self) -> Any:
+        from bahdanau_tf import models
+
+        return {
             "rnnsearch": models.RNNSearch,
             "rnnencdec": models.RNNEncDec,
             "seq2seq-lstm": models.Seq2SeqLSTM,
+        }[self.model]
+
+    @property
+    def _named(self) -> dict[str, str]:
+        """The names of classes that are given, by field."""
+        named = {"attention": self.attention, "cell": self.cell}
+        return {
+            field: name
+            for field, name in named.items()
+            if name is not None and field not in _WITHOUT[self.model]
         }
-        return classes[name](
-            source_vocabulary_size, target_vocabulary_size, **arguments
-        )
+
+    def _parts(self) -> dict[str, Any]:
+        """The parts of these classes, as arguments of the model's class."""
+        parts: dict[str, Any] = {}
+        if "attention" in self._named:
+            parts["attention"] = make_part(
+                "attention",
+                self._named["attention"],
+                units=self.attention_units,
+            )
+        if "cell" in self._named:
+            start = {}
+            if self.initialization == "glorot":
+                start["kernel_initializer"] = "glorot_uniform"
+            cell = make_part(
+                "cell", self._named["cell"], units=self.units, **start
+            )
+            parts["cell"] = cell
+            parts["encoder"] = self._model_class.encoder_class(
+                cell, state_dropout=self.state_dropout
+            )
+        return parts
+
+    def try_parts(self) -> None:
+        """Makes and runs a model, if classes of parts are named.
+
+        Raises:
+            ValueError: A class is not found, is no such part, or fails.
+        """
+        if not self._named:
+            return
+        self._parts()
+        try:
+            try_model(self.make(3, 3))
+        except Exception as error:  # a user's class may raise anything
+            given = " and ".join(
+                f"{k} is {v!r}" for k, v in self._named.items()
+            )
+            raise ValueError(
+                f"ModelOptions: {given}, which does not run: {said(error)}"
+            ) from error

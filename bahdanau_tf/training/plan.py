@@ -62,8 +62,9 @@ class TrainingPlan:
         files were checked and the model was made.
 
         Raises:
-            ValueError: The files do not match, `model_dir` has a model with
-                other settings, or another process trains in it.
+            ValueError: The files do not match, the model cannot be made,
+                `model_dir` has a model with other settings, or another process
+                trains in it.
             OSError: A file cannot be read, or `model_dir` not written to.
         """
         if (self.model_dir / "translator.json").exists():
@@ -71,6 +72,7 @@ class TrainingPlan:
                 f"TrainingPlan: model_dir is {str(self.model_dir)!r}, which "
                 "holds a translator, wanted a folder to train in"
             )
+        self.model.try_parts()
         keras.utils.set_random_seed(self.recipe.seed)
         settings = self.model_dir / "text.json"
         folders = (self.model_dir / "source", self.model_dir / "target")

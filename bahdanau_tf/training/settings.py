@@ -104,9 +104,14 @@ def _differences(
 ) -> Iterator[Change]:
     if not (isinstance(before, dict) and isinstance(after, dict)):
         if before != after:
-            yield Change(name, before, after)
+            yield Change(name, _in_short(before), _in_short(after))
     elif before.get("class_name") != after.get("class_name"):
         yield Change(name, before.get("class_name"), after.get("class_name"))
     else:
         for key in before:
             yield from _differences(before[key], after.get(key), key)
+
+
+def _in_short(value: object) -> object:
+    """A part of a model is told by its class."""
+    return value.get("class_name", value) if isinstance(value, dict) else value

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import keras
@@ -69,15 +71,47 @@ def read_model(path: Path) -> keras.Model:
     """Loads a Keras model, without compiling it.
 
     Raises:
-        ValueError: The file is damaged, or Keras cannot load it.
+        ValueError: The file is damaged, or Keras cannot load it, or a module
+            of one of its classes is not found.
     """
     if not path.is_file():
         raise ValueError(f"Translator.load: {path} is missing")
     try:
+        _import_classes(path)
         return keras.models.load_model(path, compile=False)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"Translator.load: {path} has a class of the module {error.name}, "
+            "which is not found; add its folder to PYTHONPATH"
+        ) from error
     except Exception as error:  # a damaged file may raise anything
         reason = _damage(path) or f"Keras says: {error}"
         raise ValueError(f"Translator.load: {path}: {reason}") from error
+
+
+def _import_classes(path: Path) -> None:
+    """Imports the classes of a model that nobody has registered yet.
+
+    Keras finds a class of a user's own by its registered name, which it has
+    once its module is imported.
+    """
+    with zipfile.ZipFile(path) as archive:
+        config = json.loads(archive.read("config.json"))
+    for module, registered_name in sorted(_classes(config)):
+        if keras.saving.get_registered_object(registered_name) is None:
+            import_module(module)
+
+
+def _classes(config: object) -> Iterator[tuple[str, str]]:
+    """Module and registered name of each class that is not Keras' own."""
+    if isinstance(config, dict):
+        module, name = config.get("module"), config.get("registered_name")
+        if isinstance(module, str) and isinstance(name, str):
+            yield module, name
+        config = list(config.values())
+    if isinstance(config, list):
+        for value in config:
+            yield from _classes(value)
 
 
 def _damage(path: Path) -> str:

@@ -1,0 +1,108 @@
+"""Parts of a model by the names of their classes: ours, Keras', a user's."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib import import_module
+from typing import Any
+
+LAYERS = "bahdanau_tf.layers"
+
+
+def make_part(field: str, name: str, **arguments: object) -> Any:
+    """Makes an attention or a cell of a class that is named.
+
+    Args:
+        field: "attention" or "cell".
+        name: A class of `bahdanau_tf.layers`, such as "LSTMCell", or a path,
+            such as "keras.layers.GRUCell" or "my_module.MyScore".
+        **arguments: Given to the constructor, those that it takes.
+
+    Returns:
+        A layer, not built; it can be saved and loaded.
+
+    Raises:
+        ValueError: There is no such class, it cannot be made of these
+            arguments, saved and loaded, or it is no such part.
+    """
+    import keras
+
+    from bahdanau_tf.layers.attention import as_attention
+    from bahdanau_tf.layers.keras_cell import as_cell
+
+    owner = _class(field, name)
+    taken = {key: arguments[key] for key in arguments if _takes(owner, key)}
+    try:
+        made = owner(**taken)
+        config = keras.saving.serialize_keras_object(made)
+        part = keras.saving.deserialize_keras_object(config)
+    except Exception as error:  # a user's class may raise anything
+        raise ValueError(
+            f"ModelOptions: {field} is {name!r}, which cannot be made, saved "
+            f"and loaded: {said(error)}"
+        ) from error
+    check = {"attention": as_attention, "cell": as_cell}[field]
+    check("ModelOptions", part)
+    return part
+
+
+def _class(field: str, name: str) -> type:
+    module, _, last = name.rpartition(".")
+    try:
+        found = getattr(import_module(module or LAYERS), last, None)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"ModelOptions: {field} is {name!r}, but there is no module "
+            f"{error.name}; add its folder to PYTHONPATH"
+        ) from error
+    except Exception as error:  # as above
+        raise ValueError(
+            f"ModelOptions: {field} is {name!r}, but {module} cannot be "
+            f"imported: {said(error)}"
+        ) from error
+    if not isinstance(found, type):
+        raise ValueError(
+            f"ModelOptions: {field} is {name!r}, wanted a class of {LAYERS} "
+            "or module.Class"
+        )
+    return found
+
+
+def _takes(owner: type, argument: str) -> bool:
+    """Whether a constructor, or one that it calls, has such an argument."""
+    return any(
+        argument in inspect.signature(one.__init__).parameters  # type: ignore[misc]
+        for one in owner.__mro__
+    )
+
+
+def try_model(model: Any) -> None:
+    """Runs a model as training and search will: over a sentence, and stepwise.
+
+    Raises:
+        Exception: Whatever its parts raise.
+    """
+    import tensorflow as tf
+
+    from bahdanau_tf.models import StepwiseModel
+
+    ids = tf.TensorSpec([None, None], tf.int32)
+
+    @tf.function(
+        input_signature=[{"source": ids, "target": ids}], autograph=False
+    )
+    def run(inputs: dict[str, tf.Tensor]) -> object:
+        whole, _ = model.features(inputs, training=True)
+        stepwise, _ = StepwiseModel.features(model, inputs)
+        return whole, stepwise
+
+    words = tf.constant([[1, 2], [1, 0]])
+    run({"source": words, "target": words})
+
+
+def said(error: Exception) -> str:
+    """What an exception says, on one line and without Keras' appendices."""
+    text = re.split("Arguments received|Full object config", str(error))[0]
+    words = re.sub(r"\x1b\[\d*m", "", text).split()
+    return f"{type(error).__name__}: {' '.join(words)}"

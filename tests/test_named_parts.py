@@ -1,0 +1,260 @@
+"""Scores and cells that a user names on the command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from oracle import randomized
+
+from bahdanau_tf.cli import main
+from bahdanau_tf.options import ModelOptions
+from bahdanau_tf.translation.saved import read_model
+
+# The equations of `GeneralAttention` and `TanhCell`, as a user may write them.
+PARTS = """
+import keras
+import tensorflow as tf
+
+from bahdanau_tf import Attention
+from bahdanau_tf import RecurrentCell
+
+
+@keras.saving.register_keras_serializable(package="named")
+class General(Attention):
+    def build(self, query_shape, memory_shape):
+        shape = query_shape[-1], memory_shape[0][-1]
+        self.kernel = self.add_weight(shape, name="kernel")
+
+    def project(self, annotations):
+        return annotations
+
+    def score(self, query, keys):
+        kernel = tf.convert_to_tensor(self.kernel)
+        return tf.einsum("bkn,nc,btc->bkt", query, kernel, keys)
+
+
+@keras.saving.register_keras_serializable(package="named")
+class Plain(RecurrentCell):
+    def step(self, projected, states, dropped=None):
+        kernel = tf.convert_to_tensor(self.recurrent_kernel)
+        product = tf.einsum("...n,nm->...m", *states, kernel)
+        return (tf.tanh(projected + product),)
+
+
+class Unregistered(General):
+    pass
+
+
+@keras.saving.register_keras_serializable(package="named")
+class Failing(General):
+    def score(self, query, keys):
+        return query + keys.numpy()
+
+
+@keras.saving.register_keras_serializable(package="named")
+class Forgetful(General):
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+
+
+number = 1
+"""
+NAMES = ("General", "Plain", "Failing", "Forgetful")
+SIZES = {
+    "units": 4,
+    "embedding_dim": 3,
+    "attention_units": 5,
+    "maxout_units": 3,
+}
+IDS = np.array([[2, 3, 5, 1], [4, 1, 0, 0]], "int32")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: Any) -> Any:
+    """Where the module and a little text are, and Python looks."""
+    folder = tmp_path_factory.mktemp("named")
+    (folder / "named_parts.py").write_text(PARTS)
+    (folder / "damaged_parts.py").write_text("nonsense")
+    (folder / "source").write_text("one two\nthree\ntwo three one\n" * 4)
+    (folder / "target").write_text("a b\nc\nb c a\n" * 4)
+    sys.path.insert(0, str(folder))
+    yield folder
+    sys.path.remove(str(folder))
+    sys.modules.pop("named_parts", None)
+    for name in NAMES:
+        keras.saving.get_custom_objects().pop(f"named>{name}", None)
+
+
+def flags_of(folder: Path, *more: str) -> list[str]:
+    return [
+        "train",
+        *(f"--{name}={size}" for name, size in SIZES.items()),
+        f"--train_source={folder / 'source'}",
+        f"--train_target={folder / 'target'}",
+        "--source_language=en",
+        "--target_language=fr",
+        "--batch_size=6",
+        *more,
+    ]
+
+
+@pytest.mark.parametrize("model", ["rnnsearch", "rnnencdec"])
+def test_it_computes_what_the_same_equations_do(
+    folder: Path, model: Any
+) -> None:
+    own = ModelOptions(model, **SIZES, cell="named_parts.Plain")
+    same = ModelOptions(model, **SIZES, cell="TanhCell")
+    if model == "rnnsearch":
+        own = ModelOptions(
+            model,
+            **SIZES,
+            cell="named_parts.Plain",
+            attention="named_parts.General",
+        )
+        same = ModelOptions(
+            model, **SIZES, cell="TanhCell", attention="GeneralAttention"
+        )
+    one, other = randomized(own.make(6, 7)), randomized(same.make(6, 7))
+    kinds = {
+        type(cell).__name__
+        for cell in (one.decoder.cell, one.encoder.stack[0][0].cell)
+    }
+    assert kinds == {"Plain"}
+    inputs = {"source": IDS, "target": IDS}
+    np.testing.assert_allclose(one(inputs), other(inputs), atol=1e-6)
+
+
+def test_a_cell_of_keras_on_both_sides() -> None:
+    options = ModelOptions(
+        **SIZES, cell="keras.layers.LSTMCell", initialization="glorot"
+    )
+    model = options.make(6, 7)
+    for owner in (model.decoder, *model.encoder.stack[0]):
+        assert type(owner.cell.cell) is keras.layers.LSTMCell
+    limit = (6 / (3 + 4 * 4)) ** 0.5
+    kernel = model.encoder.stack[0][0].cell.cell.kernel.numpy()
+    assert 0.8 * limit < np.abs(kernel).max() <= limit
+
+
+NEW_PROCESS = """
+import contextlib, io, json, sys
+from bahdanau_tf.cli import main
+
+folder, *commands = json.loads(sys.argv[1])
+for number, words in enumerate(commands):
+    if number == 1:
+        sys.path.append(folder)
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        status = main(words)
+    print(json.dumps([status, said.getvalue()]))
+"""
+
+
+def test_a_new_process_translates_and_goes_on(
+    folder: Path, capsys: Any
+) -> None:
+    """Without the module's folder, and with it."""
+    model = f"--model_dir={folder / 'model'}"
+    *train, cell = flags_of(
+        folder,
+        model,
+        "--attention=named_parts.General",
+        "--cell=named_parts.Plain",
+    )
+    assert main([*train, cell, "--epochs=1"]) == 0
+    capsys.readouterr()
+    assert main(train) == 2
+    assert "--cell is 'Plain' there and None now" in capsys.readouterr().err
+    translate = [
+        "translate",
+        model,
+        f"--input={folder / 'source'}",
+        "--format=moses",
+    ]
+    assert main([*translate, f"--output={folder / 'wanted'}"]) == 0
+    other = [*translate, f"--output={folder / 'found'}"]
+    work = [str(folder), other, other, [*train, cell, "--epochs=1"]]
+    done = subprocess.run(
+        [sys.executable, "-c", NEW_PROCESS, json.dumps(work)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    lines = [line for line in done.stdout.split("\n") if line[:1] == "["]
+    answers = [json.loads(line) for line in lines]
+    assert [status for status, _ in answers] == [2, 0, 0], done.stderr
+    assert answers[0][1].endswith(
+        "a class of the module named_parts, which is not found; add its "
+        "folder to PYTHONPATH\n"
+    )
+    assert "going on from update 2" in answers[2][1]
+    wanted = (folder / "wanted").read_text()
+    assert wanted.startswith("0 ||| ")
+    assert (folder / "found").read_text() == wanted
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("--attention=absent.Score", "there is no module absent; add its"),
+        ("--attention=damaged_parts.Score", "damaged_parts cannot be imported"),
+        ("--attention=named_parts.Absent", "wanted a class of bahdanau_tf"),
+        ("--attention=named_parts.number", "wanted a class of bahdanau_tf"),
+        ("--attention=GenralAttention", "wanted a class of bahdanau_tf"),
+        ("--attention=", "wanted a class of bahdanau_tf"),
+        ("--attention=named_parts.Plain", "--attention is Plain, wanted a"),
+        ("--cell=named_parts.General", "--cell is General, wanted a cell"),
+        ("--cell=keras.layers.Dense", "--cell is Dense, wanted a cell"),
+        ("--attention=named_parts.Unregistered", "register_keras_serializable"),
+        ("--attention=named_parts.Forgetful", "argument: 'units'"),
+        ("--attention=named_parts.Failing", "which does not run: Attribute"),
+        ("--attention=DotAttention", "(8 wide) must be of one size"),
+    ],
+)
+def test_mistakes_are_told_before_text_is_read(
+    folder: Path, tmp_path: Path, capsys: Any, flag: str, words: str
+) -> None:
+    model = tmp_path / "model"
+    assert main(flags_of(folder, flag, f"--model_dir={model}")) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"bahdanau-tf: train: {flag.split('=')[0]} is ")
+    assert words in err
+    assert not model.exists()
+
+
+def test_a_model_that_takes_no_score_refuses_the_flag(
+    folder: Path, tmp_path: Path, capsys: Any
+) -> None:
+    for model, flag in (("rnnencdec", "attention"), ("seq2seq-lstm", "cell")):
+        words = [
+            "train",
+            f"--model={model}",
+            f"--{flag}=named_parts.General",
+            f"--train_source={folder / 'source'}",
+            f"--train_target={folder / 'target'}",
+            f"--model_dir={tmp_path / 'model'}",
+        ]
+        assert main(words) == 2
+        said = f"--{flag} is not used with --model={model}; leave it out\n"
+        assert capsys.readouterr().err.endswith(said)
+
+
+def test_what_somebody_registered_is_not_imported(
+    folder: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """As a class of a notebook, which no module has."""
+    options = ModelOptions(**SIZES, attention="named_parts.General")
+    path = tmp_path / "model.keras"
+    options.make(6, 7).save(path)
+    monkeypatch.setitem(sys.modules, "named_parts", None)
+    attention = read_model(path).decoder.attention
+    assert type(attention).__name__ == "General"
