@@ -109,10 +109,10 @@ def encoder_parameters(encoder: Any) -> list[dict[str, Any]]:
 
 
 def attention_parameters(attention: Any) -> dict[str, np.ndarray]:
-    if isinstance(attention, layers.GeneralAttention):
-        return {"W_a": array(attention.kernel)}
-    if not isinstance(attention, layers.BahdanauAttention):
-        return {}
+    return ATTENTIONS[type(attention)][1](attention)
+
+
+def additive_parameters(attention: Any) -> dict[str, np.ndarray]:
     keys = attention.key_projection
     p = {
         "W_a": array(attention.query_projection.kernel),
@@ -120,6 +120,22 @@ def attention_parameters(attention: Any) -> dict[str, np.ndarray]:
         "v_a": array(attention.energy.kernel),
     }
     return p | ({"b_a": array(keys.bias)} if keys.use_bias else {})
+
+
+# Our attentions: the reference's, and their weights in its letters.
+ATTENTIONS: dict[type, tuple[Callable, Callable[[Any], dict]]] = {
+    layers.BahdanauAttention: (
+        reference.additive_attention,
+        additive_parameters,
+    ),
+    layers.DotAttention: (reference.dot_attention, lambda _: {}),
+    layers.GeneralAttention: (
+        reference.general_attention,
+        lambda attention: {"W_a": array(attention.kernel)},
+    ),
+    layers.FixedContext: (reference.fixed_context, lambda _: {}),
+    type(None): (reference.no_context, lambda _: {}),
+}
 
 
 def decoder_parameters(decoder: Any) -> dict[str, np.ndarray]:

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from conformance import CASES
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 from oracle import ACTIVATIONS
+from oracle import ATTENTIONS
 from oracle import CELLS
 from oracle import array
 from oracle import attention_parameters
@@ -31,11 +33,8 @@ from bahdanau_tf.layers.weights import linear
 
 B, T, M, N = 4, 5, 3, 6
 MAKE_CELLS = {
-    "gru": lambda n=N: layers.GRUCell(n),
-    "gru-bias": lambda n=N: layers.GRUCell(n, use_gate_bias=True),
-    "gru-after": lambda n=N: layers.GRUResetAfterCell(n),
-    "lstm": lambda n=N: layers.LSTMCell(n),
-    "tanh": lambda n=N: layers.TanhCell(n),
+    "GRUCell-bias": lambda n=N: layers.GRUCell(n, use_gate_bias=True),
+    **{owner.__name__: lambda n=N, owner=owner: owner(n) for owner in CELLS},
 }
 cells = pytest.mark.parametrize(
     "make_cell", MAKE_CELLS.values(), ids=MAKE_CELLS
@@ -211,12 +210,12 @@ def test_recurrent_of_one_word_no_mask_and_no_rows() -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-@pytest.mark.parametrize("make_cell", [MAKE_CELLS["gru"], MAKE_CELLS["lstm"]])
+@pytest.mark.parametrize("make_cell", [layers.GRUCell, layers.LSTMCell])
 @pytest.mark.parametrize(
     "kind", [layers.BidirectionalEncoder, layers.UnidirectionalEncoder]
 )
 def test_encoders(kind: Any, make_cell: Any, depth: int) -> None:
-    cell = make_cell()
+    cell = make_cell(N)
     encoder = built(kind(cell, layers=depth), (None, None, M))
     step = CELLS[type(cell)][0]
     x = normal(B, T, M)
@@ -244,15 +243,24 @@ def test_encoders(kind: Any, make_cell: Any, depth: int) -> None:
 
 # Attention
 
-ATTENTIONS = {
-    "additive": (layers.BahdanauAttention(7), reference.additive_attention),
-    "additive-bias": (
-        layers.BahdanauAttention(7, use_bias=True),
-        reference.additive_attention,
-    ),
-    "dot": (layers.DotAttention(), reference.dot_attention),
-    "general": (layers.GeneralAttention(), reference.general_attention),
+SCORES = {
+    "additive": layers.BahdanauAttention(7),
+    **{
+        owner.__name__: CASES[owner.__name__].make()
+        for owner in ATTENTIONS
+        if issubclass(owner, layers.Attention)
+    },
 }
+
+
+def test_every_cell_and_every_attention_has_a_reference() -> None:
+    public = {getattr(layers, name) for name in layers.__all__}
+    for base, known in (
+        (layers.RecurrentCell, CELLS),
+        (layers.Attention, ATTENTIONS),
+    ):
+        kinds = {one for one in public if issubclass(one, base)} - {base}
+        assert kinds <= set(known)
 
 
 def encoded_of(annotations: Any, mask: Any) -> layers.Encoded:
@@ -271,22 +279,23 @@ def copy_of(layer: Any) -> Any:
     return type(layer).from_config(layer.get_config())
 
 
-@pytest.mark.parametrize("name", ATTENTIONS)
+@pytest.mark.parametrize("name", SCORES)
 def test_attention(name: str) -> None:
-    part, oracle = ATTENTIONS[name]
+    part = SCORES[name]
     attention = built(copy_of(part), (None, N), [(None, None, N)])
     annotations, query = normal(B, T, N), normal(B, N, seed=1)
     memory = attention.memory(encoded_of(annotations, MASK))
     context, weights = everywhere(attention, query, memory)
     p = attention_parameters(attention)
-    close((context, weights), oracle(query, annotations, MASK, p))
+    wanted = ATTENTIONS[type(part)][0](query, annotations, MASK, p)
+    close((context, weights), wanted)
     np.testing.assert_allclose(tf.reduce_sum(weights, -1), 1, atol=1e-6)
     assert not weights.numpy()[:3][~MASK[:3]].any()
 
 
-@pytest.mark.parametrize("name", ATTENTIONS)
+@pytest.mark.parametrize("name", SCORES)
 def test_beams_are_rows(name: str) -> None:
-    part = copy_of(ATTENTIONS[name][0])
+    part = copy_of(SCORES[name])
     attention = built(part, (None, 3, N), [(None, None, N)])
     annotations, queries = normal(B, T, N), normal(B, 3, N, seed=2)
     memory = attention.memory(encoded_of(annotations, MASK))
@@ -300,7 +309,7 @@ def test_beams_are_rows(name: str) -> None:
 @given(st.data())
 @settings(max_examples=15)
 def test_padding_and_neighbours_change_no_attention(data: Any) -> None:
-    attention, _ = ATTENTIONS["additive"]
+    attention = SCORES["additive"]
     if not attention.built:
         built(attention, (None, N), [(None, None, N)])
     length = data.draw(st.integers(1, 6))
@@ -478,7 +487,7 @@ def reference_glimpses(
 
 @pytest.mark.parametrize("order", STEP_ORDERS)
 @pytest.mark.parametrize("context", ["attention", "fixed", "none"])
-@pytest.mark.parametrize("make_cell", [MAKE_CELLS["gru"], MAKE_CELLS["lstm"]])
+@pytest.mark.parametrize("make_cell", [layers.GRUCell, layers.LSTMCell])
 def test_decoder(make_cell: Any, context: str, order: str) -> None:
     attention = {
         "attention": layers.BahdanauAttention(7),
@@ -486,7 +495,7 @@ def test_decoder(make_cell: Any, context: str, order: str) -> None:
         "none": None,
     }[context]
     decoder = layers.AttentionDecoder(
-        make_cell(), copy_of(attention) if attention else None, order
+        make_cell(N), copy_of(attention) if attention else None, order
     )
     decoder.build_for(M, ENCODED_SHAPE)
     randomized(decoder)

@@ -13,6 +13,7 @@ import pytest
 import reference
 import tensorflow as tf
 from oracle import ACTIVATIONS
+from oracle import ATTENTIONS
 from oracle import CELLS
 from oracle import array
 from oracle import cell_parameters
@@ -144,19 +145,12 @@ def oracle_parts(model: Any) -> dict[str, Any]:
             (len(h), model.decoder.cell.units)
         ),
     }[type(model.bridge)]
-    attention = {
-        layers.BahdanauAttention: reference.additive_attention,
-        layers.GeneralAttention: reference.general_attention,
-        layers.DotAttention: reference.dot_attention,
-        layers.FixedContext: reference.fixed_context,
-        type(None): reference.no_context,
-    }[type(model.decoder.attention)]
     return {
         "order": model.decoder.step_order,
         "cell": CELLS[type(model.decoder.cell)][0],
         "encoder_cell": CELLS[type(model.encoder.stack[0][0].cell)][0],
         "bridge": bridge,
-        "attention": attention,
+        "attention": ATTENTIONS[type(model.decoder.attention)][0],
         "activation": ACTIVATIONS[type(model.readout)],
     }
 
