@@ -92,6 +92,12 @@ def test_attention_beside_layers_of_keras_hands_the_mask_on() -> None:
     assert found == pytest.approx(wanted, rel=1e-5)
 
 
+def test_a_fixed_context_has_the_mask_of_its_queries() -> None:
+    queries = layers.WordEmbedding(K, N, mask_zero=True)(TARGET)
+    contexts, _ = layers.FixedContext()(queries, tf.ones([2, N]))
+    np.testing.assert_array_equal(contexts._keras_mask, TARGET != 0)
+
+
 @pytest.mark.parametrize("reduction", ["sum", "mean_with_sample_weight"])
 def test_a_loss_counts_no_padding(reduction: str) -> None:
     logits = tf.random.stateless_normal([2, 4, K], seed=[1, 2])
