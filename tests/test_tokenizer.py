@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sacremoses
@@ -19,6 +21,7 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import Vocabulary
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import load_text
@@ -419,6 +422,8 @@ def test_a_tokenizer_of_an_older_version_reads_as_it_did(
     # No rule for the German marks, and the invisible ones are words.
     marks = {"\uffedJa", "\u2423\ufeff", "\uffed\xad"}
     assert marks <= set(old.vocabulary.tokens)
+    # The straight mark opens and closes by turns: nothing needs a sign.
+    assert {'"', "a", "b"} <= set(old.vocabulary.tokens)
     old.save(tmp_path)
     settings = json.loads((tmp_path / "tokenizer.json").read_text())
     del settings["config"]["rules"], settings["config"]["true_case"]
@@ -431,6 +436,16 @@ def test_a_tokenizer_of_an_older_version_reads_as_it_did(
     ]
     with pytest.raises(ValueError, match=r"^WordTokenizer: rules=3, wanted"):
         empty(rules=3)
+
+
+@pytest.mark.parametrize("kind", [WordTokenizer, SubwordTokenizer])
+def test_training_has_the_defaults_of_the_class(kind: Any) -> None:
+    of_class = inspect.signature(kind).parameters
+    of_training = inspect.signature(kind.train).parameters
+    both = of_class.keys() & of_training.keys()
+    assert {"reverse", "true_case"} <= both
+    for name in both:
+        assert of_training[name].default == of_class[name].default, name
 
 
 def test_offsets_are_those_of_the_text_as_it_came() -> None:
