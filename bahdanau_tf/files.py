@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
-from typing import Any
 
 if sys.platform != "win32":
     import fcntl
@@ -44,7 +43,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         raise
 
 
-def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_object(path: str | os.PathLike[str]) -> dict[str, object]:
     """Reads a file that holds a JSON object.
 
     Raises:

@@ -250,6 +250,7 @@ def flipped(data: bytes, place: int) -> bytes:
     [
         (lambda text: "[]", "tokenizer.json holds a list"),
         (lambda text: text[:40], "tokenizer.json is not JSON"),
+        (lambda text: '{"class": []}', "tokenizer.json lacks a class"),
         (lambda text: text.replace('"reverse"', '"soup"'), "'soup'"),
     ],
 )

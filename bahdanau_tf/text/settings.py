@@ -43,9 +43,14 @@ def read_settings(
     """
     path = Path(directory, _FILE)
     settings = read_object(path)
-    try:
-        return settings["class"], settings["checksum"], settings["config"]
-    except KeyError:
+    name, checksum = settings.get("class"), settings.get("checksum")
+    config = settings.get("config")
+    if (
+        not isinstance(name, str)
+        or not isinstance(checksum, str)
+        or not isinstance(config, dict)
+    ):
         raise ValueError(
             f"load_text: {path} lacks a class, a checksum or a config."
-        ) from None
+        )
+    return name, checksum, config

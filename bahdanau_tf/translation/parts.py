@@ -23,7 +23,7 @@ class Owner(Protocol):
     graph: TranslationGraph
 
 
-def part(name: str, what: str) -> Any:
+def part(name: str, what: str) -> Any:  # of the type that the owner says
     """A property for a part of `self.graph`; setting it makes a new graph.
 
     Args:
