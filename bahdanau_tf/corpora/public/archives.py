@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 from typing import cast
 
 LONGEST_LINE = 1 << 24  # bytes
@@ -82,17 +82,17 @@ def read_lines(
 
 
 @contextmanager
-def _opened(path: Path, member: str) -> Iterator[BinaryIO]:
+def _opened(path: Path, member: str) -> Iterator[IO[bytes]]:
     with _opened_raw(path, member) as stream:
         if (member or path.name).endswith(".gz"):
             with gzip.GzipFile(fileobj=stream) as plain:
-                yield cast(BinaryIO, plain)
+                yield cast(IO[bytes], plain)
         else:
             yield stream
 
 
 @contextmanager
-def _opened_raw(path: Path, member: str) -> Iterator[BinaryIO]:
+def _opened_raw(path: Path, member: str) -> Iterator[IO[bytes]]:
     if not member:
         with open(path, "rb") as file:
             yield file
@@ -104,7 +104,7 @@ def _opened_raw(path: Path, member: str) -> Iterator[BinaryIO]:
             if entry.is_dir() or stat.S_ISLNK(entry.external_attr >> 16):
                 raise ArchiveError(path, f"has no plain file {member}")
             with zipped.open(entry) as inner:
-                yield cast(BinaryIO, inner)
+                yield inner
     else:
         with tarfile.open(path) as tarred:
             # Reads the archive only as far as the member.
@@ -112,12 +112,13 @@ def _opened_raw(path: Path, member: str) -> Iterator[BinaryIO]:
             info = next(named, None)
             if info is None:
                 raise ArchiveError(path, f"has no {member}")
-            if not info.isreg():
+            plain = tarred.extractfile(info) if info.isreg() else None
+            if plain is None:
                 raise ArchiveError(path, f"has no plain file {member}")
-            yield cast(BinaryIO, tarred.extractfile(info))
+            yield plain
 
 
-def _bounded_lines(stream: BinaryIO, path: Path) -> Iterator[bytes]:
+def _bounded_lines(stream: IO[bytes], path: Path) -> Iterator[bytes]:
     left = MOST_EXPANSION * path.stat().st_size + ALLOWANCE
     while line := stream.readline(LONGEST_LINE):
         left -= len(line)
