@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from typing import Any
 from typing import Literal
 
 from bahdanau_tf.options.named import make_part
@@ -15,6 +14,8 @@ from bahdanau_tf.ranges import Range
 from bahdanau_tf.ranges import check_values
 
 if TYPE_CHECKING:
+    import keras
+
     from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 
 _SIZE = Range(1, 100_000)
@@ -132,22 +133,22 @@ class ModelOptions:
             arguments["embeddings_initializer"] = (
                 keras.initializers.RandomNormal(stddev=self.embedding_dim**-0.5)
             )
-        model: EncoderDecoder = self._model_class(
+        return self._model_class(
             source_vocabulary_size,
             target_vocabulary_size,
             **arguments | self._parts(),
         )
-        return model
 
     @property
-    def _model_class(self) -> Any:
+    def _model_class(self) -> type[EncoderDecoder]:
         from bahdanau_tf import models
 
-        return {
+        classes: dict[str, type[EncoderDecoder]] = {
             "rnnsearch": models.RNNSearch,
             "rnnencdec": models.RNNEncDec,
             "seq2seq-lstm": models.Seq2SeqLSTM,
-        }[self.model]
+        }
+        return classes[self.model]
 
     @property
     def _named(self) -> dict[str, str]:
@@ -159,9 +160,9 @@ class ModelOptions:
             if name is not None and field not in _WITHOUT[self.model]
         }
 
-    def _parts(self) -> dict[str, Any]:
+    def _parts(self) -> dict[str, keras.layers.Layer]:
         """The parts of these classes, as arguments of the model's class."""
-        parts: dict[str, Any] = {}
+        parts: dict[str, keras.layers.Layer] = {}
         if "attention" in self._named:
             parts["attention"] = make_part(
                 "attention",

@@ -5,12 +5,17 @@ from __future__ import annotations
 import inspect
 import re
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import keras
+
+    from bahdanau_tf.models import StepwiseModel
 
 LAYERS = "bahdanau_tf.layers"
 
 
-def make_part(field: str, name: str, **arguments: object) -> Any:
+def make_part(field: str, name: str, **arguments: object) -> keras.layers.Layer:
     """Makes an attention or a cell of a class that is named.
 
     Args:
@@ -77,7 +82,7 @@ def _takes(owner: type, argument: str) -> bool:
     )
 
 
-def try_model(model: Any) -> None:
+def try_model(model: StepwiseModel) -> None:
     """Runs a model as training and search will: over a sentence, and stepwise.
 
     Raises:
