@@ -195,7 +195,7 @@ def test_a_new_process_translates_and_goes_on(
         "a class of the module named_parts, which is not found; add its "
         "folder to PYTHONPATH\n"
     )
-    assert "going on from update 2" in answers[2][1]
+    assert "resuming from update 2" in answers[2][1]
     wanted = (folder / "wanted").read_text()
     assert wanted.startswith("0 ||| ")
     assert (folder / "found").read_text() == wanted
