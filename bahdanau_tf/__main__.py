@@ -1,4 +1,4 @@
-"""Lets `python -m bahdanau_tf` be the command `bahdanau-tf`."""
+"""Makes `python -m bahdanau_tf` the same as the command `bahdanau-tf`."""
 
 from __future__ import annotations
 

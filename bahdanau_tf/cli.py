@@ -1,10 +1,11 @@
-"""The command `bahdanau-tf`: finds the subcommand, parses flags, says errors.
+"""The command `bahdanau-tf`: finds the subcommand, parses flags, prints errors.
 
-Each subcommand is two modules. That of `bahdanau_tf.flags` knows what it takes
-and does not need TensorFlow: a docstring, which is the help, `define(flags)`,
-and `check(flags)`, which is called when all flags that REQUIRED names are
-given. That of `bahdanau_tf.commands` has `run(flags)`. Where TAKES_ARGUMENTS is
-set, `check` and `run` get the arguments too.
+Each subcommand is two modules. The one in `bahdanau_tf.flags` describes its
+flags and does not need TensorFlow: it has a docstring, which is the help,
+`define(flags)`, and `check(flags)`, which is called when all flags named in
+REQUIRED are given. The one in `bahdanau_tf.commands` has `run(flags)`. If
+TAKES_ARGUMENTS is set, `check` and `run` also get the arguments that are not
+flags.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import require
 
 COMMANDS = {
-    "demo": "train on the built-in corpus, translate, draw, export: all of it",
+    "demo": "train on the built-in corpus, translate, draw, export",
     "train": "train a model on parallel text files",
     "translate": "translate lines",
     "align": "align given translations word by word",
@@ -39,10 +40,10 @@ COMMANDS = {
     "ensembles": "score single models and ensembles",
     "report": "write the paper's tables and figures from any corpus",
     "rescore": "re-rank n-best lists with a model",
-    "lexicon": "learn which words a word may become, for --shortlist",
+    "lexicon": "learn target words for each source word, for --shortlist",
     "export": "write a SavedModel that takes and returns strings",
     "data": "list public corpora, or get one",
-    "select": "choose training pairs like an in-domain text",
+    "select": "choose training pairs similar to an in-domain text",
 }
 RECIPES = resources.files("bahdanau_tf").joinpath("recipes")
 
@@ -54,8 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Arguments without the program's name; `sys.argv[1:]` if None.
 
     Returns:
-        The exit status: 0, 1 for a job that failed, 2 for a mistake in what
-        was given, 130 after Ctrl-C.
+        The exit status: 0 for success, 1 if a check of the command failed, 2
+        for a mistake in flags or files, 130 after Ctrl-C.
     """
     try:
         return _main(argv)
@@ -104,7 +105,7 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         if isinstance(error, OSError):
             _forget_unwritten()
         if isinstance(error, BrokenPipeError):
-            return 0  # whoever read our output has enough, as in `... | head`
+            return 0  # the reader of our output has closed it, as `head` does
         if flags.is_parsed() and flags.traceback:
             traceback.print_exc()
         return _fail(f"{name}: {_by_flag(error, flags)}")
@@ -113,19 +114,19 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
 
 
 def _is_foreseen(error: Exception) -> bool:
-    """Whether an error is of what was given, not of the program."""
+    """Whether an error is due to the user's input or machine, not a bug."""
     kinds = (ValueError, OSError, ImportError)
     return isinstance(error, kinds) or _is_shortage(error)
 
 
 def _is_shortage(error: Exception) -> bool:
-    """Whether memory or disk are full; TensorFlow may not be imported."""
+    """Whether memory or disk is full, without importing TensorFlow."""
     name = type(error).__name__
     return isinstance(error, MemoryError) or name == "ResourceExhaustedError"
 
 
 def defined_flags(name: str) -> absl_flags.FlagValues:
-    """The flags of a subcommand, with those that all have."""
+    """The flags of a subcommand, including those of all subcommands."""
     flags = absl_flags.FlagValues()
     flags.set_gnu_getopt()  # flags may follow arguments
     import_module(f"bahdanau_tf.flags.{name}").define(flags)
@@ -133,22 +134,22 @@ def defined_flags(name: str) -> absl_flags.FlagValues:
     absl_flags.DEFINE_string(
         "flagfile",
         None,
-        "file of flags, one a line, as if they stood here: those after it "
-        "change it; may be repeated",
+        "file of flags, one per line, read in this place: later flags "
+        "override them; may be repeated",
         **every,
     )
-    absl_flags.DEFINE_bool("help", False, "show this", **every)
+    absl_flags.DEFINE_bool("help", False, "show this help", **every)
     absl_flags.DEFINE_bool(
-        "traceback", False, "show where an error arose", **every
+        "traceback", False, "show the traceback of an error", **every
     )
     return flags
 
 
 def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
-    """What an error says; "Recipe: epochs is 0" is of the flag --epochs."""
+    """An error's message; "Recipe: epochs is 0" becomes "--epochs is 0"."""
     if _is_shortage(error):
         why = re.sub(r"^\{\{.*?\}\} ", "", str(error).split("\n")[0])
-        return f"memory or disk is full; smaller numbers need less. {why}"
+        return f"memory or disk is full; smaller sizes need less. {why}"
     found = re.match(r"\w+: (\w+) is ", str(error))
     if found and found[1] in flags:
         return f"--{str(error).partition(': ')[2]}"
@@ -156,7 +157,7 @@ def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
 
 
 def _of_parsing(error: absl_flags.Error, flags: absl_flags.FlagValues) -> str:
-    """What absl says of a flag, in words of ours where its own are Python's."""
+    """absl's message about a flag, without Python's terms."""
     said = str(error).removeprefix("ERROR:: ")
     if isinstance(error, absl_flags.UnrecognizedFlagError):
         name = error.flagname
@@ -169,7 +170,10 @@ def _of_parsing(error: absl_flags.Error, flags: absl_flags.FlagValues) -> str:
 
 
 def _forget_unwritten() -> None:
-    """Keeps Python from failing at exit over an output full or closed."""
+    """Discards buffered output that cannot be written.
+
+    Otherwise Python would fail at exit when it flushes standard output.
+    """
     try:
         sys.stdout.flush()
     except OSError:
@@ -177,10 +181,9 @@ def _forget_unwritten() -> None:
 
 
 def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
-    """Puts in place of --flagfile=FILE and --recipe=NAME the flags there.
+    """Replaces --flagfile=FILE and --recipe=NAME by the flags in these files.
 
-    --recipe=NAME, which stands for a file of flags in the package, stays
-    before them.
+    --recipe=NAME, a file of flags in the package, is kept before its flags.
     """
     if {"--flagfile=", "-flagfile="} & {*arguments}:
         raise ValueError("--flagfile is empty")
@@ -203,9 +206,10 @@ def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
 
 
 def _count_own(name: str, flags: absl_flags.FlagValues) -> None:
-    """Lets those flags count as given that the user gave beside a recipe.
+    """Marks flags as given only if the user gave them, not the recipe.
 
-    Who takes another model than the recipe's cannot leave its flags out.
+    With another model than the recipe's, some flags of the recipe have no
+    effect; only the user's own flags are refused for that.
     """
     if "recipe" in flags and flags.recipe is not None:
         recipe = defined_flags(name)
@@ -222,7 +226,7 @@ def _recipe_file(name: str) -> str:
 
 
 def _recipes() -> list[str]:
-    """Names of the files of flags in the package."""
+    """The names of the recipes, which are files of flags in the package."""
     return sorted(
         entry.name.removesuffix(".flags")
         for entry in RECIPES.iterdir()
@@ -232,14 +236,14 @@ def _recipes() -> list[str]:
 
 @contextlib.contextmanager
 def _quiet_start() -> Iterator[None]:
-    """Keeps TensorFlow's start-up messages off the screen.
+    """Imports TensorFlow without its start-up messages.
 
-    Some are written by its C++ libraries before any log level holds, so the
-    error stream itself is turned away while TensorFlow is imported; what goes
-    wrong in an import is an exception and is still seen.
+    Some are written by its C++ libraries before any log level is set, so
+    standard error is redirected while TensorFlow is imported. An error in an
+    import is an exception and is still reported.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ["KERAS_BACKEND"] = "tensorflow"  # whatever the user's own is
+    os.environ["KERAS_BACKEND"] = "tensorflow"  # overrides the user's setting
     sys.stderr.flush()
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -264,7 +268,7 @@ def _usage() -> str:
         "",
         *(f"  {name:<10} {what}" for name, what in COMMANDS.items()),
         "",
-        "bahdanau-tf COMMAND --help tells the flags of a command.",
+        "bahdanau-tf COMMAND --help lists the flags of a command.",
     ]
     return "\n".join(lines)
 
@@ -282,12 +286,12 @@ def _help(name: str, taken: ModuleType, flags: absl_flags.FlagValues) -> str:
 
 
 def _required(taken: ModuleType) -> Sequence[str]:
-    """Names of the flags that a subcommand cannot do without."""
+    """Names of the flags that a subcommand needs."""
     return getattr(taken, "REQUIRED", ())
 
 
 def _usage_of(flag: absl_flags.Flag[object]) -> str:
-    """A flag with what it takes and its default: --units=1000."""
+    """A flag with its type and default: --units=<int>  [1000]."""
     if flag.boolean:
         return f"--[no]{flag.name}  [{'yes' if flag.default else 'no'}]"
     choices = getattr(flag.parser, "enum_values", None)
@@ -297,7 +301,7 @@ def _usage_of(flag: absl_flags.Flag[object]) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    text = re.sub(r"^<.*?>: ", "", text)  # choices, which absl puts there
+    text = re.sub(r"^<.*?>: ", "", text)  # absl begins with the choices
     return textwrap.wrap(
         text, 78, initial_indent=" " * 6, subsequent_indent=" " * 6
     )

@@ -205,8 +205,8 @@ def test_the_command_writes_links(tmp_path, translator, capfd):
     links = [parse_pharaoh(line) for line in out.split("\n")[:-1]]
     assert links == [one.hard_alignment for one in wanted]
     assert out.split("\n")[3:5] == ["", ""]
-    assert "line 4: words on one side alone" in err
-    assert "2 of 6 lines: words on one side alone" in err
+    assert "line 4: words on one side only" in err
+    assert "2 of 6 lines: words on one side only" in err
 
 
 def test_the_command_writes_weights(tmp_path, translator):
@@ -235,5 +235,5 @@ def test_the_command_wants_a_target_for_each_line(tmp_path, translator, capfd):
     translator.save(tmp_path / "model")
     assert main([*command, f"--target={more}"]) == 2
     _, err = capfd.readouterr()
-    assert "--source has no line 2 and --target has one" in err
+    assert "--source has no line 2, but --target has one" in err
     assert "Traceback" not in err

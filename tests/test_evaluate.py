@@ -350,7 +350,7 @@ def test_mistakes_get_one_sentence(corpus, tmp_path, capsys):
                 f"--hypotheses={tmp_path / 'moses'}",
                 f"--hypotheses={tmp_path / 'moses'}",
             ],
-            "'moses' is there already",
+            "'moses' is taken",
         ),
         (
             [f"--hypotheses={tmp_path / 'moses'}", "--output=x"],

@@ -341,7 +341,7 @@ def command(folder: Path, *flags: str) -> list[str]:
 def test_the_command_writes_it_where_translate_finds_it(folder, capfd):
     assert main(command(folder, "--words=3")) == 0
     out, progress = capfd.readouterr()
-    assert "beside the first 5" in out
+    assert "besides the first 5" in out
     assert "2/2 pairs read" in progress
     lexicon = Lexicon.load(folder / "model" / "best" / "lexicon.npz")
     text = make_translator().target_text

@@ -392,7 +392,7 @@ def test_get(tmp_path, monkeypatch, capfd):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "nothing given, wanted list, or get and a name"),
+        ([], "nothing given, wanted list, or get and the name"),
         (["get"], "get given, wanted list"),
         (["get", "a", "b"], "get a b given"),
         (["fetch", "multi30k"], "fetch multi30k given"),

@@ -530,7 +530,7 @@ def test_outside_systems_alone_make_a_report(tmp_path):
     [
         ("", "--quick, --full, --system or --hypotheses is missing"),
         ("--quick --full", "wanted one of them"),
-        ("--quick --source=a", "--source is given, and the built-in"),
+        ("--quick --source=a", "--source is given, but training"),
         ("--full --train_source=a", "--source is missing"),
         ("--source=a --reference=b", "--quick, --full, --system or"),
         ("--system=model", "wanted NAME=PATH"),
@@ -545,7 +545,7 @@ def test_outside_systems_alone_make_a_report(tmp_path):
         ("--quick --train_flag=--joint", "not used with --tokenizer=word"),
         ("--quick --tokenize=soup", "tokenize is 'soup'"),
         ("--quick --beta=0.2", "has no attention to penalize"),
-        ("--quick --hypotheses=RNNsearch-15={}", "is a system that is trained"),
+        ("--quick --hypotheses=RNNsearch-15={}", "is the name of a system"),
         ("--quick --system=a=/nowhere", "holds no translator"),
         ("--quick --hypotheses=a={}", "--hypotheses=a has 1 lines"),
     ],

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.commands import rescore
+from bahdanau_tf.flags.fields import require
+from bahdanau_tf.flags.rescore import REQUIRED
 from bahdanau_tf.flags.rescore import check
 from bahdanau_tf.translation.rescoring import Hypothesis
 from bahdanau_tf.translation.rescoring import NBest
@@ -243,6 +245,7 @@ def run(monkeypatch, tmp_path):
         values = defined_flags("rescore")
         output = tmp_path / "output"
         values(["rescore", f"--output={output}", "--model_dir=x", *flags])
+        require(values, *REQUIRED)
         check(values)
         assert rescore.run(values) == 0
         return output.read_text("utf-8")

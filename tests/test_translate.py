@@ -296,7 +296,7 @@ def test_lines_longer_than_those_of_the_training_are_named(
     for place in (folder, folder / "best"):
         run(text, f"--model_dir={place}")
         err = capsys.readouterr().err
-        assert err.startswith("line 2: longer than the 3 tokens of the train")
+        assert err.startswith("line 2: longer than the 3 tokens of train")
         assert "--split_long" in err
     found = run(text, f"--model_dir={folder}", "--split_long")
     assert found == "B A\nB. A D. C F. E\n"

@@ -1,1 +1,4 @@
-"""The subcommands of `bahdanau-tf`, one module each."""
+"""The subcommands of `bahdanau-tf`, one module each.
+
+`bahdanau_tf.flags` describes what each does and which flags it takes.
+"""

@@ -1,4 +1,4 @@
-"""Aligns given translations, in memory that does not grow with them."""
+"""Aligns given translations; memory does not depend on their number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bahdanau_tf.translation import Translation
 
 
 def run(flags: absl_flags.FlagValues) -> int:
-    """Aligns."""
+    """Runs the command; returns the exit status."""
     translator = load_translator(flags)
     pairs = line_pairs(flags, "source", "target")
     counter = LineCounter()
@@ -26,7 +26,7 @@ def run(flags: absl_flags.FlagValues) -> int:
             found = translator.align(sources, targets, flags.batch_size)
             output.writelines(_lines(found, flags.format))
             output.flush()
-            counter.report("words on one side alone", _one_sided(found))
+            counter.report("words on one side only", _one_sided(found))
             counter.advance(len(window))
     counter.close()
     return 0

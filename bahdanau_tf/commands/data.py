@@ -1,4 +1,4 @@
-"""Lists the public corpora that can be had, or gets one of them."""
+"""Lists the public corpora, or downloads one of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bahdanau_tf.flags.train import DATA_VARIABLE
 
 
 def run(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> int:
-    """Lists or gets."""
+    """Runs the command; returns the exit status."""
     data_dir = Path(flags.data_dir or os.environ.get(DATA_VARIABLE, "."))
     match list(arguments):
         case ["list"]:

@@ -25,7 +25,7 @@ DIRECTIONS = ("forward", "reversed")
 
 
 def run(flags: absl_flags.FlagValues) -> int:
-    """Scores every row."""
+    """Runs the command; returns the exit status."""
     check_tokenize_flag(flags)
     sources = list(read_lines(flags.source))
     references = list(read_lines(flags.reference))
@@ -53,10 +53,10 @@ def run(flags: absl_flags.FlagValues) -> int:
 
 
 def _loaded(direction: str, folders: Sequence[str]) -> list[Translator]:
-    """Loads the models of a flag, if they are what it says.
+    """Loads the models of --forward or --reversed.
 
     Raises:
-        ValueError: A model reads the source the other way round, or is of
+        ValueError: A model reads the source in the other direction, or is of
             another class than the first.
     """
     loaded = [load_best(folder) for folder in folders]
@@ -67,7 +67,7 @@ def _loaded(direction: str, folders: Sequence[str]) -> list[Translator]:
             if found != direction:
                 raise ValueError(
                     f"--{direction}: the {kind} of {folder} reads the source "
-                    f"{found}, wanted it under --{found}"
+                    f"{found}, wanted it in --{found}"
                 )
         if kind != first:
             raise ValueError(

@@ -25,12 +25,12 @@ from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.lengths import source_lengths
 from bahdanau_tf.translator import Translator
 
-MODEL = "model"  # what the one of --model_dir is called
-WINDOW = 256  # sentences between two signs of progress
+MODEL = "model"  # name of the system of --model_dir
+WINDOW = 256  # sentences between two reports of progress
 
 
 def run(flags: absl_flags.FlagValues) -> int:
-    """Scores."""
+    """Runs the command; returns the exit status."""
     check_tokenize_flag(flags)
     references = list(read_lines(flags.reference))
     sources = None
@@ -60,7 +60,7 @@ def run(flags: absl_flags.FlagValues) -> int:
 
 
 def _has_model(flags: absl_flags.FlagValues) -> bool:
-    """Whether a model is to translate, or is asked for at least."""
+    """Whether a model translates: if given, or if there are no hypotheses."""
     return bool(flags.model_dir or not flags.hypotheses)
 
 
@@ -74,8 +74,8 @@ def _others(
         name, path = _name_and_path(given)
         if name in {*taken, *systems}:
             raise ValueError(
-                f"--hypotheses: {name!r} is there already, wanted another "
-                "name, as in NAME=FILE"
+                f"--hypotheses: the name {name!r} is taken, wanted another "
+                "one, as in NAME=FILE"
             )
         systems[name] = list(read_lines(path))
         check_count(f"--hypotheses={given}", systems[name], references)
@@ -97,7 +97,7 @@ def _print(test: TestSet) -> None:
 
 
 def _name_and_path(given: str) -> tuple[str, str]:
-    """Reads NAME=FILE; a file whose own name has a = is a FILE."""
+    """Reads NAME=FILE, or FILE, which may exist with a = in its name."""
     name, equals, path = given.partition("=")
     if equals and name and not os.path.exists(given):
         return name, path
@@ -107,7 +107,7 @@ def _name_and_path(given: str) -> tuple[str, str]:
 def _translated(
     translator: Translator, sources: Sequence[str], output: str | None
 ) -> list[Translation]:
-    """Translates, tells how far it is, and keeps what is done in a file."""
+    """Translates, reports progress, and writes the translations to a file."""
     start = time.monotonic()
     line = ProgressLine(len(sources))
     done: list[Translation] = []

@@ -1,4 +1,4 @@
-"""Writes the best model as a SavedModel, reloads it, compares the two."""
+"""Exports the best model as a SavedModel, reloads it and compares both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bahdanau_tf.serving import examine
 
 
 def run(flags: absl_flags.FlagValues) -> int:
-    """Exports."""
+    """Runs the command; returns the exit status."""
     limits = Limits(flags.max_source_length, flags.max_target_length)
     translator = load_translator(flags)
     if flags.half_weights:

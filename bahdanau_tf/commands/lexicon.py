@@ -1,4 +1,4 @@
-"""Learns a lexicon from what a trained model attends to."""
+"""Learns a lexicon from the attention of a trained model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bahdanau_tf.translator import Translator
 
 
 def run(flags: absl_flags.FlagValues) -> int:
-    """Learns and writes."""
+    """Runs the command; returns the exit status."""
     corpus = ParallelCorpus(flags.source, flags.target)
     folder = best_folder(flags.model_dir)
     translator = Translator.load(folder)
@@ -37,14 +37,14 @@ def run(flags: absl_flags.FlagValues) -> int:
     lexicon.save(folder / LEXICON)
     print(
         f"{folder / LEXICON}: {(lexicon.words >= 0).sum()} target words for "
-        f"{(lexicon.words >= 0).any(axis=1).sum()} source words, beside the "
+        f"{(lexicon.words >= 0).any(axis=1).sum()} source words, besides the "
         f"first {lexicon.first}"
     )
     return 0
 
 
 def _check_frequent(translator: Translator, first: int) -> None:
-    """Raises ValueError, before anything is learned, if F is too small."""
+    """Raises ValueError if --frequent is too small for the vocabulary."""
     first = min(first, translator.target_text.vocabulary_size)
     Lexicon(np.full([1, 1], -1), first).check(1, translator.target_text)
 

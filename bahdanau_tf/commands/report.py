@@ -1,4 +1,4 @@
-"""Writes the paper's tables and figures, from any corpus, as one page."""
+"""Writes the paper's tables and figures for any corpus as one page."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.translation.saved import best_folder
 
-NLL_SAMPLE = 5000  # training pairs read for their likelihood
+NLL_SAMPLE = 5000  # number of training pairs read to compute their likelihood
 
 
 def run(flags: absl_flags.FlagValues) -> int:
-    """Trains what is to be trained, and writes the report."""
+    """Runs the command; returns the exit status."""
     out_dir = Path(flags.out_dir)
     folder = out_dir / "models"
     models: dict[str, str | Path] = dict(named("system", flags.system))
@@ -89,12 +89,12 @@ def _suite(flags: absl_flags.FlagValues) -> suites.Suite | None:
 
 
 def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
-    """Refuses what the trainings, or the report after them, would refuse."""
+    """Raises early what the trainings, or the report, would raise later."""
     taken = {name for name, _ in named("hypotheses", given.hypotheses)}
     for plan in plans:
         if plan.name in taken:
             raise ValueError(
-                f"--hypotheses={plan.name} is a system that is trained, "
+                f"--hypotheses={plan.name} is the name of a system to train, "
                 "wanted another name"
             )
         flags = absl_flags.FlagValues()

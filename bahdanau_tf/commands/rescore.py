@@ -1,4 +1,4 @@
-"""Ranks the n-best lists of any system again, with a model."""
+"""Ranks n-best lists of any system again with a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bahdanau_tf.translator import Translator
 
 
 def run(flags: absl_flags.FlagValues) -> int:
-    """Ranks."""
+    """Runs the command; returns the exit status."""
     check_tokenize_flag(flags)
     translator = load_translator(flags)
     weight = _weight(flags, translator)
@@ -42,7 +42,7 @@ def run(flags: absl_flags.FlagValues) -> int:
 
 
 def _weight(flags: absl_flags.FlagValues, translator: Translator) -> float:
-    """The weight given, the default, or the one that is best on --dev_..."""
+    """The given weight, the default, or the best one on the dev set."""
     if flags.dev_source is None:
         return 0.5 if flags.weight is None else flags.weight
     lists = read_nbest(

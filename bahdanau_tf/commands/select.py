@@ -1,4 +1,4 @@
-"""Keeps the pairs of a large corpus that are most like a small one's."""
+"""Selects the pairs of a large corpus most similar to a small one's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bahdanau_tf.text_files import written
 
 
 def run(flags: absl_flags.FlagValues) -> int:
-    """Selects."""
+    """Runs the command; returns the exit status."""
     corpus = ParallelCorpus(flags.source, flags.target)
     in_domain = ParallelCorpus(flags.in_domain_source, flags.in_domain_target)
     if not 1 <= flags.pairs <= len(corpus):

@@ -16,7 +16,7 @@ from bahdanau_tf.training import train
 
 
 def run(flags: absl_flags.FlagValues) -> int:
-    """Trains."""
+    """Runs the command; returns the exit status."""
     check_tokenize_flag(flags)
     plan = TrainingPlan(
         *options(flags), TrainingFiles(**paths(flags)), Path(flags.model_dir)

@@ -1,4 +1,4 @@
-"""Translates lines, in order, in memory that does not grow with them."""
+"""Translates lines in order; memory does not depend on their number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bahdanau_tf.translator import Translator
 
 
 def run(flags: absl_flags.FlagValues) -> int:
-    """Translates."""
+    """Runs the command; returns the exit status."""
     limit = _Limit.of(flags)
     translator = load_translator(flags)
     to_lines = _Format.of(flags, translator)
@@ -53,18 +53,18 @@ def run(flags: absl_flags.FlagValues) -> int:
 
 
 def _lines(flags: absl_flags.FlagValues) -> Iterator[tuple[str, str]]:
-    """Gives each line with the prefix of its translation."""
+    """Each line with the prefix of its translation."""
     if flags.prefixes is None:
         return ((line, "") for line in read_lines(flags.input))
     return line_pairs(flags, "input", "prefixes")
 
 
 class _Limit(NamedTuple):
-    """The longest source that is wanted.
+    """The length above which lines are reported or split.
 
     Attributes:
-        tokens: How many; None for any.
-        text: What longer lines are, in words.
+        tokens: The number of tokens; None for no limit.
+        text: What is reported of longer lines.
     """
 
     tokens: int | None
@@ -72,10 +72,10 @@ class _Limit(NamedTuple):
 
     @classmethod
     def of(cls, flags: absl_flags.FlagValues) -> _Limit:
-        """Reads the flag; without it the folders of the models.
+        """The flag, or the training limits in the folders of the models.
 
         Raises:
-            ValueError: --split_long is given, and nothing says what is long.
+            ValueError: --split_long is given, but no limit is known.
         """
         if (given := flags.max_source_length) is not None:
             return cls(given, f"longer than --max_source_length={given}")
@@ -84,16 +84,16 @@ class _Limit(NamedTuple):
         if shortest is None and flags.split_long:
             raise ValueError(
                 "--split_long needs --max_source_length: --model_dir does not "
-                "say how long the sentences of its training were"
+                "contain the length of its training sentences"
             )
-        text = f"longer than the {shortest} tokens of the training"
+        text = f"longer than the {shortest} tokens of training sentences"
         if not flags.split_long:
             text += ", may lose words; see --split_long"
         return cls(shortest, text)
 
 
 def _report(counter: LineCounter, found: Found, long: str) -> None:
-    """Tells of lines that were not translated whole, or may not be well."""
+    """Reports lines that were split, are too long, or were cut off."""
     cut = [i for i, t in enumerate(found.translations) if not t.finished]
     counter.report("translated sentence by sentence", found.split)
     counter.report(long, found.long)
@@ -101,12 +101,12 @@ def _report(counter: LineCounter, found: Found, long: str) -> None:
 
 
 class _Format(NamedTuple):
-    """Makes lines of a translation.
+    """Formats a translation as lines.
 
     Attributes:
         name: "text", "moses" or "json".
         alignments: Whether alignments are written.
-        feature: What Moses' format calls the log-probability.
+        feature: The name of the log-probability in Moses' format.
     """
 
     name: str
@@ -117,7 +117,7 @@ class _Format(NamedTuple):
     def of(
         cls, flags: absl_flags.FlagValues, translator: Translator
     ) -> _Format:
-        """Reads the flags; n best need more than text."""
+        """Reads the flags; with --n_best "text" becomes "moses"."""
         n_best = flags.format == "text" and flags.n_best > 1
         return cls(
             "moses" if n_best else flags.format,
@@ -132,7 +132,7 @@ class _Format(NamedTuple):
             return
         for one in (translation, *translation.alternatives):
             links = (one.pharaoh,) if self.alignments else ()
-            text = " ".join(one.text.split("\n"))  # a line is a line
+            text = " ".join(one.text.split("\n"))  # one line per translation
             if self.name == "text":
                 yield " ||| ".join((text, *links)) + "\n"
                 return

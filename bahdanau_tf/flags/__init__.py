@@ -1,7 +1,7 @@
-"""What each command takes: its help, its flags, what can be told from them.
+"""The flags of the commands: help, definitions, checks.
 
-A module for each command has a docstring, `define(flags)` and `check(flags)`,
-and REQUIRED, the names of flags that the command cannot do without; none
-imports TensorFlow, so that `--help` and mistakes are answered at once.
-`bahdanau_tf.commands` has what the commands do.
+The module of a command has a docstring, which is its help, `define(flags)`,
+`check(flags)`, and REQUIRED, the names of the flags that it needs. No module
+imports TensorFlow, so that `--help` and mistakes are answered at once. What the
+commands do is in `bahdanau_tf.commands`.
 """

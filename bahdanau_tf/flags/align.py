@@ -1,13 +1,13 @@
 """Aligns given translations word by word: a line of links for each pair.
 
-The model is given each line of --target beside that of --source, and looks
-for each target token at the source token with the largest weight. --output or
-standard output gets source-target token numbers from 0, as in 0-0 1-2 (the
-form of Pharaoh); an empty line where a side has no words.
+The model reads each line of --source with its translation in --target, and
+links each target token to the source token with the largest weight. Links are
+written to --output or standard output as source-target token numbers from 0,
+as in 0-0 1-2 (Pharaoh's format); a pair with an empty side gets an empty line.
 
-Tokens are those of the model: of a model of words these and punctuation, of
-one of sub-words pieces. --format=json has them, with their bytes in the texts
-and the soft alignment: an object a line, as of `translate --alignments`.
+Tokens are those of the model: words and punctuation, or sub-words.
+--format=json writes one object per line, with the tokens, their byte offsets in
+the texts and the soft alignment, as `translate --format=json --alignments`.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ def define(flags: absl_flags.FlagValues) -> None:
         flags,
         "Files",
         {
-            "source": "text that the model translates; a .gz too",
-            "target": "its translation; a .gz too",
-            "output": "where the links go; a .gz too. Until the end it is "
-            "called .part",
+            "source": "text that the model translates; may be .gz",
+            "target": "its translation; may be .gz",
+            "output": "file for the links; may be .gz; it has the ending .part "
+            "until it is complete",
         },
     )
     absl_flags.DEFINE_enum(
         "format",
         "text",
         ["text", "json"],
-        "links, or a JSON object a line",
+        "links, or one JSON object per line",
         flag_values=flags,
         module_name=LINES,
     )
@@ -50,7 +50,7 @@ def define(flags: absl_flags.FlagValues) -> None:
 
 
 def check(flags: absl_flags.FlagValues) -> None:
-    """Refuses what can be seen to be wrong before a model is loaded."""
+    """Raises for mistakes that can be found before a model is loaded."""
     check_model(flags)
     check_files(flags, "source", "target")
     check_output("output", flags.output)

@@ -1,8 +1,8 @@
 """Completion of commands, flags and their values in a shell, by argcomplete.
 
-argcomplete completes what argparse knows, so the flags, which are absl's, are
-told to an argparse parser. absl's own `argparse_flags` is not used for it: it
-names neither the choices of a flag nor, outside the main module, its help.
+argcomplete needs an argparse parser, so the flags, which are absl's, are added
+to one. absl's own `argparse_flags` is not used: it lacks the choices of a flag
+and, outside the main module, its help.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def complete_if_asked(
     flags_of: Callable[[str], absl_flags.FlagValues],
     choices: Mapping[str, Sequence[str]],
 ) -> None:
-    """Answers the shell and ends the process, if it was a shell that asked.
+    """Answers a shell's request for completion and exits; else does nothing.
 
     Args:
-        commands: What each subcommand does, by its name.
-        flags_of: Gives the flags of a subcommand.
-        choices: Values of flags that are not enumerations themselves.
+        commands: The subcommands and their descriptions.
+        flags_of: Returns the flags of a subcommand.
+        choices: The values of flags that are not enumerations.
 
     Raises:
         ImportError: argcomplete is not installed.

@@ -1,8 +1,9 @@
 """Scores single models and ensembles: Table 1 of Sutskever et al. 2014.
 
 --reversed names models of one kind, with different seeds, that read the source
-from its last word to its first (in the paper, deep LSTMs); --forward one that
-reads it as it is. Rows with more models than there are say "not run".
+from its last word to its first (in the paper, deep LSTMs); --forward names a
+model that reads it from left to right. Rows that need more models than are
+given show "not run".
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ REQUIRED = ("source", "reference")
 def define(flags: absl_flags.FlagValues) -> None:
     """Defines the flags of the command."""
     for name, text in (
-        ("forward", "folder of a model that reads the source as it is"),
-        ("reversed", "folders of models, with commas between"),
+        ("forward", "folder of a model that reads the source left to right"),
+        ("reversed", "folders of models, separated by commas"),
     ):
         absl_flags.DEFINE_list(
             name, [], text, flag_values=flags, module_name=MODEL
@@ -38,17 +39,17 @@ def define(flags: absl_flags.FlagValues) -> None:
         "Files",
         {
             "source": "text to translate",
-            "reference": "its translation by hand",
+            "reference": "its reference translation",
         },
     )
     define_tokenize(flags)
-    # Each row has its beam, and is scored by its best translations.
+    # Each row sets its own beam size, and only the best translations count.
     without = ("beam_size", "n_best", *SAMPLING)
     define_fields(flags, SEARCH, Decoding, without)
 
 
 def check(flags: absl_flags.FlagValues) -> None:
-    """Refuses what can be seen to be wrong before a model is loaded."""
+    """Raises for mistakes that can be found before a model is loaded."""
     if not flags.forward and not flags.reversed:
         raise ValueError("--forward or --reversed is missing")
     for name in ("forward", "reversed"):

@@ -1,19 +1,19 @@
 """Scores a model, and other systems' output, against references.
 
 With --model_dir the lines of --source are translated. Each
---hypotheses=NAME=FILE, of which there may be several, is another system's
-output. BLEU and chrF are sacreBLEU's, printed with signatures. Unless
---tokenize is given, BLEU counts the words that fit the script of the
-references: 13a where there are blanks between words, zh for Chinese, ja-mecab
-for Japanese where it is installed, char for it elsewhere and for Thai and its
-kin, none where such a text is tokenized.
+--hypotheses=NAME=FILE, which may be repeated, is another system's output. BLEU
+and chrF are sacreBLEU's, printed with signatures. Unless --tokenize is given,
+BLEU uses the tokenizer that fits the script of the references: 13a for text
+with blanks between words, zh for Chinese, ja-mecab for Japanese if it is
+installed, none for other text without blanks that is tokenized, and char for
+Japanese without ja-mecab, for Thai and for other scripts without blanks.
 
 Several systems make a table: BLEU with the margin of its 95 % bootstrap
-interval, chrF2, and p, how likely a distance to the first row as large as
-this is by chance (paired bootstrap). With --source there is BLEU by source
-length, in tokens of the model or, without one, words between blanks; with
-a model also BLEU of the sentences that have no word unknown to it, in source
-or reference. The paper forbids unknown words there: --unknown=forbid.
+interval, chrF2, and p, the probability of a difference from the first row as
+large as this by chance (paired bootstrap). With --source there is BLEU by
+source length, in tokens of the model or, without one, words between blanks;
+with a model also BLEU of the sentences that have no word unknown to it, in
+source or reference. The paper forbids unknown words there: --unknown=forbid.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def define(flags: absl_flags.FlagValues) -> None:
         "Files",
         {
             "source": "text to translate",
-            "reference": "its translation by hand",
-            "output": "where the model's translations go; a .gz too. Until "
-            "the last it is called .part",
+            "reference": "its reference translation",
+            "output": "file for the model's translations; may be .gz; it has "
+            "the ending .part until it is complete",
         },
     )
     absl_flags.DEFINE_multi_string(
@@ -58,7 +58,7 @@ def define(flags: absl_flags.FlagValues) -> None:
 
 
 def check(flags: absl_flags.FlagValues) -> None:
-    """Refuses what can be seen to be wrong before a model is loaded."""
+    """Raises for mistakes that can be found before a model is loaded."""
     check_files(flags, "source", "reference", "dictionary")
     check_output("output", flags.output)
     if flags.source is None and not flags.hypotheses:
@@ -66,7 +66,7 @@ def check(flags: absl_flags.FlagValues) -> None:
             "--source (with --model_dir) or --hypotheses is missing"
         )
     if flags.source is None and flags.model_dir:
-        raise ValueError("--source is missing, which --model_dir translates")
+        raise ValueError("--source is missing, the text for --model_dir")
     if flags.model_dir or not flags.hypotheses:
         check_model(flags)
         return

@@ -1,9 +1,9 @@
 """Writes the best model of --model_dir as a SavedModel for TensorFlow Serving.
 
-The SavedModel takes strings and returns strings; beam search is inside, with
+The SavedModel takes strings and returns strings; it includes beam search, with
 the beam size and penalties given here. It is then reloaded in a new process and
-compared with the model; what is found goes to standard error, the folder to
-standard output. The exit code is 1 if there is a difference.
+compared with the model. The results are written to standard error, the folder
+to standard output. The exit code is 1 if there is a difference.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ def define(flags: absl_flags.FlagValues) -> None:
     """Defines the flags of the command."""
     define_model(flags)
     define_search(flags)
-    text = "base folder; the model goes to a numbered folder in it"
+    text = "base folder; the model is written to a numbered folder in it"
     define_strings(flags, GROUP, {"export_dir": text})
     options: Group = {"flag_values": flags, "module_name": GROUP}
     for name, text in (
         (
             "max_source_length",
-            "tokens read of a sentence, end symbol included; the rest is cut",
+            "number of tokens read of a sentence, end symbol included; the "
+            "rest is cut off",
         ),
         (
             "max_target_length",
-            "tokens of the longest translation, end symbol included",
+            "number of tokens of the longest translation, end symbol included",
         ),
     ):
         absl_flags.DEFINE_integer(
@@ -45,13 +46,13 @@ def define(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_bool(
         "half_weights",
         False,
-        "whether weights are rounded to float16 and take half the room",
+        "whether weights are rounded to float16, which halves the size",
         **options,
     )
 
 
 def check(flags: absl_flags.FlagValues) -> None:
-    """Refuses what can be seen to be wrong before a model is loaded."""
+    """Raises for mistakes that can be found before a model is loaded."""
     check_folder("export_dir", flags.export_dir)
     check_model(flags)
     check_files(flags, "dictionary")

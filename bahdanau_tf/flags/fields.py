@@ -1,6 +1,6 @@
-"""Flags made from dataclasses, so that a setting is described in one place.
+"""Makes flags from dataclasses, so that a setting is described in one place.
 
-A group of flags is what absl calls the module that defines them.
+absl's "module" of a flag is used as the heading of its group in the help.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DEFINE: dict[type, Callable[..., object]] = {
 
 
 class Group(TypedDict):
-    """Where a flag is defined, and what it stands under in the help."""
+    """Where a flag is defined, and the heading of its group in the help."""
 
     flag_values: absl_flags.FlagValues
     module_name: str
@@ -45,7 +45,7 @@ class Group(TypedDict):
 def define_strings(
     flags: absl_flags.FlagValues, group: str, texts: Mapping[str, str]
 ) -> None:
-    """Defines flags for strings that are not given by default."""
+    """Defines string flags, whose default is None."""
     for name, text in texts.items():
         absl_flags.DEFINE_string(
             name, None, text, flag_values=flags, module_name=group
@@ -61,10 +61,10 @@ def define_fields(
     """Defines a flag for each field of a dataclass.
 
     Args:
-        flags: Where to define them.
-        group: What they stand under in the help.
+        flags: The flags to which they are added.
+        group: Their heading in the help.
         owner: A dataclass with defaults whose docstring has "Attributes:".
-        without: Fields that get none.
+        without: Fields that get no flag.
     """
     texts = _attribute_texts(owner)
     hints = typing.get_type_hints(owner)
@@ -85,25 +85,25 @@ def define_fields(
 
 
 def from_flags(flags: absl_flags.FlagValues, owner: type[T]) -> T:
-    """Makes the dataclass from its flags; the rest is as by default.
+    """Makes the dataclass from its flags; other fields have their defaults.
 
     Raises:
-        ValueError: A value is out of range; it names class and field.
+        ValueError: A value is out of range. The message has class and field.
     """
     names = [one.name for one in dataclasses.fields(owner)]
     return owner(**{name: flags[name].value for name in names if name in flags})
 
 
 def is_given(flags: absl_flags.FlagValues, name: str) -> bool:
-    """Whether the user gave a flag, in a file of flags too."""
+    """Whether the user gave a flag, directly or in a file of flags."""
     return bool(flags[name].present)
 
 
 def require(flags: absl_flags.FlagValues, *names: str) -> None:
-    """Refuses flags that are missing, or are empty.
+    """Checks that flags are given and not empty.
 
     Raises:
-        ValueError: It names the first of them.
+        ValueError: One is missing or empty. The message has its name.
     """
     for name in names:
         if flags[name].value is None:
@@ -113,10 +113,10 @@ def require(flags: absl_flags.FlagValues, *names: str) -> None:
 
 
 def check_file(flag: str, path: str | None) -> None:
-    """Refuses a file that is not there, or is a folder; None is no file.
+    """Checks that a file exists and is not a folder; None always passes.
 
     Raises:
-        ValueError: It names the flag.
+        ValueError: The message has the flag.
     """
     if path is None:
         return
@@ -127,20 +127,20 @@ def check_file(flag: str, path: str | None) -> None:
 
 
 def check_files(flags: absl_flags.FlagValues, *names: str) -> None:
-    """Refuses files that are given and are not there.
+    """Checks that the files of these flags, if given, exist.
 
     Raises:
-        ValueError: It names the flag.
+        ValueError: The message has the flag.
     """
     for name in names:
         check_file(name, flags[name].value)
 
 
 def check_folder(flag: str, path: str) -> None:
-    """Refuses a folder that can neither be written to nor made.
+    """Checks that a folder can be written to, or can be made.
 
     Raises:
-        ValueError: It names the flag.
+        ValueError: The message has the flag.
     """
     place = Path(path).absolute()
     while not place.exists():
@@ -148,14 +148,14 @@ def check_folder(flag: str, path: str) -> None:
     if not place.is_dir():
         raise ValueError(f"--{flag}: {place} is a file, wanted a folder")
     if not os.access(place, os.W_OK | os.X_OK):
-        raise ValueError(f"--{flag}: {place} may not be written to")
+        raise ValueError(f"--{flag}: no permission to write to {place}")
 
 
 def check_output(flag: str, path: str | None) -> None:
-    """Refuses a file that cannot be written; None is standard output.
+    """Checks that a file can be written; None is standard output.
 
     Raises:
-        ValueError: It names the flag.
+        ValueError: The message has the flag.
     """
     if path is None:
         return
@@ -170,12 +170,13 @@ def check_output(flag: str, path: str | None) -> None:
 def refuse(
     flags: absl_flags.FlagValues, names: Iterable[str], where: str
 ) -> None:
-    """Refuses flags that would change nothing.
+    """Raises if the user gave flags that would have no effect.
 
     Args:
         flags: The flags.
-        names: Those that are not used; flags that there are not do not matter.
-        where: Without or with what they are not used, in words.
+        names: Flags without effect; names that the command does not define are
+            ignored.
+        where: Why, for the message, such as "without --model_dir".
 
     Raises:
         ValueError: The user gave one of them.

@@ -1,10 +1,11 @@
-"""Learns a lexicon from what a trained model attends to.
+"""Learns a lexicon from the attention of a trained model.
 
-For each source word it keeps the target words that the model attends to it
-for, over the pairs of --source and --target, best those of training; pairs of
-more than 50 tokens are left out. It lies with the best model of --model_dir as
-lexicon.npz, where translate, evaluate and export find it for --shortlist: they
-then score the first words of the vocabulary and those of the lexicon.
+For each source word it keeps the target words that attend to it most, in the
+pairs of --source and --target; the training pairs suit best. Pairs of more than
+50 tokens are left out. The lexicon is written beside the best model of
+--model_dir as lexicon.npz, where translate, evaluate and export find it for
+--shortlist: they then score only the first words of the vocabulary and those of
+the lexicon.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def define(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_integer(
         "words",
         10,
-        "target words for each source word",
+        "number of target words for each source word",
         lower_bound=1,
         upper_bound=10_000,
         **options,
@@ -41,13 +42,13 @@ def define(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_integer(
         "frequent",
         2000,
-        "words, the first of the target vocabulary, that every sentence may "
-        "use; more are slower and nearer to the whole vocabulary",
+        "number of first words of the target vocabulary that every sentence "
+        "may use; more are slower and closer to the whole vocabulary",
         lower_bound=1,
         **options,
     )
 
 
 def check(flags: absl_flags.FlagValues) -> None:
-    """Refuses what can be seen to be wrong before a model is loaded."""
+    """Raises for mistakes that can be found before a model is loaded."""
     check_files(flags, "source", "target")

@@ -1,4 +1,4 @@
-"""How many lines a command holds, and how many sentences go together."""
+"""The flags for how many lines are read, and sentences processed, at once."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def define_batches(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_integer(
         "window",
         1000,
-        "lines held at once, so that like lengths go together; 1 answers "
-        "each line before the next is read, as on a terminal",
+        "number of lines read at once, to batch similar lengths; with 1 each "
+        "line is answered before the next is read, as on a terminal",
         lower_bound=1,
         upper_bound=10**9,
         **options,
@@ -25,7 +25,7 @@ def define_batches(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_integer(
         "batch_size",
         BATCH_SIZE,
-        "sentences at once; fewer take less memory",
+        "number of sentences processed at once; fewer need less memory",
         lower_bound=1,
         upper_bound=10**6,
         **options,

@@ -1,4 +1,4 @@
-"""What the commands that use a trained model have in common."""
+"""The flags of the commands that use a trained model."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ SEARCH = "Search"
 
 
 def define_model(flags: absl_flags.FlagValues) -> None:
-    """Defines --model_dir and what an ensemble averages."""
+    """Defines --model_dir and --average."""
     absl_flags.DEFINE_list(
         "model_dir",
         None,
-        "folder of a trained model; several, with commas between, are an "
+        "folder of a trained model; several, separated by commas, are an "
         "ensemble",
         flag_values=flags,
         module_name=MODEL,
@@ -45,17 +45,17 @@ def define_average(flags: absl_flags.FlagValues) -> None:
 def define_search(
     flags: absl_flags.FlagValues, without: Collection[str] = ()
 ) -> None:
-    """Defines how to search, but for some fields of `Decoding`."""
+    """Defines the flags of search, except some fields of `Decoding`."""
     text = "file of lines 'source word, tab, target word' for --unknown=replace"
     define_strings(flags, SEARCH, {"dictionary": text})
     define_fields(flags, SEARCH, Decoding, without)
 
 
 def check_model(flags: absl_flags.FlagValues) -> None:
-    """Refuses what cannot be meant of models and search.
+    """Checks the flags of models and search.
 
     Raises:
-        ValueError: It names the flag.
+        ValueError: The message has the flag.
     """
     require(flags, "model_dir")
     if "" in flags.model_dir:
@@ -66,10 +66,10 @@ def check_model(flags: absl_flags.FlagValues) -> None:
 
 
 def check_search(flags: absl_flags.FlagValues) -> None:
-    """Refuses a search that there is not.
+    """Checks the flags of search.
 
     Raises:
-        ValueError: It names the flag.
+        ValueError: The message has the flag.
     """
     if "beam_size" in flags:
         from_flags(flags, Decoding)
@@ -78,7 +78,7 @@ def check_search(flags: absl_flags.FlagValues) -> None:
 
 
 def refuse_without_model(flags: absl_flags.FlagValues) -> None:
-    """Refuses flags of model and search where nothing is translated.
+    """Raises if flags of model or search are given without a model.
 
     Raises:
         ValueError: The user gave one of them.

@@ -1,18 +1,19 @@
-"""Writes the paper's tables and figures, from any corpus, as one HTML page.
+"""Writes the paper's tables and figures for any corpus as one HTML page.
 
 --quick trains on the built-in corpus, within 15 minutes on two cores:
 RNNencdec and RNNsearch on sentences of up to 15 and of up to 30 words, a
 forward and a reversed LSTM. --full trains more and larger systems, with up to
-two hours each, on the built-in corpus or on --train_source and its kin:
-RNNencdec and RNNsearch with sentences of up to 30 and 50 words (built-in: 15
-and 30), a longer trained RNNsearch, a forward and five reversed LSTMs. A
-system that is not ready when its --minutes are over is stopped and reported as
-it is; the same command run again goes on with it, and trains nothing that is
-ready.
+two hours each, on the built-in corpus or on --train_source, --train_target,
+--dev_source and --dev_target: RNNencdec and RNNsearch with sentences of up to
+30 and 50 words (built-in: 15 and 30), a longer trained RNNsearch, a forward and
+five reversed LSTMs. A system that is not finished when its --minutes are over
+is stopped and reported as it is; running the command again continues it, and
+does not train finished systems again.
 
 --system names a trained model and --hypotheses another system's translations;
-each may be repeated and stand beside what is trained. A system called like
-one of the paper's, such as RNNsearch-50, stands in its row of the tables.
+both may be repeated, and combined with --quick or --full. A system with the
+name of one of the paper's, such as RNNsearch-50, is put in its row of the
+tables.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ def define(flags: absl_flags.FlagValues) -> None:
     """Defines the flags of the command."""
     options: Group = {"flag_values": flags, "module_name": "Report"}
     absl_flags.DEFINE_string(
-        "out_dir", "report", "folder for all that is made", **options
+        "out_dir", "report", "folder for all output", **options
     )
     for name, text in (
         ("system", "a trained model, as NAME=MODEL_DIR"),
-        ("hypotheses", "others' translations, as NAME=FILE"),
+        ("hypotheses", "another system's translations, as NAME=FILE"),
     ):
         absl_flags.DEFINE_multi_string(name, [], text, **options)
     define_strings(
@@ -55,8 +56,8 @@ def define(flags: absl_flags.FlagValues) -> None:
         "Files",
         {
             "source": "text to translate",
-            "reference": "its translation by hand",
-            "alignments": "its gold word alignment, in Pharaoh's form",
+            "reference": "its reference translation",
+            "alignments": "its gold word alignment, in Pharaoh's format",
             "train_source": "training text, source side",
             "train_target": "training text, target side",
             "dev_source": "dev text, source side",
@@ -79,27 +80,27 @@ def _define_training(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_multi_string(
         "train_flag",
         [],
-        "a flag for every training whose model takes it, such as --units=512",
+        "a flag for every training whose model uses it, such as --units=512",
         **options,
     )
     absl_flags.DEFINE_float(
         "minutes",
         None,
-        "longest time to train one system in this run; 3.2 with --quick and "
-        "120 with --full unless given",
+        "longest time to train one system in this run; default 3.2 with "
+        "--quick and 120 with --full",
         **options,
     )
     absl_flags.DEFINE_integer(
         "jobs",
         2,
-        "systems trained at a time; they share the cores",
+        "number of systems trained at a time; they share the cores",
         lower_bound=1,
         **options,
     )
 
 
 def check(flags: absl_flags.FlagValues) -> None:
-    """Refuses what would only be found out after hours of training."""
+    """Raises for mistakes that would otherwise be found after the training."""
     require(flags, "out_dir")
     check_folder("out_dir", flags.out_dir)
     if flags.quick and flags.full:
@@ -126,13 +127,14 @@ def check(flags: absl_flags.FlagValues) -> None:
 
 
 def _check_files(flags: absl_flags.FlagValues) -> None:
-    """The files given must be those that are wanted, and must be there."""
+    """Checks that the right files are given, and that they exist."""
     given = [n for n in (*_TRAINING, *_TEST) if flags[n].value is not None]
     if flags.quick or (flags.full and flags.train_source is None):
         if given:
             raise ValueError(
-                f"--{given[0]} is given, and the built-in corpus is to be "
-                "trained on; wanted --full with --train_source and its kin"
+                f"--{given[0]} is given, but training is on the built-in "
+                "corpus; wanted --full with --train_source, --train_target, "
+                "--dev_source and --dev_target"
             )
         return
     require(flags, "source", "reference", *_TRAINING * flags.full)
@@ -147,7 +149,7 @@ def named(flag: str, values: list[str]) -> Iterator[tuple[str, str]]:
     """Reads NAME=PATH, each name once.
 
     Raises:
-        ValueError: A value is not that; it names the flag.
+        ValueError: A value has another form. The message has the flag.
     """
     seen = set()
     for value in values:

@@ -1,16 +1,16 @@
-"""Ranks the n-best lists of any system again, with a model.
+"""Ranks n-best lists of any system again with a model.
 
 Reads lists in Moses' format from --input or standard input,
 
     sentence number from 0 ||| hypothesis ||| features ||| score
 
-and writes them, best first, to --output or standard output: the model's
-log p(y | x) is one feature more, and the score is (1 - w) score + w log p.
-The model reads sources and hypotheses as they stand: they should look like
-the text it was trained on.
+and writes them, best first, to --output or standard output, with the model's
+log p(y | x) as an additional feature and (1 - w) score + w log p as score. The
+model reads sources and hypotheses as they are: they should look like the text
+it was trained on.
 
-w is --weight, and with --dev_source, --dev_input and --dev_reference the one
-of 0, 0.01, ..., 1 that gives the best BLEU there, by --tokenize.
+w is --weight; with --dev_source, --dev_input and --dev_reference it is the one
+of 0, 0.01, ..., 1 with the best BLEU on these, counted by --tokenize.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ def define(flags: absl_flags.FlagValues) -> None:
         "Files",
         {
             "source": "the sentences that the lists translate",
-            "input": "n-best lists; a .gz too",
-            "output": "where the lists go; a .gz too",
-            "dev_source": "sentences to choose the weight on",
+            "input": "n-best lists; may be .gz",
+            "output": "file for the ranked lists; may be .gz",
+            "dev_source": "sentences on which the weight is chosen",
             "dev_input": "their n-best lists",
-            "dev_reference": "their translation by hand",
+            "dev_reference": "their reference translations",
         },
     )
     options: Group = {"flag_values": flags, "module_name": "Lists"}
     absl_flags.DEFINE_float(
         "weight",
         None,
-        "share of the model's score; 0.5, the plain average, unless it is "
-        "chosen",
+        "weight of the model's score; default 0.5, the plain average, or "
+        "chosen on the dev set",
         lower_bound=0,
         upper_bound=1,
         **options,
@@ -61,18 +61,18 @@ def define(flags: absl_flags.FlagValues) -> None:
         "format",
         "moses",
         ["moses", "text"],
-        "lists as they came, or the best hypothesis of each sentence alone",
+        "lists in Moses' format, or only the best hypothesis of each sentence",
         **options,
     )
     define_scores(flags)
 
 
 def check(flags: absl_flags.FlagValues) -> None:
-    """Refuses what can be seen to be wrong before a model is loaded."""
+    """Raises for mistakes that can be found before a model is loaded."""
     given = [name for name in _DEV if flags[name].value is not None]
     if given and len(given) < len(_DEV):
         missing = ", ".join(f"--{name}" for name in _DEV if name not in given)
-        raise ValueError(f"--{given[0]} is given and {missing} missing")
+        raise ValueError(f"--{given[0]} is given, but {missing} missing")
     if given and flags.weight is not None:
         raise ValueError(f"--weight and --{given[0]}: wanted one of them")
     if flags.weight is not None and math.isnan(flags.weight):

@@ -1,4 +1,4 @@
-"""How translations are scored: the flags of the commands that do it."""
+"""The flags of the commands that score translations."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def define_tokenize(flags: absl_flags.FlagValues) -> None:
         "tokenize",
         None,
         "sacreBLEU's tokenizer: 13a, none for tokenized text, zh, ja-mecab, "
-        "char, ...; the one that fits the script of the references, and then "
-        "the language, unless given",
+        "char, ...; default: the one that fits the script of the references, "
+        "then the language",
         flag_values=flags,
         module_name=GROUP,
     )

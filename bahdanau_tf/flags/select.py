@@ -1,9 +1,9 @@
-"""Keeps the pairs of a large corpus that are most like those of a small one.
+"""Selects the pairs of a large corpus most similar to those of a small one.
 
 Pairs are scored by bilingual cross-entropy difference (Axelrod, He and Gao,
 2011): n-gram models of the in-domain text against models of a random sample
 of the corpus. The best --pairs are written in the order of the corpus, one
-sentence a line. Files may be plain or .gz, UTF-8.
+sentence per line. Files may be plain or .gz, UTF-8.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from bahdanau_tf.flags.fields import define_strings
 _FILES = {
     "source": "the corpus to select from",
     "target": "its translation",
-    "in_domain_source": "text like what is wanted",
+    "in_domain_source": "text of the wanted kind",
     "in_domain_target": "its translation",
-    "output_source": "where the selected lines of --source go",
-    "output_target": "where those of --target go",
+    "output_source": "file for the selected lines of --source",
+    "output_target": "file for the selected lines of --target",
 }
 REQUIRED = (*_FILES, "pairs")
 
@@ -32,13 +32,13 @@ REQUIRED = (*_FILES, "pairs")
 def define(flags: absl_flags.FlagValues) -> None:
     """Defines the flags of the command."""
     scores = (
-        "where the score of each line of the corpus goes, the lower the "
-        "better, inf for lines that are blank on a side"
+        "file for the score of each line of the corpus; lower is better, inf "
+        "for lines that are blank on a side"
     )
     define_strings(flags, "Files", {**_FILES, "scores": scores})
     options: Group = {"flag_values": flags, "module_name": "Selection"}
     absl_flags.DEFINE_integer(
-        "pairs", None, "how many pairs to keep", **options
+        "pairs", None, "number of pairs to keep", **options
     )
     absl_flags.DEFINE_integer(
         "order", ORDER, "length of the longest n-grams", **options
@@ -46,7 +46,7 @@ def define(flags: absl_flags.FlagValues) -> None:
 
 
 def check(flags: absl_flags.FlagValues) -> None:
-    """Refuses what would only be found out after hours of work."""
+    """Raises for mistakes that would otherwise be found after hours."""
     if not 1 <= flags.order <= 100:
         raise ValueError(f"--order is {flags.order}, wanted 1 to 100")
     check_files(flags, *_FILES.keys() - {"output_source", "output_target"})

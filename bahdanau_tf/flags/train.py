@@ -1,8 +1,8 @@
-"""Trains a model on parallel text files, plain or .gz, one sentence a line.
+"""Trains a model on parallel text files, plain or .gz, one sentence per line.
 
 The folder --model_dir gets the tokenizers, checkpoints, a log and, in "best",
-the model with the best BLEU on the dev set. The same command run again goes on
-from the last checkpoint.
+the model with the best BLEU on the dev set. Running the same command again
+resumes from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FILES = ("train_source", "train_target", "dev_source", "dev_target")
 
 
 class Options(NamedTuple):
-    """What the flags say of a training."""
+    """The options of a training, from its flags."""
 
     text: TextOptions
     model: ModelOptions
@@ -46,20 +46,20 @@ def define(flags: absl_flags.FlagValues) -> None:
             "train_target": "training text, target side",
             "dev_source": "dev text, source side, to choose the best model",
             "dev_target": "dev text, target side",
-            "model_dir": "folder of the model; made if it is not there",
-            "data_dir": "folder in which text files are looked for; the "
-            f"environment variable {DATA_VARIABLE} says the same",
-            "corpus": "folder of the text files where --data_dir holds "
-            "several corpora; passed over if it is not there",
+            "model_dir": "folder of the model; made if it does not exist",
+            "data_dir": "folder of the text files; default: the environment "
+            f"variable {DATA_VARIABLE}, else the current folder",
+            "corpus": "folder of the text files in --data_dir, if that holds "
+            "several corpora; ignored if it does not exist",
             "recipe": "name of a file of flags in the package, such as "
-            "multi30k-en-fr; flags after it change it",
+            "multi30k-en-fr; later flags override it",
         },
     )
     absl_flags.DEFINE_bool(
         "tensorboard",
         False,
-        "whether the folder tensorboard in --model_dir gets curves and "
-        "alignments for TensorBoard",
+        "whether to write curves and alignments for TensorBoard to the folder "
+        "tensorboard in --model_dir",
         flag_values=flags,
         module_name="Files",
     )
@@ -69,10 +69,10 @@ def define(flags: absl_flags.FlagValues) -> None:
 
 
 def check(flags: absl_flags.FlagValues) -> None:
-    """Refuses what can be seen to be wrong before any text is read.
+    """Raises for mistakes that can be found before any text is read.
 
     Raises:
-        ValueError: It names the flag.
+        ValueError: The message has the flag.
     """
     check_folder("model_dir", flags.model_dir)
     if (flags.dev_source is None) != (flags.dev_target is None):
@@ -85,11 +85,11 @@ def check(flags: absl_flags.FlagValues) -> None:
 
 
 def options(flags: absl_flags.FlagValues) -> Options:
-    """Text, model and recipe of the flags.
+    """The options of text, model and recipe.
 
     Raises:
         ValueError: A value is out of range, or a flag was given that the
-            model, the tokenizer or the schedule does not take.
+            model, the tokenizer or the schedule does not use.
     """
     found = Options(
         from_flags(flags, TextOptions),
@@ -103,11 +103,11 @@ def options(flags: absl_flags.FlagValues) -> Options:
 
 
 def paths(flags: absl_flags.FlagValues) -> dict[str, str]:
-    """Where the text files are, by flag, but those not given."""
+    """The paths of the given text files, by flag."""
     folder = Path(flags.data_dir or os.environ.get(DATA_VARIABLE, ""))
     if flags.corpus and (folder / flags.corpus).is_dir():
         folder /= flags.corpus
-    # An absolute path stays as it is.
+    # `folder / path` is `path` if that is absolute.
     return {
         name: str(folder / path)
         for name in _FILES

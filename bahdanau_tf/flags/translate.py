@@ -1,23 +1,23 @@
-"""Translates lines, in order: blank lines stay blank.
+"""Translates lines in order; blank lines stay blank.
 
-Reads --input or standard input, writes --output or standard output, in memory
-that does not grow with the number of lines. Lines that the model could not
-translate to their end are named on standard error.
+Reads --input or standard input, writes --output or standard output; memory does
+not grow with the number of lines. Lines whose translation was cut off at the
+length limit are reported on standard error.
 
---format=text writes a line for each line. With --n_best, or by --format=moses,
-each hypothesis has a line, as Moses writes them: sentence number from 0 |||
-translation ||| log-probability ||| score. --format=json writes for each line
-an object with source, text, score, log_prob, finished and, with --n_best,
+--format=text writes one line for each line. With --n_best, or --format=moses,
+each hypothesis has a line in Moses' format: sentence number from 0 |||
+translation ||| log-probability ||| score. --format=json writes for each line an
+object with source, text, score, log_prob, finished and, with --n_best,
 alternatives.
 
---alignments adds to the text ||| and the hard alignment, source-target token
-numbers from 0 as in 0-0 1-2; in JSON also the tokens, their bytes in the
-source, and the soft alignment: a row for each target token, a column for each
-source token, both with the end symbol.
+--alignments adds ||| and the hard alignment to each line, as source-target
+token numbers from 0 as in 0-0 1-2; in JSON also the tokens, their byte offsets,
+and the soft alignment: a row for each target token and a column for each source
+token, both including the end symbol.
 
---prefixes names a file with a line for each line of the input: what its
-translation must begin with, or nothing. The last word there is a whole word
-for a model of words; for one of sub-words it may go on.
+--prefixes names a file with a line for each line of the input: the text with
+which its translation must begin, or nothing. With a model of words the last
+word of a prefix is complete; with one of sub-words it may be continued.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def define(flags: absl_flags.FlagValues) -> None:
         flags,
         "Files",
         {
-            "input": "text to translate; a .gz too",
-            "prefixes": "for each line of it what the translation begins with, "
-            "or nothing; a .gz too",
-            "output": "where the translations go; a .gz too. Until the end "
-            "it is called .part",
+            "input": "text to translate; may be .gz",
+            "prefixes": "for each of its lines the begin of the translation, "
+            "or nothing; may be .gz",
+            "output": "file for the translations; may be .gz; it has the "
+            "ending .part until it is complete",
         },
     )
     options: Group = {"flag_values": flags, "module_name": LINES}
@@ -57,35 +57,35 @@ def define(flags: absl_flags.FlagValues) -> None:
         "format",
         "text",
         ["text", "moses", "json"],
-        "text, Moses' n-best list, or a JSON object a line",
+        "text, Moses' n-best list, or one JSON object per line",
         **options,
     )
     absl_flags.DEFINE_bool(
         "alignments",
         False,
-        "whether to write which source token each target token stands for",
+        "whether to write the alignment of each translation",
         **options,
     )
     define_batches(flags)
     absl_flags.DEFINE_integer(
         "max_source_length",
         None,
-        "name longer lines on standard error; in tokens of the model; if not "
-        "given, the longest source in its training, where its folder says",
+        "longer lines, in tokens of the model, are reported on standard "
+        "error; default: the length limit of its training, if known",
         lower_bound=1,
         **options,
     )
     absl_flags.DEFINE_bool(
         "split_long",
         False,
-        "whether lines longer than --max_source_length, or than its default, "
-        "are translated sentence by sentence",
+        "whether lines longer than --max_source_length are translated "
+        "sentence by sentence",
         **options,
     )
 
 
 def check(flags: absl_flags.FlagValues) -> None:
-    """Refuses what can be seen to be wrong before a model is loaded."""
+    """Raises for mistakes that can be found before a model is loaded."""
     check_model(flags)
     check_files(flags, "input", "prefixes", "dictionary")
     check_output("output", flags.output)

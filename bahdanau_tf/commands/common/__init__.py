@@ -1,1 +1,1 @@
-"""What several commands have in common."""
+"""Parts that several commands share."""

@@ -1,4 +1,4 @@
-"""Systems beside one another: a table of scores, a row for each."""
+"""Compares systems in a table of scores, with a row for each."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from bahdanau_tf.evaluation import Table
 from bahdanau_tf.evaluation import length_rows
 from bahdanau_tf.evaluation.tables import Cell
 
-Column = Sequence[Cell]  # its title, how many sentences, a cell a system
+Column = Sequence[Cell]  # title, number of sentences, a cell for each system
 
 
 class TestSet(NamedTuple):
-    """What systems are compared on.
+    """The test set, and the systems' translations of it.
 
     Attributes:
         systems: Translations by the name of the system.
-        references: Those by hand.
-        lengths: The length of each source; empty if not known.
-        unit: What they count.
-        known: Which sentences have no unknown words; empty if not known.
+        references: The reference translations.
+        lengths: The length of each source; empty if unknown.
+        unit: What the lengths count.
+        known: Whether each sentence has no unknown words; empty if unknown.
     """
 
     systems: dict[str, list[str]]
@@ -31,14 +31,14 @@ class TestSet(NamedTuple):
     known: list[bool]
 
     def table(self, columns: Sequence[Column]) -> Table:
-        """A row for each system under the number of sentences."""
+        """A table of the numbers of sentences and a row for each system."""
         names = ["", "sentences", *self.systems]
         heads, *rows = zip(names, *columns, strict=True)
         return Table("scores", "", [str(head) for head in heads], rows)
 
 
 def compared(test: TestSet) -> list[Column]:
-    """BLEU, chrF2 and p of all sentences; prints how they were computed."""
+    """BLEU, chrF2 and p of all sentences; prints their signatures."""
     rows = test.references.compare(test.systems)
     chrf = [*map(test.references.chrf, test.systems.values())]
     print(f"BLEU|{rows[0].score.signature}")

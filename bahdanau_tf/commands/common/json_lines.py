@@ -1,4 +1,4 @@
-"""Translations as JSON, an object a line."""
+"""Translations as JSON, one object per line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bahdanau_tf.translation import Translation
 
 
 def json_line(translation: Translation, alignments: bool) -> str:
-    """A translation, with its n best and, if they are wanted, alignments."""
+    """A translation with its alternatives and, if wanted, its alignment."""
     known: dict[str, object] = {
         "source": translation.source,
         **_hypothesis(translation, alignments),

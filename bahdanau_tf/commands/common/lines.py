@@ -1,4 +1,4 @@
-"""Files whose lines belong together."""
+"""Files whose lines correspond to each other."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from bahdanau_tf.text_files import read_lines
 def check_count(
     flag: str, lines: Sequence[object], references: Sequence[str]
 ) -> None:
-    """Refuses a file that has not a line for each reference.
+    """Checks that a file has a line for each reference.
 
     Raises:
-        ValueError: The counts differ; says both.
+        ValueError: The numbers differ. The message has both.
     """
     if len(lines) != len(references):
         raise ValueError(
@@ -29,12 +29,12 @@ def check_count(
 def line_pairs(
     flags: absl_flags.FlagValues, first: str, second: str
 ) -> Iterator[tuple[str, str]]:
-    """Gives the lines of two files side by side, as they are read.
+    """Yields pairs of lines of two files as they are read.
 
     Args:
-        flags: Where the files are named.
-        first: The flag of one; standard input if it is not given.
-        second: The flag of the other.
+        flags: The flags.
+        first: The flag of the first file; standard input if it is not given.
+        second: The flag of the second file.
 
     Raises:
         ValueError: One file ends before the other.
@@ -44,7 +44,7 @@ def line_pairs(
         if one is None or other is None:
             short, long = (first, second)[:: 1 if one is None else -1]
             raise ValueError(
-                f"--{short} has no line {number} and --{long} has one, wanted "
-                "as many lines"
+                f"--{short} has no line {number}, but --{long} has one; "
+                "wanted equal numbers of lines"
             )
         yield one, other

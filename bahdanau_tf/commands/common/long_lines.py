@@ -1,4 +1,4 @@
-"""Lines too long for a model: found, and split at the ends of sentences."""
+"""Finds lines that are too long for a model, and splits them into sentences."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Found(NamedTuple):
 
     Attributes:
         translations: One for each line.
-        split: Places of the lines that were translated in parts.
-        long: Places of the lines with a part that is too long still.
+        split: Indices of the lines that were translated in parts.
+        long: Indices of the lines that, or a part of which, are too long.
     """
 
     translations: list[Translation]
@@ -39,17 +39,17 @@ def translate_lines(
     batch_size: int = BATCH_SIZE,
     prefixes: Sequence[str] = (),
 ) -> Found:
-    """Translates lines, minding the length of the longest that is wanted.
+    """Translates lines, and finds or splits those that are too long.
 
     Args:
         translator: The translator.
         lines: The lines.
-        max_length: Longest source in tokens, end symbol not counted; None for
-            any.
+        max_length: Longest source in tokens, without the end symbol; None for
+            no limit.
         split: Whether longer lines are translated sentence by sentence.
-        batch_size: Sentences translated at once.
-        prefixes: What the translation of each line begins with, that of its
-            first sentence if it is split; () for nothing.
+        batch_size: Number of sentences translated at once.
+        prefixes: The text with which the translation of each line begins; ()
+            for none.
     """
     begins = prefixes if any(prefixes) else None
     if max_length is None:
@@ -89,9 +89,9 @@ def translate_lines(
 def _joined(
     line: str, parts: Sequence[str], translations: Sequence[Translation]
 ) -> Translation:
-    """The translation of a line, with its n best, from those of its parts.
+    """Joins the translations of a line's parts, with their alternatives.
 
-    The n best of the line are the best sums of scores.
+    The n best of the line are those with the largest sums of scores.
     """
     if len(parts) == 1:
         return translations[0]
@@ -113,7 +113,7 @@ def _joined(
 def _appended(
     first: Translation, second: Translation, start: int
 ) -> Translation:
-    """`first` followed by `second`, the source of which is at byte `start`."""
+    """`first` followed by `second`, whose source begins at byte `start`."""
     between = len(f"{first.text} ".encode()) if first.text else 0
     return replace(
         first,
@@ -138,9 +138,9 @@ def _shifted(
 
 
 def _stacked(first: Translation, second: Translation) -> np.ndarray | None:
-    """Soft alignments along a diagonal.
+    """Joins two soft alignments as blocks of one matrix.
 
-    What looked at the end of the first part looks at the end of the line.
+    The weights at the first part's end symbol move to that of the line.
     """
     if first.weights is None or second.weights is None:
         return second.weights if first.weights is None else first.weights

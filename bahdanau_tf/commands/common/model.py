@@ -1,4 +1,4 @@
-"""What the commands that use a trained model have in common."""
+"""Loads the model of the commands that use one."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from bahdanau_tf.translator import load_best
 
 
 def load_translator(flags: absl_flags.FlagValues) -> Translator:
-    """Loads the best model of --model_dir, to search as flags say, if any do.
+    """Loads the best model of --model_dir, with the search flags if any.
 
     Raises:
-        ValueError: A folder holds no trained model, or they do not fit
-            together.
+        ValueError: A folder holds no trained model, or the models of an
+            ensemble do not fit together.
     """
     translators = [load_best(folder) for folder in flags.model_dir]
     translator = translators[0]
     if len(translators) > 1:
         translator = Translator.ensemble(translators, flags.average)
-    if "dictionary" in flags:  # there are search flags
+    if "dictionary" in flags:  # the command has search flags
         translator.decoding = from_flags(flags, Decoding)
         if flags.dictionary:
             translator.dictionary = Dictionary.load(flags.dictionary)

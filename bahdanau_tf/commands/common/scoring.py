@@ -1,4 +1,4 @@
-"""The words that BLEU counts: those asked for, or those that fit."""
+"""The tokenizer of BLEU: that of --tokenize, or one that fits the text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bahdanau_tf.translator import Translator
 
 
 def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:
-    """Looks at --tokenize before long work begins.
+    """Checks --tokenize before long work begins.
 
     Raises:
         ValueError: There is no such tokenizer, or its package is missing.
@@ -28,12 +28,13 @@ def tokenizer_for(
     translator: Translator | None,
     references: Sequence[str],
 ) -> str:
-    """--tokenize, or what fits the references; says so on standard error.
+    """--tokenize, or the tokenizer that fits; prints it on standard error.
 
     Args:
         flags: The flags.
-        translator: Its target's tokenizer may know the language; or None.
-        references: Translations by hand.
+        translator: The model, whose target tokenizer may know the language; or
+            None.
+        references: The reference translations.
     """
     if flags.tokenize is not None:
         return str(flags.tokenize)
@@ -48,7 +49,7 @@ def tokenizer_for(
 
 
 def tell_untokenized(systems: Mapping[str, Sequence[str]]) -> None:
-    """Names systems without blanks between words, which "none" wants there."""
+    """Warns of systems that are not tokenized, although the references are."""
     for name, lines in systems.items():
         if evaluation.bleu_tokenizer("", lines) in ("char", "ja-mecab"):
             print(
