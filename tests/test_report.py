@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import random
@@ -19,9 +17,14 @@ import sacrebleu
 import bahdanau_tf.commands.report as command
 from bahdanau_tf import report
 from bahdanau_tf.cli import main
-from bahdanau_tf.evaluation.alignments import diagonal_links
-from bahdanau_tf.evaluation.alignments import hard_links
+from bahdanau_tf.evaluation import Table
+from bahdanau_tf.evaluation import diagonal_links
 from bahdanau_tf.experiments import suites
+from bahdanau_tf.experiments.results import OUTSIDE
+from bahdanau_tf.experiments.results import Corpus
+from bahdanau_tf.experiments.results import Results
+from bahdanau_tf.experiments.results import Scoring
+from bahdanau_tf.experiments.results import System
 from bahdanau_tf.models import RNNSearch
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import alignments
@@ -35,14 +38,6 @@ from bahdanau_tf.report.document import Document
 from bahdanau_tf.report.document import Finding
 from bahdanau_tf.report.document import Picture
 from bahdanau_tf.report.document import Section
-from bahdanau_tf.report.document import Table
-from bahdanau_tf.report.results import OUTSIDE
-from bahdanau_tf.report.results import Corpus
-from bahdanau_tf.report.results import Results
-from bahdanau_tf.report.results import Scoring
-from bahdanau_tf.report.results import System
-from bahdanau_tf.report.results import source_lengths
-from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import Vocabulary
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import load_text
@@ -235,32 +230,29 @@ def translator():
     return Translator(model, text, text, Decoding(1, unknown="forbid"))
 
 
-def test_given_pairs_are_aligned_as_they_would_be_in_search(translator):
-    found = [
-        t for t in translator.translate(sentences([3, 12, 7, 1])) if t.text
-    ]
-    assert len(found) >= 2
-    pairs = [[t.source for t in found], [t.text for t in found]]
-    aligned = alignments.align(translator, *pairs, batch_size=2)
-    for weights, one in zip(aligned, found, strict=True):
-        words = one.weights[: len(one.tokens), : len(one.source_tokens)]
-        np.testing.assert_allclose(weights, words, atol=1e-5)
-        assert hard_links(weights) == one.hard_alignment
-
-
 def test_alignments_stand_beside_the_gold_and_the_diagonal(
     translator, monkeypatch
 ):
-    sources = sentences([6, 9, 12])
-    weights = [np.random.default_rng(n).random([n, n]) for n in (6, 9, 12)]
-    monkeypatch.setattr(alignments, "align", lambda *_: weights)
-    own = [hard_links(one) for one in weights]
-    diagonal = [diagonal_links(*one.shape) for one in weights]
+    """Of n words to n words; what looks at the end symbols is no link."""
+    lengths = [6, 9, 12]
+    sources = sentences(lengths)
+    aligned = [
+        Translation(
+            "",
+            tokens=["y"] * n,
+            source_tokens=["x"] * n,
+            weights=np.random.default_rng(n).random([n + 1, n + 1]),
+        )
+        for n in lengths
+    ]
+    monkeypatch.setattr(translator, "align", lambda *_: aligned)
+    own = [one.hard_alignment for one in aligned]
+    diagonal = [diagonal_links(n, n) for n in lengths]
 
     def row(gold, max_length=9):
         model = system("S", translator=translator, max_length=max_length)
         test = Corpus(sources, sources, gold)
-        found = results(model, test=test, lengths=[6, 9, 12])
+        found = results(model, test=test, lengths=lengths)
         return alignments.alignment_table(found).rows[0][1:]
 
     # The gold that is the model's own has no errors; likewise the diagonal.
@@ -291,20 +283,6 @@ def test_alignment_table_says_who_has_none(translator):
         ["S", *one_word_has_all],
         ["L", "no attention", *[""] * 5],
     ]
-
-
-def test_lengths_are_those_that_training_counted(translator, tmp_path):
-    path = tmp_path / "text"
-    path.write_text("".join(f"{line}\n" for line in REFERENCES))
-    text = SubwordTokenizer.train([path], 290)
-    by_pieces = SimpleNamespace(source_text=text)
-    pieces = len(text.tokenize(["red catdog"]).to_list()[0]) - 1
-    assert pieces > 2
-    lines = ["red catdog", "a, b"]
-    counts, unit = source_lengths([by_pieces], lines)
-    assert (counts[0], unit) == (pieces, "sub-words")
-    assert source_lengths([by_pieces, translator], lines) == ([2, 3], "tokens")
-    assert source_lengths([], lines) == ([2, 2], "words between blanks")
 
 
 class Lister:
@@ -482,12 +460,6 @@ def test_the_page_needs_nothing_else_and_marks_the_papers(tmp_path):
     assert "prefers-color-scheme: dark" in html
     for answer in ("Yes.", "No.", "Not run."):
         assert f"<strong>{answer}</strong>" in html
-
-
-def test_a_table_as_csv():
-    table = Table("t", "T", ["a", "b"], [["x, y", 1.239], [None, "é\n"]])
-    rows = [*csv.reader(io.StringIO(rendering.as_csv(table)))]
-    assert rows == [["a", "b"], ["x, y", "1.24"], ["not run", "é\n"]]
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""Training of several systems for comparison."""
+"""Systems that are trained and compared: which, on what, with what results."""

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from bahdanau_tf.device import available_cores
 from bahdanau_tf.device import describe_device
@@ -71,6 +72,24 @@ class Record:
         path = model_dir / _RECORD
         known = path.read_text("utf-8") if path.is_file() else "{}"
         return cls(**json.loads(known))
+
+
+class Logged(TypedDict, total=False):
+    """The entries of a line of a training's log that a report uses."""
+
+    step: int
+    epoch: float
+    seconds: float
+    device: str
+
+
+def last_evaluation(model_dir: Path) -> Logged:
+    """The last line of the training's log; empty if there is none."""
+    path = model_dir / "log.jsonl"
+    lines = path.read_text("utf-8").split("\n") if path.is_file() else []
+    written = [line for line in lines if line]
+    found: Logged = json.loads(written[-1]) if written else {}
+    return found
 
 
 def train_all(

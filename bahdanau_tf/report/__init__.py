@@ -1,14 +1,14 @@
 """The papers' tables and figures for any corpus: data, PNG and one page.
 
-Systems translate a test set (`results.py`). The results become a document
-(`document.py`) of tables (`tables.py`, `alignments.py`, `sutskever.py`),
-figures (`figures.py`) and findings (`claim.py`), which is written as HTML, JSON
-and CSV (`rendering.py`). `writing.py` calls these in order. The papers' own
-numbers are in `paper.py`.
+`bahdanau_tf.experiments` translates a test set with systems. The results become
+a document (`document.py`) of tables (`tables.py`, `alignments.py`,
+`sutskever.py`), figures (`figures.py`) and findings (`claim.py`), which is
+written as HTML and JSON (`rendering.py`). `writing.py` calls these in order.
+The papers' own numbers are in `paper.py`.
 """
 
-from bahdanau_tf.report.results import Corpus
-from bahdanau_tf.report.results import Scoring
+from bahdanau_tf.experiments.results import Corpus
+from bahdanau_tf.experiments.results import Scoring
 from bahdanau_tf.report.writing import write
 
 __all__ = ["Corpus", "Scoring", "write"]

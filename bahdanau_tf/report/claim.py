@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bahdanau_tf.experiments.results import Results
+from bahdanau_tf.experiments.results import System
 from bahdanau_tf.report.document import Finding
-from bahdanau_tf.report.results import Results
-from bahdanau_tf.report.results import System
 
 FLAT = 0.8  # least share of its BLEU that a flat curve keeps
 ENOUGH = 10  # least number of sentences of each kind
@@ -69,7 +69,8 @@ def _tried(
     ends, shares, kept = [], [], []
     for one in (search, encdec):
         near, far = (
-            results.bleu(one.texts, where).score for where in (short, long)
+            results.references.bleu(one.texts, where).score
+            for where in (short, long)
         )
         ends.append(far)
         shares.append(far / near if near else 0.0)

@@ -8,28 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-NOT_RUN = None
-NOTHING = ""
-Cell = str | int | float | None
-
-
-class Table(NamedTuple):
-    """A table.
-
-    Attributes:
-        name: The name of its file.
-        title: Its title.
-        columns: Column heads; those that begin with `paper.MARK` are of columns
-            with the papers' own figures.
-        rows: Cells; `NOT_RUN` is shown as "not run", `NOTHING` is empty.
-        notes: Explanations below the table.
-    """
-
-    name: str
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    notes: Sequence[str] = ()
+from bahdanau_tf.evaluation import Table
 
 
 class Picture(NamedTuple):

@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bahdanau_tf.evaluation import LengthBin
-from bahdanau_tf.evaluation import bin_title
-from bahdanau_tf.evaluation import length_bins
+from bahdanau_tf.evaluation import Table
+from bahdanau_tf.evaluation import length_rows
+from bahdanau_tf.experiments.results import Results
 from bahdanau_tf.plotting import plot_alignment
 from bahdanau_tf.plotting import plot_bleu_by_length
-from bahdanau_tf.report.document import Cell
 from bahdanau_tf.report.document import Picture
 from bahdanau_tf.report.document import Section
-from bahdanau_tf.report.document import Table
-from bahdanau_tf.report.results import Results
 from bahdanau_tf.translation import Translation
 
 SEED = 1409
@@ -47,13 +45,10 @@ def choose(
 
 def figure_2(results: Results, folder: Path) -> Section:
     """BLEU by sentence length, with bootstrap intervals; writes a PNG."""
+    n_bootstrap = results.scoring.n_bootstrap
     curves = {
-        one.name: length_bins(
-            one.texts,
-            results.test.references,
-            results.lengths,
-            n_bootstrap=results.scoring.n_bootstrap,
-            **results.how,
+        one.name: results.references.by_length(
+            one.texts, results.lengths, n_bootstrap
         )
         for one in results.systems
     }
@@ -82,16 +77,11 @@ def _point(one: LengthBin) -> dict[str, object]:
 
 
 def _curve_table(curves: Mapping[str, list[LengthBin]], unit: str) -> Table:
-    bins = next(iter(curves.values()), [])
-    rows: list[list[Cell]] = [["sentences", *(one.sentences for one in bins)]]
-    for name, points in curves.items():
-        scores = [one.score for one in points]
-        cells = (f"{one.score:.2f} ± {one.margin or 0:.2f}" for one in scores)
-        rows.append([name, *cells])
+    titles, rows = length_rows(curves)
     return Table(
         "figure2",
         "The points of Figure 2",
-        [f"source length, {unit}", *map(bin_title, bins)],
+        [f"source length, {unit}", *titles],
         rows,
         [
             "± is half the width of the 95 % bootstrap interval. The paper's "

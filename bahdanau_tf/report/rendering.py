@@ -1,24 +1,23 @@
-"""Renders a document as HTML, JSON and CSV."""
+"""Renders a document as HTML and JSON."""
 
 from __future__ import annotations
 
 import base64
-import csv
-import io
 import json
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from itertools import starmap
 
+from bahdanau_tf.evaluation import Table
+from bahdanau_tf.evaluation.tables import NOT_RUN
+from bahdanau_tf.evaluation.tables import Cell
+from bahdanau_tf.evaluation.tables import cell_text
 from bahdanau_tf.report import paper
 from bahdanau_tf.report.claim import RULE
-from bahdanau_tf.report.document import NOT_RUN
-from bahdanau_tf.report.document import Cell
 from bahdanau_tf.report.document import Document
 from bahdanau_tf.report.document import Picture
 from bahdanau_tf.report.document import Section
-from bahdanau_tf.report.document import Table
 
 _ANSWERS = {True: "Yes.", False: "No.", None: "Not run."}
 _PAPERS = (
@@ -26,15 +25,6 @@ _PAPERS = (
     "own, measured on other data (WMT14 English-French) with far larger "
     "models; they are given for reference, not for comparison."
 )
-
-
-def as_csv(table: Table) -> str:
-    """A table as comma-separated values."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows([_shown(cell) for cell in row] for row in table.rows)
-    return text.getvalue()
 
 
 def as_json(document: Document) -> str:
@@ -142,18 +132,12 @@ def _heads(columns: Sequence[str], kinds: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(cell: Cell, kind: Sequence[str]) -> str:
-    text = f"{cell:,}" if isinstance(cell, int) else _shown(cell)
+    text = f"{cell:,}" if isinstance(cell, int) else cell_text(cell)
     missing = ["missing"] * (cell is NOT_RUN)
-    long = ["long"] * (len(_shown(cell)) > 40)
+    long = ["long"] * (len(cell_text(cell)) > 40)
     return _element("td", text, [*kind, *missing, *long])
-
-
-def _shown(cell: Cell) -> str:
-    if cell is NOT_RUN:
-        return "not run"
-    return f"{cell:.2f}" if isinstance(cell, float) else str(cell)
 
 
 def _is_number(cell: Cell) -> bool:
     """Whether a cell is a number, with or without its interval."""
-    return isinstance(cell, int | float) or " ± " in _shown(cell)
+    return isinstance(cell, int | float) or " ± " in cell_text(cell)

@@ -4,34 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bahdanau_tf.options import Decoding
+from bahdanau_tf.evaluation import Table
+from bahdanau_tf.evaluation.tables import NOT_RUN
+from bahdanau_tf.evaluation.tables import NOTHING
+from bahdanau_tf.evaluation.tables import Cell
+from bahdanau_tf.experiments.ensembles import MIXED
+from bahdanau_tf.experiments.ensembles import Members
+from bahdanau_tf.experiments.ensembles import joined
+from bahdanau_tf.experiments.ensembles import name_of
+from bahdanau_tf.experiments.ensembles import translate_rows
+from bahdanau_tf.experiments.results import Results
 from bahdanau_tf.report import paper
-from bahdanau_tf.report.document import NOT_RUN
-from bahdanau_tf.report.document import NOTHING
-from bahdanau_tf.report.document import Cell
-from bahdanau_tf.report.document import Table
-from bahdanau_tf.report.results import Results
 from bahdanau_tf.translation.rescoring import Hypothesis
 from bahdanau_tf.translation.rescoring import NBest
 from bahdanau_tf.translation.rescoring import combine
 from bahdanau_tf.translation.rescoring import score_nbest
 from bahdanau_tf.translator import Translator
 
-Members = Mapping[str, Sequence[Translator]]  # the models of each kind
-Row = tuple[str, int, int]  # kind, number of models, beam size
-MIXED = "mixed"  # a forward and a reversed model together
 _NBEST = 12
 _PAPER_BLEU = f"{paper.MARK}BLEU"
-
-
-def name_of(kind: str, size: int, beam_size: int = 0) -> str:
-    """The paper's name of some models: "Ensemble of 5 reversed, ..."."""
-    name = f"Single {kind}" if size == 1 else f"Ensemble of {size} {kind}"
-    return f"{name}, beam size {beam_size}" if beam_size else name
 
 
 def lstm_members(results: Results) -> dict[str, list[Translator]]:
@@ -53,46 +47,6 @@ def lstm_members(results: Results) -> dict[str, list[Translator]]:
     return {**members, MIXED: pair if len(pair) > 1 else []}
 
 
-def joined(
-    members: Members, kind: str, size: int, average: str = "probability"
-) -> Translator | None:
-    """`size` models of a kind as one; None if there are too few."""
-    chosen = members.get(kind, ())[:size]
-    if len(chosen) < size:
-        return None
-    return chosen[0] if size == 1 else Translator.ensemble(chosen, average)
-
-
-def translate_rows(
-    rows: Iterable[Row],
-    members: Members,
-    sources: Sequence[str],
-    decoding: Decoding,
-    average: str = "probability",
-) -> Iterator[tuple[Row, list[str] | None]]:
-    """Translates with the models of each row.
-
-    Args:
-        rows: Rows such as `paper.ENSEMBLES`.
-        members: The models of each kind.
-        sources: The sentences to translate.
-        decoding: How to search; beam sizes are those of the rows.
-        average: What an ensemble averages, as in `Ensemble`.
-
-    Yields:
-        Each row with its translations, or with None if there are not enough
-        models.
-    """
-    for row in rows:
-        kind, size, beam_size = row
-        translator = joined(members, kind, size, average)
-        if translator is None:
-            yield row, None
-            continue
-        how = replace(decoding, beam_size=beam_size, n_best=1)
-        yield row, [one.text for one in translator.translate(sources, how)]
-
-
 def ensemble_table(results: Results, members: Members) -> Table:
     """Table 1 of Sutskever et al., and an ensemble of both directions."""
     short = results.as_in_training(*results.of_kind("LSTM"))
@@ -102,9 +56,9 @@ def ensemble_table(results: Results, members: Members) -> Table:
     for row, lines in translate_rows(wanted, members, sources, decoding):
         ours: list[Cell] = [NOT_RUN, NOT_RUN]
         if lines is not None:
-            ours = [results.bleu(lines).score, NOTHING]
+            ours = [results.references.bleu(lines).score, NOTHING]
             if any(short or ()):
-                ours[1] = results.bleu(lines, short).score
+                ours[1] = results.references.bleu(lines, short).score
         theirs = paper.ENSEMBLES.get(row, NOTHING)
         rows.append([name_of(*row), *ours, theirs])
     said = "It is not known how long the LSTMs' training sentences were."
@@ -141,7 +95,7 @@ def rescoring_table(results: Results, members: Members) -> Table:
         said = f"Our lists are the {_NBEST} best of the baseline."
 
     def cell(texts: Iterable[str]) -> Cell:
-        return results.bleu([*texts]).score if lists else NOT_RUN
+        return results.references.bleu([*texts]).score if lists else NOT_RUN
 
     best = cell(nbest.hypotheses[0].text for nbest in lists)
     rows: list[list[Cell]] = [[first, best, paper.RESCORING_BASELINE]]
@@ -150,7 +104,8 @@ def rescoring_table(results: Results, members: Members) -> Table:
         ours = cell(_rescored(scorer, lists)) if scorer else NOT_RUN
         theirs = paper.RESCORING.get((kind, size), NOTHING)
         rows.append([f"Rescored: {name_of(kind, size).lower()}", ours, theirs])
-    oracle = cell(_oracle(lists, results))
+    texts = [[one.text for one in nbest.hypotheses] for nbest in lists]
+    oracle = cell(results.references.oracle(texts) if lists else ())
     rows.append(["Oracle", oracle, paper.RESCORING_ORACLE])
     return Table(
         "rescoring",
@@ -183,14 +138,3 @@ def _lists(translator: Translator, results: Results) -> list[NBest]:
 def _rescored(scorer: Translator, lists: Sequence[NBest]) -> Iterator[str]:
     for nbest, log_probs in score_nbest(scorer, lists):
         yield combine(nbest.hypotheses, log_probs)[0].text
-
-
-def _oracle(lists: Sequence[NBest], results: Results) -> Iterator[str]:
-    from sacrebleu.metrics.bleu import BLEU
-
-    metric = BLEU(effective_order=True, force=True, **results.how)
-    for nbest, reference in zip(lists, results.test.references, strict=True):
-        texts = [one.text for one in nbest.hypotheses]
-        yield max(
-            texts, key=lambda t: metric.sentence_score(t, [reference]).score
-        )

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TypedDict
 
-from bahdanau_tf.evaluation import chrf
+from bahdanau_tf.evaluation import Table
+from bahdanau_tf.evaluation.tables import NOT_RUN
+from bahdanau_tf.evaluation.tables import NOTHING
+from bahdanau_tf.evaluation.tables import Cell
+from bahdanau_tf.experiments.results import Corpus
+from bahdanau_tf.experiments.results import Results
+from bahdanau_tf.experiments.results import System
 from bahdanau_tf.experiments.trainings import Record
+from bahdanau_tf.experiments.trainings import last_evaluation
 from bahdanau_tf.report import paper
-from bahdanau_tf.report.document import NOT_RUN
-from bahdanau_tf.report.document import NOTHING
-from bahdanau_tf.report.document import Cell
-from bahdanau_tf.report.document import Table
-from bahdanau_tf.report.results import Corpus
-from bahdanau_tf.report.results import Results
-from bahdanau_tf.report.results import System
-from bahdanau_tf.report.results import token_lengths
+from bahdanau_tf.translation.lengths import token_lengths
 from bahdanau_tf.translator import Translator
 
 SAMPLE = 1000  # number of training sentences whose likelihood is computed
 _UNKNOWN = "not recorded"
-
-
-class _Logged(TypedDict, total=False):
-    """Of a line of a training's log what the tables tell."""
-
-    step: int
-    epoch: float
-    seconds: float
-    device: str
 
 
 def beside_the_paper(
@@ -63,16 +51,16 @@ def beside_the_paper(
 
 def translation_quality(results: Results) -> Table:
     """Table 1: BLEU of all sentences, and of those without unknown words."""
-    known, references = results.known, results.test.references
+    known, references = results.known, results.references
     signatures = {}
 
     def cells(system: System) -> list[Cell]:
-        whole = results.bleu(
-            system.texts, n_bootstrap=results.scoring.n_bootstrap
+        n_bootstrap = results.scoring.n_bootstrap
+        whole = references.bleu(system.texts, n_bootstrap=n_bootstrap)
+        part = (
+            references.bleu(system.known_texts, known) if any(known) else None
         )
-        part = results.bleu(system.known_texts, known) if any(known) else None
-        lowercase = results.scoring.lowercase
-        signs = chrf(system.texts, references, lowercase=lowercase)
+        signs = references.chrf(system.texts)
         for one in (part or whole, signs):
             signatures[one.name] = one.signature
         some = part.score if part else NOT_RUN
@@ -159,7 +147,7 @@ def _training(
         raise ValueError(
             f"training_table: {system.name} is not a trained model"
         )
-    last, record = _last_evaluation(folder), Record.read(folder)
+    last, record = last_evaluation(folder), Record.read(folder)
     seconds = record.seconds or last.get("seconds")
     device = record.device or last.get("device", _UNKNOWN)
     is_stopped = bool(record.device) and not record.is_over
@@ -171,15 +159,6 @@ def _training(
         _nll(model, _learned(model, system.max_length, train)),
         _nll(model, dev),
     ]
-
-
-def _last_evaluation(model_dir: Path) -> _Logged:
-    """The last line of the training's log; empty if there is none."""
-    path = model_dir / "log.jsonl"
-    lines = path.read_text("utf-8").split("\n") if path.is_file() else []
-    written = [line for line in lines if line]
-    found: _Logged = json.loads(written[-1]) if written else {}
-    return found
 
 
 def _learned(

@@ -11,19 +11,21 @@ from pathlib import Path
 from bahdanau_tf import __version__
 from bahdanau_tf.device import describe_device
 from bahdanau_tf.evaluation.scores import check_counts
+from bahdanau_tf.evaluation.tables import as_csv
+from bahdanau_tf.experiments.results import Corpus
+from bahdanau_tf.experiments.results import Results
+from bahdanau_tf.experiments.results import Scoring
+from bahdanau_tf.experiments.results import measure
 from bahdanau_tf.files import write_atomically
 from bahdanau_tf.report import alignments
 from bahdanau_tf.report import claim
 from bahdanau_tf.report import figures
+from bahdanau_tf.report import paper
 from bahdanau_tf.report import rendering
 from bahdanau_tf.report import sutskever
 from bahdanau_tf.report import tables
 from bahdanau_tf.report.document import Document
 from bahdanau_tf.report.document import Section
-from bahdanau_tf.report.results import Corpus
-from bahdanau_tf.report.results import Results
-from bahdanau_tf.report.results import Scoring
-from bahdanau_tf.report.results import measure
 
 FITTING = ", which fits the script of the references"
 _PACKAGES = ("tensorflow", "keras", "sacrebleu", "numpy")
@@ -82,7 +84,9 @@ def write(
     _check(model_dirs, hypotheses, test)
     folder = Path(out_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    results = measure(model_dirs, hypotheses, test, counterparts or {}, scoring)
+    results = measure(
+        model_dirs, hypotheses, test, scoring, counterparts or {}, [*paper.BLEU]
+    )
     document = Document(
         "Attention-based recurrent translation: a report",
         [*about, *_about(results, FITTING * (scoring.tokenize is None))],
@@ -94,9 +98,7 @@ def write(
     for one in results.systems:
         name = f"translations/{one.name.replace('/', '-')}.txt"
         files[name] = "".join(f"{line}\n" for line in one.texts)
-    files |= {
-        f"{one.name}.csv": rendering.as_csv(one) for one in document.tables
-    }
+    files |= {f"{one.name}.csv": as_csv(one) for one in document.tables}
     files["report.json"] = rendering.as_json(document)
     files["report.html"] = rendering.as_html(document)
     for name, text in files.items():

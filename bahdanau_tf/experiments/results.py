@@ -9,18 +9,13 @@ from dataclasses import field
 from dataclasses import replace
 from itertools import compress
 from pathlib import Path
-from typing import Any
 from typing import NamedTuple
-
-import tensorflow as tf
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.progress import ProgressLine
-from bahdanau_tf.report import paper
-from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.text.protocol import Tokenizer
-from bahdanau_tf.translation.result import Translation
+from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation.lengths import source_lengths
 from bahdanau_tf.translation.saved import trained_length
 from bahdanau_tf.translator import Translator
 from bahdanau_tf.translator import load_best
@@ -123,36 +118,20 @@ class Results:
     scoring: Scoring
 
     @property
-    def how(self) -> dict[str, Any]:
-        """The options for `bleu`."""
+    def references(self) -> evaluation.References:
+        """The reference translations, with the options for `bleu`."""
         scoring = self.scoring
-        return {"tokenize": scoring.tokenize, "lowercase": scoring.lowercase}
-
-    def bleu(
-        self,
-        texts: Sequence[str],
-        where: Sequence[bool] | None = None,
-        n_bootstrap: int = 0,
-    ) -> evaluation.Score:
-        """BLEU of all sentences, or of those where a mask is True."""
-        where = where or [True] * len(texts)
-        columns = evaluation.select(where, texts, self.test.references)
-        return evaluation.bleu(*columns, n_bootstrap=n_bootstrap, **self.how)
+        return evaluation.References(
+            self.test.references, scoring.tokenize or "13a", scoring.lowercase
+        )
 
     def p_values(
         self, systems: Sequence[System], where: Sequence[bool] | None = None
     ) -> list[float]:
         """p of each system's difference in BLEU from the first one's."""
-        where = where or [True] * len(self.lengths)
-        *columns, wanted = evaluation.select(
-            where, *(one.texts for one in systems), self.test.references
-        )
-        found = evaluation.compare(
-            {s.name: texts for s, texts in zip(systems, columns, strict=True)},
-            wanted,
-            n_bootstrap=self.scoring.n_bootstrap,
-            **self.how,
-        )
+        texts = {one.name: one.texts for one in systems}
+        n_bootstrap = self.scoring.n_bootstrap
+        found = self.references.compare(texts, where, n_bootstrap)
         return [1.0 if one.p_value is None else one.p_value for one in found]
 
     def of_kind(self, kind: str) -> list[System]:
@@ -174,12 +153,20 @@ def measure(
     model_dirs: Mapping[str, str | Path],
     outside: Mapping[str, Sequence[str]],
     test: Corpus,
-    counterparts: Mapping[str, str],
     scoring: Scoring,
+    counterparts: Mapping[str, str],
+    paper: Sequence[str],
 ) -> Results:
-    """Translates the test set with every model, and adds outside systems.
+    """Translates a test set with every model, and adds outside systems.
 
-    Arguments are those of `write`; `outside` are its `hypotheses`.
+    Args:
+        model_dirs: Folders of trained models, by the names of the systems.
+        outside: Other systems' translations, by the systems' names.
+        test: The sentences to translate.
+        scoring: How to search and to score.
+        counterparts: For some systems the corresponding one of the paper.
+        paper: The paper's systems, in order; a system with the name of one
+            corresponds to it anyway.
     """
     loaded = {name: load_best(folder) for name, folder in model_dirs.items()}
     known = evaluation.known_sentences([*loaded.values()], *test[:2])
@@ -193,8 +180,8 @@ def measure(
         line.update(len(systems), f"translated by {name}")
     for name, lines in outside.items():
         systems.append(System(name, OUTSIDE, lines, lines))
-    papers = {name: name for name in paper.BLEU} | {**counterparts}
-    order = [*paper.BLEU, ""]
+    papers = {name: name for name in paper} | {**counterparts}
+    order = [*paper, ""]
     systems = sorted(
         (replace(s, counterpart=papers.get(s.name, "")) for s in systems),
         key=lambda system: order.index(system.counterpart),
@@ -205,7 +192,8 @@ def measure(
         language = getattr(text, "language", "")
         fitting = evaluation.bleu_tokenizer(language, test.references)
         scoring = replace(scoring, tokenize=fitting)
-    lengths, unit = source_lengths(models, test.sources)
+    texts = [one.source_text for one in models]
+    lengths, unit = source_lengths(texts, test.sources)
     return Results(systems, test, lengths, unit, known, scoring)
 
 
@@ -237,28 +225,3 @@ def _translated(
         translator=translator,
         translations=found,
     )
-
-
-def source_lengths(
-    translators: Sequence[Translator], sources: Sequence[str]
-) -> tuple[list[int], str]:
-    """The number of words of each source, and what counts as a word.
-
-    Words are the tokens of the first model with a word tokenizer, for all
-    systems; if there is none, the sub-words of the first model; without models,
-    the text between blanks.
-    """
-    texts = [translator.source_text for translator in translators]
-    for text in texts:
-        if isinstance(text, WordTokenizer):
-            return token_lengths(text, sources), "tokens"
-    if texts:
-        return token_lengths(texts[0], sources), "sub-words"
-    return [len(source.split()) for source in sources], "words between blanks"
-
-
-def token_lengths(text: Tokenizer, lines: Sequence[str]) -> list[int]:
-    """Number of tokens of each line without the end symbol, as in training."""
-    rows = text.tokenize(tf.constant(lines, tf.string))
-    lengths: list[int] = (rows.row_lengths() - 1).numpy().tolist()
-    return lengths
