@@ -27,6 +27,7 @@ from bahdanau_tf.translation.saved import best_folder
 from bahdanau_tf.translation.saved import identity
 from bahdanau_tf.translation.saved import read_description
 from bahdanau_tf.translation.saved import read_model
+from bahdanau_tf.translation.saved import saved_file
 from bahdanau_tf.translation.saved import write_description
 from bahdanau_tf.translation.saved import write_model
 from bahdanau_tf.translation.sentences import align
@@ -317,18 +318,18 @@ class Translator:
 
         Raises:
             ValueError: The folder holds no translator, or that of a newer
-                version of this package, or a file is damaged.
-            OSError: A file is missing.
+                version of this package, or a file is missing or damaged.
+            OSError: A file cannot be read.
         """
         folder = Path(directory)
         sources, decoding = read_description(folder)
         lexicon = folder / LEXICON
         return cls(
-            read_model(folder / MODEL),
+            read_model(saved_file(folder / MODEL)),
             [load_text(folder / _source_folder(n)) for n in range(sources)],
             load_text(folder / "target"),
             decoding,
-            Dictionary.load(folder / DICTIONARY),
+            Dictionary.load(saved_file(folder / DICTIONARY)),
             Lexicon.load(lexicon) if lexicon.is_file() else None,
         )
 

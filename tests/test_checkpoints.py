@@ -151,6 +151,19 @@ def test_another_models_checkpoint_is_refused(tmp_path):
         checkpoints.restore(checkpoints.newest_whole()[0])
 
 
+def test_a_checkpoint_that_lacks_a_variable_is_refused(tmp_path):
+    written(tmp_path)
+    more = Numbers()
+    more.another = tf.Variable(1.0)
+    checkpoints = Checkpoints(tmp_path, numbers=more)
+    with pytest.raises(ValueError, match=r"ckpt-3 lacks variables .* version"):
+        checkpoints.restore("ckpt-3")
+    checkpoints = Checkpoints(tmp_path, partial=["numbers"], numbers=more)
+    checkpoints.restore("ckpt-3")
+    assert (more.value.numpy() == 3.0).all()
+    assert more.another.numpy() == 1.0
+
+
 def test_checkpoints_as_written_before_are_read(tmp_path):
     """TensorFlow's manager wrote them, of less state."""
     before: dict[str, Callable] = {
@@ -169,7 +182,7 @@ def test_checkpoints_as_written_before_are_read(tmp_path):
     for _ in range(3):
         manager.save()
     state = State()
-    checkpoints = Checkpoints(tmp_path, state=state)
+    checkpoints = Checkpoints(tmp_path, partial=["state"], state=state)
     checkpoints.restore(checkpoints.newest_whole()[0])
     for name in before:
         np.testing.assert_array_equal(getattr(state, name), getattr(old, name))

@@ -13,6 +13,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import bahdanau_tf
 from bahdanau_tf import cli
@@ -155,6 +156,48 @@ def test_functional_models_load(
     clone.set_weights(again.get_weights())
     for one, other in zip(outputs_of(clone), saved[path], strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+
+
+@keras.saving.register_keras_serializable("tests")
+class OwnAttention(layers.Attention):
+    """What a user writes: keys by a layer with weights."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.to_keys = keras.layers.Dense(N)
+
+    def build(self, query_shape: Any, memory_shape: Any) -> None:
+        self.build_keys(self.to_keys, memory_shape)
+
+    def project(self, annotations: Any) -> Any:
+        return self.to_keys(annotations)
+
+    def score(self, query: Any, keys: Any) -> Any:
+        return tf.matmul(query, keys, transpose_b=True)
+
+
+def test_an_attention_of_one_s_own_loads(tmp_path: Path) -> None:
+    words = keras.Input([None, 3])
+    query = keras.Input([N])
+    encoded = layers.BidirectionalEncoder(layers.GRUCell(2))(words)
+    attention = OwnAttention()
+    contexts, _ = attention(query, attention.memory(encoded))
+    random = np.random.default_rng(0)
+    functional = keras.Model([words, query], contexts)
+    inputs = [random.normal(size=(2, *size)) for size in ((5, 3), (N,))]
+    parts = models.RNNSearch(
+        K, K, 4, 3, maxout_units=2, attention=OwnAttention()
+    )
+    for name, model, given in (
+        ("functional", functional, [x.astype("float32") for x in inputs]),
+        ("parts", parts, {"source": IDS, "target": IDS}),
+    ):
+        for weight in model.trainable_variables:
+            weight.assign(random.normal(size=weight.shape))
+        model.save(tmp_path / f"{name}.keras")
+        loaded = keras.models.load_model(tmp_path / f"{name}.keras")
+        assert len(loaded.weights) == len(model.weights)
+        np.testing.assert_allclose(loaded(given), model(given), atol=1e-6)
 
 
 def test_a_new_process_loads_every_file(saved: dict[str, Any]) -> None:

@@ -262,9 +262,18 @@ def test_a_tokenizer_that_cannot_be_read_is_named(damaged, spoil, said):
     assert str(damaged / "target") in str(caught.value)
 
 
-def test_a_missing_model_is_named(damaged):
-    (damaged / "model.keras").unlink()
-    with pytest.raises(ValueError, match=r"model\.keras is missing"):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "model.keras",
+        "dictionary.tsv",
+        "source/tokenizer.json",
+        "target/vocabulary.txt",
+    ],
+)
+def test_a_missing_file_is_named(damaged, name):
+    (damaged / name).unlink()
+    with pytest.raises(ValueError, match=f"{damaged / name} is missing"):
         Translator.load(damaged)
 
 

@@ -8,6 +8,7 @@ hypotheses of a beam: queries are [B, K, n] while the memory stays [B, T_x, .].
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
@@ -46,8 +47,9 @@ class Attention(keras.layers.Layer):
         c_i  = Σ_j α_ij h_j                                          (eq. 5)
 
     Subclasses define `project` (annotations to keys) and `score` (e_ij), and
-    `build(query_shape, memory_shape)` if they have weights. A subclass that
-    overrides `call` must take `values` as well: search passes it.
+    `build(query_shape, memory_shape)` if they have weights; it builds layers
+    that `project` calls by `build_keys`. A subclass that overrides `call` must
+    take `values` as well: search passes it.
 
     Call arguments:
         query: float [B, n] or, for beams, [B, K, n]; s_{i-1}.
@@ -56,6 +58,7 @@ class Attention(keras.layers.Layer):
     """
 
     has_weights = True
+    has_own_keys = True
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -63,6 +66,18 @@ class Attention(keras.layers.Layer):
 
     def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
         """Makes the weights: none, unless a subclass has some."""
+
+    def build_keys(
+        self, layer: keras.layers.Layer, memory_shape: Sequence[Shape]
+    ) -> None:
+        """Builds a layer that `project` calls.
+
+        In a functional model that calls `memory`, the layer is one of the
+        model's own. Once the model is loaded, it calls and saves that one, and
+        the layer here has no weights.
+        """
+        if self.has_own_keys:
+            build_once(layer, tuple(memory_shape[0]))
 
     def compute_mask(
         self, query: tf.Tensor, mask: tf.Tensor | None = None
@@ -81,6 +96,8 @@ class Attention(keras.layers.Layer):
 
     def memory(self, encoded: Encoded) -> Memory:
         """Projects the keys once for all target steps."""
+        if keras.backend.is_keras_tensor(encoded.annotations):
+            self.has_own_keys = False
         keys = self.project(encoded.annotations)
         return Memory(encoded.annotations, keys, encoded.mask)
 
@@ -106,8 +123,16 @@ class Attention(keras.layers.Layer):
         return context, weights
 
     def get_config(self) -> dict[str, object]:
-        # Without an override Keras does not serialize a dtype policy.
-        return {**super().get_config()}
+        own = {} if self.has_own_keys else {"has_own_keys": False}
+        return {**super().get_config(), **own}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Attention:
+        config = dict(config)
+        has_own_keys = config.pop("has_own_keys", True)
+        layer: Attention = super().from_config(config)
+        layer.has_own_keys = has_own_keys
+        return layer
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -186,7 +211,6 @@ class BahdanauAttention(Attention):
             name=f"{self.name}_keys",  # a functional model may have several
             dtype=self.dtype_policy,
         )
-        self.has_own_keys = True
         self.energy = keras.layers.Dense(
             1,
             use_bias=False,
@@ -198,14 +222,11 @@ class BahdanauAttention(Attention):
     def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
         build_once(self.query_projection, tuple(query_shape))
         build_once(self.energy, (None, self.units))
-        if self.has_own_keys:
-            build_once(self.key_projection, tuple(memory_shape[0]))
+        self.build_keys(self.key_projection, memory_shape)
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:
         """U_a h_j (+ b_a), [B, T_x, 2n] -> [B, T_x, n']."""
-        if keras.backend.is_keras_tensor(annotations):
-            # U_a becomes a layer of the functional model, which saves it
-            # itself.
+        if keras.backend.is_keras_tensor(annotations):  # not by `memory`
             self.has_own_keys = False
         return self.key_projection(annotations)
 
@@ -225,16 +246,7 @@ class BahdanauAttention(Attention):
             "energy_initializer": keras.initializers.serialize(
                 self.energy_initializer
             ),
-            **({} if self.has_own_keys else {"has_own_keys": False}),
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> BahdanauAttention:
-        config = dict(config)
-        has_own_keys = config.pop("has_own_keys", True)
-        layer: BahdanauAttention = super().from_config(config)
-        layer.has_own_keys = has_own_keys
-        return layer
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

@@ -33,10 +33,22 @@ def load_text(
         The tokenizer, of the class that was saved.
 
     Raises:
-        ValueError: The vocabulary or model is not the one that was saved, or
-            the folder holds a tokenizer of an unknown class or with options
-            that this version does not know.
+        ValueError: A file is missing; the vocabulary or model is not the one
+            that was saved, or the folder holds a tokenizer of an unknown class
+            or with options that this version does not know.
     """
+    try:
+        return _load_text(directory)
+    except FileNotFoundError as error:
+        raise ValueError(
+            f"load_text: {error.filename} is missing, a part of the tokenizer "
+            "that was saved there"
+        ) from error
+
+
+def _load_text(
+    directory: str | os.PathLike[str],
+) -> WordTokenizer | SubwordTokenizer:
     name, checksum, config = read_settings(directory)
     classes = {c.__name__: c for c in (WordTokenizer, SubwordTokenizer)}
     if name not in classes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 
 import tensorflow as tf
@@ -23,12 +24,19 @@ class Checkpoints:
 
     Args:
         folder: The folder; made with the first checkpoint.
+        partial: Names of objects of which an earlier version saved fewer
+            variables; those that a checkpoint lacks stay as they are.
         **objects: The objects to save, as for `tf.train.Checkpoint`.
     """
 
-    def __init__(self, folder: Path, **objects: object) -> None:
+    def __init__(
+        self, folder: Path, partial: Collection[str] = (), **objects: object
+    ) -> None:
         self._folder = folder
         self._checkpoint = tf.train.Checkpoint(**objects)
+        self._whole = tf.train.Checkpoint(
+            **{name: objects[name] for name in objects if name not in partial}
+        )
 
     def newest_whole(self) -> tuple[str, list[str]]:
         """Finds the newest checkpoint that can be read completely.
@@ -50,14 +58,23 @@ class Checkpoints:
         """Restores the checkpoint of that name.
 
         Raises:
-            ValueError: It is a checkpoint of another model.
+            ValueError: It is a checkpoint of another model, or lacks a
+                variable.
         """
         path = self._folder / name
         try:
+            found = self._whole.read(str(path))
+            found.assert_existing_objects_matched()
             self._checkpoint.restore(str(path))
         except ValueError as error:
             raise ValueError(
                 f"model_dir: {path} is a checkpoint of another model: {error}"
+            ) from error
+        except AssertionError as error:
+            raise ValueError(
+                f"model_dir: {path} lacks variables of this model or its "
+                "optimizer: another version of bahdanau_tf wrote it; go on "
+                "with that version, or name another folder"
             ) from error
 
     def save(self) -> None:

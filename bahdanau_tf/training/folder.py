@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from bahdanau_tf.training.log import Log
 from bahdanau_tf.training.selection import forget_best
 from bahdanau_tf.training.settings import changes
 from bahdanau_tf.training.settings import check_settings
+from bahdanau_tf.training.settings import read_settings
 from bahdanau_tf.training.settings import write_settings
 from bahdanau_tf.training.state import State
 from bahdanau_tf.translator import Translator
@@ -55,7 +57,8 @@ class ModelFolder:
         It writes nothing, except that it removes what killed processes left.
 
         Returns:
-            A sentence for each newer checkpoint that is damaged.
+            A sentence for each newer checkpoint that is damaged, and for what
+            an earlier version did not write down.
 
         Raises:
             ValueError: The folder is that of another training, or resuming
@@ -70,12 +73,35 @@ class ModelFolder:
                 f"from ({'; '.join(faults) or 'there is none'}); name another "
                 f"folder, or move {self.best} away to start again"
             )
+        notes = [f"ignored a damaged checkpoint, {one}" for one in faults]
         if newest:
             self._check()
             self._checkpoints.restore(newest)
+            notes += self._check_unwritten()
         if not self.best.exists():
             forget_best(self._state)
-        return faults
+        return notes
+
+    def _check_unwritten(self) -> list[str]:
+        """Looks after a dev set that an earlier version did not write down."""
+        had_dev = math.isfinite(self._state.best_bleu)
+        is_written = DEV_TEXT in read_settings(self._settings)
+        if is_written or not had_dev or not self.best.exists():
+            return []
+        if self._now[DEV_TEXT] is None:
+            raise self._another_dev_set()
+        return [
+            f"{self.best} was chosen by an earlier version, which did not "
+            "write down its dev set; it is assumed to be the current one"
+        ]
+
+    def _another_dev_set(self) -> ValueError:
+        return ValueError(
+            f"model_dir: {self.best} was chosen on another dev set, or there "
+            "was or is none; give the same --dev_source and --dev_target as "
+            f"before, name another folder, or move {self.best} away to choose "
+            "again"
+        )
 
     def _check(self) -> None:
         dev = (DEV_TEXT, DEV_TOKENIZER)
@@ -84,12 +110,7 @@ class ModelFolder:
             return  # no model was chosen on a dev set
         for name, before, after in changes(self._settings, self._now):
             if name == DEV_TEXT:
-                raise ValueError(
-                    f"model_dir: {self.best} was chosen on another dev set, or "
-                    "there was or is none; give the same --dev_source and "
-                    "--dev_target as before, name another folder, or move "
-                    f"{self.best} away to choose again"
-                )
+                raise self._another_dev_set()
             if name == DEV_TOKENIZER:
                 raise ValueError(
                     f"model_dir: {self.best} was chosen by BLEU with the "

@@ -146,6 +146,7 @@ class _Training:
         self.state = State()
         self.checkpoints = Checkpoints(
             model_dir / "checkpoints",
+            partial=["state"],  # 0.1.0 at first kept no losses
             model=self.model,
             optimizer=self.optimizer,
             state=self.state,
@@ -172,13 +173,13 @@ class _Training:
 
     def go_on(self) -> None:
         """Restores the state of the folder, then writes what must exist."""
-        faults = self.folder.restore()
+        notes = self.folder.restore()
         self.batches = self._batches()
         self.folder.begin()
         step = int(self.state.step)
         self.line = ProgressLine(self.total_steps, step)
-        for fault in faults:
-            self.line.note(f"ignored a damaged checkpoint, {fault}")
+        for note in notes:
+            self.line.note(note)
         weights = [weight.value for weight in self.model.weights]
         size = sum(w.dtype.size * w.shape.num_elements() for w in weights)
         self.line.note(

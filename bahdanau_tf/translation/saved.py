@@ -67,6 +67,17 @@ def write_model(path: Path, model: keras.Model) -> None:
     model.save(path)
 
 
+def saved_file(path: Path) -> Path:
+    """The path of a file, if it is there.
+
+    Raises:
+        ValueError: It is missing.
+    """
+    if not path.is_file():
+        raise ValueError(f"Translator.load: {path} is missing")
+    return path
+
+
 def read_model(path: Path) -> keras.Model:
     """Loads a Keras model, without compiling it.
 
@@ -74,8 +85,6 @@ def read_model(path: Path) -> keras.Model:
         ValueError: The file is damaged, or Keras cannot load it, or a module
             of one of its classes is not found.
     """
-    if not path.is_file():
-        raise ValueError(f"Translator.load: {path} is missing")
     try:
         _import_classes(path)
         return keras.models.load_model(path, compile=False)
