@@ -254,6 +254,12 @@ def search(**parts: Any) -> Any:
             )(normal(B, T, M), training=True),
             "KerasCell: GRUCell does not support state_dropout, wanted 0",
         ),
+        (
+            lambda: layers.Recurrent(
+                keras.layers.GRUCell(4, dtype="float32"), dtype="float64"
+            )(normal(B, T, M)),
+            "KerasCell: GRUCell computes in float32, .* inputs are float64",
+        ),
         (lambda: search(maxout_units=0), "MaxoutReadout: units is 0"),
         (lambda: layers.TanhReadout(K, -1), "TanhReadout: units is -1"),
         (

@@ -83,8 +83,8 @@ class KerasCell(Cell):
         """One step; see `Cell.step`.
 
         Raises:
-            ValueError: `dropped` is given, or the cell's output is not its
-                first state.
+            ValueError: `dropped` is given, the cell's output is not its first
+                state, or has another dtype than its inputs.
         """
         name = type(self.cell).__name__
         if dropped is not None:
@@ -99,6 +99,12 @@ class KerasCell(Cell):
             raise ValueError(
                 f"KerasCell: the output of {name} is not its first state, "
                 "wanted a cell that returns the same tensor as both"
+            )
+        if output.dtype != projected.dtype:
+            raise ValueError(
+                f"KerasCell: {name} computes in {output.dtype.name}, and its "
+                f"inputs are {projected.dtype.name}; wanted a cell with the "
+                "dtype of the model"
             )
         batch = tf.shape(projected)[:-1]
         return tuple(
