@@ -282,14 +282,22 @@ def that_stand(names: Sequence[str], mutants: Sequence[Mutant]) -> list[Mutant]:
     found = []
     for name in names:
         place, mistake = name.split(": ", 1)
-        path, line, _ = place.split(":")
+        path, line, column = place.split(":")
         same = [
             mutant
             for mutant in mutants
             if (mutant.path, mutant.mistake) == (path, mistake)
         ]
         if same:
-            found.append(min(same, key=lambda m: abs(m.line - int(line))))
+            found.append(
+                min(
+                    same,
+                    key=lambda m: (
+                        m.column != int(column),
+                        abs(m.line - int(line)),
+                    ),
+                )
+            )
         else:
             print(f"{name}\n    stands no longer")
     return found

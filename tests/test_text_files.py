@@ -228,6 +228,13 @@ def test_word_lists_and_alignments_are_text_too(tmp_path: Path) -> None:
     assert read_pharaoh(links) == [frozenset({(0, 0), (1, 2)}), frozenset()]
 
 
+@pytest.mark.parametrize("word", ["", "a\tb", "a\nb"])
+def test_a_dictionary_has_words_that_a_file_can_hold(word: str) -> None:
+    for entries in ({word: "chat"}, {"cat": word}):
+        with pytest.raises(ValueError, match=r"^Dictionary: the entry"):
+            Dictionary(entries)
+
+
 def test_a_full_disk_names_the_file():
     no_room = pytest.raises(OSError, match=r"No space left .*: '/dev/full'")
     with no_room, written("/dev/full") as stream:
