@@ -27,11 +27,15 @@ REQUIRED = ("source", "reference")
 def define(flags: absl_flags.FlagValues) -> None:
     """Defines the flags of the command."""
     for name, text in (
-        ("forward", "folder of a model that reads the source left to right"),
-        ("reversed", "folders of models, separated by commas"),
+        ("forward", "folders of models that read the source as it is written"),
+        ("reversed", "folders of models that read the source reversed"),
     ):
         absl_flags.DEFINE_list(
-            name, [], text, flag_values=flags, module_name=MODEL
+            name,
+            [],
+            f"{text}, separated by commas",
+            flag_values=flags,
+            module_name=MODEL,
         )
     define_average(flags)
     define_strings(
