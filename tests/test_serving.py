@@ -674,4 +674,4 @@ def test_the_doctor_sees_what_is_wrong(tmp_path, translator, version):
     broken.mkdir()
     (broken / "saved_model.pb").write_bytes(b"\0")
     (reason,) = examine(translator.graph, broken, LIMITS).differences
-    assert reason.startswith("it cannot be reloaded: ")
+    assert reason.startswith(f"{version} cannot be reloaded: ")

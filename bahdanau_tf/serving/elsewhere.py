@@ -68,7 +68,7 @@ def answers(
         )
         if done.returncode:
             reason = done.stderr.strip().split("\n")[-1]
-            raise ValueError(f"it cannot be reloaded: {reason}")
+            raise ValueError(f"{version} cannot be reloaded: {reason}")
         found: reload.Answers = json.loads(
             (folder / "answers.json").read_text("utf-8")
         )
