@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from oracle import randomized
 
+from bahdanau_tf import RNNEncDec
 from bahdanau_tf.cli import main
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.translation.saved import read_model
@@ -144,13 +146,15 @@ def test_a_cell_of_keras_on_both_sides() -> None:
 
 
 NEW_PROCESS = """
-import contextlib, io, json, sys
+import contextlib, io, json, os, sys
+from bahdanau_tf import RNNEncDec
 from bahdanau_tf.cli import main
 
 folder, *commands = json.loads(sys.argv[1])
 for number, words in enumerate(commands):
     if number == 1:
         sys.path.append(folder)
+        os.environ["PYTHONPATH"] = folder
     with contextlib.redirect_stderr(io.StringIO()) as said:
         status = main(words)
     print(json.dumps([status, said.getvalue()]))
@@ -199,6 +203,27 @@ def test_a_new_process_translates_and_goes_on(
     wanted = (folder / "wanted").read_text()
     assert wanted.startswith("0 ||| ")
     assert (folder / "found").read_text() == wanted
+
+
+def test_a_file_cannot_choose_what_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module that it names is run only from a folder in PYTHONPATH."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "hostile_module.py").write_text("raise SystemExit(3)")
+    path = tmp_path / "model.keras"
+    RNNEncDec(4, 4, units=2, embedding_dim=2, maxout_units=2).save(path)
+    hostile = {"module": "hostile_module", "registered_name": "a>B"}
+    doctored = tmp_path / "doctored.keras"
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(doctored, "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if name == "config.json":
+                text = json.dumps(json.loads(text) | {"x": hostile}).encode()
+            new.writestr(name, text)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    assert isinstance(read_model(doctored), RNNEncDec)
+    assert "hostile_module" not in sys.modules
 
 
 @pytest.mark.parametrize(

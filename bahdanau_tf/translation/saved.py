@@ -7,6 +7,7 @@ import os
 import zipfile
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import keras
@@ -81,34 +82,63 @@ def saved_file(path: Path) -> Path:
 def read_model(path: Path) -> keras.Model:
     """Loads a Keras model, without compiling it.
 
+    A class of a user's own is found by its registered name, which it has once
+    its module is imported. A module that the file names is imported only from
+    a folder in PYTHONPATH: a file from elsewhere must not choose what runs.
+
     Raises:
         ValueError: The file is damaged, or Keras cannot load it, or a module
             of one of its classes is not found.
     """
     try:
-        _import_classes(path)
-        return keras.models.load_model(path, compile=False)
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"Translator.load: {path} has a class of the module {error.name}, "
-            "which is not found; add its folder to PYTHONPATH"
-        ) from error
+        modules = _unregistered(path)
     except Exception as error:  # a damaged file may raise anything
+        damage = _damage(path) or f"the file is damaged ({error})"
+        raise ValueError(f"Translator.load: {path}: {damage}") from error
+    missing = [module for module in modules if not _imported(module)]
+    try:
+        return keras.models.load_model(path, compile=False)
+    except Exception as error:  # as above
         reason = _damage(path) or f"Keras says: {error}"
+        if missing:
+            reason = (
+                f"it has a class of the module {missing[0]}, which is not "
+                "found; add its folder to PYTHONPATH"
+            )
         raise ValueError(f"Translator.load: {path}: {reason}") from error
 
 
-def _import_classes(path: Path) -> None:
-    """Imports the classes of a model that nobody has registered yet.
-
-    Keras finds a class of a user's own by its registered name, which it has
-    once its module is imported.
-    """
+def _unregistered(path: Path) -> list[str]:
+    """The modules of the classes in a model that nobody has registered yet."""
     with zipfile.ZipFile(path) as archive:
         config = json.loads(archive.read("config.json"))
-    for module, registered_name in sorted(_classes(config)):
-        if keras.saving.get_registered_object(registered_name) is None:
-            import_module(module)
+    return sorted(
+        {
+            module
+            for module, registered_name in _classes(config)
+            if keras.saving.get_registered_object(registered_name) is None
+        }
+    )
+
+
+def _imported(module: str) -> bool:
+    """Imports a module that lies in a folder of PYTHONPATH, and no other.
+
+    Raises:
+        ValueError: It is there, and fails.
+    """
+    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    top = module.partition(".")[0]
+    if not top or not PathFinder.find_spec(top, list(filter(None, folders))):
+        return False
+    try:
+        import_module(module)
+    except Exception as error:  # a user's module may raise anything
+        raise ValueError(
+            f"Translator.load: the module {module} of a class in the model "
+            f"cannot be imported: {error}"
+        ) from error
+    return True
 
 
 def _classes(config: object) -> Iterator[tuple[str, str]]:
@@ -128,7 +158,7 @@ def _damage(path: Path) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
             member = archive.testzip()
-    except Exception as error:  # see above
+    except Exception as error:  # as above
         return f"the file is damaged ({error})"
     return f"the file is damaged (in {member})" if member else ""
 
