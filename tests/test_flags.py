@@ -402,6 +402,8 @@ class Finder:
         if name == "tensorflow":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Finder())
+# A shell starts jobs in the background with the signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from bahdanau_tf.cli import main
 sys.exit(main(["translate", "--model_dir=x"]))
 """

@@ -18,6 +18,7 @@ from bahdanau_tf.translation import Translation
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
     translator = load_translator(flags)
+    translator.align([], [])  # refuses a model without attention
     pairs = line_pairs(flags, "source", "target")
     counter = LineCounter()
     with written(flags.output) as output:
