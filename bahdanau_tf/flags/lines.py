@@ -6,6 +6,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.options.decoding import BATCH_SIZE
+from bahdanau_tf.options.decoding import WINDOW
 
 LINES = "Lines"
 
@@ -15,7 +16,7 @@ def define_batches(flags: absl_flags.FlagValues) -> None:
     options: Group = {"flag_values": flags, "module_name": LINES}
     absl_flags.DEFINE_integer(
         "window",
-        1000,
+        WINDOW,
         "number of lines read at once, to batch similar lengths; with 1 each "
         "line is answered before the next is read, as on a terminal",
         lower_bound=1,

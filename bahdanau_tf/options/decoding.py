@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # the command line reads its flags from here
 
 _LARGEST = 1000.0
 BATCH_SIZE = 64  # sentences translated, scored or aligned at once
+WINDOW = 1000  # lines held, so that like lengths are batched together
 SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")
 
 

@@ -18,12 +18,11 @@ from bahdanau_tf.text.normalization import rules_text
 from bahdanau_tf.text.rows import append_end
 from bahdanau_tf.text.rows import as_rows
 from bahdanau_tf.text.rows import as_strings
-from bahdanau_tf.text.rows import masked
+from bahdanau_tf.text.rows import detokenized
 from bahdanau_tf.text.rows import row_ids
 from bahdanau_tf.text.rows import spans
 from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.text.rows import turned
-from bahdanau_tf.text.rows import until_end
 from bahdanau_tf.text.settings import settings_of
 from bahdanau_tf.text.settings import write_settings
 from bahdanau_tf.text.subword_learning import Options
@@ -238,20 +237,14 @@ class SubwordTokenizer(tf.Module):
             count the bytes of the pieces, even if these are not valid UTF-8
             and U+FFFD is written for them.
         """
-        kept = until_end(ids, self.eos_id, self.pad_id)
-        rows = masked(as_rows(ids), kept)
-        pieces = tf.gather(self._surfaces, self._known(rows.values))
-        if replacements is not None:
-            other = masked(as_rows(replacements), kept).values
-            unknown = self._known(rows.values) == self.unk_id
-            pieces = tf.where(unknown & (other != ""), other, pieces)
-        written = rows.with_values(pieces)
-        if self.reverse:
-            written = turned(written)
-        texts, starts, ends = _written(written)
-        if self.reverse:
-            starts, ends = turned(starts), turned(ends)
-        return texts, starts, ends
+        rows = as_rows(ids)
+        return detokenized(
+            self,
+            rows.with_values(self._known(rows.values)),
+            replacements,
+            lambda known: tf.gather(self._surfaces, known),
+            _written,
+        )
 
     def ids_to_tokens(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
         """Returns the pieces of ids of any shape, as strings."""

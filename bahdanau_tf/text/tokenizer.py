@@ -20,14 +20,12 @@ from bahdanau_tf.text.characters import NormalForm
 from bahdanau_tf.text.languages import RULES
 from bahdanau_tf.text.languages import language as rules_of
 from bahdanau_tf.text.rows import append_end
-from bahdanau_tf.text.rows import as_rows
 from bahdanau_tf.text.rows import as_strings
-from bahdanau_tf.text.rows import masked
+from bahdanau_tf.text.rows import detokenized
 from bahdanau_tf.text.rows import row_ids
 from bahdanau_tf.text.rows import spans
 from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.text.rows import turned
-from bahdanau_tf.text.rows import until_end
 from bahdanau_tf.text.settings import settings_of
 from bahdanau_tf.text.settings import write_settings
 from bahdanau_tf.text.true_case import true_cased
@@ -278,19 +276,9 @@ class WordTokenizer(tf.Module):
             each word, in the order of the ids; ragged int32 [B, (T)], that of
             the byte after its last.
         """
-        kept = until_end(ids, self.eos_id, self.pad_id)
-        rows = masked(as_rows(ids), kept)
-        words = rows.with_values(self.vocabulary.words(rows.values))
-        if replacements is not None:
-            other = masked(as_rows(replacements), kept).values
-            replaced = (rows.values == self.unk_id) & (other != "")
-            words = rows.with_values(tf.where(replaced, other, words.values))
-        if self.reverse:
-            words = turned(words)
-        texts, starts, ends = self._written(words)
-        if self.reverse:
-            starts, ends = turned(starts), turned(ends)
-        return texts, starts, ends
+        return detokenized(
+            self, ids, replacements, self.vocabulary.words, self._written
+        )
 
     def _written(
         self, words: tf.RaggedTensor

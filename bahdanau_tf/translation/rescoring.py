@@ -19,6 +19,7 @@ from typing import Protocol
 
 from bahdanau_tf.evaluation import Score
 from bahdanau_tf.evaluation import bleu
+from bahdanau_tf.options.decoding import WINDOW
 
 GRID = tuple(step / 100 for step in range(101))
 _BAR = "|||"
@@ -139,7 +140,7 @@ def _parsed(lines: Iterable[str]) -> Iterator[tuple[int, Hypothesis]]:
 
 
 def score_nbest(
-    scorer: Scorer, lists: Iterable[NBest], window: int = 1000
+    scorer: Scorer, lists: Iterable[NBest], window: int = WINDOW
 ) -> Iterator[tuple[NBest, list[float]]]:
     """Scores the hypotheses of n-best lists with a model.
 
