@@ -8,21 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from toys import english
+from toys import french
+from toys import toy_translator
 
 from bahdanau_tf import Decoding
 from bahdanau_tf import RNNEncDec
-from bahdanau_tf import RNNSearch
 from bahdanau_tf import SubwordTokenizer
 from bahdanau_tf import Translator
-from bahdanau_tf import Vocabulary
-from bahdanau_tf import WordTokenizer
 from bahdanau_tf import plot_alignment
 from bahdanau_tf.cli import main
 from bahdanau_tf.evaluation import parse_pharaoh
 
-SPECIAL = ["[PAD]", "[UNK]", "[END]"]
-ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
-FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
 SOURCES = [
     "the cat sleeps.",
     "a red dog sees the cat.",
@@ -41,34 +38,14 @@ TARGETS = [
 ]
 
 
-def words(language: str, **options: Any) -> WordTokenizer:
-    known = {"en": ENGLISH, "fr": FRENCH}[language]
-    return WordTokenizer(
-        Vocabulary([*SPECIAL, *known]), language=language, **options
-    )
-
-
-def make_translator(
-    source: Any, target: Any, seed: int = 7, model_class: type = RNNSearch
-) -> Translator:
-    """A model whose weights are large enough to prefer some words."""
-    model = model_class(
-        source.vocabulary_size,
-        target.vocabulary_size,
-        units=8,
-        embedding_dim=6,
-        maxout_units=4,
-    )
-    random = np.random.default_rng(seed)
-    for weight in model.weights:
-        weight.assign(random.normal(0.0, 0.7, weight.shape))
+def make_translator(source: Any, target: Any, **options: Any) -> Translator:
     decoding = Decoding(beam_size=1, max_length=9, unknown="forbid")
-    return Translator(model, source, target, decoding)
+    return toy_translator(source, target, decoding, **options)
 
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    return make_translator(words("en"), words("fr"))
+    return make_translator(english(), french())
 
 
 def step_by_step(
@@ -123,12 +100,12 @@ def test_weights_are_those_of_single_steps(translator):
 
 def test_tokens_come_in_the_order_of_the_texts():
     """Though the model reads, and writes, the last word first."""
-    texts = words("en", reverse=True), words("fr", reverse=True)
+    texts = english(reverse=True), french(reverse=True)
     check(make_translator(*texts), turned=True)
 
 
 def test_an_ensemble_aligns_by_its_first_source(translator):
-    other = make_translator(words("en", reverse=True), words("fr"), 8)
+    other = make_translator(english(reverse=True), french(), seed=8)
     check(Translator.ensemble([translator, other, translator]), 1)
 
 
@@ -175,7 +152,7 @@ def test_no_words_no_links(translator):
 
 def test_what_cannot_be_aligned_is_refused(translator):
     pairs = ["the cat"], ["le chat"]
-    blind = make_translator(words("en"), words("fr"), model_class=RNNEncDec)
+    blind = make_translator(english(), french(), model_class=RNNEncDec)
     with pytest.raises(ValueError, match="align: RNNEncDec has no attention"):
         blind.align(*pairs)
     for sources, targets in (("the", ["le"]), (["the"], "le")):

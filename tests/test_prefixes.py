@@ -10,6 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from toys import ENGLISH
+from toys import FRENCH
+from toys import SPECIAL
+from toys import english
+from toys import french
+from toys import toy_translator
 
 from bahdanau_tf import Decoding
 from bahdanau_tf import Dictionary
@@ -25,9 +31,6 @@ from bahdanau_tf.search import History
 from bahdanau_tf.translation import Lexicon
 from bahdanau_tf.translation.places import of_words
 
-SPECIAL = ["[PAD]", "[UNK]", "[END]"]
-ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
-FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
 UNK, END = 1, 2
 
 # A table of bigrams, and every sequence written out -----------------------
@@ -185,23 +188,14 @@ def make_translator(
     lexicon: Lexicon | None = None,
 ) -> Translator:
     """A model whose weights are large enough to prefer some words."""
-    source = WordTokenizer(
-        Vocabulary([*SPECIAL, *ENGLISH]), language="en", reverse=reverse
+    return toy_translator(
+        english(reverse=reverse),
+        target or french(),
+        Decoding(max_length=9, max_length_ratio=9),
+        model_class=model_class,
+        seed=seed,
+        lexicon=lexicon,
     )
-    if target is None:
-        target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
-    model = model_class(
-        source.vocabulary_size,
-        target.vocabulary_size,
-        units=8,
-        embedding_dim=6,
-        maxout_units=4,
-    )
-    random = np.random.default_rng(seed)
-    for weight in model.weights:
-        weight.assign(random.normal(0.0, 0.7, weight.shape))
-    decoding = Decoding(max_length=9, max_length_ratio=9)
-    return Translator(model, source, target, decoding, lexicon=lexicon)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from toys import ENGLISH
+from toys import FRENCH
+from toys import SPECIAL
+from toys import english
+from toys import french
+from toys import toy_translator
 
 from bahdanau_tf import Decoding
 from bahdanau_tf import Dictionary
@@ -24,9 +30,6 @@ from bahdanau_tf import WordTokenizer
 from bahdanau_tf import token_log_probs
 from bahdanau_tf.translation import TranslationGraph
 
-SPECIAL = ["[PAD]", "[UNK]", "[END]"]
-ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
-FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
 ODD = [
     "the cat sleeps.",
     "",
@@ -40,20 +43,10 @@ ODD = [
 
 
 def make_translator(model_class: type = RNNSearch) -> Translator:
-    """A model whose weights are large enough to prefer some words."""
-    source = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), language="en")
-    target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
-    model = model_class(
-        source.vocabulary_size,
-        target.vocabulary_size,
-        units=8,
-        embedding_dim=6,
-        maxout_units=4,
+    decoding = Decoding(max_length=20)
+    return toy_translator(
+        english(), french(), decoding, model_class=model_class
     )
-    random = np.random.default_rng(7)
-    for weight in model.weights:
-        weight.assign(random.normal(0.0, 0.7, weight.shape))
-    return Translator(model, source, target, Decoding(max_length=20))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,50 @@
+"""A small translator of few words, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import Translator
+from bahdanau_tf import Vocabulary
+from bahdanau_tf import WordTokenizer
+
+SPECIAL = ["[PAD]", "[UNK]", "[END]"]
+ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
+FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
+
+
+def english(**options: Any) -> WordTokenizer:
+    return WordTokenizer(
+        Vocabulary([*SPECIAL, *ENGLISH]), language="en", **options
+    )
+
+
+def french(**options: Any) -> WordTokenizer:
+    return WordTokenizer(
+        Vocabulary([*SPECIAL, *FRENCH]), language="fr", **options
+    )
+
+
+def toy_translator(
+    source: Any,
+    target: Any,
+    *more: Any,
+    model_class: type = RNNSearch,
+    seed: int = 7,
+    **options: Any,
+) -> Translator:
+    """A model whose weights are large enough to prefer some words."""
+    model = model_class(
+        source.vocabulary_size,
+        target.vocabulary_size,
+        units=8,
+        embedding_dim=6,
+        maxout_units=4,
+    )
+    random = np.random.default_rng(seed)
+    for weight in model.weights:
+        weight.assign(random.normal(0.0, 0.7, weight.shape))
+    return Translator(model, source, target, *more, **options)
