@@ -1,10 +1,10 @@
-"""How cost grows: a training step and a search, one size changed at a time.
+"""How the cost of a training step and of a search grows with each size.
 
     taskset -c 0 python benchmarks/curves.py
 
 Each line gives the processor time of size SMALL with one number changed, and
-how that compares with what the operations of the matrix products foretell:
-time over operations, in units of the unchanged one. 1.00 is as foretold.
+this time per operation of the matrix products, relative to size SMALL
+unchanged: 1.00 means that time grew as the number of operations did.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bahdanau_tf import Decoding
 from bahdanau_tf import RNNSearch
 
 FLAGS = flags.FLAGS
-flags.DEFINE_integer("rounds", 5, "times each is measured; the median counts")
+flags.DEFINE_integer("rounds", 5, "measurements of each, of which the median")
 
 SMALL = training.SIZES["small"]
 TRAINING = {
@@ -44,7 +44,7 @@ BASE = {"beam": 5, "steps": 20, "batch": 32}
 
 
 class _Text:
-    """The special ids of a text that never ends by itself."""
+    """The special ids that a search needs."""
 
     pad_id = 0
     eos_id = 1
@@ -54,7 +54,7 @@ class _Text:
 def training_steps(
     name: str, values: Sequence[int]
 ) -> Iterator[tuple[int, Callable[[], Any], float]]:
-    """Each value, a training step of that size, and its operations."""
+    """Yields each value, a training step of that size, and its operations."""
     for value in values:
         size = SMALL._replace(**{name: value})
         batch, source, target = training.make_batch(size)
@@ -66,7 +66,11 @@ def training_steps(
 def searches(
     model: RNNSearch, name: str, values: Sequence[int]
 ) -> Iterator[tuple[int, Callable[[], Any], float]]:
-    """Each value, a search of exactly so many steps, and its operations."""
+    """Yields each value, a search of that size, and its operations.
+
+    A search always takes all its steps: the length limits forbid to end
+    earlier.
+    """
     random = np.random.default_rng(0)
     for value in values:
         beam, steps, batch = ({**BASE, name: value}[key] for key in BASE)
@@ -92,7 +96,7 @@ def searches(
 
 
 def search_flops(words: np.ndarray, hypotheses: int) -> float:
-    """Operations of the textbook's search: a third of those of training."""
+    """Operations of a plain search: a third of those of training."""
     target = np.full(len(words), hypotheses)
     return training.step_flops(SMALL, words, target) / 3
 
@@ -100,9 +104,10 @@ def search_flops(words: np.ndarray, hypotheses: int) -> float:
 def measured(
     cases: Iterator[tuple[int, Callable[[], Any], float]], base: int
 ) -> Iterator[tuple[int, float, float]]:
-    """Each value, its seconds, and these over what is foretold.
+    """Yields each value, its seconds, and its relative time per operation.
 
-    One after the other in every round, so that a busy minute meets all.
+    Every round measures all cases, so that a busy minute of the machine slows
+    all of them alike.
     """
     values, functions, flops = zip(*cases, strict=True)
     for function in functions:

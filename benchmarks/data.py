@@ -2,10 +2,10 @@
 
     python benchmarks/data.py --source=train.en --target=train.fr
 
-Learns no vocabulary: it is taken from the first lines, as it is known when
-training begins. Prints the seconds to the first batch, by the clock and of
-processor time, then sentence pairs for each second of processor time over
-`--batches` batches, the share of padding, and the peak of resident memory.
+The vocabulary is learned from the first lines only, and this is not measured.
+Prints the seconds of wall-clock time and of processor time to the first batch;
+then, over `--batches` batches, sentence pairs per second of processor time, the
+share of padding, and the peak of resident memory.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def main(_: list[str]) -> None:
 
 
 def tokenizer(path: str, language: str) -> WordTokenizer:
-    """A tokenizer with the words of the first lines of a file."""
+    """A tokenizer whose vocabulary is that of the first lines of a file."""
     with open(path, "rb") as file, tempfile.NamedTemporaryFile() as begin:
         begin.writelines(itertools.islice(file, VOCABULARY_LINES))
         begin.flush()

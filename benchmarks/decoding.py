@@ -1,20 +1,21 @@
-"""Decoding speed: sentences a second through the signature of an export.
+"""Decoding speed: sentences per second through a signature of an export.
 
     python benchmarks/decoding.py --model_dir=model/best --source=test.en
 
-The translator is exported for each beam, once so that every sentence takes
-exactly `--steps` steps (the end symbol forbidden before), once as it is. A new
-process on one thread, with TensorFlow and TensorFlow Text alone, loads an
-export and translates `--sentences` lines, sorted by length, in batches. Times
-are of that process on the processor, not by the clock; the matrix-product rate
-stands beside them, since other tenants of a machine slow both alike.
+The translator is exported twice for each beam size: once so that every sentence
+takes exactly `--steps` steps (the end symbol is forbidden before that), and
+once unchanged. A new process on one thread, with TensorFlow and TensorFlow Text
+only, loads an export and translates `--sentences` lines, sorted by length, in
+batches. Times are processor time of that process. The rate of a matrix product
+is printed with them, because a busy machine slows both alike.
 
     python -m benchmarks.peers --data_dir=multi30k-tok --peers=joeynmt \
         --natural_updates=420 --work_dir=peers
     python benchmarks/decoding.py --model_dir=model/best --source=test.en \
         --peer=joeynmt=peers/joeynmt --words=test.tok.en
 
-measures a peer's model after this package's and this package's once more.
+These commands measure this package, then a peer's model, then this package
+again.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ from absl import logging
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model_dir", None, "a translator's folder", required=True)
 flags.DEFINE_string("source", None, "text file to translate", required=True)
-flags.DEFINE_integer("sentences", 320, "lines of it, for a batch of 32")
-flags.DEFINE_integer("steps", 20, "steps that every sentence is made to take")
+flags.DEFINE_integer("sentences", 320, "lines to translate; 1/8 at batch 1")
+flags.DEFINE_integer("steps", 20, "steps of the search of fixed length")
 flags.DEFINE_list("beams", ["12", "5"], "beam sizes")
 flags.DEFINE_list("batches", ["32", "1"], "sentences in a request")
-flags.DEFINE_bool("natural", True, "whether to translate to the end, too")
-flags.DEFINE_string("signature", "serving_default", "which to call")
+flags.DEFINE_bool("natural", True, "whether to measure the unchanged export")
+flags.DEFINE_string("signature", "serving_default", "signature to call")
 flags.DEFINE_bool("shortlist", False, "whether to use the model's lexicon")
 flags.DEFINE_multi_string(
     "peer", [], "a peer's trained model, as NAME=FOLDER; may be repeated"
@@ -52,12 +53,12 @@ flags.DEFINE_string("words", None, "--source split into words, for --peer")
 flags.DEFINE_string(
     "peer_dir", str(peers.PEER_DIR), "folder of the peers' environments"
 )
-# At batch 1 the overhead of a request is the same for all of them.
+# At batch 1 one of so many lines is translated: fewer requests are enough.
 SHARE_ALONE = 8
 
 
 def main(_: list[str]) -> None:
-    """Exports, and measures each export in a process of its own."""
+    """Exports, and measures each export in a new process."""
     from bahdanau_tf import Translator
 
     peers.check_peers(peer.partition("=")[0] for peer in FLAGS.peer)
@@ -87,9 +88,9 @@ def main(_: list[str]) -> None:
                 again = measured(version, lines[:count], batch)
                 ours = (found["rate"] + again["rate"]) / 2
                 print(
-                    f"    {peer.partition('=')[0]}: {rate:.1f} sentences/s, "
-                    f"{ours / rate:.2f} times as fast is this package, "
-                    f"{again['rate']:.1f} sentences/s now",
+                    f"    {peer.partition('=')[0]}: {rate:.1f} sentences/s; "
+                    f"this package is {ours / rate:.2f} times as fast, "
+                    f"measured again: {again['rate']:.1f} sentences/s",
                     flush=True,
                 )
 
@@ -97,14 +98,15 @@ def main(_: list[str]) -> None:
 def peer_rate(
     peer: str, count: int, beam: int, batch: int, steps: int | None
 ) -> float:
-    """A peer's sentences a second for the first sentences.
+    """A peer's sentences per second over the first lines of `--words`.
 
     Args:
-        peer: NAME=FOLDER, its trained model.
-        count: Sentences.
-        beam: Hypotheses.
-        batch: Sentences at once.
-        steps: Words of every output; None for outputs that end.
+        peer: NAME=FOLDER, the peer and the folder of its trained model.
+        count: The number of sentences.
+        beam: The beam size.
+        batch: Sentences per batch.
+        steps: The number of words of every output; None if outputs end where
+            the model ends them.
     """
     name, _, model = peer.partition("=")
     words = Path(FLAGS.words).read_text(encoding="utf-8").split("\n")
@@ -121,7 +123,7 @@ def peer_rate(
 
 
 def exports(translator: Any) -> Iterator[tuple[int, str, Path]]:
-    """Beam size, what is asked of the search, and the folder of the export."""
+    """Yields the beam size, the kind of search and the export's folder."""
     given = replace(translator.decoding, shortlist=FLAGS.shortlist)
     exactly = {
         "max_length": FLAGS.steps,
@@ -139,7 +141,7 @@ def exports(translator: Any) -> Iterator[tuple[int, str, Path]]:
 
 
 def measured(version: Path, lines: list[str], batch: int) -> dict[str, Any]:
-    """What `measure` says of an export, in a process of its own."""
+    """The result of `measure`, run in a new process."""
     done = subprocess.run(
         [sys.executable, __file__, "child", str(version), str(batch)],
         input=json.dumps([FLAGS.signature, lines]),
@@ -154,13 +156,20 @@ def measured(version: Path, lines: list[str], batch: int) -> dict[str, Any]:
 def measure(
     version: str, batch: int, signature: str, lines: list[str]
 ) -> dict[str, float]:
-    """Loads an export, translates the lines, and says how fast."""
+    """Loads an export and translates the lines.
+
+    Returns:
+        `rate`: sentences per second; `words`: words per translation; `load` and
+        `first`: seconds to load and of the first request; `memory`: peak
+        resident memory, GiB; `matrix`: operations per second of a matrix
+        product. Seconds are processor time.
+    """
     import tensorflow as tf
     import tensorflow_text
     from machine import matrix_rate
     from peers.job import peak_gib
 
-    del tensorflow_text  # its operations are known now
+    del tensorflow_text  # Importing it registered its operations.
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     started = time.process_time()

@@ -1,12 +1,12 @@
-"""The training step compiled by XLA, and as a file for other machines.
+"""Compiles the training step with XLA and writes it to a file.
 
     python benchmarks/lower_step.py --size=paper --output=paper.npz
     python benchmarks/lower_step.py --size=small --output=small.npz --repeats=5
 
-Other flags are those of `training.py`. The loss is over the logits of all
-positions, padding weighted 0: XLA wants every shape known, and has no kernel
-for what `TokenCrossentropy.of_words` does in place. With `--repeats` this step
-and `train_step` are measured here, in turn, on one thread.
+Other flags are those of `training.py`. The loss is computed from the logits of
+all positions, with weight 0 for padding: XLA needs static shapes, and has no
+kernel for the in-place update of `TokenCrossentropy.of_words`. With `--repeats`
+this step and `train_step` are measured in turn, on one thread.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ flags.DEFINE_enum(
     "policy",
     "float32",
     ["float32", "mixed_bfloat16", "mixed_float16"],
-    "What the model computes in.",
+    "Dtype policy of the model.",
 )
-flags.DEFINE_string("output", None, "File to write, an .npz.", required=True)
+flags.DEFINE_string("output", None, "The .npz to write.", required=True)
 FLAGS.set_default("repeats", 0)
 
 
 def compiled_step(
     model: keras.Model, optimizer: Any, loss: TokenCrossentropy
 ) -> Any:
-    """`train_step`'s update, compiled for batches of one shape.
+    """The update of `train_step`, compiled for batches of one shape.
 
     Args:
-        model: The model; its weights change.
-        optimizer: The optimizer, built here.
+        model: The model; the step updates its weights.
+        optimizer: The optimizer; this function builds it.
         loss: The loss.
 
     Returns:
-        A function of a batch (inputs, target, token weights) that updates the
-        weights and returns the batch's loss.
+        A function of a batch (inputs, target, token weights). It updates the
+        weights and returns the loss of the batch.
     """
     optimizer.build(model.trainable_variables)
 
@@ -74,7 +74,7 @@ def compiled_step(
 
 
 def draw(variables: Sequence[keras.Variable]) -> list[int]:
-    """Starts all matrices of weights anew; returns each variable's seed."""
+    """Draws new values for weight matrices; returns each variable's seed."""
     seeds = [STORED] * len(variables)
     for i, variable in enumerate(variables):
         if variable.trainable and len(variable.shape) > 1:
@@ -90,17 +90,17 @@ def lower(
     seeds: Sequence[int],
     **counted: Any,
 ) -> LoweredStep:
-    """A compiled step as XLA is given it.
+    """A compiled step as an HLO module with its inputs.
 
     Args:
         step: From `compiled_step`.
-        batch: Its arguments.
-        variables: Weights and the optimizer's variables, at their start.
-        seeds: From `draw`, or `STORED`.
+        batch: The arguments of `step`.
+        variables: Weights and the optimizer's variables, not yet updated.
+        seeds: From `draw`, or `STORED`, for each variable.
         **counted: `words`, `flops` and `dtype` of `LoweredStep`.
     """
     ir = step.experimental_get_compiler_ir(*batch)
-    # What replaces what: "{output}: (input, {}, may-alias), ..."
+    # Which output replaces which input: "{output}: (input, {}, may-alias), ..."
     head = ir(stage="hlo").partition("\n")[0]
     inputs = [int(i) for i in re.findall(r"\{\d+\}: \((\d+), \{\}", head)]
     places = {v.value.handle.ref(): i for i, v in enumerate(variables)}
@@ -120,14 +120,14 @@ def lower(
 def make_step(
     size: training.Size, make: Callable[..., Any]
 ) -> tuple[Any, list[keras.Variable], list[int]]:
-    """A new model's `train_step` or `compiled_step`.
+    """The `train_step` or `compiled_step` of a new model.
 
     Args:
-        size: The model.
-        make: Which of the two.
+        size: The sizes of the model.
+        make: `train_step` or `compiled_step`.
 
     Returns:
-        The step, all that it reads and changes, and the seeds of that.
+        The step, the variables of model and optimizer, and their seeds.
     """
     model = training.make_model(size, dtype=FLAGS.policy)
     optimizer = training.make_optimizer(size)
@@ -140,7 +140,7 @@ def compare(size: training.Size, compiled: Any, batch: Any) -> None:
     """Measures the plain step and the compiled one in turn.
 
     Args:
-        size: The model.
+        size: The sizes of the model.
         compiled: The compiled step.
         batch: The batch.
     """
@@ -164,7 +164,7 @@ def compare(size: training.Size, compiled: Any, batch: Any) -> None:
 
 
 def main(_: Sequence[str]) -> None:
-    """Lowers, writes and, where asked, measures."""
+    """Lowers the step, writes it and, with `--repeats`, measures it."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     size = training.SIZES[FLAGS.size]

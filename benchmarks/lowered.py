@@ -1,7 +1,7 @@
 """A training step as a file, for a machine without TensorFlow.
 
-`lower_step.py` writes it, `run_step.py` reads it. The weights are not in it,
-only the seeds they are drawn from, so the file stays small.
+`lower_step.py` writes the file and `run_step.py` reads it. It contains the
+seeds from which the weights are drawn instead of the weights, so it is small.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-STORED = -1  # in place of a seed
+STORED = -1  # In place of a seed: the file contains the variable's value.
 
 
 class LoweredStep(NamedTuple):
@@ -20,15 +20,15 @@ class LoweredStep(NamedTuple):
 
     Attributes:
         hlo: A serialized HLO module. Its inputs are the batch, then the
-            variables; its outputs the loss, then new values of variables.
+            variables; its outputs are the loss, then new values of variables.
         batch: The batch.
-        variables: Weights and the optimizer's variables at the start.
-        seeds: For each variable the seed it was `drawn` from, or `STORED`.
-        replaced: For each output behind the loss, whose new value it is: a
-            place among the variables.
+        variables: Initial values of weights and of the optimizer's variables.
+        seeds: For each variable the seed for `drawn`, or `STORED`.
+        replaced: For each output after the loss the index of the variable
+            whose new value it is.
         words: Target words of the batch.
-        flops: Operations of the textbook's matrix products.
-        dtype: What the products are computed in.
+        flops: Operations of the matrix products (`training.step_flops`).
+        dtype: The dtype of the products.
     """
 
     hlo: bytes
@@ -41,7 +41,7 @@ class LoweredStep(NamedTuple):
     dtype: str
 
     def save(self, path: str | Path) -> None:
-        """Writes a compressed .npz; of what was drawn only the shape."""
+        """Writes a compressed .npz: of drawn variables only the shapes."""
         variables = [
             value if seed == STORED else np.array(value.shape)
             for value, seed in zip(self.variables, self.seeds, strict=True)
@@ -56,7 +56,7 @@ class LoweredStep(NamedTuple):
 
     @classmethod
     def load(cls, path: str | Path) -> LoweredStep:
-        """Reads what `save` wrote."""
+        """Reads a file that `save` wrote."""
         with np.load(path) as file:
             arrays = dict(file)
         seeds = arrays["seeds"].tolist()
@@ -77,7 +77,7 @@ class LoweredStep(NamedTuple):
 
 
 def drawn(seed: int, shape: Sequence[int]) -> np.ndarray:
-    """A weight to start with: N(0, 0.01²), float32."""
+    """An initial weight, drawn from N(0, 0.01²), float32."""
     random = np.random.default_rng(seed)
     return random.normal(0, 0.01, shape).astype(np.float32)
 
@@ -87,6 +87,6 @@ def _numbered(name: str, arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _all(arrays: dict[str, np.ndarray], name: str) -> list[np.ndarray]:
-    """What `_numbered` numbered."""
+    """The arrays that `_numbered` named, in order."""
     count = sum(key.startswith(f"{name}_") for key in arrays)
     return [arrays[f"{name}_{i}"] for i in range(count)]

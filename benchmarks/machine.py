@@ -1,4 +1,4 @@
-"""What this machine can do, and what this process has used of it."""
+"""Processor time of a call, and the machine's rate of matrix products."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import tensorflow as tf
 
 
 def cpu_seconds(function: Callable[..., Any], *arguments: Any) -> float:
-    """Processor time of a call, until its result is there."""
+    """Processor time of a call until its result is computed."""
     started = time.process_time()
     tf.nest.map_structure(np.asarray, function(*arguments))
     return time.process_time() - started
 
 
 def matrix_rate(sides: Sequence[int] = (1024, 2048)) -> float:
-    """Operations a second in the better of two square matrix products."""
+    """Operations per second of a square product, at the better of two sizes."""
     rates = []
     for side in sides:
         a, b = tf.random.normal([side, side]), tf.random.normal([side, side])

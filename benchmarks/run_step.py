@@ -1,12 +1,12 @@
-"""Trains by a lowered step with JAX, on whatever device JAX has.
+"""Runs a lowered training step with JAX, on the first device of JAX.
 
     python benchmarks/run_step.py --step=paper.npz --updates=50
 
-Wants jax, numpy and absl-py: no TensorFlow, and not this package. The step is
-the one that TensorFlow lowered (`lower_step.py`), compiled for the device
-here. It trains on its one batch again and again, so the loss must fall. Times
-are by the clock, from handing the arrays over until the loss is back. The
-rate of a large square product is measured in the same run and dtype.
+Needs jax, numpy and absl-py, but neither TensorFlow nor this package. The step
+was lowered by TensorFlow (`lower_step.py`) and is compiled for the device here.
+All updates train on the same batch, so the loss must fall. Times are wall-clock
+time, from passing the arrays until the results are computed. The rate of a
+large square product is measured in the same run and dtype.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from lowered import LoweredStep
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string("step", None, "What lower_step.py wrote.", required=True)
+flags.DEFINE_string("step", None, "File of lower_step.py.", required=True)
 flags.DEFINE_integer("updates", 50, "Updates to make.", lower_bound=1)
 
 jax.config.update("jax_enable_x64", True)  # Keras counts updates in 64 bits
 
-WARM_UP = 3  # updates that are not timed, where there are more
-SIDES = {"cpu": 2048}  # of the square product, by platform
+WARM_UP = 3  # The first updates are not timed, if there are more.
+SIDES = {"cpu": 2048}  # Side of the square product by platform, or else SIDE.
 SIDE = 8192
 
 
 def compiled(hlo: bytes, device: Any) -> Callable[..., list[Any]]:
     """A function of arrays on the device, from a serialized HLO module.
 
-    JAX has no public way to run what it has not lowered itself. These are its
-    private calls; JAX 0.10.2, 0.11.2 and 0.12.0 have them.
+    JAX has no public function for a module that it did not lower itself. The
+    private functions used here exist in JAX 0.10.2, 0.11.2 and 0.12.0.
     """
     computation = xla_client.XlaComputation(hlo)
     to_module = xla_client._xla.mlir.xla_computation_to_mlir_module  # noqa: SLF001
@@ -61,15 +61,15 @@ def compiled(hlo: bytes, device: Any) -> Callable[..., list[Any]]:
 def train(
     step: LoweredStep, device: Any, updates: int
 ) -> tuple[list[float], list[float]]:
-    """Trains by the step.
+    """Runs the step again and again on its batch.
 
     Args:
         step: The step.
-        device: Where.
-        updates: How many times.
+        device: The device.
+        updates: The number of updates.
 
     Returns:
-        The loss before each update, and the seconds it took.
+        The loss before each update, and the seconds of each update.
     """
     run = compiled(step.hlo, device)
     batch = jax.device_put(step.batch, device)
@@ -86,7 +86,7 @@ def train(
 
 
 def matrix_rate(device: Any, dtype: str) -> float:
-    """Operations a second in a large square product, the best of ten."""
+    """Operations per second of a large square product, the best of ten."""
     side = SIDES.get(device.platform, SIDE)
     keys = jax.random.split(jax.random.key(0))
     a, b = (
@@ -108,7 +108,7 @@ def main(_: Sequence[str]) -> None:
     device = jax.devices()[0]
     print(f"JAX {jax.__version__}, {device.device_kind} ({device.platform})")
     if device.platform == "cpu":
-        print("no GPU: this shows that the way works, not how fast a GPU is")
+        print("no GPU: this run shows that the step works, not a GPU's speed")
     step = LoweredStep.load(FLAGS.step)
     losses, seconds = train(step, device, FLAGS.updates)
     print(

@@ -1,16 +1,15 @@
-"""Training speed: words a second, and the share of the core's arithmetic.
+"""Training speed: words per second, and the share of the peak arithmetic.
 
     taskset -c 0 python benchmarks/training.py --size=small
     taskset -c 0 python benchmarks/training.py --size=paper --repeats=3
     python benchmarks/training.py --size=tiny --repeats=1       # a smoke run
     python benchmarks/training.py --peers=joeynmt,marian,opennmt
 
-One update is the very step of `bahdanau_tf.training.train`, optimizer
-included, on one thread. Times are of this process on the processor, not by
-the clock. Before every update the machine's matrix-product rate is measured,
-since other tenants of a machine slow both alike. Floating-point operations
-are those of the matrix products as the paper writes them, for real words
-only, times three for training.
+One update is the step of `bahdanau_tf.training.train`, optimizer included, on
+one thread. Times are processor time of this process. Before every update the
+rate of a matrix product is measured, because a busy machine slows both alike.
+Operations are counted from the matrix products in the paper's equations, for
+real words only, times three for training.
 """
 
 from __future__ import annotations
@@ -41,38 +40,39 @@ from bahdanau_tf.training.step import train_step
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_enum("size", "small", ["tiny", "small", "paper"], "Which model.")
 flags.DEFINE_enum(
-    "optimizer", None, ["adadelta", "adam", "sgd"], "In place of the size's."
+    "size", "small", ["tiny", "small", "paper"], "Sizes of the model."
+)
+flags.DEFINE_enum(
+    "optimizer", None, ["adadelta", "adam", "sgd"], "Default: by --size."
 )
 flags.DEFINE_bool(
-    "factored_output", False, "The output as coded: two matrices, not one."
+    "factored_output", False, "Output layer of two matrices instead of one."
 )
 flags.DEFINE_float(
-    "dropout", 0.0, "Share dropped of embeddings, annotations and readout."
+    "dropout", 0.0, "Dropout rate of embeddings, annotations and readout."
 )
 flags.DEFINE_float(
     "shortest",
     1.0,
     "The shortest sentences as a share of the longest; lengths are uniform, "
-    "and a batch is one of 20 that were sorted by length together.",
+    "and the batch is one of 20 that were sorted by length together.",
 )
 flags.DEFINE_integer("repeats", 5, "Updates to time, after a first one.")
 flags.DEFINE_list(
     "peers",
     [],
-    "Toolkits to measure beside it, on the same batch: "
-    f"{', '.join(peers.PEERS)}.",
+    f"Toolkits to measure on the same batch: {', '.join(peers.PEERS)}.",
 )
 flags.DEFINE_string(
     "peer_dir", str(peers.PEER_DIR), "Folder of the peers' environments."
 )
 
-POOL = 20  # batches sorted together
+POOL = 20  # batches sorted by length together
 
 
 class Size(NamedTuple):
-    """A model and its longest sentences, end symbols included."""
+    """Sizes of a model and of its batches; lengths include end symbols."""
 
     embedding_dim: int
     units: int
@@ -93,12 +93,12 @@ SIZES = {
 
 
 def step_flops(size: Size, source: np.ndarray, target: np.ndarray) -> float:
-    """Operations of one training step: 2 a multiply-add, times 3.
+    """Operations of one training step: 2 per multiply-add, times 3.
 
     Args:
-        size: The model.
-        source: Words of each source sentence.
-        target: Words of each target sentence.
+        size: The sizes of the model.
+        source: The number of words of each source sentence.
+        target: The number of words of each target sentence.
     """
     m, n, a, maxout, vocabulary = size[:5]
     gates, annotation = 3 * n, 2 * n
@@ -116,7 +116,15 @@ def step_flops(size: Size, source: np.ndarray, target: np.ndarray) -> float:
 
 
 def make_batch(size: Size) -> tuple[Any, np.ndarray, np.ndarray]:
-    """A batch of random words from the middle of a pool, and its lengths."""
+    """A batch of random words.
+
+    Lengths are drawn for `POOL` batches and sorted; the batch has those in the
+    middle.
+
+    Returns:
+        The batch (inputs, target, token weights), then the lengths of its
+        source and target sentences.
+    """
     random = np.random.default_rng(0)
     longest = (size.source_length, size.target_length)
     shares = random.uniform(FLAGS.shortest, 1.0, size.batch * POOL)
@@ -137,7 +145,7 @@ def make_batch(size: Size) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 def make_model(size: Size, **options: Any) -> RNNSearch:
-    """A new model of that size."""
+    """A new model of this size."""
     keras.utils.set_random_seed(1)
     return RNNSearch(
         size.vocabulary_size,
@@ -155,14 +163,14 @@ def make_model(size: Size, **options: Any) -> RNNSearch:
 
 
 def make_optimizer(size: Size) -> keras.optimizers.Optimizer:
-    """The size's optimizer, or the one that is asked for."""
+    """The optimizer of `--optimizer`, or else of the size."""
     name = FLAGS.optimizer or size.optimizer
     rate = 1.0 if name == "adadelta" else 0.001
     return Recipe(optimizer=name, learning_rate=rate).make_optimizer(1000)
 
 
 def make_step(size: Size) -> Callable[..., tf.Tensor]:
-    """The update of a new model."""
+    """The training step of a new model; prints its number of weights."""
     model, optimizer = make_model(size), make_optimizer(size)
     weights = sum(int(np.prod(w.shape)) for w in model.weights)
     print(f"{weights / 1e6:.1f} million weights, {optimizer.name}")
@@ -170,13 +178,14 @@ def make_step(size: Size) -> Callable[..., tf.Tensor]:
 
 
 def compare(peer: str, size: Size, batch: Any, rate: float) -> None:
-    """A peer's rate on the same batch, again and again, beside ours.
+    """Measures a peer on the same batch and prints how it compares.
 
     Args:
         peer: Its name.
-        size: The model; a peer's readout is its own.
-        batch: The batch, whose last words stand for the `</s>` of the peers.
-        rate: Our target words a second.
+        size: The sizes of the model; the peer has its own kind of readout.
+        batch: The ids of the batch, source and target. The last word of each
+            sentence is left out, because the peer adds its `</s>`.
+        rate: This package's target words per second.
     """
     sides = [[row[row != 0][:-1] for row in ids.numpy()] for ids in batch]
     texts = [[row.astype(str).tolist() for row in rows] for rows in sides]

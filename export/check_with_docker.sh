@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Shows with Docker what could not be shown where this was built: a real
-# TensorFlow Serving that answers as the export does in Python.
+# Checks with Docker that a real TensorFlow Serving returns the same translations
+# as the export in Python. (Docker was not available during development.)
 #   export/check_with_docker.sh [--gpu]
-# It starts what docker-compose.yml says with the export that is in
-# models/translator, compares, and stops it. With --gpu the server's image for
-# GPUs is taken. Python, PYTHON if set, needs the package with its extra
-# `serving`. The last line is "all is well", exit 0; or else it says what is not,
-# exit 1.
+# It starts the services of docker-compose.yml with the newest export in
+# models/translator, compares their answers with Python's, and stops them. With
+# --gpu it uses the server's GPU image. Python (the variable PYTHON, or python3)
+# needs the package with its extra `serving`. The last line is "all is well" and
+# the exit status 0; otherwise it names what failed and the exit status is 1.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 python=${PYTHON:-python3}
@@ -20,7 +20,7 @@ compose=(docker compose --file docker-compose.yml)
 case ${1:-} in
   "") ;;
   --gpu) compose+=(--file docker-compose.gpu.yml) ;;
-  *) fail "'$1' is not known, wanted --gpu or nothing" ;;
+  *) fail "'$1' is unknown, wanted --gpu or no argument" ;;
 esac
 command -v docker >/dev/null || fail "docker is not installed"
 docker info >/dev/null 2>&1 ||
@@ -28,11 +28,11 @@ docker info >/dev/null 2>&1 ||
 docker compose version >/dev/null 2>&1 ||
   fail "docker has no compose: install docker-compose-plugin"
 "$python" -c 'import tensorflow_text, tensorflow_serving' 2>/dev/null ||
-  fail "$python lacks what is needed: pip install '.[serving]', or set PYTHON"
+  fail "$python lacks packages: run pip install '.[serving]', or set PYTHON"
 version=$(find models/translator -maxdepth 1 -name '[0-9]*' 2>/dev/null |
   sort --version-sort | tail --lines=1) || true
 [[ -n $version ]] ||
-  fail "$PWD/models/translator has no export: bahdanau-tf export makes one"
+  fail "$PWD/models/translator has no export: run bahdanau-tf export first"
 
 export PYTHONUTF8=1 TF_CPP_MIN_LOG_LEVEL=3
 sentences=$'A man sleeps.\n\nTwo dogs run.\nNobody knows: 猫 א 😀'

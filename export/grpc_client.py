@@ -4,8 +4,8 @@
     python export/grpc_client.py --address translate.example.org:443 < text
 
 It needs `pip install "bahdanau_tf[serving]"`. The connection is encrypted and
-certificates are verified, unless `plaintext` says that it is not, as for a
-server on the same machine.
+certificates are verified, unless `plaintext` is set, for example for a server
+on the same machine.
 """
 
 from __future__ import annotations
@@ -30,18 +30,21 @@ LARGEST_REPLY = 64 << 20  # bytes; the alignments of a batch are megabytes
 
 
 class GrpcClient:
-    """A connection to one model; closed by `close` or at the end of a `with`.
+    """A connection to one model, closed by `close` or by leaving a `with`.
 
     Args:
         address: The server: host and port.
         model: The model's name.
-        timeout: Seconds to wait for a reply. What timed out is not sent
-            again: the server may be still at work on it.
-        attempts: How often a request is sent at most, where the server does
-            not answer or is too busy.
-        plaintext: Whether not to encrypt.
-        ca_file: Certificates to trust, if not those of gRPC.
-        batch_size: The most sentences in one request.
+        timeout: Seconds to wait for a reply. A request that timed out is not
+            sent again: the server may still be computing the answer.
+        attempts: How often a request is sent at most, if the server is not
+            reachable or too busy.
+        plaintext: Whether the connection is unencrypted.
+        ca_file: A file of certificates to trust instead of gRPC's own.
+        batch_size: The largest number of sentences in one request.
+
+    Raises:
+        OSError: `ca_file` cannot be read.
     """
 
     def __init__(
@@ -76,7 +79,7 @@ class GrpcClient:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         self.channel.close()
 
     def translate(self, sentences: Sequence[str]) -> list[str]:
@@ -94,13 +97,13 @@ class GrpcClient:
 
         Args:
             signature: Its name.
-            **inputs: A list of strings for each input.
+            **inputs: For each input a list of strings.
 
         Returns:
-            For each output an array, with a row for each string.
+            For each output an array with one row per string.
 
         Raises:
-            ServingError: The server did not answer, or refused.
+            ServingError: The server did not answer, or refused the request.
         """
         request = predict_pb2.PredictRequest()
         request.model_spec.name = self.model
@@ -133,7 +136,7 @@ class GrpcClient:
 
 
 def main() -> int:
-    """Translates the arguments, or else the lines of the standard input."""
+    """Translates the arguments, or else the lines of standard input."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sentence", nargs="*")
     parser.add_argument("--address", default="localhost:8500")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Says whether the server has a version of the model ready: exit 0 or 1.
+# Checks that the server has a version of the model ready: exit status 0 or 1.
 #   health_check.sh [HOST [PORT [MODEL]]]
-# Needs nothing but bash, so it also runs inside the official image.
+# Needs only bash, so it also runs inside the official image.
 set -euo pipefail
 host=${1:-localhost} port=${2:-8501} model=${3:-translator}
 

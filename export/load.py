@@ -2,8 +2,9 @@
 
     python export/load.py --requests 500 --concurrency 8
 
-Each request is sent once, at once after the reply before it. The script ends
-after --requests or --seconds, whichever comes first.
+Each thread sends its next request as soon as it has the reply to the last one;
+a failed request is not sent again. The script ends after --requests requests or
+--seconds seconds, whichever comes first.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ SENTENCES = ["A man sleeps.", "Two dogs run through the high grass."]
 
 @dataclass
 class Load:
-    """What was measured: seconds of each reply, and what went wrong."""
+    """What was measured: seconds per reply, error messages, total seconds."""
 
     latencies: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     def report(self, batch_size: int) -> str:
-        """The figures, one to a line."""
+        """Returns the figures, one per line, and the first error message."""
         done = len(self.latencies)
         lines = [
             f"{done} requests of {batch_size} answered, "
@@ -50,7 +51,7 @@ class Load:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that `percent` of all do not exceed."""
+    """The smallest value that `percent` % of `values` do not exceed."""
     place = math.ceil(len(values) * percent / 100)
     return sorted(values)[max(place, 1) - 1]
 
@@ -64,10 +65,13 @@ def run_load(
     """Sends batches from several threads.
 
     Args:
-        send: Sends one batch.
-        batches: What to send.
+        send: A function that sends one batch.
+        batches: The batches, lists of sentences.
         concurrency: The number of threads.
-        seconds: When to stop if there is more to send.
+        seconds: No request is sent after so many seconds.
+
+    Returns:
+        The measurements.
     """
     load, lock = Load(), threading.Lock()
     rest = iter(batches)
@@ -99,8 +103,8 @@ def read_sentences(path: Path) -> list[str]:
     """The lines of a file, the last one with or without a line break.
 
     Raises:
-        OSError: It cannot be read.
-        ValueError: It is empty, or no UTF-8.
+        OSError: The file cannot be read.
+        ValueError: The file is empty or not UTF-8.
     """
     text = path.read_text("utf-8").removesuffix("\n")
     if not text:
@@ -109,7 +113,7 @@ def read_sentences(path: Path) -> list[str]:
 
 
 def at_least_one(text: str) -> int:
-    """Reads the value of a flag that counts."""
+    """Reads the value of a flag: an integer of at least 1."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r}, wanted 1 or more")
@@ -117,16 +121,16 @@ def at_least_one(text: str) -> int:
 
 
 def main() -> int:
-    """Reads the flags, sends, prints; 1 if a request failed."""
+    """Reads the flags, sends, prints; returns 1 if a request failed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--url", default="http://localhost:8501")
     parser.add_argument("--model", default="translator")
-    parser.add_argument("--grpc", help="host:port, not encrypted; no REST then")
+    parser.add_argument("--grpc", help="host:port: gRPC, unencrypted, not REST")
     parser.add_argument("--requests", type=at_least_one, default=200)
     parser.add_argument("--concurrency", type=at_least_one, default=4)
     parser.add_argument("--batch_size", type=at_least_one, default=1)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--sentences", type=Path, help="a file, one to a line")
+    parser.add_argument("--sentences", type=Path, help="a file, one per line")
     options = parser.parse_args()
     try:
         lines = options.sentences and read_sentences(options.sentences)
@@ -140,7 +144,7 @@ def main() -> int:
     settings = {"attempts": 1, "batch_size": size}
     try:
         if options.grpc:
-            from grpc_client import GrpcClient  # which imports TensorFlow
+            from grpc_client import GrpcClient  # It imports TensorFlow.
 
             client = GrpcClient(
                 options.grpc, options.model, plaintext=True, **settings

@@ -3,7 +3,7 @@
     python export/rest_client.py "A man sleeps."
     python export/rest_client.py --url https://translate.example.org < text
 
-It needs nothing but Python. Certificates are verified.
+It needs only Python. Certificates are verified.
 """
 
 from __future__ import annotations
@@ -32,12 +32,16 @@ class RestClient:
     Args:
         url: The server: scheme, host and port.
         model: The model's name.
-        timeout: Seconds to wait for a reply. What timed out is not sent
-            again: the server may be still at work on it.
-        attempts: How often a request is sent at most, where the server does
-            not answer or is too busy.
-        ca_file: Certificates to trust, if not those of this system.
-        batch_size: The most sentences in one request.
+        timeout: Seconds to wait for a reply. A request that timed out is not
+            sent again: the server may still be computing the answer.
+        attempts: How often a request is sent at most, if the server is not
+            reachable or too busy.
+        ca_file: A file of certificates to trust instead of the system's.
+        batch_size: The largest number of sentences in one request.
+
+    Raises:
+        ValueError: `url` does not begin with http:// or https://.
+        OSError: `ca_file` cannot be read or has no certificates.
     """
 
     def __init__(
@@ -71,13 +75,13 @@ class RestClient:
 
         Args:
             signature: Its name.
-            **inputs: A list of strings for each input.
+            **inputs: For each input a list of strings.
 
         Returns:
-            For each output a list, with an entry for each string.
+            For each output a list with one entry per string.
 
         Raises:
-            ServingError: The server did not answer, or refused.
+            ServingError: The server did not answer, or refused the request.
         """
         body = {"signature_name": signature, "inputs": inputs}
         request = urllib.request.Request(
@@ -104,7 +108,7 @@ class RestClient:
             kind = TryAgain if error.code in BUSY else ServingError
             raise kind(f"{place}: {error.code} {_message(error)}") from error
         except (OSError, http.client.HTTPException) as error:
-            # urllib wraps what happens before the reply in a URLError.
+            # urllib wraps errors before the reply in a URLError.
             reason = getattr(error, "reason", error)
             if isinstance(reason, TimeoutError):
                 raise ServingError(
@@ -116,7 +120,7 @@ class RestClient:
 
 
 def _message(error: urllib.error.HTTPError) -> str:
-    """The server's own words, if it has any."""
+    """The server's error message, or else the start of its reply."""
     body = error.read()
     try:
         return json.loads(body)["error"]
@@ -125,7 +129,7 @@ def _message(error: urllib.error.HTTPError) -> str:
 
 
 def main() -> int:
-    """Translates the arguments, or else the lines of the standard input."""
+    """Translates the arguments, or else the lines of standard input."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sentence", nargs="*")
     parser.add_argument("--url", default="http://localhost:8501")

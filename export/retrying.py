@@ -1,4 +1,4 @@
-"""What the two clients share: their error, and when to try again."""
+"""What both clients share: their errors, retrying and batching."""
 
 from __future__ import annotations
 
@@ -13,27 +13,30 @@ T = TypeVar("T")
 
 
 class ServingError(Exception):
-    """The server did not answer, or refused; the message says which."""
+    """The server did not answer, or refused the request; see the message."""
 
 
 class TryAgain(ServingError):
-    """The server is not there or too busy; later it may not be."""
+    """The server is not reachable or too busy, perhaps only for a while."""
 
 
 def retrying(call: Callable[[], T], attempts: int, wait: float = 0.2) -> T:
-    """Calls until an answer comes, waiting longer each time.
+    """Calls `call` until it returns, with longer and longer pauses.
 
     Args:
-        call: What to do; only after `TryAgain` is it done again.
-        attempts: How often at most.
-        wait: The first pause is up to so many seconds, each next one up to
-            twice as long; by chance, lest all clients return at once.
+        call: A function without arguments. It is called again only if it
+            raised `TryAgain`.
+        attempts: The largest number of calls.
+        wait: The longest first pause in seconds; each later pause may be twice
+            as long. Pauses are drawn at random, so that clients do not all
+            come back at the same time.
 
     Returns:
-        The answer.
+        The result of `call`.
 
     Raises:
-        ServingError: There was none.
+        ServingError: The last call raised it, or a call raised one that is not
+            a `TryAgain`.
     """
     for attempt in range(1, attempts):
         try:

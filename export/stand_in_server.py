@@ -2,10 +2,10 @@
 
     python export/stand_in_server.py export/models/translator
 
-It speaks the predict, status and metadata parts of the REST interface, the
-Predict call of the gRPC one where tensorflow-serving-api is installed, and
-shows the playground. It is no model server: one process, no batching, no
-versions, and it listens on the loopback interface alone.
+It answers the predict, status and metadata requests of the REST interface and
+serves the playground; if tensorflow-serving-api is installed, it also answers
+Predict over gRPC. Unlike a model server it has no batching and no versions, and
+it listens on the loopback interface only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PLAYGROUND = Path(__file__).resolve().parent / "playground"
 LOOPBACK = "127.0.0.1"
 DEFAULT = "serving_default"
 PATH = re.compile(r"/v1/models/([^/:]+)(/metadata|:predict)?")
-# Of the statuses the codes, as HTTP and gRPC have them.
+# Status codes of gRPC, and the HTTP status of each.
 INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE = 3, 5, 14
 HTTP_STATUS = {INVALID_ARGUMENT: 400, NOT_FOUND: 404, UNAVAILABLE: 503}
 
@@ -41,8 +41,8 @@ class Refused(Exception):
     """A request that is answered with an error.
 
     Args:
-        code: The status code.
-        message: What the client is told.
+        code: The gRPC status code.
+        message: The error message for the client.
     """
 
     def __init__(self, code: int, message: str) -> None:
@@ -55,7 +55,7 @@ class Model:
 
     Args:
         base: The folder with the numbered versions.
-        name: What the requests call it.
+        name: Its name in requests.
     """
 
     def __init__(self, base: Path, name: str = "translator") -> None:
@@ -82,7 +82,8 @@ class Model:
         """Runs a signature.
 
         Raises:
-            Refused: There is no such signature, or it does not take this.
+            Refused: There is no such signature, or it does not accept these
+                inputs.
         """
         if signature not in self.signature_def:
             raise Refused(
@@ -104,13 +105,13 @@ class Model:
         return {name: tensor.numpy() for name, tensor in outputs.items()}
 
     def status(self) -> dict[str, Any]:
-        """What a server tells of its versions."""
+        """The reply to a status request."""
         fine = {"error_code": "OK", "error_message": ""}
         version = {"version": str(self.version), "state": "AVAILABLE"}
         return {"model_version_status": [version | {"status": fine}]}
 
     def metadata(self) -> dict[str, Any]:
-        """What a server tells of its signatures."""
+        """The reply to a metadata request: the signatures."""
         signatures = {
             name: json_format.MessageToDict(
                 one, preserving_proto_field_name=True
@@ -124,7 +125,18 @@ class Model:
 
 
 def rest_predict(model: Any, body: bytes) -> dict[str, Any]:
-    """Answers a predict request in the row or the column format."""
+    """Answers a predict request in the row or the column format.
+
+    Args:
+        model: A `Model`.
+        body: The JSON of the request.
+
+    Returns:
+        The reply, to be written as JSON.
+
+    Raises:
+        Refused: The request is malformed, or the model refused it.
+    """
     try:
         request = json.loads(body)
         signature = request.get("signature_name", DEFAULT)
@@ -136,7 +148,7 @@ def rest_predict(model: Any, body: bytes) -> dict[str, Any]:
         given, by_row = request["inputs"], False
     else:
         raise Refused(INVALID_ARGUMENT, "Missing 'inputs' or 'instances' key")
-    # A plain list, or a string in base64, is the only input.
+    # A list, or a string in base64, is the value of the only input, `text`.
     if not isinstance(given, dict) or "b64" in given:
         given = {"text": given}
     try:
@@ -159,7 +171,7 @@ def rest_predict(model: Any, body: bytes) -> dict[str, Any]:
 
 
 def _columns(instances: Any) -> Any:
-    """From one dictionary for each row to one list for each input."""
+    """Turns one dictionary per row into one list per input."""
     if not isinstance(instances, list) or not instances:
         raise Refused(INVALID_ARGUMENT, "'instances' is no list or is empty")
     if not isinstance(instances[0], dict) or "b64" in instances[0]:
@@ -173,7 +185,7 @@ def _columns(instances: Any) -> Any:
 
 
 def _strings(value: Any) -> Any:
-    """Puts bytes for what is written {"b64": ...}, in lists of any depth."""
+    """Replaces {"b64": ...} by the decoded bytes, in lists of any depth."""
     if isinstance(value, list):
         return [_strings(one) for one in value]
     if isinstance(value, dict) and list(value) == ["b64"]:
@@ -188,7 +200,7 @@ def _as_json(array: np.ndarray) -> Any:
 
 
 def rest_server(model: Any, port: int = 0) -> ThreadingHTTPServer:
-    """A server of the REST interface and the playground, not yet started."""
+    """Makes a server of the REST interface and the playground, not started."""
 
     class Handler(SimpleHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -233,13 +245,13 @@ def rest_server(model: Any, port: int = 0) -> ThreadingHTTPServer:
             self.wfile.write(data)
 
         def log_message(self, *args: Any) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     return ThreadingHTTPServer((LOOPBACK, port), Handler)
 
 
 def grpc_server(model: Any, port: int = 0, credentials: Any = None) -> Any:
-    """A started server of the gRPC interface, and its port."""
+    """Starts a server of the gRPC interface; returns it and its port."""
     import grpc
     from tensorflow_serving.apis import predict_pb2
     from tensorflow_serving.apis import prediction_service_pb2_grpc

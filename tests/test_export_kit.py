@@ -524,8 +524,8 @@ def check_with_docker(
         (None, [], "docker is not installed"),
         ("exit 1", [], "the Docker daemon does not answer"),
         ('[[ $1 != "compose" ]]', [], "docker has no compose"),
-        ("exit 0", [], "no_such_python lacks what is needed"),
-        ("exit 0", ["--cpu"], "'--cpu' is not known, wanted --gpu"),
+        ("exit 0", [], "no_such_python lacks packages"),
+        ("exit 0", ["--cpu"], "'--cpu' is unknown, wanted --gpu"),
     ],
 )
 def test_check_with_docker_says_what_is_missing(

@@ -1,9 +1,8 @@
-"""Other toolkits at the same work: JoeyNMT, Marian and OpenNMT-py.
+"""Measures other toolkits on the same task: JoeyNMT, Marian and OpenNMT-py.
 
-`measure` runs one of them as a child process, in an environment of its own
-which is made when it is first needed, on one thread. What a peer is given is
-text that is already split into words, and the order of its batches, so that
-all do the same work:
+`measure` runs one of them (a peer) as a child process on one thread, in a
+virtual environment that is made when it is first needed. All peers get the same
+text, already split into words, and the same batches in the same order:
 
     write_data(folder, pairs, [source_words, target_words])
     measure("joeynmt", "training", peer_dir, data=folder, model=model_folder)
@@ -28,13 +27,13 @@ from typing import NamedTuple
 
 
 class Peer(NamedTuple):
-    """What is installed for a peer; `alone` without what it asks for."""
+    """Packages to install for a peer; those in `alone` with --no-deps."""
 
     packages: tuple[str, ...]
     alone: tuple[str, ...] = ()
 
 
-# OpenNMT-py asks for a torch that no longer exists for most machines.
+# OpenNMT-py requires a torch that is no longer available for most machines.
 PEERS = {
     "joeynmt": Peer(("joeynmt==2.3.0", "torch==2.13.0", "importlib_metadata")),
     "marian": Peer(("pymarian==1.12.42",)),
@@ -78,34 +77,37 @@ PEER_DIR = Path(__file__).resolve().parents[2] / ".venv-peers"
 def measure(
     peer: str, job: str, peer_dir: str | Path, **settings: Any
 ) -> dict[str, float]:
-    """The figures of one job by one peer.
+    """Measures the training or the decoding of one peer.
 
     Args:
         peer: Its name, a key of `PEERS`.
         job: `training`, which also saves the model, or `decoding`.
-        peer_dir: Folder of the peers' environments, made where missing.
-        **settings: In place of `DEFAULTS[job]`. Both: `model`, a folder.
-            Training: `data`, a folder from `write_data`. Decoding:
-            `sentences`, a file of words; `steps`, how many each output has,
-            None for outputs that end by themselves.
+        peer_dir: Folder of the peers' environments, made if missing.
+        **settings: Values that replace or complete `DEFAULTS[job]`. Both jobs
+            need `model`, a folder; training needs `data`, a folder from
+            `write_data`; decoding needs `sentences`, a file of words. `steps`
+            is the number of words of each output, or None if outputs end where
+            the model ends them.
 
     Returns:
-        Of training `words_per_second` (target words with `</s>`) and
-        `seconds_per_update`; of decoding `sentences_per_second`,
-        `words_per_sentence` and `startup_seconds`; of both `peak_gib`.
+        For training `words_per_second` (target words with `</s>`) and
+        `seconds_per_update`; for decoding `sentences_per_second`,
+        `words_per_sentence` and `startup_seconds`; for both `peak_gib`.
         Seconds are processor time.
 
     Raises:
-        ValueError: The peer, the job or a setting is not known.
-        RuntimeError: The peer failed; the message ends with what it said.
+        ValueError: The peer or the job is unknown.
+        RuntimeError: The peer failed; the message has the end of its log.
     """
     check_peers([peer])
     if job not in DEFAULTS:
-        raise ValueError(f"measure: no job {job!r}, only {', '.join(DEFAULTS)}")
+        raise ValueError(
+            f"measure: job is {job!r}, wanted one of {', '.join(DEFAULTS)}"
+        )
     asked = {"job": job, **DEFAULTS[job], **settings}
     python = _environment(peer, Path(peer_dir))
     script = Path(__file__).with_name(f"{peer}_job.py")
-    # One thread of whatever library; torch finds no accelerator.
+    # One thread in every library, and no accelerator for torch.
     one = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     log = Path(peer_dir, f"{peer}.log")
     with log.open("w") as said:
@@ -127,17 +129,17 @@ def measure(
 def decode(
     peer: str, peer_dir: str | Path, lines: Sequence[str], **settings: Any
 ) -> dict[str, float]:
-    """The figures of beam search by one peer.
+    """Measures beam search by one peer.
 
     Args:
         peer: Its name.
         peer_dir: As for `measure`.
-        lines: Sentences, their words apart.
-        **settings: Of decoding, as for `measure`, but for `sentences`.
+        lines: Sentences, words separated by spaces.
+        **settings: Settings of decoding as for `measure`, without `sentences`.
 
     Returns:
-        As of `measure`. Where `steps` are asked for, the rate is that of
-        outputs of so many words: Marian's have them on the mean only.
+        As for `measure`. If `steps` is given, the rate is converted to outputs
+        of exactly so many words, because Marian's have them only on average.
     """
     with tempfile.TemporaryDirectory() as folder:
         sentences = Path(folder, "sentences")
@@ -152,11 +154,12 @@ def decode(
 
 
 def check_peers(names: Iterable[str]) -> None:
-    """Raises a ValueError that names the peers which are not known."""
+    """Raises a ValueError that names unknown peers."""
     unknown = [name for name in names if name not in PEERS]
     if unknown:
         raise ValueError(
-            f"--peers: {', '.join(unknown)} not known, only {', '.join(PEERS)}"
+            f"--peers has {', '.join(unknown)}, wanted names of "
+            f"{', '.join(PEERS)}"
         )
 
 
@@ -165,13 +168,12 @@ def write_data(
     pairs: Sequence[Pair],
     words: Sequence[Sequence[str]],
 ) -> None:
-    """Writes what peers train on.
+    """Writes the training data of the peers.
 
     Args:
-        folder: Where to.
-        pairs: Words of sentences and of their translations, in the order of
-            training: so many in turn are a batch.
-        words: The vocabularies, of the source and of the target.
+        folder: The folder to write to.
+        pairs: Words of sentences and of their translations, batch after batch.
+        words: The vocabularies of source and target.
     """
     for number, side in enumerate(("source", "target")):
         lines = [" ".join(pair[number]) for pair in pairs]
@@ -181,15 +183,23 @@ def write_data(
 
 
 def frequent_words(sentences: Iterable[Sequence[str]], size: int) -> list[str]:
-    """The most frequent words, at most so many."""
+    """The `size` most frequent words, or fewer if there are fewer."""
     counts = collections.Counter(w for words in sentences for w in words)
     return [word for word, _ in counts.most_common(size)]
 
 
 def in_batches(pairs: Sequence[Pair], batch: int, epochs: int) -> list[Pair]:
-    """Pairs in an order in which so many in turn have similar lengths.
+    """Orders pairs so that those of a batch have similar lengths.
 
-    The last pairs of an epoch are left out where they are no full batch.
+    An incomplete batch at the end of an epoch is left out.
+
+    Args:
+        pairs: Sentence pairs.
+        batch: Pairs per batch.
+        epochs: How often each pair is used.
+
+    Returns:
+        The pairs, batch after batch.
     """
     shuffle = random.Random(1).shuffle
     ordered = []
@@ -210,7 +220,7 @@ def in_batches(pairs: Sequence[Pair], batch: int, epochs: int) -> list[Pair]:
 
 
 def _environment(peer: str, folder: Path) -> Path:
-    """The Python of a peer's environment, made in full or not at all."""
+    """The Python of a peer's environment, which is made if incomplete."""
     home = folder / peer
     python, complete = home / "bin" / "python", home / "complete"
     if complete.exists():

@@ -1,11 +1,11 @@
-"""The peers by themselves, on real text: training, then beam search.
+"""Measures the peers alone, on real text: training, then beam search.
 
     python -m benchmarks.peers --data_dir=multi30k-tok --natural_updates=400
 
 Size SMALL: embedding and units 256, 10,000 words, batches of 80 sentences.
-Beam search takes exactly 20 steps with a model of one update; with
-`--natural_updates` another model is trained so long, and then outputs end by
-themselves. All figures are of processor time, on one thread.
+Beam search takes exactly 20 steps, with a model after one update. With
+`--natural_updates` another model is trained for so many updates, and its
+outputs end where it ends them. Times are processor time on one thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from benchmarks.peers import write_data
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_list("peers", list(PEERS), "Which toolkits.")
+flags.DEFINE_list("peers", list(PEERS), "Toolkits to measure.")
 flags.DEFINE_string("peer_dir", str(PEER_DIR), "Folder of their environments.")
 flags.DEFINE_string(
     "data_dir",
@@ -41,18 +41,16 @@ flags.DEFINE_string(
 flags.DEFINE_list("languages", ["en", "fr"], "Endings of source and target.")
 flags.DEFINE_integer("updates", 30, "Updates to time, after the first 5.")
 flags.DEFINE_integer(
-    "natural_updates", 0, "Updates before beam search to the natural end."
+    "natural_updates", 0, "Updates before beam search of free length; 0: none."
 )
 flags.DEFINE_string(
     "work_dir",
     None,
-    "Folder that keeps the data and each peer's model; else none is kept.",
+    "Folder to keep the data and each peer's model in; default: not kept.",
 )
-flags.DEFINE_float(
-    "share", 1.0, "Of the sentences to translate that were chosen here."
-)
+flags.DEFINE_float("share", 1.0, "Share of the test sentences to translate.")
 
-WORDS = 9_998  # and two symbols
+WORDS = 9_998  # without two symbols
 # Beam, sentences in a batch, sentences to translate.
 SEARCHES = ((12, 32, 96), (5, 32, 192), (12, 1, 16), (5, 1, 32))
 
@@ -64,7 +62,7 @@ def read_pairs(folder: Path, languages: Sequence[str]) -> list[Pair]:
 
 
 def read_words(folder: Path, pattern: str) -> list[list[str]]:
-    """The words of each line of the file whose name fits."""
+    """The words of each line of the first file that matches `pattern`."""
     found = sorted(folder.glob(pattern))
     if not found:
         raise ValueError(f"--data_dir: no {pattern} in {folder}")
@@ -75,7 +73,7 @@ def read_words(folder: Path, pattern: str) -> list[list[str]]:
 def report_searches(
     peer: str, folder: Path, test: list[list[str]], steps: int | None
 ) -> None:
-    """Measures and prints each search; to natural ends in batches only."""
+    """Measures and prints each search; of free length in batches only."""
     for beam, batch, count in SEARCHES:
         if steps is None and batch == 1:
             continue
@@ -101,7 +99,7 @@ def report_searches(
 
 
 def report(peer: str, data: Path, test: list[list[str]]) -> None:
-    """Measures and prints all of one peer."""
+    """Measures training and decoding of one peer, and prints the figures."""
     folder = data / peer
     folder.mkdir(exist_ok=True)
 

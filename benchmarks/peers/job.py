@@ -1,11 +1,11 @@
-"""What the peers' scripts share: settings in, one line of JSON out.
+"""What the peers' scripts share: read settings, print one line of JSON.
 
-This runs in a peer's own environment and needs only Python. A peer's script
-hands `main` two functions:
+It runs in a peer's environment and needs only Python. A peer's script passes
+two functions to `main`:
 
 * `train(job)` yields the seconds of processor time used so far, once after
-  each update, and then saves the model in the folder `job.model`; where
-  another process does the work, it notes that one's memory in `job.peak_gib`;
+  each update, and then saves the model in the folder `job.model`; if another
+  process trains, `train` stores the memory of that process in `job.peak_gib`;
 * `load(job)` returns a function that translates a batch of sentences, each a
   list of words, by beam search.
 """
@@ -27,13 +27,13 @@ def main(
     train: Callable[[SimpleNamespace], Iterator[float]],
     load: Callable[[SimpleNamespace], Callable[[Sentences], Sentences]],
 ) -> None:
-    """Does the job that the command line describes, and prints its figures."""
+    """Does the job described by the first argument, and prints its figures."""
     job = SimpleNamespace(**json.loads(sys.argv[1]))
     if job.job == "training":
         figures = _time_training(job, train)
     else:
         figures = _time_decoding(job, load)
-    # Not of getrusage: that begins with the memory of the parent process.
+    # Not from getrusage: its peak includes memory of the parent process.
     figures["peak_gib"] = max(peak_gib("self"), vars(job).get("peak_gib", 0))
     print(json.dumps(figures), flush=True)
 
@@ -56,7 +56,7 @@ def read_vocabulary(data: str | Path, side: str) -> list[str]:
 
 
 def batches(job: SimpleNamespace) -> Iterator[tuple[Sentences, Sentences]]:
-    """The pairs of each update: so many lines in turn, from the top again."""
+    """Yields the pairs of each update, again from the top after the last."""
     sides = [read_words(Path(job.data, f"{side}.txt")) for side in SIDES]
     for update in range(job.updates):
         start = update * job.batch % len(sides[0])
@@ -68,7 +68,7 @@ SIDES = ("source", "target")
 
 
 def progress(job: SimpleNamespace, loss: float) -> None:
-    """Tells of an update; loss in nats a word."""
+    """Prints an update's number and loss, in nats per word."""
     job.made = getattr(job, "made", 0) + 1
     line = f"update {job.made} of {job.updates}: loss {loss:.3f}"
     print(line, file=sys.stderr, flush=True)
@@ -78,7 +78,7 @@ def _time_training(
     job: SimpleNamespace,
     train: Callable[[SimpleNamespace], Iterator[float]],
 ) -> dict[str, float]:
-    """Target words, `</s>` among them, a second; the first updates excepted."""
+    """Target words per second with `</s>`, without the first updates."""
     clock = [0.0, *train(job)]
     words = [
         sum(len(sentence) + 1 for sentence in target)
@@ -96,7 +96,7 @@ def _time_decoding(
     job: SimpleNamespace,
     load: Callable[[SimpleNamespace], Callable[[Sentences], Sentences]],
 ) -> dict[str, float]:
-    """Sentences a second: sorted by length, after a first batch."""
+    """Sentences per second, sorted by length, after a first batch."""
     translate = load(job)
     startup = time.process_time()
     sentences = sorted(read_words(job.sentences), key=len)

@@ -1,4 +1,4 @@
-"""JoeyNMT's part: its own model, batches, loss and beam search.
+"""JoeyNMT: its own model, batches, loss and beam search.
 
 A bidirectional GRU encoder and a GRU decoder with Bahdanau's attention and
 input feeding; the softmax reads a tanh layer of `units`, not a maxout.
@@ -41,7 +41,7 @@ SYMBOLS = SimpleNamespace(
 
 
 def new_model(job: Any) -> Any:
-    """The model that the settings describe."""
+    """A model with the sizes of `job`."""
     layer = {
         "type": "recurrent",
         "rnn_type": "gru",
@@ -90,7 +90,7 @@ def new_batch(model: Any, source: Sentences, target: Any = None) -> Batch:
 
 
 def train(job: Any) -> Iterator[float]:
-    """Updates as `joeynmt.training.TrainManager` makes them."""
+    """Trains as `joeynmt.training.TrainManager` does."""
     torch.set_num_threads(1)
     torch.manual_seed(1)
     model = new_model(job)
@@ -112,7 +112,7 @@ def train(job: Any) -> Iterator[float]:
 
 
 def load(job: Any) -> Callable[[Sentences], Sentences]:
-    """Beam search of a saved model; exactly `job.steps` steps if given."""
+    """Beam search of a saved model, of exactly `job.steps` steps if given."""
     torch.set_num_threads(1)
     saved = json.loads(Path(job.model, "settings").read_text())
     model = new_model(SimpleNamespace(**saved))

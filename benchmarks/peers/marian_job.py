@@ -1,8 +1,8 @@
-"""Marian's part: its own training program and its Python translator.
+"""Marian: its own training program and its Python translator.
 
-Type `s2s`: a bidirectional GRU encoder, a conditional GRU of two steps a
-word, an attention of twice the units and a tanh readout, which cannot be
-chosen otherwise.
+Type `s2s`: a bidirectional GRU encoder, a conditional GRU of two steps per
+word, an attention of twice the units, and a tanh readout; Marian has no option
+for another readout.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pymarian import Translator
 
 
 def vocabularies(job: Any) -> list[str]:
-    """Writes Marian's vocabulary files: a word a line, `</s>` first."""
+    """Writes Marian's vocabulary files: one word per line, `</s>` first."""
     paths = [str(Path(job.model, f"{side}.vocab.txt")) for side in SIDES]
     for side, path in zip(SIDES, paths, strict=True):
         words = ["</s>", "<unk>", *read_vocabulary(job.data, side)]
@@ -35,7 +35,7 @@ def vocabularies(job: Any) -> list[str]:
 
 
 def options(job: Any) -> dict[str, Any]:
-    """What Marian is told; values are lists or single words."""
+    """Marian's options; a value is a list or a single word."""
     return {
         "type": "s2s",
         "dim-emb": job.embedding_dim,
@@ -65,7 +65,7 @@ def options(job: Any) -> dict[str, Any]:
 
 
 def train(job: Any) -> Iterator[float]:
-    """Marian trains in a process of its own and tells of each update."""
+    """Trains in a process of Marian, which prints a line for each update."""
     given = []
     for name, value in options(job).items():
         values = value if isinstance(value, list) else [value]
@@ -93,9 +93,9 @@ def processor_seconds(process: int) -> float:
 def load(job: Any) -> Callable[[Sentences], Sentences]:
     """Beam search of a saved model.
 
-    Marian has no least length: where `job.steps` is asked for, outputs of an
-    untrained model go on to the most, a multiple of the source's length that
-    makes `job.steps` on the mean.
+    Marian has no minimum length. If `job.steps` is given, the model is
+    untrained and its outputs reach the maximum length: a multiple of the
+    source's length, chosen such that the mean is `job.steps`.
     """
     factor = 3.0
     if job.steps:

@@ -1,7 +1,8 @@
-"""OpenNMT-py's part: its own model, loss, optimizer and translator.
+"""OpenNMT-py: its own model, loss, optimizer and translator.
 
-A bidirectional encoder of `units` a direction and a decoder of twice as many
-(its size is the sum of both), MLP attention and input feeding.
+A bidirectional encoder of `units` per direction, a decoder of twice as many
+units (OpenNMT-py makes it as wide as both directions), MLP attention, input
+feeding.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ SYMBOLS = ["<unk>", "<blank>", "<s>", "</s>"]
 
 
 def options(define: Callable[[Any], None], **given: Any) -> Any:
-    """OpenNMT-py's options: its defaults, but for those given."""
+    """OpenNMT-py's options: its defaults, except those given."""
     parser = ArgumentParser()
     define(parser)
     words = []
@@ -65,7 +66,7 @@ def new_batch(vocabularies: Any, source: Sentences, target: Any = None) -> Any:
 
 
 def train(job: Any) -> Iterator[float]:
-    """Updates as `onmt.trainer.Trainer` makes them."""
+    """Trains as `onmt.trainer.Trainer` does."""
     torch.set_num_threads(1)
     torch.manual_seed(1)
     given = options(
@@ -117,9 +118,9 @@ def train(job: Any) -> Iterator[float]:
 
 
 def load(job: Any) -> Callable[[Sentences], Sentences]:
-    """Beam search of a saved model; exactly `job.steps` steps if given."""
+    """Beam search of a saved model, of exactly `job.steps` steps if given."""
     torch.set_num_threads(1)
-    # The options are saved as an object, which newer versions would refuse.
+    # Options are saved as an object, which newer versions of torch refuse.
     torch.load = functools.partial(torch.load, weights_only=False)
     limits = {"min_length": job.steps, "max_length": job.steps}
     given = options(
@@ -138,7 +139,7 @@ def load(job: Any) -> Callable[[Sentences], Sentences]:
     builder = TranslationBuilder(translator.vocabs)
 
     def translate(sentences: Sentences) -> Sentences:
-        # A batch is packed for the encoder: the longest sentence first.
+        # The encoder packs a batch, so the longest sentence comes first.
         batch = new_batch(translator.vocabs, sentences)
         with torch.no_grad():
             result = translator.translate_batch(batch, attn_debug=False)

@@ -1,15 +1,15 @@
-// Asks the model server for translations and shows what each word was aligned
-// to. The address may carry a text: index.html#the%20text.
+// Requests translations from the model server and shows what each word was
+// aligned to. The address may contain a text: index.html#the%20text.
 
 const MODEL = "v1/models/translator";
 const TIMEOUT = 60_000; // milliseconds
-const LEAST_SHARE = 0.05; // smaller shares are not told
-const ABSENT = -1e8; // a score below: there are not so many translations
+const LEAST_SHARE = 0.05; // smaller shares are not shown
+const ABSENT = -1e8; // a smaller score marks an entry without a translation
 
 const $ = (id) => document.getElementById(id);
 
 let signatures; // a promise of the names of the model's signatures
-let asked; // what ends the request under way
+let asked; // the AbortController of the current request
 
 // The server.
 
@@ -44,8 +44,8 @@ async function predict(signature, text, signal) {
   );
 }
 
-// Where the bytes of a text's UTF-8 are in the string: for each byte offset
-// the position of the character that it lies in. JavaScript counts UTF-16.
+// For each byte of a text's UTF-8, the position of its character in the string,
+// counted in UTF-16 units as JavaScript does; and last, the string's length.
 export function positions(text) {
   const found = [];
   let position = 0;
@@ -58,11 +58,11 @@ export function positions(text) {
   return found;
 }
 
-// Parts of a text that can be pointed at: `{start, end, tokens}`, in order.
-// Tokens that share characters, as sub-words may, are one part. A token without
-// a character of its own (a blank, a byte that is not a character's last) goes
-// with the next one. If `ended`, the last token is the end symbol, a part of
-// its own without characters.
+// The parts of a text that the user can point at: `{start, end, tokens}`, in
+// order. Tokens that share characters, as sub-words may, form one part. A token
+// without a whole character (a blank, or a byte that is not the last of its
+// character) belongs to the next part. If `ended`, the last token is the end
+// symbol, a part without characters.
 export function partsOf(text, offsets, count, ended) {
   const at = positions(text);
   const last = at.length - 1;
@@ -90,8 +90,8 @@ export function partsOf(text, offsets, count, ended) {
   return parts;
 }
 
-// How much target part t was aligned to source part s: `shares[t][s]`, the
-// mean over the target's tokens of the sum over the source's.
+// `shares[t][s]`, the weight with which target part t was aligned to source part
+// s: summed over the tokens of s, and averaged over the tokens of t.
 export function sharesOf(weights, targets, sources) {
   const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
   return targets.map((target) =>
@@ -105,7 +105,7 @@ export function sharesOf(weights, targets, sources) {
 
 // The page.
 
-// Writes a text with its parts as words to point at; returns their elements.
+// Writes a text, each part as an element to point at; returns these elements.
 function writeParts(place, text, parts) {
   let position = 0;
   place.replaceChildren();
@@ -135,7 +135,7 @@ function clearMarks() {
   }
 }
 
-// Marks what the chosen word was aligned to, and says it in words.
+// Marks what the chosen word was aligned to, and describes it in words.
 function mark(chosen, others, shares, verb) {
   clearMarks();
   chosen.classList.add("chosen");
@@ -156,7 +156,7 @@ function mark(chosen, others, shares, verb) {
 
 function showAlignment(found, text) {
   const sources = partsOf(text, found.source_offsets, found.source_length, true);
-  // Earlier exports do not say whether a translation is finished.
+  // Exports of earlier versions lack the output `finished`.
   const ended = found.target_length > 0 && (found.finished ?? !found.truncated);
   const targets = partsOf(
     found.translation, found.target_offsets, found.target_length, ended,
@@ -255,7 +255,7 @@ async function translate(text) {
 
 $("form").addEventListener("submit", (event) => {
   event.preventDefault();
-  // Half a surrogate pair is no text: it becomes U+FFFD, as in the bytes sent.
+  // Half a surrogate pair becomes U+FFFD, as in the UTF-8 that is sent.
   const text = $("text").value.toWellFormed();
   history.replaceState(null, "", `#${encodeURIComponent(text)}`);
   translate(text);
@@ -272,6 +272,6 @@ if (location.hash.length > 1) {
     $("text").value = decodeURIComponent(location.hash.slice(1));
     $("form").requestSubmit();
   } catch {
-    // No text of ours: the address was made by hand.
+    // The address is not percent-encoded text: somebody typed it.
   }
 }
