@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import zipfile
 from collections.abc import Iterator
 from importlib import import_module
@@ -127,6 +128,8 @@ def _imported(module: str) -> bool:
     Raises:
         ValueError: It is there, and fails.
     """
+    if module in sys.modules:
+        return True
     folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     top = module.partition(".")[0]
     if not top or not PathFinder.find_spec(top, list(filter(None, folders))):
