@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import random
 from collections.abc import Callable
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 # Read by TensorFlow when it is first imported: no chatter, no accelerator.
@@ -14,12 +16,13 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import hypothesis
-import keras
-import numpy as np
 import pytest
-import tensorflow as tf
 from browser import Page
 from browser import find_chromium
+
+# Imported where they are first used: the process of pytest-xdist that only
+# hands out tests need not load them.
+ENGINES = ("tensorflow", "keras")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -48,10 +51,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_report_header() -> str:
     """Says which package is tested, and with what."""
-    place = importlib.util.find_spec("bahdanau_tf").submodule_search_locations[
-        0
-    ]
-    return f"{place}, TensorFlow {tf.__version__}, Keras {keras.__version__}"
+    found = importlib.util.find_spec("bahdanau_tf")
+    versions = (f"{name} {metadata.version(name)}" for name in ENGINES)
+    return ", ".join([*found.submodule_search_locations, *versions])
+
+
+def pytest_collection_finish() -> None:
+    """Keeps garbage collection from scanning all that was imported."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -60,6 +69,8 @@ def tensorflow_seeded() -> None:
 
     Where the numbers of TensorFlow itself matter, a test gives its own seed.
     """
+    import keras
+
     keras.utils.set_random_seed(1409)
 
 
@@ -69,6 +80,8 @@ def seeded() -> None:
 
     Keras draws its seeds, those of initial weights too, from Python's.
     """
+    import numpy as np
+
     random.seed(1409)
     np.random.seed(1409)
 

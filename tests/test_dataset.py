@@ -83,16 +83,25 @@ class Lines:
         return max(map(len, self.pairs[number - 2]))
 
 
+def of_any_length(folder: Path, pairs: int) -> Lines:
+    random = np.random.RandomState(5)
+    return Lines(folder, random.randint(0, 14, size=[pairs, 2]).tolist())
+
+
 @pytest.fixture
 def lines(tmp_path: Path) -> Lines:
-    random = np.random.RandomState(5)
-    lengths = random.randint(0, 14, size=[330, 2]).tolist()
-    return Lines(tmp_path, lengths)
+    return of_any_length(tmp_path, 330)
 
 
 @pytest.fixture
 def corpus(lines: Lines) -> ParallelCorpus:
     return ParallelCorpus(*lines.paths)
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Lines:
+    """Two or three pools of `BATCHINGS`, or one."""
+    return of_any_length(tmp_path, 110)
 
 
 def first_words(batch: Any) -> list[int]:
@@ -167,16 +176,17 @@ BATCHINGS = [
 
 @pytest.mark.parametrize("batching", BATCHINGS)
 def test_every_fitting_pair_comes_once_an_epoch(
-    lines: Lines, corpus: ParallelCorpus, batching: Batching
+    few: Lines, batching: Batching
 ) -> None:
     epochs: dict[int, list[int]] = {0: [], 1: [], 2: []}
+    corpus = ParallelCorpus(*few.paths)
     stream = stream_batches(corpus, Numbers(), Numbers(), batching)
     for batch, position in stream:
         if position.epoch == 3:
             break
         epochs[int(position.epoch)] += first_words(batch)
         assert int(position.pairs) == len(epochs[int(position.epoch)])
-    expected = sorted(lines.fitting(batching.max_length or 99))
+    expected = sorted(few.fitting(batching.max_length or 99))
     for pairs in epochs.values():
         assert sorted(pairs) == expected
 
@@ -233,11 +243,9 @@ def test_shuffle_is_a_permutation_of_the_whole_corpus(
     assert max(first) - min(first) > len(lines.pairs) * 0.8
 
 
-def test_each_iteration_is_the_next_epoch(lines: Lines) -> None:
+def test_each_iteration_is_the_next_epoch(few: Lines) -> None:
     def epochs(shuffle: str) -> list[list[list[int]]]:
-        dataset = make_dataset(
-            lines.paths, Numbers(), Numbers(), shuffle=shuffle
-        )
+        dataset = make_dataset(few.paths, Numbers(), Numbers(), shuffle=shuffle)
         return [epoch_of(dataset) for _ in range(3)]
 
     each = epochs("each_epoch")
@@ -308,7 +316,7 @@ def test_batches_stay_in_the_token_budget(lines: Lines) -> None:
 
 @pytest.mark.parametrize("batching", BATCHINGS)
 def test_going_on_anywhere_is_like_never_having_stopped(
-    corpus: ParallelCorpus, batching: Batching
+    few: Lines, batching: Batching
 ) -> None:
     def found(stream: tf.data.Dataset) -> list[tuple[list, Position]]:
         return [
@@ -316,23 +324,21 @@ def test_going_on_anywhere_is_like_never_having_stopped(
             for batch, position in stream
         ]
 
-    stream = found(
-        stream_batches(corpus, Numbers(), Numbers(), batching).take(110)
-    )
+    corpus = ParallelCorpus(*few.paths)
+    epochs = _Stream(corpus, Numbers(), Numbers(), batching).epochs
+    stream = found(epochs(Position()).take(50))
     positions = [position for _, position in stream]
     assert {0, 1} <= {position.epoch for position in positions}
     # From all positions at once, in one graph; and from one as users do.
     starts = tf.data.Dataset.from_tensor_slices(
         Position(*np.transpose(positions))
     )
-    epochs = _Stream(corpus, Numbers(), Numbers(), batching).epochs
-    after = starts.take(106).flat_map(lambda start: epochs(start).take(3))
-    again = found(after)
-    for step in range(106):
+    again = found(starts.take(46).flat_map(lambda start: epochs(start).take(3)))
+    for step in range(46):
         assert again[3 * step : 3 * step + 3] == stream[step + 1 : step + 4]
-    start = positions[49]
+    start = positions[19]
     again = stream_batches(corpus, Numbers(), Numbers(), batching, start)
-    assert found(again.take(50)) == stream[50:100]
+    assert found(again.take(30)) == stream[20:50]
 
 
 def test_a_position_behind_an_epoch_is_the_beginning_of_the_next(
@@ -470,19 +476,19 @@ def test_lines_are_those_between_line_feeds(
     assert file.blank.tolist() == blank
 
 
-@pytest.mark.parametrize("packed", [0, 1, 2])
+@pytest.mark.parametrize("packed", [1, 2])
 def test_gzip_files_are_read_like_plain_ones(
-    lines: Lines, packed: int, tmp_path: Path
+    lines: Lines, corpus: ParallelCorpus, packed: int, tmp_path: Path
 ) -> None:
     paths = list(lines.paths)
     for side in range(packed):
         paths[side] = tmp_path / f"{side}.gz"
         paths[side].write_bytes(gzip.compress(lines.paths[side].read_bytes()))
-    plain = make_dataset(lines.paths, Numbers(), Numbers())
-    unpacked = make_dataset(tuple(paths), Numbers(), Numbers())
-    assert epoch_of(unpacked) == epoch_of(plain)
-    corpora = ParallelCorpus(*paths), ParallelCorpus(*lines.paths)
-    assert corpora[0].checksum == corpora[1].checksum
+    unpacked = ParallelCorpus(*paths)
+    assert unpacked.rows.tolist() == corpus.rows.tolist()
+    rows = corpus.rows[::-1]
+    assert unpacked.read(rows) == corpus.read(rows)
+    assert unpacked.checksum == corpus.checksum
 
 
 def test_what_is_unpacked_has_no_name(

@@ -62,6 +62,8 @@ FLAGS = {
     "select": ["--pairs=10"],
     "ensembles": ["--reversed=r1,r2"],
 }
+# A model's folder, as code and commands name it.
+MODEL = re.compile(r"[\"'=, ](model\d?|forward|r\d)[\"'/, \n]")
 # Commands that other programs are called by; those are never run.
 PROGRAMS = {
     "curl",
@@ -122,10 +124,10 @@ with_python = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(scope="session")
-def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files and models by the names that the pages call them by."""
-    folder = tmp_path_factory.mktemp("material")
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files by the names that the pages call them by."""
+    folder = tmp_path_factory.mktemp("corpus")
     write_corpus(folder, train=96, dev=6, test=6, max_words=6)
     for language in ("en", "fr"):
         text = (folder / f"train.{language}").read_bytes()
@@ -141,7 +143,14 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ]
     (folder / "moses.nbest").write_text("".join(lists), encoding="utf-8")
     (folder / "dictionary.tsv").write_text("queen\treine\n", encoding="utf-8")
-    train = ["train", f"--data_dir={folder}", "--train_source=train.en"]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def models(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Models by the names that the pages call them by."""
+    folder = tmp_path_factory.mktemp("models")
+    train = ["train", f"--data_dir={corpus}", "--train_source=train.en"]
     train += ["--train_target=train.fr", f"--model_dir={folder / 'model'}"]
     assert main([*train, *FLAGS["train"]]) == 0
     for name in ("model1", "model2", "forward", "r1", "r2", "r3", "r4", "r5"):
@@ -151,21 +160,36 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def desk(
-    material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[Path], None]:
-    """Lays the material out for a page; its own model is for it to train."""
+    request: pytest.FixtureRequest,
+    corpus: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[Path, str], list[Block]]:
+    """Lays out what the blocks of a page and language need, and gives those.
 
-    def lay_out(page: Path) -> None:
-        shutil.copytree(material, tmp_path, dirs_exist_ok=True)
+    A model that the page trains is for it to train.
+    """
+
+    def lay_out(page: Path, language: str) -> list[Block]:
+        blocks = [
+            block
+            for block in blocks_of(page)
+            if block.language == language and not block.reason
+        ]
+        shutil.copytree(corpus, tmp_path, dirs_exist_ok=True)
+        if any(MODEL.search(block.text) for block in blocks):
+            models = request.getfixturevalue("models")
+            shutil.copytree(models, tmp_path, dirs_exist_ok=True)
         trains = "bahdanau-tf train --model_dir=model "
         if trains in page.read_text(encoding="utf-8"):
-            shutil.rmtree(tmp_path / "model")
+            shutil.rmtree(tmp_path / "model", ignore_errors=True)
         if page.stem == "groundhog":
             write_groundhog(tmp_path)
         monkeypatch.chdir(tmp_path)
         # For the processes that commands start.
         package = Path(bahdanau_tf.__file__).parents[1]
         monkeypatch.setenv("PYTHONPATH", str(package))
+        return blocks
 
     return lay_out
 
@@ -203,22 +227,16 @@ def small(text: str) -> str:
 
 @with_python
 def test_python_blocks_run(page: Path, desk: Callable) -> None:
-    desk(page)
-    run_blocks(
-        (block.name, small(block.text))
-        for block in blocks_of(page)
-        if block.language == "python" and not block.reason
-    )
+    blocks = desk(page, "python")
+    run_blocks((block.name, small(block.text)) for block in blocks)
 
 
 @pytest.mark.slow
 @every_page
 def test_shell_blocks_run(page: Path, desk: Callable) -> None:
-    desk(page)
-    for block in blocks_of(page):
-        if block.language == "sh" and not block.reason:
-            for words in commands(block.text):
-                assert run_command(words) == 0, (block.name, words)
+    for block in desk(page, "sh"):
+        for words in commands(block.text):
+            assert run_command(words) == 0, (block.name, words)
 
 
 def run_command(words: list[str]) -> int:

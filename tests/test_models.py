@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from functools import partial
 from pathlib import Path
@@ -114,12 +115,16 @@ VARIANTS = {
     "rnn-encdec": partial(preset, "rnn-encdec"),
 }
 MODELS = {**VARIANTS, "seq2seq-lstm": lstm}
-every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+every_model = pytest.mark.parametrize("name", MODELS)
 few_models = pytest.mark.parametrize(
-    "make",
-    [search, encdec, lstm, MODELS["appendix"], MODELS["rnn-attention"]],
-    ids=["search", "encdec", "lstm", "appendix", "rnn-attention"],
+    "name", ["paper", "encdec", "seq2seq-lstm", "appendix", "rnn-attention"]
 )
+
+
+@functools.cache
+def example(name: str) -> Any:
+    """For tests that leave the weights as they are."""
+    return randomized(MODELS[name](), scale=0.6)
 
 
 FULL_TARGET = np.where(TARGET == 0, 2, TARGET)  # no padding
@@ -178,9 +183,9 @@ def reference_forward(
     )
 
 
-@pytest.mark.parametrize("make", VARIANTS.values(), ids=VARIANTS)
-def test_forward(make: Any) -> None:
-    model = randomized(make(), scale=0.6)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_forward(name: str) -> None:
+    model = example(name)
     wanted = reference_forward(model, SOURCE, TARGET)
     logits = everywhere(
         lambda x, y: model({"source": x, "target": y}), SOURCE, TARGET
@@ -337,10 +342,10 @@ def stepwise(
 
 
 @every_model
-def test_decode_step_by_step_is_call(make: Any) -> None:
-    model = randomized(make())
+def test_decode_step_by_step_is_call(name: str) -> None:
+    model = example(name)
     batch = batch_of(SOURCE, FULL_TARGET)
-    wanted = in_graph(model)(batch)
+    wanted = model(batch)
     logits, weights = stepwise(model, SOURCE, FULL_TARGET[:, None])
     close(logits[:, 0], wanted.numpy(), 2e-6)
     if model.has_alignment:
@@ -355,8 +360,8 @@ def test_decode_step_by_step_is_call(make: Any) -> None:
 
 
 @few_models
-def test_beams_are_separate_rows(make: Any) -> None:
-    model = randomized(make())
+def test_beams_are_separate_rows(name: str) -> None:
+    model = example(name)
     random = np.random.default_rng(3)
     target = random.integers(1, K_Y, (3, 4, 5)).astype("int32")
     step = tf.function(model.decode_step)
@@ -367,8 +372,8 @@ def test_beams_are_separate_rows(make: Any) -> None:
 
 
 @few_models
-def test_padding_and_neighbours_change_nothing(make: Any) -> None:
-    model = randomized(make())
+def test_padding_and_neighbours_change_nothing(name: str) -> None:
+    model = example(name)
     forward = in_graph(model)
     whole = forward(batch_of(SOURCE, TARGET)).numpy()
     padding = [[0, 0], [0, 3]]
@@ -381,8 +386,8 @@ def test_padding_and_neighbours_change_nothing(make: Any) -> None:
 
 
 @few_models
-def test_no_rows_and_single_words(make: Any) -> None:
-    model = make()
+def test_no_rows_and_single_words(name: str) -> None:
+    model = example(name)
     assert model(batch_of(SOURCE[:0], TARGET[:0])).shape == (0, 4, K_Y)
     memory, state = model.encode(tf.constant(SOURCE[:, :1]))
     state = tf.nest.map_structure(lambda t: t[:, None], state)
@@ -391,7 +396,7 @@ def test_no_rows_and_single_words(make: Any) -> None:
 
 
 def test_a_row_of_padding_disturbs_nobody() -> None:
-    model = randomized(search())
+    model = example("paper")
     source = np.concatenate([SOURCE, np.zeros((1, 5), "int32")])
     target = np.concatenate([TARGET, TARGET[:1]])
     logits = model(batch_of(source, target)).numpy()
@@ -400,8 +405,8 @@ def test_a_row_of_padding_disturbs_nobody() -> None:
 
 
 @few_models
-def test_token_log_probs(make: Any) -> None:
-    model = randomized(make())
+def test_token_log_probs(name: str) -> None:
+    model = example(name)
     sources = [row[row != 0].tolist() for row in SOURCE]
     targets = [row[row != 0].tolist() for row in TARGET]
     found = token_log_probs(model, sources, targets, batch_size=2)
@@ -590,8 +595,8 @@ def test_starts_of_a_whole_model() -> None:
 
 
 @every_model
-def test_a_checkpoint_holds_every_weight(make: Any, tmp_path: Path) -> None:
-    model = randomized(make(), seed=1)
+def test_a_checkpoint_holds_every_weight(name: str, tmp_path: Path) -> None:
+    model = example(name)
     before = model.get_weights()
     path = tf.train.Checkpoint(model=model).save(str(tmp_path / "model"))
     randomized(model, seed=2)
@@ -601,8 +606,8 @@ def test_a_checkpoint_holds_every_weight(make: Any, tmp_path: Path) -> None:
 
 
 @every_model
-def test_saved_and_loaded_models_are_equal(make: Any, tmp_path: Path) -> None:
-    model = randomized(make())
+def test_saved_and_loaded_models_are_equal(name: str, tmp_path: Path) -> None:
+    model = example(name)
     path = tmp_path / "model.keras"
     model.save(path)
     loaded = keras.models.load_model(path, safe_mode=True)
@@ -612,8 +617,6 @@ def test_saved_and_loaded_models_are_equal(make: Any, tmp_path: Path) -> None:
     ]
     batch = batch_of(SOURCE, TARGET)
     close(loaded(batch), model(batch).numpy(), 0)
-    again = type(model).from_config(model.get_config())
-    assert again.count_params() == model.count_params()
 
 
 # Dropout
@@ -627,11 +630,11 @@ DROPOUTS = (
 )
 
 
-@pytest.mark.parametrize("name", DROPOUTS)
-@pytest.mark.parametrize("make", [search, encdec], ids=["search", "encdec"])
-def test_dropout_is_for_training_alone(make: Any, name: str) -> None:
-    plain, model = make(), make(**{name: 0.5})
-    randomized(plain), randomized(model)
+@pytest.mark.parametrize("dropout", DROPOUTS)
+@pytest.mark.parametrize("name", ["paper", "encdec"])
+def test_dropout_is_for_training_alone(name: str, dropout: str) -> None:
+    plain, model = example(name), MODELS[name](**{dropout: 0.5})
+    model.set_weights(plain.get_weights())
     batch = batch_of(SOURCE, TARGET)
     wanted = plain(batch).numpy()
     close(plain(batch, training=True), wanted, 0)
@@ -653,9 +656,9 @@ def test_readout_dropout_scales_what_it_keeps() -> None:
 # Impossible combinations
 
 
-@pytest.mark.parametrize("make", [search, encdec, lstm])
-def test_summary_knows_every_shape(make: Any) -> None:
-    model, lines = make(), []
+@pytest.mark.parametrize("name", ["paper", "encdec", "seq2seq-lstm"])
+def test_summary_knows_every_shape(name: str) -> None:
+    model, lines = example(name), []
     model.summary(print_fn=lambda line, **_: lines.append(line))
     text = "\n".join(lines)
     assert "?" not in text
@@ -673,7 +676,7 @@ def test_summary_knows_every_shape(make: Any) -> None:
 
 
 def test_export_wants_no_signature(tmp_path: Path) -> None:
-    model = randomized(search())
+    model = example("paper")
     model.export(str(tmp_path), verbose=False)
     batch = batch_of(SOURCE, TARGET)
     loaded = tf.saved_model.load(str(tmp_path))

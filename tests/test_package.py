@@ -97,49 +97,47 @@ def test_tensorflow_text_is_asked_for_where_it_has_a_wheel(
     assert text.marker.evaluate(environment) == wanted
 
 
-def test_import_leaves_the_heavy_modules_alone() -> None:
-    code = (
-        "import sys, tensorflow, keras\n"
-        "before = set(sys.modules)\n"
-        "from bahdanau_tf import RNNSearch\n"
-        f"print(sorted({set(LAZY)} & (set(sys.modules) - before)))"
-    )
-    result = run("-c", code)
+NEW_PROCESS = """
+import sys, tensorflow, keras
+before = set(sys.modules)
+import numpy as np
+from bahdanau_tf import RNNSearch, Vocabulary, WordTokenizer
+print(sorted(set(sys.argv[1:]) & (set(sys.modules) - before)))
+sys.modules["tensorflow_text"] = None
+model = RNNSearch(7, 9, units=4, embedding_dim=3,
+                  attention_units=5, maxout_units=2)
+ids = np.array([[2, 3, 1, 0]], "int32")
+print(model({"source": ids, "target": ids}).shape)
+vocabulary = Vocabulary(["[PAD]", "[UNK]", "[END]", "a"])
+try:
+    WordTokenizer(vocabulary).tokenize(["a"])
+except ImportError as error:
+    print(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def new_process() -> list[str]:
+    """What a process prints that imports the package, then has no text."""
+    result = run("-c", NEW_PROCESS, *LAZY)
     assert result.returncode == 0, result.stderr
-    assert result.stdout == "[]\n"
+    return result.stdout.split("\n")
 
 
-def test_models_work_without_tensorflow_text() -> None:
-    code = (
-        "import sys\n"
-        "sys.modules['tensorflow_text'] = None\n"
-        "import numpy as np\n"
-        "from bahdanau_tf import RNNSearch\n"
-        "model = RNNSearch(7, 9, units=4, embedding_dim=3,\n"
-        "                  attention_units=5, maxout_units=2)\n"
-        "ids = np.array([[2, 3, 1, 0]], 'int32')\n"
-        "print(model({'source': ids, 'target': ids}).shape)"
-    )
-    result = run("-c", code)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == "(1, 4, 9)\n"
+def test_import_leaves_the_heavy_modules_alone(new_process: list[str]) -> None:
+    assert new_process[0] == "[]"
 
 
-def test_text_without_tensorflow_text_says_what_is_missing() -> None:
-    code = (
-        "import sys\n"
-        "sys.modules['tensorflow_text'] = None\n"
-        "from bahdanau_tf import Vocabulary, WordTokenizer\n"
-        "vocabulary = Vocabulary(['[PAD]', '[UNK]', '[END]', 'a'])\n"
-        "try:\n"
-        "    WordTokenizer(vocabulary).tokenize(['a'])\n"
-        "except ImportError as error:\n"
-        "    print(error)\n"
-    )
-    result = run("-c", code)
-    assert result.returncode == 0, result.stderr
-    assert "tensorflow-text" in result.stdout
-    assert result.stdout.count("\n") == 1
+def test_models_work_without_tensorflow_text(new_process: list[str]) -> None:
+    assert new_process[1] == "(1, 4, 9)"
+
+
+def test_text_without_tensorflow_text_says_what_is_missing(
+    new_process: list[str],
+) -> None:
+    _, _, sentence, *rest = new_process
+    assert "tensorflow-text" in sentence
+    assert rest == [""]
 
 
 def test_help_is_quiet_and_names_the_commands() -> None:

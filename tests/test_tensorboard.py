@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import letters
 import numpy as np
 import pytest
 import tensorflow as tf
-import test_training
-from test_training import RECIPE
-from test_training import make_translator
+from letters import RECIPE
+from letters import make_translator
 
 from bahdanau_tf import Seq2SeqLSTM
 from bahdanau_tf import Translator
@@ -25,7 +25,7 @@ from bahdanau_tf.training import loop
 from bahdanau_tf.training import train
 from bahdanau_tf.training.dev import GREEDY
 
-files = test_training.files  # the fixture
+files = letters.files  # the fixture
 SHORT = replace(RECIPE, epochs=2, schedule="linear", warmup_steps=5)
 
 
@@ -63,7 +63,7 @@ def watched(monkeypatch) -> list[tuple[float, float, float]]:
 
 def test_curves_and_pictures(files, tmp_path, watched):
     pytest.importorskip("matplotlib")
-    translator = make_translator(files)
+    translator = make_translator()
     result = train(translator, files, SHORT, tmp_path, tensorboard=True)
     assert (result.steps, len(watched)) == (20, 20)
     found = events(tmp_path)
@@ -138,16 +138,16 @@ def test_a_run_goes_on_in_the_same_curves(files, tmp_path):
     for epochs, tensorboard in ((1, False), (2, True), (3, True)):
         assert (tmp_path / "tensorboard").exists() == (epochs > 2)
         recipe = replace(RECIPE, epochs=epochs)
-        train(make_translator(files), files, recipe, tmp_path, tensorboard)
+        train(make_translator(), files, recipe, tmp_path, tensorboard)
     assert list(events(tmp_path)["train/loss"]) == [20, 30]
 
 
 @pytest.mark.slow
 def test_without_attention_or_dev_there_are_curves(files, tmp_path):
     alone = replace(files, dev_source=None, dev_target=None)
-    train(make_translator(alone), alone, SHORT, tmp_path / "a", True)
+    train(make_translator(), alone, SHORT, tmp_path / "a", True)
     assert {name.split("/")[0] for name in events(tmp_path / "a")} == {"train"}
-    texts = make_translator(files)
+    texts = make_translator()
     model = Seq2SeqLSTM(
         texts.source_text.vocabulary_size,
         texts.target_text.vocabulary_size,
@@ -165,7 +165,7 @@ def test_without_attention_or_dev_there_are_curves(files, tmp_path):
 def test_without_matplotlib_a_note(files, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     recipe = replace(RECIPE, epochs=1)
-    train(make_translator(files), files, recipe, tmp_path, tensorboard=True)
+    train(make_translator(), files, recipe, tmp_path, tensorboard=True)
     assert "no alignment pictures: plot_alignment needs" in (
         capsys.readouterr().err
     )

@@ -54,6 +54,11 @@ def translator() -> Translator:
     return make_translator()
 
 
+@pytest.fixture(scope="module")
+def without_attention() -> Translator:
+    return make_translator(RNNEncDec)
+
+
 def test_each_sentence_is_translated_as_if_alone(translator):
     together = translator.translate(ODD)
     small_batches = translator.translate(ODD, batch_size=3)
@@ -77,32 +82,39 @@ def test_one_string_is_refused(translator):
         translator.translate("the cat")
 
 
+RANKED = Decoding(beam_size=4, n_best=4, max_length=20)
+
+
 def test_scores_are_the_models_own(translator):
     """log p(y | x) of a translation, computed with teacher forcing."""
     sentences = ["the cat sleeps.", "a red dog sees the cat."]
-    decoding = Decoding(beam_size=4, n_best=4, max_length=20)
-    for best in translator.translate(sentences, decoding):
-        source = translator.source_text.tokenize(tf.constant([best.source]))
-        for found in [best, *best.alternatives]:
-            ids = translator.target_text.vocabulary.ids(
-                tf.constant(found.tokens)
-            ).numpy()
-            # Tokens with a meaning of their own are spelled by their names.
-            ids[np.array(found.tokens) == "[UNK]"] = 1
-            target = [*ids.tolist(), *([2] if found.finished else [])]
-            (log_probs,) = token_log_probs(
-                translator.model, source.to_list(), [target]
-            )
-            assert found.log_prob == pytest.approx(log_probs.sum(), abs=1e-3)
-            penalty = ((5 + len(target)) / 6) ** decoding.alpha
-            assert found.score == pytest.approx(
-                log_probs.sum() / penalty, abs=1e-3
-            )
+    ranked = [
+        found
+        for best in translator.translate(sentences, RANKED)
+        for found in (best, *best.alternatives)
+    ]
+    sources = translator.source_text.tokenize(
+        tf.constant([found.source for found in ranked])
+    ).to_list()
+    targets = [ids_of(translator, found) for found in ranked]
+    wanted = token_log_probs(translator.model, sources, targets)
+    assert len(ranked) == 8
+    for found, target, log_probs in zip(ranked, targets, wanted, strict=True):
+        assert found.log_prob == pytest.approx(log_probs.sum(), abs=1e-3)
+        penalty = ((5 + len(target)) / 6) ** RANKED.alpha
+        assert found.score == pytest.approx(log_probs.sum() / penalty, abs=1e-3)
+
+
+def ids_of(translator: Translator, found: Translation) -> list[int]:
+    tokens = tf.constant(found.tokens)
+    ids = translator.target_text.vocabulary.ids(tokens).numpy()
+    # Tokens with a meaning of their own are spelled by their names.
+    ids[np.array(found.tokens) == "[UNK]"] = 1
+    return [*ids.tolist(), *([2] if found.finished else [])]
 
 
 def test_n_best_is_sorted_and_distinct(translator):
-    decoding = Decoding(beam_size=5, n_best=5, max_length=20)
-    (best,) = translator.translate(["the cat sees a dog."], decoding)
+    (best,) = translator.translate(["the cat sees a dog."], RANKED)
     found = [best, *best.alternatives]
     done = [t.score for t in found if t.finished]
     assert done == sorted(done, reverse=True)
@@ -121,32 +133,27 @@ def test_weights_and_offsets_belong_to_the_sentence(translator):
     np.testing.assert_allclose(short.weights.sum(1), 1.0, atol=1e-5)
 
 
-def test_unknown_words_can_be_forbidden(translator):
-    sentences = ["the cat sees.", "zyx zyx", "a red red dog."]
-    for translation in translator.translate(
-        sentences, Decoding(unknown="forbid", max_length=20)
-    ):
+def test_neither_an_unknown_word_nor_an_ngram_twice(translator):
+    decoding = Decoding(unknown="forbid", no_repeated_ngrams=2, max_length=30)
+    for translation in translator.translate([*ODD, "zyx zyx"], decoding):
         assert "[UNK]" not in translation.tokens
+        pairs = list(itertools.pairwise(translation.tokens))
+        assert len(pairs) == len(set(pairs))
 
 
 def test_greedy_is_a_beam_of_one(translator):
     (greedy,) = translator.translate(["the cat."], Decoding(beam_size=1))
-    step_by_step = []
     source = translator.source_text.tokenize(tf.constant(["the cat."]))
-    for _ in range(len(greedy.tokens)):
-        inputs = {
-            "source": source.to_tensor(),
-            "target": tf.constant([[*step_by_step, 1]]),
-        }
-        logits = translator.model(inputs)[0, -1].numpy()
-        step_by_step.append(int(logits[1:].argmax()) + 1)
-    words = translator.target_text.ids_to_tokens(tf.constant(step_by_step))
-    assert greedy.tokens == [word.decode() for word in words.numpy()]
+    target = ids_of(translator, greedy)
+    inputs = {"source": source.to_tensor(), "target": tf.constant([target])}
+    # Logits at a place know the words before it.
+    logits = translator.model(inputs)[0].numpy()
+    assert target == (logits[:, 1:].argmax(1) + 1).tolist()
 
 
-@pytest.mark.parametrize("model_class", [RNNSearch, RNNEncDec])
-def test_save_and_load(tmp_path, model_class):
-    translator = make_translator(model_class)
+@pytest.mark.parametrize("kind", ["translator", "without_attention"])
+def test_save_and_load(tmp_path, kind, request):
+    translator = request.getfixturevalue(kind)
     translator.save(tmp_path / "saved")
     translator.save(tmp_path / "saved")  # in place of the first
     loaded = Translator.load(tmp_path / "saved")
@@ -159,8 +166,8 @@ def test_save_and_load(tmp_path, model_class):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["saved"]
 
 
-def test_no_alignment_without_attention():
-    (translation,) = make_translator(RNNEncDec).translate(["the cat."])
+def test_no_alignment_without_attention(without_attention):
+    (translation,) = without_attention.translate(["the cat."])
     assert translation.weights is None
 
 
@@ -366,23 +373,32 @@ def test_unknown_words_are_replaced_by_the_aligned_ones(reverse):
     }  # the places of the source are those of its text
 
 
-def test_parts_that_are_replaced_count_from_then_on():
-    """As if the translator had been made of them."""
+def test_a_graph_is_made_once_for_the_parts_there_are(monkeypatch):
+    """Replaced, they count as if the translator had been made of them."""
     source = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]))
     target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
     decoding = Decoding(beam_size=1, unknown="replace")
     one = Translator(Copyist(), source, target, decoding)
+    made, make = [], TranslationGraph.translate_graph
+    monkeypatch.setattr(
+        TranslationGraph,
+        "translate_graph",
+        lambda *given: made.append(1) or make(*given),
+    )
 
     def texts() -> list[str]:
         return [t.text for t in one.translate(["Ana sees Oslo", "Ana"])]
 
     assert texts() == ["Ana sees Oslo", "Ana"]
+    assert one.translate(["Oslo"])[0].text == "Oslo"
+    assert len(made) == 1
     one.dictionary = Dictionary({"Ana": "Anna", "Oslo": "Christiania"})
     assert texts() == ["Anna sees Christiania", "Anna"]
     one.source_texts = (
         WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), reverse=True),
     )
     assert texts() == ["Christiania sees Anna", "Anna"]
+    assert len(made) == 3
 
 
 def test_a_part_that_does_not_fit_is_refused_when_it_is_set(translator):
@@ -393,25 +409,9 @@ def test_a_part_that_does_not_fit_is_refused_when_it_is_set(translator):
     assert translator.target_text.vocabulary_size > 3
 
 
-def test_a_graph_is_made_once(translator, monkeypatch):
-    made, graph = [], translator.graph
-    monkeypatch.setattr(
-        graph,
-        "translate_graph",
-        lambda *given: (
-            made.append(1) or TranslationGraph.translate_graph(graph, *given)
-        ),
-    )
-    decoding = Decoding(beam_size=2, max_length=5, alpha=0.25)
-    for text in ("the cat", "a dog", "the red dog"):
-        translator.translate([text], decoding)
-    assert len(made) == 1
-
-
-def test_replacement_wants_attention():
-    translator = make_translator(RNNEncDec)
+def test_replacement_wants_attention(without_attention):
     with pytest.raises(ValueError, match="RNNEncDec has no attention"):
-        translator.translate(["the cat."], Decoding(unknown="replace"))
+        without_attention.translate(["the cat."], Decoding(unknown="replace"))
 
 
 def test_a_dictionary_is_saved_with_the_translator(tmp_path, translator):
@@ -465,28 +465,15 @@ def test_score_wants_a_translation_for_each_source(translator):
         translator.score(["a", "b"], ["c"])
 
 
-def test_lengths_follow_the_source(translator):
+def test_lengths_follow_the_source_and_coverage_reaches_the_score(translator):
+    decoding = Decoding(min_length_ratio=2.0, max_length_ratio=2.0, beta=0.5)
     sentences = ["the cat sleeps.", "the red cat sees a red red dog."]
-    for ratio in (1.0, 2.0):
-        decoding = Decoding(min_length_ratio=ratio, max_length_ratio=ratio)
-        for translation in translator.translate(sentences, decoding):
-            length = len(translation.tokens) + translation.finished
-            assert length == ratio * (len(translation.source_tokens) + 1)
-
-
-def test_no_ngram_twice(translator):
-    decoding = Decoding(no_repeated_ngrams=2, max_length=30)
-    for translation in translator.translate(ODD, decoding):
-        pairs = list(itertools.pairwise(translation.tokens))
-        assert len(pairs) == len(set(pairs))
-
-
-def test_coverage_reaches_the_score(translator):
-    (best,) = translator.translate(["the cat sleeps."], Decoding(beta=0.5))
-    length = len(best.tokens) + best.finished
-    covered = np.clip(best.weights.sum(0), 1e-6, 1.0)
-    wanted = best.log_prob / ((5 + length) / 6) + 0.5 * np.log(covered).sum()
-    assert best.score == pytest.approx(wanted, abs=1e-4)
+    for best in translator.translate(sentences, decoding):
+        length = len(best.tokens) + best.finished
+        assert length == 2 * (len(best.source_tokens) + 1)
+        covered = np.log(np.clip(best.weights.sum(0), 1e-6, 1.0)).sum()
+        wanted = best.log_prob / ((5 + length) / 6) + 0.5 * covered
+        assert best.score == pytest.approx(wanted, abs=1e-4)
 
 
 def test_alignment_error_rate_of_a_translation():

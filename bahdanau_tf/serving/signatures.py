@@ -122,7 +122,7 @@ class _Served:
         return self._first(text, self._translated(text, self.decoding.greedy()))
 
     def complete(self, text: tf.Tensor, prefix: tf.Tensor) -> Outputs:
-        _check_rows("complete", text=text, prefix=prefix)
+        text, prefix = _of_equal_rows("complete", text=text, prefix=prefix)
         found = self._translated(text, self.decoding, prefix)
         target = self.graph.target_text
         cut = target.is_cut(prefix) | target.cuts_words(prefix)
@@ -167,7 +167,9 @@ class _Served:
         }
 
     def score(self, text: tf.Tensor, translation: tf.Tensor) -> Outputs:
-        _check_rows("score", text=text, translation=translation)
+        text, translation = _of_equal_rows(
+            "score", text=text, translation=translation
+        )
         with self.weights.loaded():
             ids, log_probs = self.graph.score_graph(text, translation)
         cut = self.graph.target_text.is_cut(translation)
@@ -221,13 +223,16 @@ def _concrete(
     ).get_concrete_function()
 
 
-def _check_rows(signature: str, **inputs: tf.Tensor) -> None:
-    """Raises, in graph, if the inputs have different numbers of rows."""
+def _of_equal_rows(signature: str, **inputs: tf.Tensor) -> list[tf.Tensor]:
+    """Inputs that raise, in graph, if their numbers of rows differ."""
     one, other = (tf.size(as_strings(rows)) for rows in inputs.values())
     names = " and ".join(inputs)
-    tf.debugging.assert_equal(
+    check = tf.debugging.assert_equal(
         one, other, f"{signature}: {names} must have equal numbers of rows"
     )
+    # Nothing may fail before it, in words of its own.
+    with tf.control_dependencies([check]):
+        return [tf.identity(rows) for rows in inputs.values()]
 
 
 def _is_blank(found: Translated) -> tf.Tensor:

@@ -1,0 +1,104 @@
+"""A language where every letter is written as its capital, to be trained on."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import Translator
+from bahdanau_tf import Vocabulary
+from bahdanau_tf import WordTokenizer
+from bahdanau_tf.training import Recipe
+from bahdanau_tf.training import TrainingFiles
+
+RECIPE = Recipe(
+    optimizer="adam",
+    learning_rate=0.02,
+    batch_size=8,
+    pool_batches=2,
+    shuffle="each_epoch",
+    shuffle_pool=True,
+    epochs=3,
+)
+LETTERS = "abcdefgh"
+SPECIAL = ["[PAD]", "[UNK]", "[END]"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> TrainingFiles:
+    folder = tmp_path_factory.mktemp("text")
+    chance = np.random.default_rng(3)
+    lines = [
+        " ".join(chance.choice(list(LETTERS), chance.integers(1, 7)))
+        for _ in range(80)
+    ]
+    paths = {}
+    for name, part in (("train", lines), ("dev", lines[:10])):
+        for side, change in (("source", str), ("target", str.upper)):
+            path = folder / f"{name}.{side}"
+            path.write_text("".join(f"{change(line)}\n" for line in part))
+            paths[f"{name}_{side}"] = str(path)
+    return TrainingFiles(**paths)
+
+
+def make_translator(dropout: float = 0.0) -> Translator:
+    """A translator that has learned nothing, the same each time."""
+    random.seed(5)  # from which Keras draws the seeds of the weights
+    source, target = (
+        WordTokenizer(Vocabulary([*SPECIAL, *letters]), "en")
+        for letters in (LETTERS, LETTERS.upper())
+    )
+    model = RNNSearch(
+        source.vocabulary_size,
+        target.vocabulary_size,
+        units=12,
+        embedding_dim=10,
+        attention_units=8,
+        maxout_units=6,
+        kernel_initializer="glorot_uniform",
+        embeddings_initializer="normal",
+        embedding_dropout=dropout,
+        state_dropout=dropout,
+    )
+    return Translator(model, source, target)
+
+
+class Beginner(NamedTuple):
+    translator: Translator
+    values: list[np.ndarray]
+
+
+@functools.cache
+def beginner(dropout: float) -> Beginner:
+    translator = make_translator(dropout)
+    return Beginner(
+        translator, [one.numpy() for one in translator.model.variables]
+    )
+
+
+def restarted(dropout: float = 0.0) -> Translator:
+    """The one translator of this process, with the weights it began with.
+
+    As `make_translator`, but what was traced of it need not be traced again.
+    """
+    translator, values = beginner(dropout)
+    for variable, value in zip(translator.model.variables, values, strict=True):
+        variable.assign(value)
+    return translator
+
+
+def weights(translator: Translator) -> list[np.ndarray]:
+    return [weight.numpy() for weight in translator.model.trainable_weights]
+
+
+def log_of(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "log.jsonl").read_text().split("\n")
+    return [json.loads(line) for line in lines[:-1]]
