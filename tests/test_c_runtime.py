@@ -21,6 +21,7 @@ import tensorflow as tf
 from c_runtime.harness import INVALID_ARGUMENT
 from c_runtime.harness import PYTHON_VARIABLE
 from c_runtime.harness import Runtime
+from oracle import randomized
 
 from bahdanau_tf import Decoding
 from bahdanau_tf import Lexicon
@@ -153,9 +154,7 @@ def translator_of(
         maxout_units=4,
         **options,
     )
-    random = np.random.default_rng(7)
-    for weight in model.weights:
-        weight.assign(random.normal(0.0, 0.7, weight.shape))
+    randomized(model, 7, scale=0.7)
     return Translator(
         model, source, target, Decoding(beam_size=3, max_length=12)
     )

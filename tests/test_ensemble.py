@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from oracle import randomized
 
 from bahdanau_tf import Decoding
 from bahdanau_tf import Ensemble
@@ -37,10 +38,7 @@ def make_model(seed: int, model_class: type = RNNSearch, size: int = 11) -> Any:
         maxout_units=4,
         step_order="appendix",
     )
-    random = np.random.default_rng(seed)
-    for weight in model.weights:
-        weight.assign(random.normal(0.0, 0.7, weight.shape))
-    return model
+    return randomized(model, seed, scale=0.7)
 
 
 def make_translator(seed: int, **source_options: Any) -> Translator:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from oracle import randomized
 
 from bahdanau_tf import Decoding
 from bahdanau_tf import Ensemble
@@ -45,9 +46,7 @@ def make_translator(
         maxout_units=6,
         **options,
     )
-    random = np.random.default_rng(seed)
-    for weight in model.weights:
-        weight.assign(random.normal(0.0, 0.7, weight.shape))
+    randomized(model, seed, scale=0.7)
     decoding = Decoding(max_length=9)
     return Translator(model, source, target, decoding, lexicon=lexicon)
 

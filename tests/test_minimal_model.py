@@ -16,6 +16,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from oracle import randomized
 
 from bahdanau_tf import Decoding
 from bahdanau_tf import Ensemble
@@ -181,9 +182,7 @@ def test_step_by_step_is_the_whole_sentence(order: str) -> None:
     model = RNNSearch(
         7, 7, 4, 3, attention_units=2, maxout_units=2, step_order=order
     )
-    random = np.random.default_rng(0)
-    for weight in model.weights:
-        weight.assign(random.normal(0.0, 0.7, weight.shape))
+    randomized(model, 0, scale=0.7)
     inputs = {"source": tf.constant(SOURCE), "target": tf.constant(TARGET)}
     words = tf.constant([0, 1, 2, 3, 4])
     for given in (None, words):

@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle import randomized
 
 import bahdanau_tf
 from bahdanau_tf import Decoding
@@ -90,9 +91,7 @@ def with_large_weights(model: Any, seed: int = 28) -> Any:
 
     With this seed some translations of `SHORT` end and some do not.
     """
-    random = np.random.default_rng(seed)
-    for weight in model.weights:
-        weight.assign(random.normal(0.0, 0.7, weight.shape))
+    randomized(model, seed, scale=0.7)
     bias = np.array(model.readout.output_bias)
     bias[1] += 2.0  # [UNK]
     model.readout.output_bias.assign(bias)

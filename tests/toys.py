@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from oracle import randomized
 
 from bahdanau_tf import RNNSearch
 from bahdanau_tf import Translator
@@ -44,7 +44,5 @@ def toy_translator(
         embedding_dim=6,
         maxout_units=4,
     )
-    random = np.random.default_rng(seed)
-    for weight in model.weights:
-        weight.assign(random.normal(0.0, 0.7, weight.shape))
+    randomized(model, seed, scale=0.7)
     return Translator(model, source, target, *more, **options)

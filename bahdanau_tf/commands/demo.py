@@ -124,11 +124,7 @@ def _judge_alignments(
         [one.hard_alignment for one in found], links
     )
     diagonal = evaluation.alignment_error_rate(
-        [
-            evaluation.diagonal_links(len(one.tokens), len(one.source_tokens))
-            for one in found
-        ],
-        links,
+        [one.diagonal_alignment for one in found], links
     )
     print(
         f"alignment error rate {rate:.3f}, a straight diagonal's {diagonal:.3f}"

@@ -13,7 +13,6 @@ from itertools import compress
 from bahdanau_tf.evaluation import Links
 from bahdanau_tf.evaluation import Table
 from bahdanau_tf.evaluation import alignment_error_rate
-from bahdanau_tf.evaluation import diagonal_links
 from bahdanau_tf.evaluation import mean_entropy
 from bahdanau_tf.evaluation.tables import NOTHING
 from bahdanau_tf.evaluation.tables import Cell
@@ -89,8 +88,5 @@ def _error_rates(
 ) -> list[Cell]:
     """AER of the model's links, and of the diagonal."""
     found = [one.hard_alignment for one in aligned]
-    drawn = [
-        diagonal_links(len(one.tokens), len(one.source_tokens))
-        for one in aligned
-    ]
+    drawn = [one.diagonal_alignment for one in aligned]
     return [alignment_error_rate(links, gold) for links in (found, drawn)]

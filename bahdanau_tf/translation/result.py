@@ -10,6 +10,7 @@ import numpy as np
 
 from bahdanau_tf.evaluation import Links
 from bahdanau_tf.evaluation import alignment_error_rate
+from bahdanau_tf.evaluation import diagonal_links
 from bahdanau_tf.evaluation import format_pharaoh
 from bahdanau_tf.evaluation import hard_links
 from bahdanau_tf.plotting.viewer import alignment_html
@@ -79,6 +80,14 @@ class Translation:
         return hard_links(
             self.weights[: len(self.tokens), : len(self.source_tokens)]
         )
+
+    @property
+    def diagonal_alignment(self) -> Links:
+        """A baseline for `hard_alignment`: the links of a straight diagonal.
+
+        It is that of `bahdanau_tf.evaluation.diagonal_links`.
+        """
+        return diagonal_links(len(self.tokens), len(self.source_tokens))
 
     @property
     def pharaoh(self) -> str:
