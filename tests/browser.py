@@ -1,4 +1,4 @@
-"""A page in headless Chromium, driven over a pipe by the DevTools protocol."""
+"""A page in headless Chromium, controlled by DevTools protocol over a pipe."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 BINARIES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-PATIENCE = 60.0  # seconds, for a busy machine
+PATIENCE = 60.0  # seconds; the machine may be busy
 FLAGS = (
     "--headless=new",
-    "--no-sandbox",  # which root has not
+    "--no-sandbox",  # root has no sandbox
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--disable-background-networking",
@@ -27,16 +27,16 @@ FLAGS = (
 
 
 def find_chromium() -> str | None:
-    """The browser's program, if this machine has one."""
+    """The path of the browser, or None."""
     return next(filter(None, map(shutil.which, BINARIES)), None)
 
 
 class Page:
-    """An empty page; `requests` and `problems` are kept as they come.
+    """An empty page; collects its `requests` and its `problems` (errors).
 
     Args:
-        binary: The browser.
-        profile: An empty folder.
+            binary: The path of the browser.
+            profile: An empty folder for the browser's profile.
         size: Width and height of the window.
     """
 
@@ -73,7 +73,7 @@ class Page:
             self.call(f"{domain}.enable")
 
     def close(self) -> None:
-        """Ends the browser."""
+        """Ends the browser process."""
         self._process.kill()
         self._process.wait()
         os.close(self._in)
@@ -116,7 +116,7 @@ class Page:
             self.problems.append(params["entry"]["text"])
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression; a promise's when it has one."""
+        """The value of a JavaScript expression; promises are awaited."""
         result = self.call(
             "Runtime.evaluate",
             expression=expression,
@@ -136,7 +136,7 @@ class Page:
             time.sleep(0.05)
 
     def open(self, url: str) -> None:
-        """Loads an address, wholly."""
+        """Loads an address and waits until it is complete."""
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=url)
         self.wait_for(
@@ -154,7 +154,7 @@ class Page:
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def press(self, key: str, code: int, modifiers: int = 0) -> None:
-        """Presses a key and lets it go."""
+        """Presses and releases a key."""
         for kind in ("rawKeyDown", "keyUp"):
             self.call(
                 "Input.dispatchKeyEvent",

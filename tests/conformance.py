@@ -1,6 +1,6 @@
-"""Every public layer and model, once, with inputs to try it on.
+"""Every public layer and model, with inputs to test it on.
 
-`test_conformance.py` runs the same tests over all of them, and fails when a
+`test_conformance.py` runs the same tests over all of them, and fails if a
 public class is missing here.
 """
 
@@ -22,13 +22,13 @@ LONGEST = 8
 
 
 class Size(NamedTuple):
-    """How large the inputs are to be.
+    """The size of the inputs.
 
     Attributes:
         rows: B.
-        length: T; the first row is so long, the others are shorter.
-        padding: Masked positions after that.
-        garbage: Seed of what stands at masked positions.
+        length: T, the length of the first row; the others are shorter.
+        padding: Number of masked positions after T.
+        garbage: Seed of the values at masked positions.
     """
 
     rows: int = 3
@@ -41,9 +41,9 @@ class Case(NamedTuple):
     """A layer and how to call it.
 
     Attributes:
-        make: Makes it, not built.
+        make: Makes the layer, not built.
         inputs: Makes its arguments, a tuple of nests of tensors.
-        has_time: Whether its inputs have an axis of time that may be padded.
+        has_time: Whether the inputs have a time axis that may be padded.
         call: Calls it with those arguments.
     """
 
@@ -63,7 +63,7 @@ def mask_of(size: Size) -> np.ndarray:
 
 
 def vectors(size: Size, width: int, seed: int = 0) -> tf.Tensor:
-    """float [B, T, width] with garbage at masked positions."""
+    """float [B, T, width] with random values at masked positions."""
     time = size.length + size.padding
     shape = (size.rows, LONGEST, width)
     words = normal(*shape, seed=seed)[:, :time]
@@ -138,7 +138,7 @@ def model(make: Callable[[], Any]) -> Case:
 
 
 def decoder_inputs(size: Size) -> tuple[Any, ...]:
-    """The target stays as long as it is; the source is what gets padding."""
+    """The target keeps its length; only the source is padded."""
     target = unmasked(size, M)
     return target, row(size, M, 4), (row(size, N, 5),), encoded(size)
 
@@ -219,7 +219,7 @@ CASES: dict[str, Case] = {
     "Seq2SeqLSTM": model(lambda: models.Seq2SeqLSTM(K, K, **MODEL, layers=2)),
 }
 
-# What others derive from or pass about: nothing that one could call.
+# Base classes, which cannot be called.
 ABSTRACT = {
     "Attention",
     "Bridge",

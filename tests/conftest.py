@@ -1,4 +1,4 @@
-"""What all tests share: a quiet TensorFlow, seeds, and the `shared` data."""
+"""Settings of all tests: quiet TensorFlow, seeds, the folder `shared`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-# Read by TensorFlow when it is first imported: no chatter, no accelerator.
+# TensorFlow reads these when it is first imported: few messages, no GPU.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
@@ -20,13 +20,13 @@ import pytest
 from browser import Page
 from browser import find_chromium
 
-# Imported where they are first used: the process of pytest-xdist that only
-# hands out tests need not load them.
+# Imported where they are first used, because the controller of pytest-xdist,
+# which only distributes tests, does not need them.
 ENGINES = ("tensorflow", "keras")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
-# A busy machine is no bug: no deadline, and slow data is accepted.
+# Tests also run on busy machines: no deadline, and slow generation is accepted.
 hypothesis.settings.register_profile(
     "bahdanau_tf",
     deadline=None,
@@ -34,8 +34,8 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("bahdanau_tf")
 
-# Whatever takes longest is begun first, so that no worker of pytest-xdist is
-# left alone with one of them at the end.
+# The slowest files start first, so that no worker of pytest-xdist runs one of
+# them alone at the end.
 LONGEST_FIRST = (
     *("training", "conformance", "models", "dataset", "survival", "cli"),
     *("serving", "translator", "documents", "ensembles_command", "notebooks"),
@@ -50,14 +50,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_report_header() -> str:
-    """Says which package is tested, and with what."""
+    """Reports the location of the tested package and the versions used."""
     found = importlib.util.find_spec("bahdanau_tf")
     versions = (f"{name} {metadata.version(name)}" for name in ENGINES)
     return ", ".join([*found.submodule_search_locations, *versions])
 
 
 def pytest_collection_finish() -> None:
-    """Keeps garbage collection from scanning all that was imported."""
+    """Excludes everything imported so far from garbage collection."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)
@@ -65,9 +65,10 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def tensorflow_seeded() -> None:
-    """Once a file: a seed ends all graphs that have run, a second's work each.
+    """Seeds TensorFlow once per file.
 
-    Where the numbers of TensorFlow itself matter, a test gives its own seed.
+    Setting its seed discards all graphs that have run, which costs a second.
+    A test that depends on TensorFlow's random numbers sets its own seed.
     """
     import keras
 
@@ -76,9 +77,9 @@ def tensorflow_seeded() -> None:
 
 @pytest.fixture(autouse=True)
 def seeded() -> None:
-    """Lets a test fail the same way again, whatever ran before it.
+    """Makes failures reproducible, whatever tests ran before.
 
-    Keras draws its seeds, those of initial weights too, from Python's.
+    Keras draws its seeds from Python's `random`, also those of initial weights.
     """
     import numpy as np
 
@@ -101,7 +102,7 @@ def shared() -> Callable[[str], Path]:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """Chromium, or the test is skipped."""
+    """A page in Chromium; skips the test without Chromium."""
     chromium = find_chromium()
     if chromium is None:
         pytest.skip("needs Chromium")

@@ -1,4 +1,4 @@
-"""A language where every letter is written as its capital, to be trained on."""
+"""A toy task to train on: every letter is translated to its capital."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def files(tmp_path_factory) -> TrainingFiles:
 
 
 def make_translator(dropout: float = 0.0) -> Translator:
-    """A translator that has learned nothing, the same each time."""
-    random.seed(5)  # from which Keras draws the seeds of the weights
+    """An untrained translator, each time with the same weights."""
+    random.seed(5)  # Keras draws the seeds of weights from it
     source, target = (
         WordTokenizer(Vocabulary([*SPECIAL, *letters]), "en")
         for letters in (LETTERS, LETTERS.upper())
@@ -85,9 +85,9 @@ def beginner(dropout: float) -> Beginner:
 
 
 def restarted(dropout: float = 0.0) -> Translator:
-    """The one translator of this process, with the weights it began with.
+    """One translator per process, set back to its initial weights.
 
-    As `make_translator`, but what was traced of it need not be traced again.
+    Like `make_translator`, but functions that were traced need no new tracing.
     """
     translator, values = beginner(dropout)
     for variable, value in zip(translator.model.variables, values, strict=True):

@@ -1,4 +1,4 @@
-"""Notebooks and pages read and executed in this process, cell by cell."""
+"""Reads notebooks; runs their cells, and blocks of pages, in this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[1]
 FOLDER = REPOSITORY / "colab"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-# What a notebook asks an object that ends a cell for, richest first.
+# How a notebook displays the last value of a cell, in order of preference.
 SHOWN_BY = ("_repr_html_", "_repr_png_", "__repr__")
 MAGIC = re.compile(r"^(\s*)%\w+ .*$", flags=re.MULTILINE)
 
@@ -31,16 +31,16 @@ def code_cells(notebook: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def as_python(text: str) -> str:
-    """A cell without its `%` lines: what they install is there already."""
+    """A cell without its `%` lines, which install what is already there."""
     return MAGIC.sub(r"\1pass", text)
 
 
 def run_blocks(
     blocks: Iterable[tuple[str, str]], namespace: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Runs named pieces of Python one after another, as a notebook does.
+    """Runs named blocks of Python one after another, as a notebook does.
 
-    The value of an expression that ends a block is asked to draw itself.
+    If a block ends with an expression, its value is displayed.
     """
     namespace = {"__name__": "__main__"} if namespace is None else namespace
     for name, text in blocks:
@@ -55,7 +55,7 @@ def run_blocks(
 
 
 def show(value: Any) -> None:
-    """Draws what a notebook would draw."""
+    """Calls the method with which a notebook would display a value."""
     for name in SHOWN_BY:
         draw = getattr(value, name, None)
         if draw is not None:
@@ -68,11 +68,11 @@ def run_notebook(path: Path, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         path: The notebook.
-        parameters: Values set after the cell tagged `parameters`, which must
-            set those names itself.
+            parameters: Values set after the cell tagged `parameters`. That cell
+            must set the same names.
 
     Returns:
-        The names that it has made.
+        The notebook's namespace.
     """
     blocks = []
     for cell in code_cells(read_notebook(path)):
@@ -89,7 +89,7 @@ def run_notebook(path: Path, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def names_set(text: str) -> set[str]:
-    """The names that a cell assigns."""
+    """The names to which a cell assigns."""
     return {
         target.id
         for statement in ast.parse(text).body

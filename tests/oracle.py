@@ -1,4 +1,4 @@
-"""Our layers' weights in the letters of `reference.py`, and how to compare."""
+"""Weights of our layers as arguments of `reference.py`, and comparisons."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bahdanau_tf import layers
 
 ATOL = 5e-6
 
-# Our cells: the reference's step and its gates in the order of our kernels.
+# For each cell: the reference's step; its gates in the order of our kernels.
 CELLS = {
     layers.GRUCell: (reference.gru_step, ("_z", "_r", "")),
     layers.GRUResetAfterCell: (
@@ -32,7 +32,7 @@ ACTIVATIONS = {
 
 
 def randomized(layer: Any, seed: int = 0, scale: float = 0.5) -> Any:
-    """Gives every weight, biases too, large random values."""
+    """Sets every weight, biases too, to large random values."""
     random = np.random.default_rng(seed)
     for weight in layer.weights:
         weight.assign(random.normal(0, scale, weight.shape))
@@ -44,7 +44,7 @@ def array(weight: Any) -> np.ndarray:
 
 
 def close(actual: Any, wanted: Any, atol: float = ATOL) -> None:
-    """Compares arrays, or tuples of them; None equals None alone."""
+    """Compares arrays or tuples of arrays; None equals only None."""
     if not isinstance(actual, (tuple, list)):
         actual, wanted = [actual], [np.asarray(wanted)]
     actual, wanted = tf.nest.flatten(actual), tf.nest.flatten(wanted)
@@ -56,14 +56,14 @@ def close(actual: Any, wanted: Any, atol: float = ATOL) -> None:
 
 
 def values(nest: Any) -> Any:
-    """NumPy arrays of a nest's tensors; None stays."""
+    """The NumPy arrays of a nest of tensors; None stays None."""
     return tf.nest.map_structure(
         lambda t: None if t is None else np.asarray(t), nest
     )
 
 
 def specification(tensor: tf.Tensor) -> tf.TensorSpec:
-    """A tensor's type with unknown batch and length."""
+    """The specification of a tensor with unknown batch and length."""
     shape = [None, None, *tensor.shape[2:]][: tensor.shape.rank]
     if tensor.shape.rank == 2 and tensor.dtype.is_floating:
         shape[1] = tensor.shape[1]
@@ -71,7 +71,7 @@ def specification(tensor: tf.Tensor) -> tf.TensorSpec:
 
 
 def everywhere(function: Callable, *arguments: Any) -> Any:
-    """Runs a function eagerly and in a graph, checks that both are equal."""
+    """Runs a function eagerly and in a graph and checks that both agree."""
     arguments = tf.nest.map_structure(tf.convert_to_tensor, arguments)
     eager = function(*arguments)
     graph = tf.function(
@@ -122,7 +122,7 @@ def additive_parameters(attention: Any) -> dict[str, np.ndarray]:
     return p | ({"b_a": array(keys.bias)} if keys.use_bias else {})
 
 
-# Our attentions: the reference's, and their weights in its letters.
+# For each attention: the reference's function, and weights by its letters.
 ATTENTIONS: dict[type, tuple[Callable, Callable[[Any], dict]]] = {
     layers.BahdanauAttention: (
         reference.additive_attention,
@@ -150,7 +150,7 @@ def decoder_parameters(decoder: Any) -> dict[str, np.ndarray]:
 def readout_parameters(
     readout: Any, widths: dict[str, int], embeddings: Any = None
 ) -> dict[str, np.ndarray]:
-    """`widths` of the terms; `embeddings` where they are tied."""
+    """`widths` of the terms; `embeddings` for a readout tied to them."""
     last = embeddings if readout.tied else readout.output_kernel
     output = array(last).T
     p = {"b_y": array(readout.output_bias)}
@@ -183,7 +183,7 @@ def bridge_parameters(bridge: Any) -> dict[str, np.ndarray]:
 
 
 def model_parameters(model: keras.Model) -> dict[str, Any]:
-    """All weights of a translation model, as `reference.forward` has them."""
+    """All weights of a translation model as `reference.forward` takes them."""
     widths = {
         "state": model.decoder.cell.units,
         "previous": model.target_embedding.embedding_dim,

@@ -1,4 +1,4 @@
-"""Given translations aligned: weights by hand, neighbours, order, edges."""
+"""Forced alignment of given translations: `Translator.align`, `align`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def translator() -> Translator:
 def step_by_step(
     translator: Translator, source: str, target: str
 ) -> tuple[np.ndarray, float]:
-    """α and log p(y | x) of one pair alone, a word at a time."""
+    """Reference: α and log p(y | x) of one pair, decoded word by word."""
     model = translator.model
     sources = [
         text.tokenize(tf.constant([source])).to_tensor()
@@ -71,7 +71,11 @@ def step_by_step(
 
 
 def check(translator: Translator, count: int = 4, turned: bool = False) -> None:
-    """Compares with single steps, the words of both sides turned round."""
+    """Compares `align` with `step_by_step`.
+
+    `turned`: both texts are reversed inside the model, so the reference's rows
+    and columns are reversed, except the end symbols'.
+    """
     pairs = SOURCES[:count], TARGETS[:count]
     found = translator.align(*pairs, batch_size=3)
     for one, source, target in zip(found, *pairs, strict=True):
@@ -94,12 +98,12 @@ def check(translator: Translator, count: int = 4, turned: bool = False) -> None:
         assert one.weights.shape == shape
 
 
-def test_weights_are_those_of_single_steps(translator):
+def test_weights_are_those_of_step_by_step_decoding(translator):
     check(translator, len(SOURCES))
 
 
-def test_tokens_come_in_the_order_of_the_texts():
-    """Though the model reads, and writes, the last word first."""
+def test_reversed_texts_are_aligned_in_reading_order():
+    """Also if the model reads and writes sentences in reverse order."""
     texts = english(reverse=True), french(reverse=True)
     check(make_translator(*texts), turned=True)
 
@@ -109,7 +113,7 @@ def test_an_ensemble_aligns_by_its_first_source(translator):
     check(Translator.ensemble([translator, other, translator]), 1)
 
 
-def test_pieces_of_words_are_aligned(tmp_path):
+def test_subwords_are_aligned(tmp_path):
     path = tmp_path / "text"
     lines = [*SOURCES, *TARGETS, "caf\u00e9 \u732b \U0001f600"]
     path.write_text("\n".join(lines * 4) + "\n", "utf-8")
@@ -122,7 +126,7 @@ def test_pieces_of_words_are_aligned(tmp_path):
     np.testing.assert_allclose(one.weights.sum(1), 1.0, atol=1e-5)
 
 
-def test_what_search_finds_is_aligned_as_it_was_found(translator):
+def test_align_gives_search_output_the_alignment_of_the_search(translator):
     found = [one for one in translator.translate(SOURCES) if one.tokens]
     assert len(found) == len(SOURCES) - 1
     pairs = [[one.source for one in found], [one.text for one in found]]
@@ -137,8 +141,8 @@ def test_what_search_finds_is_aligned_as_it_was_found(translator):
         )
 
 
-def test_no_words_no_links(translator):
-    """Of the source, of the target, of both; and what draws them works."""
+def test_an_empty_sentence_has_no_links(translator):
+    """Empty source, empty target, both empty: no links, but it can be drawn."""
     found = translator.align(["", "the cat", " "], ["le chat", "", "\u3000"])
     assert [one.weights.shape for one in found] == [(3, 1), (1, 3), (1, 1)]
     assert [one.tokens for one in found] == [["le", "chat"], [], []]
@@ -150,7 +154,7 @@ def test_no_words_no_links(translator):
     assert translator.align([], []) == []
 
 
-def test_what_cannot_be_aligned_is_refused(translator):
+def test_bad_input_and_models_without_attention_are_refused(translator):
     pairs = ["the cat"], ["le chat"]
     blind = make_translator(english(), french(), model_class=RNNEncDec)
     with pytest.raises(ValueError, match="align: RNNEncDec has no attention"):
@@ -165,7 +169,7 @@ def test_what_cannot_be_aligned_is_refused(translator):
 
 
 def run(tmp_path: Any, translator: Translator, *flags: str) -> int:
-    """The command on the pairs, in windows of two."""
+    """Runs the command on all pairs, two lines at a time."""
     translator.save(tmp_path / "model")
     given = [f"--model_dir={tmp_path / 'model'}", "--window=2", *flags]
     for name, lines in (("source", SOURCES), ("target", TARGETS)):

@@ -1,4 +1,4 @@
-"""The house rules that a program can check, over the package as imported."""
+"""The rules of BUILD.md that a program can check, on the imported package."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import bahdanau_tf
 PACKAGE = Path(bahdanau_tf.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-# Imports go down this list only. On one floor nobody imports a neighbour,
-# but the files of one folder may import each other.
+# Imports go only down this list. Modules on one floor do not import each other,
+# but the files of one folder may.
 FLOORS = (
     (
         "device",
@@ -59,12 +59,12 @@ PRIVATE_MODULES = (
     "tensorflow_text.core",
     "tensorflow_text.python",
 )
-# Imported by the function that needs them: see BUILD.md.
+# Imported inside the functions that need them; BUILD.md says why.
 LAZY = {"argcomplete", "matplotlib", "sentencepiece", "tensorflow_text"}
 FORBIDDEN_CALLS = {
-    "numpy_function": "no served graph can hold it",
-    "py_function": "no served graph can hold it",
-    "splitlines": "it also cuts at U+2028, U+0085 and the like",
+    "numpy_function": "it cannot run in a served graph",
+    "py_function": "it cannot run in a served graph",
+    "splitlines": "it also splits at U+2028, U+0085 and others",
 }
 
 
@@ -78,12 +78,12 @@ def label(path: Path) -> str:
 
 
 def room(path: Path) -> str:
-    """The folder of the package a file lies in, or the module it is."""
+    """The top-level folder or module of the package that a file belongs to."""
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 def imported_modules(node: ast.AST) -> Iterator[str]:
-    """All modules imported anywhere below `node`, with the names from them."""
+    """All modules imported anywhere below `node`, with the imported names."""
     for child in ast.walk(node):
         if isinstance(child, ast.Import):
             yield from (alias.name for alias in child.names)
@@ -98,7 +98,7 @@ def imported_rooms(path: Path) -> set[str]:
 
 
 def dotted(node: ast.AST) -> str:
-    """`tf.raw_ops.Pack` of the expression, or "" where it is no such name."""
+    """The dotted name of an expression, as `tf.raw_ops.Pack`, or ""."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute) and (head := dotted(node.value)):
@@ -107,14 +107,16 @@ def dotted(node: ast.AST) -> str:
 
 
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines of the body without the docstring."""
+    """Number of lines of the body without the docstring."""
     body = function.body[1:] if ast.get_docstring(function) else function.body
     return body[-1].end_lineno - body[0].lineno + 1 if body else 0
 
 
 def test_every_room_has_a_floor() -> None:
     rooms = {room(path) for path in FILES} - {"__init__"}
-    assert rooms == set(FLOOR), "give it a floor in tests/test_architecture.py"
+    assert rooms == set(FLOOR), (
+        "every module needs a floor in tests/test_architecture.py"
+    )
 
 
 def test_imports_go_down() -> None:
@@ -144,7 +146,7 @@ def test_files_and_functions_are_short() -> None:
     assert not long
 
 
-def test_only_public_interfaces_of_tensorflow_and_keras() -> None:
+def test_tensorflow_and_keras_are_used_through_public_names() -> None:
     private = re.compile(r"(tf|keras|tensorflow\w*)\..*\b_[a-z]\w*")
     names = [
         f"{label(path)}: {name}"
@@ -174,7 +176,7 @@ def test_heavy_modules_are_imported_when_needed() -> None:
     assert not early
 
 
-def test_nothing_that_breaks_a_served_graph_or_a_line() -> None:
+def test_no_call_breaks_served_graphs_or_splits_lines_elsewhere() -> None:
     found = [
         f"{label(path)}, line {node.lineno} {node.attr}: "
         f"{FORBIDDEN_CALLS[node.attr]}"
@@ -207,7 +209,7 @@ def test_public_names_are_documented() -> None:
         for name, value in values.items()
         if inspect.isclass(value) or inspect.isroutine(value)
     }
-    # Dataclasses and named tuples without a docstring are given one.
+    # Dataclasses and named tuples without a docstring get a generated one.
     assert not [
         name
         for name, text in texts.items()

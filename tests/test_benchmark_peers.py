@@ -1,4 +1,4 @@
-"""The parts of benchmarks/peers that need no peer."""
+"""benchmarks/peers: the parts that need no other toolkit."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_unknown_peers_are_named(peers: Any, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())  # nothing was installed
 
 
-def test_every_peer_has_its_script(peers: Any) -> None:
+def test_every_peer_has_a_script(peers: Any) -> None:
     folder = Path(peers.__file__).parent
     for name in peers.PEERS:
         assert (folder / f"{name}_job.py").exists()
@@ -68,7 +68,7 @@ def test_batches_hold_each_pair_once_and_similar_lengths(peers: Any) -> None:
         max(lengths[start : start + 20]) - min(lengths[start : start + 20])
         for start in range(0, 800, 20)
     ]
-    assert max(spread) <= 6  # of 29, had they been mixed
+    assert max(spread) <= 6  # 29 if batches were drawn at random
 
 
 def test_frequent_words_come_first_and_are_limited(peers: Any) -> None:
@@ -76,7 +76,7 @@ def test_frequent_words_come_first_and_are_limited(peers: Any) -> None:
     assert peers.frequent_words(text, 2) == ["b", "a"]
 
 
-def test_what_is_written_is_read_and_begins_again(
+def test_training_data_is_read_back_and_repeated(
     peers: Any, job: Any, tmp_path: Path
 ) -> None:
     pairs = [(["à", "b"], ["1"]), (["c"], ["2", "3"]), (["d"], ["4"])]
@@ -95,14 +95,14 @@ def run_job(
     settings: dict[str, Any],
     **functions: Any,
 ) -> dict[str, float]:
-    """The figures that a peer's script would print."""
+    """The result that a peer's script would print."""
     given = {"train": None, "load": None} | functions
     monkeypatch.setattr(sys, "argv", ["peer_job.py", json.dumps(settings)])
     job.main(given["train"], given["load"])
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
-def test_training_leaves_out_the_first_updates(
+def test_training_excludes_warm_up_updates(
     peers: Any,
     job: Any,
     tmp_path: Path,
@@ -120,7 +120,7 @@ def test_training_leaves_out_the_first_updates(
     }
 
     def train(given: SimpleNamespace) -> Iterator[float]:
-        given.peak_gib = 99.0  # of another process
+        given.peak_gib = 99.0  # as if measured in another process
         yield from (100.0, 101.0, 104.0)
 
     figures = run_job(job, monkeypatch, capsys, settings, train=train)
@@ -130,7 +130,7 @@ def test_training_leaves_out_the_first_updates(
     assert figures["peak_gib"] == 99.0
 
 
-def test_decoding_goes_through_all_sentences_by_length(
+def test_decoding_translates_all_sentences_sorted_by_length(
     job: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -151,7 +151,7 @@ def test_decoding_goes_through_all_sentences_by_length(
         {"job": "decoding", "sentences": str(path), "batch": 2},
         load=lambda _: translate,
     )
-    assert seen == [[1, 2], [1, 2], [3, 4], [5]]  # the first to warm up
+    assert seen == [[1, 2], [1, 2], [3, 4], [5]]  # warm-up first
     assert figures["words_per_sentence"] == pytest.approx(2 * 15 / 5)
     assert figures["startup_seconds"] > 0
     assert 0 < figures["peak_gib"] < 99

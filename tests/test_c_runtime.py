@@ -1,6 +1,6 @@
-"""Exports in the C++ runtime, without Python, as a model server runs them.
+"""Exports run by TensorFlow's C++ runtime without Python, as in a server.
 
-`make check-serving` runs this file against TensorFlow 2.20.0, too.
+`make check-serving` also runs this file against TensorFlow 2.20.0.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def runtime(tmp_path_factory) -> Runtime:
 
 
 class Toy(tf.Module):
-    """Upper case, word by word in a loop, and the length in bytes."""
+    """Upper-cases words in a loop and measures lengths in bytes."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -81,7 +81,7 @@ class Toy(tf.Module):
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory) -> Path:
-    """The toy's folder; older runtimes must be able to read it."""
+    """The folder of the exported toy; older runtimes must read it as well."""
     path = tmp_path_factory.mktemp("toy") / "1"
     module = Toy()
     tf.saved_model.save(module, path, {"serving_default": module.serve})
@@ -109,7 +109,7 @@ def test_strings_and_numbers_go_in_and_out(runtime, toy):
     assert facts["peak_kilobytes"] > 0
 
 
-def test_what_no_signature_takes_is_an_error_not_a_crash(runtime, toy):
+def test_input_of_a_wrong_shape_or_type_is_an_error_not_a_crash(runtime, toy):
     wrong: list[Any] = [b"hello", b"", 3]
     asked = [Request("serving_default", {"text": one}) for one in wrong]
     answers, _ = runtime.run(
@@ -118,7 +118,7 @@ def test_what_no_signature_takes_is_an_error_not_a_crash(runtime, toy):
     assert [one.code for one in answers] == [INVALID_ARGUMENT] * 3 + [0]
 
 
-def test_stress_compares_answers_and_tells_memory(runtime, toy):
+def test_stress_run_compares_answers_and_reports_memory(runtime, toy):
     requests = [
         Request("serving_default", {"text": [b"a"] * count})
         for count in (1, 2, 3)
@@ -129,14 +129,14 @@ def test_stress_compares_answers_and_tells_memory(runtime, toy):
     assert len(stress["resident_kilobytes"]) == 2
 
 
-def test_the_stock_server_has_every_op_that_an_export_may_hold(runtime):
+def test_the_stock_server_has_every_op_allowed_in_exports(runtime):
     known = runtime.operations()
     assert {"MatMul", "While", "SentencepieceOp"} <= known
     assert "PyNoSuchOp" not in known
     assert sorted((CORE_OPS | TEXT_OPS) - known) == []
 
 
-# Whole translators. Each signature's first run takes seconds.
+# Whole translators. The first run of a signature takes seconds.
 
 
 def translator_of(
@@ -145,7 +145,7 @@ def translator_of(
     model_class: type = RNNSearch,
     **options: Any,
 ) -> Translator:
-    """A model whose weights are large enough to prefer some words."""
+    """A model with weights so large that it clearly prefers some words."""
     model = model_class(
         source.vocabulary_size,
         target.vocabulary_size,
@@ -165,7 +165,7 @@ def words(language: str, vocabulary: list[str]) -> WordTokenizer:
 
 
 def subwords(vocabulary: list[str]) -> SubwordTokenizer:
-    """With pieces of words, and the 256 bytes for all else."""
+    """A tokenizer with subwords of the vocabulary, and bytes for the rest."""
     pairs = [f"{one} {other}" for one in vocabulary for other in vocabulary]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "text")
@@ -184,7 +184,7 @@ def without_attention() -> Translator:
 
 
 def with_shortlist() -> Translator:
-    """In half the room, too."""
+    """With float16 weights, too."""
     translator = with_words()
     last = translator.target_text.vocabulary_size - 1
     own = np.full([translator.source_text.vocabulary_size, 1], last)
@@ -220,7 +220,7 @@ def exported(request, tmp_path_factory) -> tuple[Translator, Path]:
     base = tmp_path_factory.mktemp("models")
     if request.param is not with_words:
         return translator, translator.export(base, max_source_length=32)
-    # The ten-line script of the kit must do the same.
+    # The export script of the kit must do the same as `Translator.export`.
     saved = tmp_path_factory.mktemp("saved") / "translator"
     translator.save(saved)
     script = [sys.executable, str(EXPORT_SCRIPT), str(saved), str(base)]
@@ -261,9 +261,7 @@ def assert_equal(
 
 
 @pytest.mark.slow
-def test_each_signature_gives_what_it_gives_in_python(
-    exported, runtime, capsys
-):
+def test_every_signature_gives_the_same_as_in_python(exported, runtime, capsys):
     translator, version = exported
     texts, targets = rows_of(translator)
     loaded = tf.saved_model.load(str(version))
@@ -293,7 +291,7 @@ def test_each_signature_gives_what_it_gives_in_python(
 
 
 @pytest.mark.slow
-def test_a_request_that_is_refused_harms_no_other(exported, runtime):
+def test_a_refused_request_does_not_affect_others(exported, runtime):
     translator, version = exported
     texts, targets = rows_of(translator)
     good = requests_of("greedy", texts[:2], targets[:2])
@@ -312,7 +310,9 @@ def test_a_request_that_is_refused_harms_no_other(exported, runtime):
 
 
 @pytest.mark.slow
-def test_eight_threads_for_a_minute(runtime, tmp_path, capsys):
+def test_eight_threads_for_a_minute_give_equal_answers_in_constant_memory(
+    runtime, tmp_path, capsys
+):
     translator = with_words()
     version = translator.export(tmp_path, max_source_length=32)
     texts, targets = rows_of(translator)
@@ -337,7 +337,7 @@ def test_eight_threads_for_a_minute(runtime, tmp_path, capsys):
 
 
 def many_words() -> Translator:
-    """Whose target words are unknown ones, in place of which stands a copy."""
+    """Every target word is unknown and is replaced by a copied source word."""
     vocabulary = [f"w{number}" for number in range(4000 - len(SPECIAL))]
     text = words("en", vocabulary)
     translator = translator_of(text, text, attention_units=8)
@@ -353,7 +353,7 @@ def many_pieces() -> Translator:
     )
 
 
-ADMITTED = [  # rows of 8 KiB, more of which is not read
+ADMITTED = [  # rows of 8 KiB; more bytes are not read
     b"x" * 4096 + b" a" * 2048,
     b"," * 8192,
     b"x" * 8192,
@@ -366,10 +366,10 @@ ADMITTED = [  # rows of 8 KiB, more of which is not read
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [many_words, many_pieces])
-def test_no_request_within_the_limits_needs_much_memory(
+def test_no_request_within_the_limits_needs_100_megabytes(
     make, runtime, tmp_path, capsys
 ):
-    """Of batching.config 32 rows, of a signature's limits 8 KiB of each."""
+    """The limits: 32 rows in batching.config, 8 KiB a row in the signatures."""
     version = make().export(tmp_path)
     for name in NAMES:
         small, *large = (
@@ -385,8 +385,8 @@ def test_no_request_within_the_limits_needs_much_memory(
         assert max(peaks) < 100
 
 
-def test_which_tensorflow_is_meant(runtime):
-    """`make check-serving` must not test this interpreter's by mistake."""
+def test_the_requested_tensorflow_is_tested(runtime):
+    """`make check-serving` must not test this interpreter's TensorFlow."""
     python = os.environ.get(PYTHON_VARIABLE)
     if python is None:
         pytest.skip(f"{PYTHON_VARIABLE} is not set")

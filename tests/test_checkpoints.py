@@ -1,4 +1,4 @@
-"""Checkpoints that are damaged, or for which there is no room."""
+"""`Checkpoints`: damaged files, a full disk, files of other models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bahdanau_tf.training.state import State
 
 
 class Numbers(tf.Module):
-    """Stands for a model; 4 kB."""
+    """A model of 4 kB."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Numbers(tf.Module):
 
 @contextmanager
 def full_disk(size: int) -> Iterator[None]:
-    """No file grows over `size` bytes: writing fails half way, as there."""
+    """Simulates a full disk: writing a file fails after `size` bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -37,7 +37,7 @@ def full_disk(size: int) -> Iterator[None]:
 
 
 def written(folder: Path, count: int = 3) -> None:
-    """Checkpoints 1 to `count`, each holding its number."""
+    """Saves checkpoints 1 to `count`, each with its number as the value."""
     numbers = Numbers()
     checkpoints = Checkpoints(folder, numbers=numbers)
     for value in range(1, count + 1):
@@ -80,7 +80,9 @@ def empty(path: Path) -> None:
 
 @pytest.mark.parametrize("file", [".data-00000-of-00001", ".index"])
 @pytest.mark.parametrize("damage", [flip, cut, empty, os.remove])
-def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, file, damage):
+def test_if_the_newest_checkpoint_is_damaged_the_one_before_is_read(
+    tmp_path, file, damage
+):
     written(tmp_path)
     assert names(tmp_path) == files_of(2, 3)
     damage(tmp_path / f"ckpt-3{file}")
@@ -88,7 +90,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, file, damage):
     assert value == 2.0
     assert fault.startswith("ckpt-3: ")
     assert "{{" not in fault
-    # Going on, it is overwritten.
+    # The next checkpoint replaces the damaged one.
     checkpoints.save()
     assert names(tmp_path) == files_of(2, 3)
     assert restored(tmp_path)[:2] == (2.0, [])
@@ -105,7 +107,7 @@ def test_tensorflows_list_of_checkpoints_is_not_needed(tmp_path, damage):
     assert tf.train.latest_checkpoint(tmp_path) == str(tmp_path / "ckpt-4")
 
 
-def test_all_damaged(tmp_path):
+def test_if_all_checkpoints_are_damaged_none_is_read(tmp_path):
     written(tmp_path)
     for number in (2, 3):
         empty(tmp_path / f"ckpt-{number}.index")
@@ -114,12 +116,14 @@ def test_all_damaged(tmp_path):
     assert len(faults) == 2
 
 
-def test_none_yet(tmp_path):
+def test_a_missing_folder_has_no_checkpoint(tmp_path):
     assert restored(tmp_path / "none")[:2] == (0.0, [])
 
 
 @pytest.mark.parametrize("size", [0, 2000])
-def test_a_full_disk_is_one_sentence_and_keeps_the_last(tmp_path, size):
+def test_a_full_disk_is_reported_in_one_line_and_keeps_old_checkpoints(
+    tmp_path, size
+):
     written(tmp_path)
     value, _, checkpoints = restored(tmp_path)
     with (
@@ -133,7 +137,7 @@ def test_a_full_disk_is_one_sentence_and_keeps_the_last(tmp_path, size):
     assert restored(tmp_path)[:2] == (value, [])
 
 
-def test_what_a_killed_process_was_writing_is_removed(tmp_path):
+def test_half_written_checkpoints_are_removed(tmp_path):
     written(tmp_path)
     (tmp_path / "ckpt-4_temp").mkdir()
     (tmp_path / "ckpt-4_temp" / "part-00000").touch()
@@ -164,8 +168,8 @@ def test_a_checkpoint_that_lacks_a_variable_is_refused(tmp_path):
     assert more.another.numpy() == 1.0
 
 
-def test_checkpoints_as_written_before_are_read(tmp_path):
-    """TensorFlow's manager wrote them, of less state."""
+def test_checkpoints_of_an_older_version_are_read(tmp_path):
+    """Of an older version: TensorFlow's manager wrote them, with less state."""
     before: dict[str, Callable] = {
         "step": lambda: tf.Variable(7, dtype=tf.int64),
         "position": lambda: tf.Variable((1, 2, 3, 4), dtype=tf.int64),

@@ -1,4 +1,4 @@
-"""The command line, driven as a user drives it."""
+"""The command line as a user runs it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def train_flags(corpus: Path, model_dir: Path) -> list[str]:
 
 
 def other_flags(corpus: Path, model_dir: Path) -> list[str]:
-    """Without those that some model or tokenizer does not take."""
+    """Without flags that only some models or tokenizers take."""
     return [
         "train",
         f"--data_dir={corpus}",
@@ -92,7 +92,7 @@ def shell(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
 
 
 def one_sentence(capfd) -> str:
-    """What was said on standard error: one line, no traceback."""
+    """What was written to standard error: one line, no traceback."""
     out, err = capfd.readouterr()
     assert out == ""
     assert "Traceback" not in err
@@ -114,7 +114,7 @@ def test_translate_keeps_lines_in_order(model_dir, corpus, tmp_path):
     assert found[0] == found[-1] != ""
 
 
-def test_translate_pipes(model_dir):
+def test_translate_reads_and_writes_pipes(model_dir):
     done = shell(
         "translate",
         f"--model_dir={model_dir}",
@@ -189,7 +189,7 @@ def awkward(corpus, tmp_path_factory) -> Trained:
 
 
 def test_compressed_and_awkward_training_text(awkward):
-    """Blank lines are skipped and counted; long ones, once batches are cut."""
+    """Blank lines are skipped and counted; batches skip long lines."""
     assert "source language: en (guessed from the text" in awkward.told
     assert "target language: fr (guessed from the text" in awkward.told
     assert "learning the tokenizers from 158 sentence pairs" in awkward.told
@@ -197,7 +197,7 @@ def test_compressed_and_awkward_training_text(awkward):
 
 
 def check_capitals(model_dir: Path, capsys: pytest.CaptureFixture) -> None:
-    """Capitals all over are read as a sentence, of the source alone."""
+    """Text in capitals is read as a normal sentence, in the source only."""
     source = model_dir / "capitals"
     source.write_text("The cat sleeps.\nTHE CAT SLEEPS.\n")
     capsys.readouterr()
@@ -209,11 +209,11 @@ def check_capitals(model_dir: Path, capsys: pytest.CaptureFixture) -> None:
     assert [text.true_case for text in texts] == [True, False]
 
 
-def test_another_model(awkward, capsys):
+def test_rnnencdec_is_trained_and_true_cases_its_source(awkward, capsys):
     check_capitals(awkward.model_dir, capsys)
 
 
-def test_another_model_and_other_texts(corpus, tmp_path, capsys):
+def test_seq2seq_lstm_with_joint_bpe_is_trained(corpus, tmp_path, capsys):
     flags = [
         "train",
         f"--train_source={corpus / 'train.en'}",
@@ -231,14 +231,16 @@ def test_another_model_and_other_texts(corpus, tmp_path, capsys):
     check_capitals(tmp_path, capsys)
 
 
-def test_the_same_command_goes_on(awkward, capsys):
+def test_the_same_command_resumes_training(awkward, capsys):
     assert main([*awkward.flags, "--epochs=2"]) == 0
     err = capsys.readouterr().err
     assert "resuming from update 10" in err
     assert "1 too long" in err
 
 
-def test_another_model_in_model_dir(model_dir, corpus, capfd):
+def test_other_settings_in_an_old_model_dir_are_refused(
+    model_dir, corpus, capfd
+):
     before = sorted(model_dir.rglob("*"))
     assert main([*train_flags(corpus, model_dir), "--units=20"]) == 2
     assert "--units is 16 there and 20 now" in one_sentence(capfd)
@@ -270,12 +272,14 @@ def test_another_model_in_model_dir(model_dir, corpus, capfd):
         (["--source_vocabulary_size=1"], "--source_vocabulary_size is 1"),
     ],
 )
-def test_a_mistake_gets_one_sentence(corpus, tmp_path, capfd, change, sentence):
+def test_a_bad_flag_is_reported_in_one_line(
+    corpus, tmp_path, capfd, change, sentence
+):
     assert main([*train_flags(corpus, tmp_path / "model"), *change]) == 2
     assert sentence in one_sentence(capfd)
 
 
-def test_bad_training_text_gets_one_sentence(corpus, tmp_path, capfd):
+def test_bad_training_text_is_reported_in_one_line(corpus, tmp_path, capfd):
     flags = train_flags(corpus, tmp_path / "model")
     bad = tmp_path / "bad"
     bad.write_bytes(b"good\n" * 11 + b"caf\xe9\n" + b"good\n" * 148)
@@ -288,7 +292,7 @@ def test_bad_training_text_gets_one_sentence(corpus, tmp_path, capfd):
     assert "empty" in one_sentence(capfd)
 
 
-def test_missing_flags_and_folders(tmp_path, capfd):
+def test_missing_flags_and_folders_are_reported_in_one_line(tmp_path, capfd):
     assert main(["train"]) == 2
     assert "--train_source is missing" in one_sentence(capfd)
     assert main(["translate"]) == 2
@@ -303,14 +307,14 @@ def test_missing_flags_and_folders(tmp_path, capfd):
     assert "no command 'sing'" in one_sentence(capfd)
 
 
-def test_unwritable_folder(corpus, tmp_path, capfd):
+def test_an_unwritable_folder_is_reported_in_one_line(corpus, tmp_path, capfd):
     (tmp_path / "file").write_text("not a folder")
     flags = train_flags(corpus, tmp_path / "file" / "model")
     assert main(flags) == 2
     assert "file" in one_sentence(capfd)
 
 
-def test_invalid_utf8_to_translate_says_the_line(model_dir, tmp_path, capfd):
+def test_the_line_of_invalid_utf8_is_reported(model_dir, tmp_path, capfd):
     source = tmp_path / "source"
     source.write_bytes(b"The cat sleeps.\n\xff\xfe\n")
     flags = [f"--model_dir={model_dir}", f"--input={source}"]
@@ -318,7 +322,9 @@ def test_invalid_utf8_to_translate_says_the_line(model_dir, tmp_path, capfd):
     assert "line 2 is not UTF-8" in one_sentence(capfd)
 
 
-def test_different_line_counts_to_evaluate(model_dir, corpus, tmp_path, capfd):
+def test_evaluate_refuses_different_line_counts(
+    model_dir, corpus, tmp_path, capfd
+):
     short = tmp_path / "short"
     short.write_text("Une phrase.\n")
     flags = [
@@ -332,8 +338,8 @@ def test_different_line_counts_to_evaluate(model_dir, corpus, tmp_path, capfd):
     assert "1," in said
 
 
-@pytest.mark.slow  # without it, test_translate.py closes a pipe
-def test_a_reader_that_has_enough_is_no_error(model_dir):
+@pytest.mark.slow  # test_translate.py has a fast test of this
+def test_translate_ends_quietly_when_its_output_pipe_closes(model_dir):
     done = subprocess.run(
         f"yes 'The cat sleeps.' | head -3000 | {sys.executable} -m bahdanau_tf "
         f"translate --model_dir={model_dir} --beam_size=1 | head -1",
@@ -355,7 +361,7 @@ def test_help(command, capsys):
 
 
 def test_recipes_are_flag_files_that_parse(tmp_path, capfd):
-    """Each recipe names flags that exist; only the data is missing."""
+    """All flags of a recipe exist: the only error is the missing data."""
     folder = resources.files("bahdanau_tf").joinpath("recipes")
     names = [entry.name.removesuffix(".flags") for entry in folder.iterdir()]
     assert "multi30k-en-fr" in names
@@ -373,7 +379,9 @@ def test_recipes_are_flag_files_that_parse(tmp_path, capfd):
 @pytest.mark.parametrize(
     ("lengths", "wanted"), [([2, 9, 12], 9), ([0, 3, 1], 3), ([0], 0)]
 )
-def test_demo_draws_what_there_is(monkeypatch, tmp_path, lengths, wanted):
+def test_demo_draws_the_longest_translation_up_to_ten_words(
+    monkeypatch, tmp_path, lengths, wanted
+):
     drawn: list[list[str]] = []
     monkeypatch.setattr(
         demo, "plot_alignment", lambda source, words, *_: drawn.append(words)
@@ -385,7 +393,7 @@ def test_demo_draws_what_there_is(monkeypatch, tmp_path, lengths, wanted):
 
 @pytest.mark.slow
 def test_demo(tmp_path):
-    """The whole job: BLEU of at least 90, half the error of a diagonal."""
+    """The whole demo: BLEU of at least 90; half the AER of the diagonal."""
     done = shell("demo", f"--output_dir={tmp_path / 'demo'}")
     assert done.returncode == 0, done.stderr
     score = float(done.stdout.split("version:")[1].split(" = ")[1].split()[0])

@@ -1,4 +1,4 @@
-"""The step that the GPU benchmark measures is the step that trains."""
+"""The training step of the GPU benchmark equals that of training."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def benchmarks() -> Iterator[Any]:
 
 
 def make_batch() -> Any:
-    """Sentences of different lengths."""
+    """A batch of sentences of different lengths."""
     source = tf.constant([[3, 4, 5, 6], [7, 8, 0, 0]])
     target = tf.constant([[5, 3, 9, 10, 1], [4, 4, 1, 0, 0]])
     weights = tf.cast(target != 0, tf.float32)
@@ -46,8 +46,8 @@ def make_batch() -> Any:
 
 
 def make_step(make: Any, policy: str) -> tuple[Any, list[keras.Variable]]:
-    """A step, and all that it reads and changes."""
-    keras.utils.set_random_seed(1)  # variables of the dropouts hold seeds
+    """A training step, and all variables that it reads and changes."""
+    keras.utils.set_random_seed(1)  # also seeds dropout
     model = RNNSearch(11, 12, 3, 4, 5, 2, embedding_bias=False, dtype=policy)
     randomized(model)
     optimizer = Adam(0.01, max_norm=1.0)
@@ -57,14 +57,14 @@ def make_step(make: Any, policy: str) -> tuple[Any, list[keras.Variable]]:
 
 @pytest.fixture(scope="module", params=POLICIES)
 def trained(request: Any, benchmarks: Any) -> SimpleNamespace:
-    """Both steps after some updates, and the compiled one lowered before."""
+    """Both steps after some updates; the compiled one was lowered before."""
     lower_step, policy = benchmarks("lower_step"), request.param
     batch = make_batch()
     compiled, variables = make_step(lower_step.compiled_step, policy)
     seeds = [lower_step.STORED] * len(variables)
     lowered = lower_step.lower(compiled, batch, variables, seeds, **COUNTED)
     plain, others = make_step(train_step, policy)
-    plain = plain.python_function  # a graph would take seconds to make
+    plain = plain.python_function  # tracing would take seconds
     return SimpleNamespace(
         policy=policy,
         lowered=lowered,
@@ -75,8 +75,8 @@ def trained(request: Any, benchmarks: Any) -> SimpleNamespace:
     )
 
 
-def test_the_compiled_step_is_the_plain_one(trained: Any) -> None:
-    """In half precision XLA rounds elsewhere: the loss is much the same."""
+def test_the_compiled_step_equals_the_training_step(trained: Any) -> None:
+    """In half precision XLA rounds differently: only losses are compared."""
     is_exact = trained.policy == "float32"
     rtol = 1e-5 if is_exact else 0.02
     np.testing.assert_allclose(trained.compiled, trained.plain, rtol=rtol)
@@ -85,11 +85,11 @@ def test_the_compiled_step_is_the_plain_one(trained: Any) -> None:
         trained.variables, trained.plain_variables, strict=True
     ):
         assert one.dtype == other.dtype
-        if is_exact:  # an update is 0.01 or so
+        if is_exact:  # an update is about 0.01
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)
 
 
-def test_jax_trains_as_tensorflow_does(
+def test_jax_gives_the_losses_of_tensorflow(
     trained: Any, benchmarks: Any, tmp_path: Path
 ) -> None:
     jax = pytest.importorskip("jax", reason="JAX is not installed")
@@ -102,7 +102,9 @@ def test_jax_trains_as_tensorflow_does(
     assert len(seconds) == UPDATES
 
 
-def test_a_file_gives_back_the_step(benchmarks: Any, tmp_path: Path) -> None:
+def test_a_lowered_step_is_saved_and_loaded(
+    benchmarks: Any, tmp_path: Path
+) -> None:
     lowered = benchmarks("lowered")
     weight = lowered.drawn(5, (40, 30))
     step = lowered.LoweredStep(
@@ -121,7 +123,7 @@ def test_a_file_gives_back_the_step(benchmarks: Any, tmp_path: Path) -> None:
         assert type(getattr(loaded, name)) is type(value)
 
 
-def test_drawn_weights_are_those_of_the_paper(benchmarks: Any) -> None:
+def test_drawn_weights_have_the_papers_distribution(benchmarks: Any) -> None:
     drawn = benchmarks("lowered").drawn
     one, other = drawn(1, (200, 300)), drawn(2, (200, 300))
     assert (one != other).all()

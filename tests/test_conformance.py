@@ -1,4 +1,4 @@
-"""What every public layer and model has to do, run over `conformance.py`."""
+"""Tests that every public layer and model must pass; `conformance.py`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from conformance import public_layers
 from oracle import randomized
 from oracle import specification
 
-# Keras' own `model.save` beside NumPy 2.
+# Raised by Keras' `model.save` with NumPy 2.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:__array__ implementation doesn't:DeprecationWarning"
 )
@@ -35,7 +35,7 @@ SIZES = [Size(), Size(rows=1, length=1), Size(rows=5, length=2, padding=3)]
 
 
 def started(case: Case, seed: int = 0) -> Any:
-    """A layer, called once and with random weights."""
+    """A layer with random weights that has been called once."""
     layer = case.make()
     case.call(layer, *case.inputs(Size()))
     return randomized(layer, seed)
@@ -43,17 +43,17 @@ def started(case: Case, seed: int = 0) -> Any:
 
 @functools.cache
 def example(name: str) -> Any:
-    """For tests that leave the weights alone."""
+    """A shared layer, for tests that do not change its weights."""
     return started(CASES[name])
 
 
 def outputs_of(nest: Any) -> list[Any]:
-    """All tensors of an output; None is none."""
+    """All tensors of an output, without None."""
     return [t for t in tf.nest.flatten(nest) if t is not None]
 
 
 def flat(layer: Any, case: Case) -> tuple[Callable, list[tf.TensorSpec]]:
-    """The layer as a function of single tensors, unknown in two axes."""
+    """The layer as a function of tensors with two unknown axes."""
     inputs = case.inputs(Size())
 
     def function(*tensors: tf.Tensor) -> list[tf.Tensor]:
@@ -65,7 +65,7 @@ def flat(layer: Any, case: Case) -> tuple[Callable, list[tf.TensorSpec]]:
 
 @functools.cache
 def graph_of(name: str) -> Any:
-    """The example as a graph, traced once."""
+    """The shared layer as a graph, traced once."""
     function, signature = flat(example(name), CASES[name])
     return tf.function(function, input_signature=signature)
 
@@ -79,7 +79,7 @@ def equal(actual: Any, wanted: Any, atol: float) -> None:
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf_tests")
 class Holder(keras.Model):
-    """Somebody's own model with one of our layers in it."""
+    """A user's model that contains one of our layers."""
 
     def __init__(self, case: str, layer: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -87,7 +87,7 @@ class Holder(keras.Model):
         self.layer = layer
 
     def build(self, input_shape: Any = None) -> None:
-        """The layer builds itself."""
+        """Does nothing: the layer builds itself."""
 
     def call(self, inputs: list[Any]) -> Any:
         return CASES[self.case].call(self.layer, *inputs)
@@ -110,7 +110,7 @@ def bfloat16() -> Iterator[None]:
     keras.config.set_dtype_policy(before)
 
 
-def test_every_public_layer_is_here() -> None:
+def test_every_public_layer_has_a_case() -> None:
     assert set(CASES) == public_layers() - ABSTRACT
 
 
@@ -127,7 +127,7 @@ def test_config_round_trip(name: str) -> None:
 
 
 def to_json(config: Any) -> Any:
-    """A config as a file would give it back, weights' shapes left out."""
+    """A config as read from a JSON file, without the shapes of weights."""
     config = json.loads(
         json.dumps(config, default=keras.saving.serialize_keras_object)
     )
@@ -159,7 +159,7 @@ def test_keras_round_trip(name: str, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def reloaded(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """All examples, saved and loaded at once, which is faster."""
+    """All examples, saved and loaded together to save time."""
     module = tf.Module()
     for name in CASES:
         setattr(module, f"layer_{name}", example(name))
@@ -180,7 +180,7 @@ def test_saved_model_round_trip(name: str, reloaded: Any) -> None:
 
 
 @every_case
-def test_eager_graph_and_xla_of_any_size(name: str) -> None:
+def test_eager_graph_and_xla_agree_for_any_size(name: str) -> None:
     case = CASES[name]
     function, signature = flat(example(name), case)
     graph = graph_of(name)
@@ -196,7 +196,7 @@ def test_eager_graph_and_xla_of_any_size(name: str) -> None:
 
 @every_case
 def test_mixed_bfloat16(name: str, bfloat16: None) -> None:
-    """Weights stay float32, results are those of float32, rounded."""
+    """Weights stay float32; outputs are those of float32 up to rounding."""
     case, exact = CASES[name], example(name)
     layer = started(case)
     layer.set_weights(exact.get_weights())
@@ -229,7 +229,7 @@ def test_padding_and_its_contents_change_nothing(name: str) -> None:
 
 
 def compare_real(name: str, one: tf.Tensor, other: tf.Tensor) -> None:
-    """What stands at masked positions of a sequence is nobody's affair."""
+    """Compares tensors; masked positions of sequences may have any value."""
     one, other = (np.asarray(tf.cast(t, tf.float32)) for t in (one, other))
     is_sequence = one.ndim == 3 and one.shape[:2] == mask_of(Size()).shape
     if is_sequence and "Decoder" not in name:
@@ -238,7 +238,7 @@ def compare_real(name: str, one: tf.Tensor, other: tf.Tensor) -> None:
 
 
 def squared_error(case: Case, layer: Any) -> tf.Tensor:
-    """Distance of all outputs from arbitrary values."""
+    """Mean squared distance of all outputs from arbitrary values."""
     outputs = outputs_of(case.call(layer, *case.inputs(Size())))
     outputs = [t for t in outputs if t.dtype.is_floating]
     return tf.add_n(

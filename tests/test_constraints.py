@@ -1,4 +1,4 @@
-"""Constraints against plain Python, alone and inside a search."""
+"""Constraints against their definitions in plain Python, and in a search."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PATIENT = settings(deadline=None, max_examples=25)
 
 
 def history_of(tokens, step):
-    """All rows of the batch are there."""
+    """A history of a batch from which no row has been removed."""
     return search.History(tokens, step, tf.range(tf.shape(tokens)[0]))
 
 
 def apply(constraint, logits, tokens, length, graph=False):
-    """Applies it to `tokens`, a list of lists of equal length per row."""
+    """Applies a constraint to `tokens`: per row, lists of equal length."""
     padded = np.zeros([*np.shape(tokens)[:2], length], np.int32)
     step = np.shape(tokens)[2]
     padded[..., :step] = tokens
@@ -48,7 +48,7 @@ def apply(constraint, logits, tokens, length, graph=False):
 
 
 def check(constraint, tokens, vocabulary, is_forbidden, length=8):
-    """Compares which words are forbidden; the others must stay as they are."""
+    """Checks which words are forbidden, and that other logits do not change."""
     shape = np.shape(tokens)
     logits = np.random.default_rng(0).normal(size=[*shape[:2], vocabulary])
     logits = logits.astype(np.float32)
@@ -62,7 +62,7 @@ def check(constraint, tokens, vocabulary, is_forbidden, length=8):
 
 
 def histories(vocabulary=4, longest=6):
-    """int arrays [B, K, step], any step from 0 to `longest`."""
+    """int arrays [B, K, step], with a step from 0 to `longest`."""
     shapes = st.tuples(
         st.integers(1, 3), st.integers(1, 3), st.integers(0, longest)
     )
@@ -114,7 +114,7 @@ def test_minimum_length_of_each_row(tokens):
 @PATIENT
 @given(histories(), st.lists(st.integers(0, 9), max_size=4))
 def test_forbid(tokens, ids):
-    """Ids beyond the vocabulary are nobody's."""
+    """Ids outside the vocabulary forbid nothing."""
     check(
         constraints.forbid(ids),
         tokens,
@@ -141,12 +141,12 @@ def test_forced_prefix(tokens, data):
     check(constraints.forced_prefix(prefix), tokens, 4, forbidden)
 
 
-def test_no_repeated_ngrams_wants_a_length():
+def test_no_repeated_ngrams_refuses_a_length_of_zero():
     with pytest.raises(ValueError, match="n is 0"):
         constraints.no_repeated_ngrams(0)
 
 
-# In a search: a bigram table, and every sentence written out ------------------
+# In a search: a bigram table, compared with all sentences enumerated ----------
 
 VOCABULARY = 4
 LENGTH = 4
@@ -204,10 +204,10 @@ CASES = {
 
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", [*sorted(CASES), "all"])
-def test_search_finds_the_best_of_what_is_allowed(name, seed):
-    """And its log-probability is the model's own, not renormalised."""
+def test_search_finds_the_best_allowed_sentences(name, seed):
+    """Their log-probabilities are the model's, not renormalised."""
     chosen = list(CASES.values()) if name == "all" else [CASES[name]]
-    if name == "all":  # the prefix holds the forbidden word
+    if name == "all":  # the prefix contains the forbidden word
         chosen.remove(CASES["forbidden words"])
     table = bigrams(seed)
     allowed = [
@@ -238,7 +238,7 @@ def test_search_finds_the_best_of_what_is_allowed(name, seed):
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_greedy_and_sampled_obey(name):
+def test_greedy_and_sampled_search_obey_constraints(name):
     constraint, predicate = CASES[name]
     options = {"start_id": 0, "eos_id": EOS, "max_length": LENGTH}
     greedy = search.greedy_search(
@@ -263,8 +263,8 @@ def test_greedy_and_sampled_obey(name):
     assert len({tuple(t) for t in drawn.tokens.numpy()[0]}) > 1
 
 
-def test_constraints_that_contradict_each_other_are_passed_over():
-    """Something is always returned; here: what the table likes best."""
+def test_constraints_that_forbid_every_word_are_ignored():
+    """A hypothesis is always returned; here, the one without constraints."""
     table = bigrams(2)
     options = {
         "start_id": 0,
@@ -286,7 +286,7 @@ def test_constraints_that_contradict_each_other_are_passed_over():
     np.testing.assert_array_equal(result.tokens, free.tokens)
 
 
-def test_prefixes_differ_from_row_to_row():
+def test_each_row_has_its_own_prefix():
     prefix = tf.constant([[3, 2], [2, 0], [0, 0]])
     options = {"start_id": 0, "eos_id": EOS, "max_length": LENGTH}
     result = search.beam_search(
@@ -302,7 +302,7 @@ def test_prefixes_differ_from_row_to_row():
     np.testing.assert_array_equal(tokens[2], free.tokens[0, 0])
 
 
-def test_rows_know_their_place_when_others_have_left():
+def test_values_per_row_stay_with_their_row_when_others_are_removed():
     history = search.History(
         tokens=tf.zeros([2, 1, 4], tf.int32),
         step=tf.constant(1),
@@ -319,7 +319,7 @@ def test_rows_know_their_place_when_others_have_left():
     assert np.isfinite(found[1, 0]).all()
 
 
-def test_an_empty_batch_is_constrained():
+def test_an_empty_batch_can_be_constrained():
     every = [constraint for constraint, _ in CASES.values()]
     every[-1] = constraints.forced_prefix(tf.zeros([0, 2], tf.int32))
     result = search.beam_search(

@@ -1,4 +1,4 @@
-"""From files to batches: nothing lost, nothing twice, the same order again."""
+"""`make_dataset` and `stream_batches`: contents, order, resuming, errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SIDES = ("source", "target")
 
 
 class Numbers(tf.Module):
-    """A tokenizer for which a word is a number and the number is its id."""
+    """A tokenizer for lines of numbers: a number is its own id."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Numbers(tf.Module):
 
 
 class Lines:
-    """A corpus in files: pair i has the number i + 2 as its first words."""
+    """A corpus in files: pair i consists of the number i + 2, repeated."""
 
     def __init__(self, folder: Path, lengths: list[tuple[int, int]]) -> None:
         self.pairs = [
@@ -72,7 +72,7 @@ class Lines:
             path.write_text("".join(f"{row}\n" for row in rows))
 
     def fitting(self, max_length: int = 50) -> list[int]:
-        """Numbers of the pairs that no filter drops."""
+        """First words of the pairs that no filter drops."""
         return [
             pair[0][0]
             for pair in self.pairs
@@ -100,7 +100,7 @@ def corpus(lines: Lines) -> ParallelCorpus:
 
 @pytest.fixture
 def few(tmp_path: Path) -> Lines:
-    """Two or three pools of `BATCHINGS`, or one."""
+    """A corpus that gives each of `BATCHINGS` one to three pools."""
     return of_any_length(tmp_path, 110)
 
 
@@ -116,10 +116,12 @@ def flat(batches: list[list[int]]) -> list[int]:
     return list(itertools.chain.from_iterable(batches))
 
 
-# The contract.
+# The elements of a dataset.
 
 
-def test_batches_are_as_keras_and_the_models_want_them(lines: Lines) -> None:
+def test_batches_hold_padded_ids_and_weights_as_keras_expects(
+    lines: Lines,
+) -> None:
     dataset = make_dataset(lines.paths, Numbers(), Numbers(), batch_size=7)
     for features, target, weights in dataset:
         assert set(features) == {"source", "target"}
@@ -136,7 +138,7 @@ def test_batches_are_as_keras_and_the_models_want_them(lines: Lines) -> None:
         np.testing.assert_array_equal(weights, (target != 0).numpy() * 1.0)
 
 
-def test_its_specification_leaves_batch_and_lengths_open(lines: Lines) -> None:
+def test_element_spec_leaves_batch_and_lengths_unknown(lines: Lines) -> None:
     features, target, weights = make_dataset(
         lines.paths, Numbers(), Numbers()
     ).element_spec
@@ -144,7 +146,7 @@ def test_its_specification_leaves_batch_and_lengths_open(lines: Lines) -> None:
         assert spec.shape.as_list() == [None, None]
 
 
-def test_fit_takes_it(lines: Lines) -> None:
+def test_keras_fit_accepts_the_dataset(lines: Lines) -> None:
     source, target = (keras.Input([None], name=n) for n in SIDES)
     read = keras.layers.Embedding(400, 4)(source)
     vectors = keras.layers.Embedding(400, 4)(target)
@@ -163,7 +165,7 @@ def test_fit_takes_it(lines: Lines) -> None:
     assert np.isfinite(history.history["val_loss"]).all()
 
 
-# Which pairs, in which order.
+# Which pairs come in which order.
 
 BATCHINGS = [
     Batching(batch_size=8, max_length=11, pool_batches=4, shuffle="none"),
@@ -175,7 +177,7 @@ BATCHINGS = [
 
 
 @pytest.mark.parametrize("batching", BATCHINGS)
-def test_every_fitting_pair_comes_once_an_epoch(
+def test_every_fitting_pair_comes_once_per_epoch(
     few: Lines, batching: Batching
 ) -> None:
     epochs: dict[int, list[int]] = {0: [], 1: [], 2: []}
@@ -191,7 +193,7 @@ def test_every_fitting_pair_comes_once_an_epoch(
         assert sorted(pairs) == expected
 
 
-def test_pools_are_those_of_the_paper(lines: Lines) -> None:
+def test_each_pool_is_sorted_by_length_as_in_the_paper(lines: Lines) -> None:
     dataset = make_dataset(
         *(lines.paths, Numbers(), Numbers()),
         batch_size=8,
@@ -207,7 +209,7 @@ def test_pools_are_those_of_the_paper(lines: Lines) -> None:
     assert epoch_of(dataset) == expected
 
 
-def test_a_pool_reaches_over_chunks(tmp_path: Path) -> None:
+def test_a_pool_may_span_several_chunks(tmp_path: Path) -> None:
     lines = Lines(tmp_path, [(1 + i % 9, 2) for i in range(2 * CHUNK + 7)])
     dataset = make_dataset(
         *(lines.paths, Numbers(), Numbers()),
@@ -238,7 +240,7 @@ def test_shuffle_is_a_permutation_of_the_whole_corpus(
     assert len({tuple(order) for order in each}) == 3
     assert once[0] != orders("once", seed=1)[0]
     assert all(sorted(order) == pairs for order in each + once)
-    # Not a window: the first tenth comes from everywhere.
+    # Not a sliding window: the first tenth comes from the whole corpus.
     first = once[0][: len(pairs) // 10]
     assert max(first) - min(first) > len(lines.pairs) * 0.8
 
@@ -277,7 +279,7 @@ def test_a_shuffled_pool_has_the_batches_of_a_sorted_one(lines: Lines) -> None:
     budget=st.none() | st.integers(1, 300),
     shuffle_pool=st.booleans(),
 )
-def test_cut(
+def test_cut_sorts_by_length_and_respects_size_and_budget(
     lengths: list[int], size: int, budget: int | None, shuffle_pool: bool
 ) -> None:
     batching = Batching(size, token_budget=budget, shuffle_pool=shuffle_pool)
@@ -296,7 +298,7 @@ def test_cut(
             assert len(rows) <= size
         else:
             assert len(rows) * longest <= budget or len(rows) == 1
-            if after:  # one more would have been too much
+            if after:  # one more row would exceed the budget
                 assert (len(rows) + 1) * lengths[after[0]] > budget
 
 
@@ -311,11 +313,11 @@ def test_batches_stay_in_the_token_budget(lines: Lines) -> None:
     assert np.mean(used) > 70
 
 
-# Going on.
+# Resuming.
 
 
 @pytest.mark.parametrize("batching", BATCHINGS)
-def test_going_on_anywhere_is_like_never_having_stopped(
+def test_resuming_at_any_position_continues_the_stream(
     few: Lines, batching: Batching
 ) -> None:
     def found(stream: tf.data.Dataset) -> list[tuple[list, Position]]:
@@ -329,7 +331,7 @@ def test_going_on_anywhere_is_like_never_having_stopped(
     stream = found(epochs(Position()).take(50))
     positions = [position for _, position in stream]
     assert {0, 1} <= {position.epoch for position in positions}
-    # From all positions at once, in one graph; and from one as users do.
+    # From all positions at once, in one graph; then from one, as users do.
     starts = tf.data.Dataset.from_tensor_slices(
         Position(*np.transpose(positions))
     )
@@ -341,7 +343,7 @@ def test_going_on_anywhere_is_like_never_having_stopped(
     assert found(again.take(30)) == stream[20:50]
 
 
-def test_a_position_behind_an_epoch_is_the_beginning_of_the_next(
+def test_resuming_after_the_last_batch_starts_the_next_epoch(
     corpus: ParallelCorpus,
 ) -> None:
     batching = Batching(shuffle="each_epoch")
@@ -359,7 +361,7 @@ def test_a_position_behind_an_epoch_is_the_beginning_of_the_next(
         assert first_words(next(iter(again))[0]) == pairs
 
 
-def test_the_part_before_a_position_is_not_read(
+def test_lines_before_the_position_are_not_read(
     corpus: ParallelCorpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batching = Batching(batch_size=4, pool_batches=2)
@@ -382,7 +384,7 @@ def test_the_part_before_a_position_is_not_read(
     assert read[: len(rows) - start.line] == rows[start.line :].tolist()
 
 
-# What is left out.
+# Lines that are skipped.
 
 
 def test_blank_and_long_lines_are_skipped_and_counted(tmp_path: Path) -> None:
@@ -396,7 +398,7 @@ def test_blank_and_long_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     assert measure(everything).pairs == 6
 
 
-def test_lines_of_other_white_space_are_skipped_too(tmp_path: Path) -> None:
+def test_lines_of_any_white_space_are_skipped(tmp_path: Path) -> None:
     for name in ("source", "target"):
         text = "5 6\n\t \n \n7\n" if name == "source" else "5\n6\n7\n\r\n"
         (tmp_path / name).write_text(text, newline="")
@@ -438,14 +440,14 @@ def test_statistics_count_padding(lines: Lines) -> None:
     assert statistics.padding_share < measure(unsorted).padding_share
 
 
-def test_sub_words_are_sampled_when_asked_for(lines: Lines) -> None:
+def test_subwords_are_sampled_only_with_the_option(lines: Lines) -> None:
     for sample in (False, True):
         texts = Numbers(), Numbers()
         make_dataset(lines.paths, *texts, sample_subwords=sample)
         assert [text.sampled for text in texts] == [sample, sample]
 
 
-# Files.
+# Reading files.
 
 LINE_CHARACTERS = st.text(
     st.sampled_from("ab \t\r\n\0é한\u2028\u0085\u00a0\ufeff"), max_size=60
@@ -453,7 +455,7 @@ LINE_CHARACTERS = st.text(
 
 
 @given(text=LINE_CHARACTERS, block=st.integers(1, 9), end=st.booleans())
-def test_lines_are_those_between_line_feeds(
+def test_lines_end_only_at_line_feeds(
     tmp_path_factory: pytest.TempPathFactory,
     text: str,
     block: int,
@@ -491,7 +493,7 @@ def test_gzip_files_are_read_like_plain_ones(
     assert unpacked.checksum == corpus.checksum
 
 
-def test_what_is_unpacked_has_no_name(
+def test_unpacked_text_is_in_an_unlinked_file(
     lines: Lines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -499,7 +501,7 @@ def test_what_is_unpacked_has_no_name(
     path = tmp_path / "lines.gz"
     path.write_bytes(gzip.compress(lines.paths[0].read_bytes()))
     file = TextFile(path)
-    # No name from the first: nothing stays when the process is killed.
+    # It is unlinked at once, so that nothing remains if the process is killed.
     assert set(os.listdir(tmp_path)) == before | {"lines.gz"}
     descriptors = len(os.listdir("/proc/self/fd"))
     assert file.read([0]) == lines.paths[0].read_bytes().split(b"\n")[:1]
@@ -508,7 +510,7 @@ def test_what_is_unpacked_has_no_name(
     assert len(os.listdir("/proc/self/fd")) < descriptors
 
 
-def test_the_checksum_sees_every_change(lines: Lines) -> None:
+def test_the_checksum_depends_on_order_and_contents(lines: Lines) -> None:
     sums = {ParallelCorpus(*lines.paths).checksum}
     sums.add(ParallelCorpus(*lines.paths[::-1]).checksum)
     lines.paths[1].write_text(lines.paths[1].read_text().replace("7", "8", 1))
@@ -516,7 +518,7 @@ def test_the_checksum_sees_every_change(lines: Lines) -> None:
     assert len(sums) == 3
 
 
-# What is wrong is said.
+# Errors.
 
 
 def corpus_of(folder: Path, source: bytes, target: bytes) -> ParallelCorpus:
@@ -525,21 +527,21 @@ def corpus_of(folder: Path, source: bytes, target: bytes) -> ParallelCorpus:
     return ParallelCorpus(folder / "s.en", folder / "t.fr")
 
 
-def test_different_line_counts(tmp_path: Path) -> None:
+def test_different_line_counts_are_refused(tmp_path: Path) -> None:
     message = r"^ParallelCorpus: .*s\.en has 3 lines and .*t\.fr has 2, wanted"
     with pytest.raises(ValueError, match=message):
         corpus_of(tmp_path, b"a\nb\nc\n", b"a\nb")
 
 
 @pytest.mark.parametrize("text", [b"", b"\n", b"\n \n\t\r\n"])
-def test_empty_corpus(tmp_path: Path, text: bytes) -> None:
+def test_an_empty_corpus_is_refused(tmp_path: Path, text: bytes) -> None:
     match = r"s\.en and .*t\.fr have no sentence pair"
     with pytest.raises(ValueError, match=match):
         corpus_of(tmp_path, text, text)
 
 
 @pytest.mark.parametrize("block", [1, 5, 1 << 20])
-def test_invalid_utf8_says_the_line(
+def test_invalid_utf8_is_reported_with_its_line(
     tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parallel, "BLOCK", block)
@@ -549,7 +551,7 @@ def test_invalid_utf8_says_the_line(
         corpus_of(tmp_path, b"a\n" * 5, text)
 
 
-def test_missing_file_and_folder(tmp_path: Path) -> None:
+def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("a\n")
     with pytest.raises(FileNotFoundError, match="missing"):
         ParallelCorpus(tmp_path / "there", tmp_path / "missing")
@@ -559,7 +561,7 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
         ParallelCorpus(tmp_path, tmp_path / "there")
 
 
-def test_no_pair_fits(lines: Lines) -> None:
+def test_a_corpus_without_fitting_pairs_is_refused(lines: Lines) -> None:
     class Long(Numbers):
         def tokenize(
             self, strings: tf.Tensor, sample: bool = False
@@ -582,15 +584,17 @@ def test_no_pair_fits(lines: Lines) -> None:
         ({"seed": 2**32}, "seed is 4294967296"),
     ],
 )
-def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
+def test_options_out_of_range_are_refused(
+    options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=f"^Batching: {message}, wanted"):
         Batching(**options)
 
 
-# With the real tokenizers.
+# With the package's tokenizers.
 
 
-def test_words_come_back_from_the_ids(tmp_path: Path) -> None:
+def test_ids_of_an_epoch_detokenize_to_the_corpus(tmp_path: Path) -> None:
     write_corpus(tmp_path, train=300, dev=1, test=1)
     paths = tmp_path / "train.en", tmp_path / "train.fr"
     texts = [
@@ -612,7 +616,7 @@ def test_words_come_back_from_the_ids(tmp_path: Path) -> None:
     assert found == Counter(zip(*corpora, strict=True))
 
 
-def test_sub_words_are_drawn_anew(tmp_path: Path) -> None:
+def test_each_epoch_samples_other_subwords(tmp_path: Path) -> None:
     write_corpus(tmp_path, train=200, dev=1, test=1)
     paths = tmp_path / "train.en", tmp_path / "train.fr"
     text = SubwordTokenizer.train(paths, 350)
@@ -648,7 +652,7 @@ print("read", flush=True)
 """
 
 
-def test_a_script_that_ends_in_the_midst_of_an_epoch_ends(tmp_path):
+def test_a_script_can_end_in_the_middle_of_an_epoch(tmp_path):
     for side in ("source", "target"):
         (tmp_path / side).write_text("a b c\n" * 30_000)
     done = subprocess.run(
@@ -669,8 +673,8 @@ def test_a_script_that_ends_in_the_midst_of_an_epoch_ends(tmp_path):
     assert done.stdout == "read\n"
 
 
-def test_the_end_waits_for_the_steps_that_run(monkeypatch):
-    """And no longer: a clock counts how often it looks."""
+def test_the_end_waits_for_running_steps(monkeypatch):
+    """And no longer: the fake clock counts the calls of `sleep`."""
     steps = generators._Steps()
     running, may_end = threading.Event(), threading.Event()
     taken, naps = [], []

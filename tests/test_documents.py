@@ -1,8 +1,8 @@
-"""README.md and the pages of docs/: what they show works.
+"""README.md and the pages of docs/ are correct.
 
-Their Python and shell blocks run, on a small corpus and with small models. A
-comment before a block, `<!-- not run: reason -->`, keeps it from being run;
-it is checked for commands, flags and files that exist. So is the rest.
+Their Python and shell blocks run, with a small corpus and small models. A block
+after the comment `<!-- not run: reason -->` is not run, but its commands, flags
+and files must exist. So must all links and files in the text.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ BLOCK = re.compile(
     r"^```(?P<language>\w+)\n(?P<text>.*?)^```$",
     flags=re.MULTILINE | re.DOTALL,
 )
-# Whatever sizes a page names, a test makes them these: Python's keywords, and
-# flags that come after the page's own.
+# Replace the sizes in a page: keyword arguments in Python, and flags that are
+# added after those of the page.
 SIZES = {
     "units": 8,
     "embedding_dim": 8,
@@ -62,9 +62,9 @@ FLAGS = {
     "select": ["--pairs=10"],
     "ensembles": ["--reversed=r1,r2"],
 }
-# A model's folder, as code and commands name it.
+# The folder of a model in code and commands.
 MODEL = re.compile(r"[\"'=, ](model\d?|forward|r\d)[\"'/, \n]")
-# Commands that other programs are called by; those are never run.
+# Other programs that pages may call; they are never run.
 PROGRAMS = {
     "curl",
     "docker",
@@ -78,7 +78,7 @@ PROGRAMS = {
 
 
 class Block(NamedTuple):
-    """A block of a page; `reason` says why it is not run, if it is not."""
+    """A block of a page; `reason` says why it is not run, or is None."""
 
     name: str
     language: str
@@ -126,7 +126,7 @@ with_python = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files by the names that the pages call them by."""
+    """The files that the pages name."""
     folder = tmp_path_factory.mktemp("corpus")
     write_corpus(folder, train=96, dev=6, test=6, max_words=6)
     for language in ("en", "fr"):
@@ -148,7 +148,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def models(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Models by the names that the pages call them by."""
+    """The models that the pages name."""
     folder = tmp_path_factory.mktemp("models")
     train = ["train", f"--data_dir={corpus}", "--train_source=train.en"]
     train += ["--train_target=train.fr", f"--model_dir={folder / 'model'}"]
@@ -165,9 +165,9 @@ def desk(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[Path, str], list[Block]]:
-    """Lays out what the blocks of a page and language need, and gives those.
+    """Makes the files that a page's blocks of a language need; returns these.
 
-    A model that the page trains is for it to train.
+    If the page trains a model itself, that model is not made.
     """
 
     def lay_out(page: Path, language: str) -> list[Block]:
@@ -186,7 +186,7 @@ def desk(
         if page.stem == "groundhog":
             write_groundhog(tmp_path)
         monkeypatch.chdir(tmp_path)
-        # For the processes that commands start.
+        # Set for the processes that commands start.
         package = Path(bahdanau_tf.__file__).parents[1]
         monkeypatch.setenv("PYTHONPATH", str(package))
         return blocks
@@ -195,7 +195,7 @@ def desk(
 
 
 def write_groundhog(folder: Path) -> None:
-    """A parameter file and vocabularies such as GroundHog's programs wrote."""
+    """Writes a parameter file and vocabularies in the format of GroundHog."""
     import pickle
 
     import numpy as np
@@ -219,7 +219,7 @@ def write_groundhog(folder: Path) -> None:
 
 
 def small(text: str) -> str:
-    """Python with the sizes of a test."""
+    """Python code with the sizes of a test."""
     for name, size in SIZES.items():
         text = re.sub(rf"\b{name}=[\d.]+", f"{name}={size}", text)
     return text
@@ -298,11 +298,11 @@ def check_flags(name: str, command: str, *words: str) -> None:
     line = " ".join(words)
     if command == "train" and "--flagfile" not in line and "$" not in line:
         flags(["train", *_expanded(list(words), flags)])
-        options(flags)  # nothing that the model would not use
+        options(flags)  # raises if the model does not use a flag
 
 
 @every_page
-def test_links_lead_to_files(page: Path) -> None:
+def test_linked_files_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)(?:#[\w-]*)?\)", text):
         if not target.startswith("https://"):
@@ -310,7 +310,7 @@ def test_links_lead_to_files(page: Path) -> None:
 
 
 @every_page
-def test_links_lead_to_headings(page: Path) -> None:
+def test_linked_headings_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for target, anchor in re.findall(r"\]\(([^)#]*)#([\w-]+)\)", text):
         path = page.parent / target if target else page
@@ -326,7 +326,7 @@ def test_links_lead_to_headings(page: Path) -> None:
 
 @every_page
 def test_files_in_the_text_exist(page: Path) -> None:
-    """`bahdanau_tf/x.py` and the like, named between backticks."""
+    """Paths such as `bahdanau_tf/x.py` between backticks."""
     text = page.read_text(encoding="utf-8")
     for path in re.findall(
         r"`((?:bahdanau_tf|benchmarks|colab|docs|export|tests)/[\w/.]*)`", text
@@ -334,7 +334,7 @@ def test_files_in_the_text_exist(page: Path) -> None:
         assert (REPOSITORY / path).exists(), path
 
 
-def test_readme_leads_to_every_page_and_notebook() -> None:
+def test_readme_links_to_every_page_and_notebook() -> None:
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     for path in [*PAGES[1:], *NOTEBOOKS]:
         assert f"({path.relative_to(REPOSITORY).as_posix()})" in text, path

@@ -1,4 +1,4 @@
-"""Downloads from a local server that misbehaves, and archives that lie."""
+"""Downloads from a faulty local server, and damaged or malicious archives."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DIGEST = f"sha256:{hashlib.sha256(DATA).hexdigest()}"
 
 
 class Remote(http.server.ThreadingHTTPServer):
-    """A file server whose next replies can be made to misbehave."""
+    """A file server that can be told to send faulty replies."""
 
     daemon_threads = True
 
@@ -117,13 +117,13 @@ def names(folder: Path) -> list[str]:
     ["", DIGEST, f"md5:{hashlib.md5(DATA, usedforsecurity=False).hexdigest()}"],
     ids=["none", "sha256", "md5"],
 )
-def test_a_file_comes_whole(remote, tmp_path, checksum):
+def test_a_file_is_downloaded_into_a_new_folder(remote, tmp_path, checksum):
     path = fetch(Download(remote.address(), checksum), tmp_path / "deep" / "er")
     assert path.read_bytes() == DATA
     assert names(path.parent) == ["file"]
 
 
-def test_a_whole_file_is_not_fetched_again(remote, tmp_path):
+def test_a_complete_file_is_not_fetched_again(remote, tmp_path):
     (tmp_path / "file").write_bytes(DATA)
     fetch(Download(remote.address(), DIGEST), tmp_path)
     assert remote.asked == []
@@ -132,14 +132,14 @@ def test_a_whole_file_is_not_fetched_again(remote, tmp_path):
     assert path.read_bytes() == DATA
 
 
-def test_a_broken_download_goes_on_by_itself(remote, tmp_path):
+def test_a_broken_download_is_resumed(remote, tmp_path):
     remote.replies = [cut_at(200_000), cut_at(300_000)]
     path = fetch(Download(remote.address(), DIGEST), tmp_path)
     assert path.read_bytes() == DATA
     assert remote.asked == [None, "bytes=200000-", "bytes=300000-"]
 
 
-def test_a_broken_download_goes_on_in_the_next_run(remote, tmp_path):
+def test_a_broken_download_is_resumed_by_the_next_run(remote, tmp_path):
     remote.replies = [cut_at(200_000)] * 3
     with pytest.raises(DownloadError, match="after 200000 of 512000 bytes"):
         fetch(Download(remote.address(), DIGEST), tmp_path)
@@ -150,7 +150,7 @@ def test_a_broken_download_goes_on_in_the_next_run(remote, tmp_path):
     assert remote.asked == ["bytes=200000-"]
 
 
-def test_a_server_that_ignores_ranges(remote, tmp_path):
+def test_a_server_without_ranges_sends_the_file_again(remote, tmp_path):
     remote.replies = [cut_at(200_000)]
     remote.ranges = False
     path = fetch(Download(remote.address(), DIGEST), tmp_path)
@@ -158,8 +158,8 @@ def test_a_server_that_ignores_ranges(remote, tmp_path):
     assert remote.asked == [None, "bytes=200000-"]
 
 
-def test_another_version_starts_anew(remote, tmp_path):
-    """Half of one file is never joined to half of another."""
+def test_a_new_version_of_a_file_is_downloaded_from_the_start(remote, tmp_path):
+    """Parts of two different files are never joined."""
     remote.headers["ETag"] = '"one"'
     remote.replies = [cut_at(200_000)] * 3
     with pytest.raises(DownloadError):
@@ -181,7 +181,7 @@ def test_another_version_starts_anew(remote, tmp_path):
     ],
     ids=["dated", "weakly tagged", "unnamed"],
 )
-def test_without_a_checksum_only_a_named_version_goes_on(
+def test_without_a_checksum_only_a_tagged_or_dated_file_is_resumed(
     remote, tmp_path, headers, asked
 ):
     remote.headers = headers
@@ -192,14 +192,16 @@ def test_without_a_checksum_only_a_named_version_goes_on(
 
 
 @pytest.mark.parametrize("extra", [0, 5], ids=["all of it", "too much"])
-def test_a_part_that_is_as_long_as_the_file(remote, tmp_path, extra):
+def test_a_part_as_long_as_the_file_is_used_and_a_longer_one_replaced(
+    remote, tmp_path, extra
+):
     (tmp_path / "file.part").write_bytes(DATA + bytes(extra))
     path = fetch(Download(remote.address(), DIGEST), tmp_path)
     assert path.read_bytes() == DATA
     assert len(remote.asked) == 1 + bool(extra)
 
 
-def test_a_range_that_begins_elsewhere(remote, tmp_path):
+def test_a_reply_with_another_range_is_discarded(remote, tmp_path):
     def elsewhere(handler: Handler) -> None:
         handler.send_response(206)
         handler.send_header("Content-Range", "bytes 7-511999/512000")
@@ -219,7 +221,7 @@ def test_corrupt_bytes_are_removed(remote, tmp_path):
     assert names(tmp_path) == []
 
 
-def test_a_chunked_reply_that_ends_early(remote, tmp_path):
+def test_a_chunked_reply_that_ends_early_is_an_error(remote, tmp_path):
     def chunked(handler: Handler) -> None:
         handler.protocol_version = "HTTP/1.1"
         handler.send_response(200)
@@ -234,14 +236,14 @@ def test_a_chunked_reply_that_ends_early(remote, tmp_path):
     assert not (tmp_path / "file").exists()
 
 
-def test_an_absent_file(remote, tmp_path):
+def test_a_missing_file_is_reported_with_what_to_download(remote, tmp_path):
     with pytest.raises(DownloadError, match=r"404.*download nothing yourself"):
         fetch(Download(remote.address("nothing")), tmp_path)
     assert len(remote.asked) == 1
     assert names(tmp_path) == []
 
 
-def test_a_busy_server_is_asked_again(remote, tmp_path):
+def test_a_request_to_a_busy_server_is_repeated(remote, tmp_path):
     busy = [lambda handler: handler.send_error(503)]
     remote.replies = busy * 2
     assert fetch(Download(remote.address()), tmp_path).read_bytes() == DATA
@@ -250,7 +252,7 @@ def test_a_busy_server_is_asked_again(remote, tmp_path):
         fetch(Download(f"{remote.address()}?"), tmp_path)
 
 
-def test_a_silent_server(remote, tmp_path, monkeypatch):
+def test_a_server_that_does_not_answer_times_out(remote, tmp_path, monkeypatch):
     monkeypatch.setattr(downloads, "TIMEOUT", 0.05)
     silent = threading.Event()
     remote.replies = [lambda _: silent.wait(5)] * 3
@@ -259,7 +261,7 @@ def test_a_silent_server(remote, tmp_path, monkeypatch):
     silent.set()
 
 
-def test_a_slow_server(remote, tmp_path):
+def test_a_slow_download_does_not_time_out(remote, tmp_path):
     def slow(handler: Handler) -> None:
         handler.send_response(200)
         handler.send_header("Content-Length", str(len(DATA)))
@@ -273,7 +275,7 @@ def test_a_slow_server(remote, tmp_path):
     assert path.read_bytes() == DATA
 
 
-def test_nobody_listens(tmp_path, monkeypatch):
+def test_an_unreachable_server_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -282,14 +284,14 @@ def test_nobody_listens(tmp_path, monkeypatch):
             fetch(Download(address), tmp_path)
 
 
-def test_an_untrusted_certificate(remote, tmp_path):
-    """A server that speaks no TLS has no certificate either."""
+def test_an_untrusted_certificate_is_refused(remote, tmp_path):
+    """A server without TLS has no certificate either."""
     address = remote.address().replace("http:", "https:")
     with pytest.raises(DownloadError, match=r"^https.*certificate"):
         fetch(Download(address), tmp_path)
 
 
-def test_no_way_from_an_encrypted_address_to_a_plain_one():
+def test_a_redirect_from_https_to_http_is_refused():
     handler = downloads._SecureRedirects()
     request = urllib.request.Request("https://there/file")
 
@@ -303,7 +305,7 @@ def test_no_way_from_an_encrypted_address_to_a_plain_one():
         follow("http://elsewhere/file")
 
 
-def test_a_full_disk(tmp_path):
+def test_a_full_disk_is_reported(tmp_path):
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full, which this system does not have")
     with (
@@ -314,7 +316,7 @@ def test_a_full_disk(tmp_path):
         full.write(DATA)
 
 
-def test_progress_tells_how_far(remote, tmp_path, capsys):
+def test_progress_shows_the_bytes_received(remote, tmp_path, capsys):
     fetch(Download(remote.address(), DIGEST), tmp_path)
     assert "512/512 kB of file" in capsys.readouterr().err
 
@@ -365,12 +367,12 @@ def test_archives_are_read_and_never_unpacked(tmp_path, suffix):
         list(read_lines(path, "absent"))
 
 
-def test_names_in_tar_may_begin_with_a_dot(tmp_path):
+def test_names_in_tar_may_begin_with_dot_slash(tmp_path):
     path = tar_of(tmp_path / "file.tgz", {"./folder/text": TEXT})
     assert b"".join(read_lines(path, "folder/text")) == TEXT
 
 
-def test_links_and_folders_are_no_text(tmp_path):
+def test_links_and_folders_are_refused(tmp_path):
     links = [
         ("symbolic", tarfile.SYMTYPE),
         ("hard", tarfile.LNKTYPE),
@@ -388,7 +390,7 @@ def test_links_and_folders_are_no_text(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["zip", "tgz", "gz"])
-def test_damaged_archives(tmp_path, suffix):
+def test_damaged_archives_are_refused(tmp_path, suffix):
     noise = hashlib.shake_256(b"noise").digest(50_000)
     path = tmp_path / f"file.{suffix}"
     member = "" if suffix == "gz" else "text"
@@ -404,15 +406,15 @@ def test_damaged_archives(tmp_path, suffix):
     for damaged in (data[:20_000], flipped, b"<html>Sorry</html>", b""):
         path.write_bytes(damaged)
         if suffix == "gz" and not damaged:
-            continue  # an empty file is an empty text to gzip
+            continue  # gzip reads an empty file as an empty text
         if suffix == "tgz" and damaged is flipped:
-            continue  # its check lies behind the member; see test_registry.py
+            continue  # the checksum is after the member; see test_registry.py
         with pytest.raises(ArchiveError, match=f"{path} "):
             list(read_lines(path, member))
 
 
 @pytest.mark.parametrize("suffix", ["zip", "tgz", "gz"])
-def test_what_would_fill_the_disk(tmp_path, suffix):
+def test_zip_bombs_are_refused(tmp_path, suffix):
     zeros = (b"0" * 1000 + b"\n") * 8000
     path = tmp_path / f"file.{suffix}"
     if suffix == "zip":
@@ -426,7 +428,7 @@ def test_what_would_fill_the_disk(tmp_path, suffix):
             pass
 
 
-def test_a_line_without_end(tmp_path, monkeypatch):
+def test_too_long_a_line_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "LONGEST_LINE", 64)
     path = tmp_path / "text"
     path.write_bytes(b"a" * 63 + b"\n" + b"b" * 63)
@@ -436,14 +438,14 @@ def test_a_line_without_end(tmp_path, monkeypatch):
         list(read_lines(path))
 
 
-def test_lines_are_those_of_line_feeds_alone(tmp_path):
+def test_archives_split_lines_only_at_line_feeds(tmp_path):
     path = tmp_path / "text"
     text = "a\u2028b\x85c\x0bd\re\r\nf".encode()
     path.write_bytes(text)
     assert list(read_lines(path)) == [text[:-1], b"f\n"]
 
 
-def test_columns(tmp_path):
+def test_one_column_of_a_table_is_read(tmp_path):
     path = tmp_path / "text"
     path.write_bytes(b"Go.\tVa !\tCC-BY\r\nHi.\tSalut.\nWho?\t\n")
     assert list(read_lines(path, column=0)) == [b"Go.\n", b"Hi.\n", b"Who?\n"]

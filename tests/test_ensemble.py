@@ -1,4 +1,4 @@
-"""Ensembles: the mean of the members, in every place a model is used."""
+"""Ensembles: mean of the members in decoding, scoring, saving and export."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("average", ["probability", "log_probability"])
-def test_the_mean_is_taken_where_it_is_asked_for(average: str) -> None:
+def test_the_mean_is_of_probabilities_or_log_probabilities(
+    average: str,
+) -> None:
     members = [make_model(1), make_model(2, RNNEncDec), make_model(3)]
     probabilities = [softmax(model(INPUTS).numpy()) for model in members]
     if average == "probability":
@@ -65,7 +67,7 @@ def test_the_mean_is_taken_where_it_is_asked_for(average: str) -> None:
     np.testing.assert_allclose(softmax(logits), wanted, atol=1e-6)
 
 
-def test_a_step_at_a_time_is_all_at_once() -> None:
+def test_ensemble_decode_step_equals_call() -> None:
     ensemble = Ensemble([make_model(1), make_model(2, RNNEncDec)])
     memory, state = ensemble.encode(INPUTS["source"])
     state = tf.nest.map_structure(lambda x: x[:, None], state)  # K = 1
@@ -82,7 +84,7 @@ def test_a_step_at_a_time_is_all_at_once() -> None:
         ids = INPUTS["target"][:, position, None]
 
 
-def test_alignment_is_the_mean_of_those_who_read_source_0() -> None:
+def test_alignment_is_the_mean_of_members_that_read_source_0() -> None:
     members = [make_model(1), make_model(2), make_model(3, size=7)]
     ensemble = Ensemble(members, sources=[0, 0, 1])
     other = tf.constant([[3, 2], [4, 2]])
@@ -99,7 +101,7 @@ def test_alignment_is_the_mean_of_those_who_read_source_0() -> None:
     assert not Ensemble([make_model(1, RNNEncDec)]).has_alignment
 
 
-def test_one_member_many_times_is_that_member() -> None:
+def test_an_ensemble_of_one_member_repeated_equals_that_member() -> None:
     single = make_translator(5)
     ensemble = Translator.ensemble([single, single, single])
     assert len(ensemble.source_texts) == 1
@@ -112,8 +114,8 @@ def test_one_member_many_times_is_that_member() -> None:
 
 
 @pytest.mark.slow
-def test_members_read_the_source_each_in_its_way(tmp_path: Path) -> None:
-    """Saved, loaded and exported; scores are those of the mean."""
+def test_each_member_uses_its_own_source_tokenizer(tmp_path: Path) -> None:
+    """Also when saved, loaded and exported; `score` uses the mean."""
     forward, reverse = make_translator(1), make_translator(2, reverse=True)
     ensemble = Translator.ensemble([forward, reverse, forward])
     assert ensemble.model.sources == (0, 1, 0)
@@ -137,7 +139,7 @@ def test_members_read_the_source_each_in_its_way(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.exp(found), np.mean(each, axis=0), atol=1e-5)
 
 
-def test_members_that_do_not_fit_are_refused() -> None:
+def test_incompatible_members_are_refused() -> None:
     with pytest.raises(ValueError, match="no members"):
         Ensemble([])
     with pytest.raises(ValueError, match="average is 'median'"):
@@ -154,7 +156,7 @@ def test_members_that_do_not_fit_are_refused() -> None:
         Translator.ensemble([make_translator(1), other])
 
 
-def test_keras_saves_and_loads_it(tmp_path: Path) -> None:
+def test_keras_saves_and_loads_an_ensemble(tmp_path: Path) -> None:
     ensemble = Ensemble([make_model(1), make_model(2)], "log_probability")
     wanted = ensemble(INPUTS).numpy()
     ensemble.save(tmp_path / "ensemble.keras")

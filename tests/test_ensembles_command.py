@@ -25,7 +25,7 @@ def corpus(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def models(corpus, tmp_path_factory) -> dict[str, str]:
-    """Models of chance, two of which read the source reversed."""
+    """Untrained models, two of which read the source reversed."""
     folder = tmp_path_factory.mktemp("models")
     target = WordTokenizer.train([corpus / "train.fr"], 60)
     lstm = partial(Seq2SeqLSTM, layers=1)
@@ -43,7 +43,7 @@ def models(corpus, tmp_path_factory) -> dict[str, str]:
     return {path.name: str(path) for path in folder.iterdir()}
 
 
-def test_rows_that_can_be_are_scored(models, corpus, capsys):
+def test_rows_with_enough_models_are_scored(models, corpus, capsys):
     status = main(
         [
             "ensembles",
@@ -83,7 +83,7 @@ def test_rows_that_can_be_are_scored(models, corpus, capsys):
         (["--reversed={rnnsearch}"], "RNNSearch of"),
     ],
 )
-def test_models_are_what_their_flags_say(
+def test_models_that_do_not_match_their_flag_are_refused(
     models, corpus, capsys, flags, sentence
 ):
     status = main(
@@ -100,7 +100,9 @@ def test_models_are_what_their_flags_say(
     assert err.count("\n") == 1
 
 
-def test_several_folders_translate_together(models, corpus, tmp_path):
+def test_translate_with_several_folders_uses_an_ensemble(
+    models, corpus, tmp_path
+):
     folders = f"--model_dir={models['forward']},{models['reversed-1']}"
     output = tmp_path / "output"
     common = [f"--input={corpus / 'test.en'}", f"--output={output}"]
@@ -114,7 +116,7 @@ def test_several_folders_translate_together(models, corpus, tmp_path):
         ([], "--source is missing"),
         (["--source=a", "--reference=b"], "--forward or --reversed"),
         (["--source=a"], "--reference is missing"),
-        # Each row has a beam of its own.
+        # Each row of the table has its own beam size.
         (["--beam_size=3"], "Unknown command line flag 'beam_size'"),
         (["--n_best=2"], "Unknown command line flag 'n_best'"),
     ],

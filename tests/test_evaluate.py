@@ -1,4 +1,4 @@
-"""`evaluate`: one system, or a table of several; judged by sacreBLEU."""
+"""`bahdanau-tf evaluate`: one or several systems, compared with sacreBLEU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = [*"abcdefghij", "cat", "sat", "mat", "house"]
 
 
 class Text:
-    """A word is two ids; one with a q is unknown."""
+    """A tokenizer: each word is two ids; a word with a q is unknown."""
 
     unk_id = 1
 
@@ -35,7 +35,7 @@ class Text:
 
 
 class Copier:
-    """Translates nothing."""
+    """A translator that returns its input."""
 
     source_texts = (Text(), Text())
     target_text = Text()
@@ -46,7 +46,7 @@ class Copier:
 
 @pytest.fixture
 def corpus(tmp_path, monkeypatch) -> dict[str, list[str]]:
-    """Files of 60 sentences of 4 to 80 words; outputs worse and worse."""
+    """Files of 60 sentences of 4 to 80 words; `google` has the most errors."""
     monkeypatch.setattr(evaluate, "load_translator", lambda _: Copier())
     drawn = random.Random(1409)
     reference = [
@@ -83,7 +83,7 @@ def run(tmp_path: Path, capsys, *flags: str) -> list[str]:
     return capsys.readouterr().out.split("\n")[:-1]
 
 
-def test_a_byte_order_mark_is_no_word(tmp_path, capsys):
+def test_a_byte_order_mark_is_ignored(tmp_path, capsys):
     (tmp_path / "reference").write_text("the cat sat .\na b c d\n")
     hypotheses = tmp_path / "hypotheses"
     hypotheses.write_text("\ufeffthe cat sat .\r\na b c d\r\n")
@@ -92,7 +92,7 @@ def test_a_byte_order_mark_is_no_word(tmp_path, capsys):
 
 
 def table(rows: list[str]) -> dict[str, dict[str, str]]:
-    """The cells by system and title; "57.41 ± 1.20" is "57.41"."""
+    """Cells by system and title; "57.41 ± 1.20" is read as "57.41"."""
     start = next(n for n, row in enumerate(rows) if "sentences" in row)
     titles = rows[start - 1].replace("no unknown", "no_unknown").split()
     found = {}
@@ -116,7 +116,7 @@ def judged(hypotheses: list[str], references: list[str], keep=None) -> str:
     return f"{sacrebleu.corpus_bleu(ours, [theirs]).score:.2f}"
 
 
-def test_one_outside_system_has_two_lines(corpus, tmp_path, capsys):
+def test_one_external_system_gets_bleu_and_chrf(corpus, tmp_path, capsys):
     rows = run(tmp_path, capsys, f"--hypotheses={tmp_path / 'moses'}")
     assert len(rows) == 2
     wanted = judged(corpus["moses"], corpus["reference"])
@@ -125,7 +125,7 @@ def test_one_outside_system_has_two_lines(corpus, tmp_path, capsys):
     assert rows[1].startswith("chrF2|nrefs:1|")
 
 
-def test_systems_are_rows(corpus, tmp_path, capsys):
+def test_several_systems_get_a_table(corpus, tmp_path, capsys):
     rows = run(
         tmp_path,
         capsys,
@@ -153,7 +153,7 @@ def test_systems_are_rows(corpus, tmp_path, capsys):
         long = [
             n
             for n, line in enumerate(corpus["source"])
-            if 2 * len(line.split()) > 60  # the model's tokens are halves
+            if 2 * len(line.split()) > 60  # the model has two tokens per word
         ]
         assert row[">60"] == judged(hypotheses, references, long)
         assert cells["sentences"][">60"] == str(len(long))
@@ -163,7 +163,7 @@ def test_systems_are_rows(corpus, tmp_path, capsys):
     assert float(cells["google"]["p"]) < 0.05
 
 
-def test_lengths_are_words_without_a_model(corpus, tmp_path, capsys):
+def test_without_a_model_lengths_are_counted_in_words(corpus, tmp_path, capsys):
     flags = [
         f"--source={tmp_path / 'source'}",
         f"--hypotheses={tmp_path / 'moses'}",
@@ -187,7 +187,7 @@ def test_lengths_are_words_without_a_model(corpus, tmp_path, capsys):
         )
 
 
-def test_the_same_output_twice_is_no_difference(corpus, tmp_path, capsys):
+def test_equal_outputs_have_p_value_1(corpus, tmp_path, capsys):
     moses = tmp_path / "moses"
     rows = run(
         tmp_path, capsys, f"--hypotheses=a={moses}", f"--hypotheses=b={moses}"
@@ -197,7 +197,7 @@ def test_the_same_output_twice_is_no_difference(corpus, tmp_path, capsys):
     assert cells["b"]["p"] == "1.0000"
 
 
-def test_a_file_with_an_equals_sign(corpus, tmp_path, capsys):
+def test_a_file_name_may_contain_an_equals_sign(corpus, tmp_path, capsys):
     path = tmp_path / "beam=5"
     path.write_text((tmp_path / "moses").read_text())
     google = f"--hypotheses=google={tmp_path / 'google'}"
@@ -205,7 +205,9 @@ def test_a_file_with_an_equals_sign(corpus, tmp_path, capsys):
     assert [*table(rows)] == ["sentences", "beam=5", "google"]
 
 
-def test_tokenizer_and_case_hold_for_the_table(corpus, tmp_path, capsys):
+def test_tokenize_and_ignore_case_apply_to_the_whole_table(
+    corpus, tmp_path, capsys
+):
     capitals = tmp_path / "capitals"
     capitals.write_text((tmp_path / "reference").read_text().upper())
     flags = [
@@ -225,8 +227,10 @@ def test_tokenizer_and_case_hold_for_the_table(corpus, tmp_path, capsys):
     }
 
 
-def test_the_tokenizer_fits_the_references(tmp_path, capsys, monkeypatch):
-    """13a has one word a line in Japanese, and BLEU 0."""
+def test_the_tokenizer_is_chosen_by_the_script_of_the_references(
+    tmp_path, capsys, monkeypatch
+):
+    """13a does not split Japanese, so that BLEU is 0."""
     monkeypatch.setattr(measure, "find_spec", lambda name: None)
     files = {
         "reference": ["今日は天気がとても良いです。", "犬が公園を走っている。"],
@@ -252,7 +256,9 @@ def test_the_tokenizer_fits_the_references(tmp_path, capsys, monkeypatch):
     )
 
 
-def test_tokenized_references_want_tokenized_translations(tmp_path, capsys):
+def test_raw_output_against_tokenized_references_gets_a_warning(
+    tmp_path, capsys
+):
     tokenized = "今日 は 天気 が とても 良い です 。\n"
     for name, text in (
         ("reference", tokenized),
@@ -275,7 +281,9 @@ def test_tokenized_references_want_tokenized_translations(tmp_path, capsys):
     assert cells["raw"]["BLEU"] == "100.00"
 
 
-def test_translations_go_to_a_file(corpus, tmp_path, capsys, monkeypatch):
+def test_translations_are_written_to_output(
+    corpus, tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr(evaluate, "WINDOW", 25)
     output = tmp_path / "output"
     flags = ["--model_dir=m", f"--source={tmp_path / 'source'}"]
@@ -285,7 +293,7 @@ def test_translations_go_to_a_file(corpus, tmp_path, capsys, monkeypatch):
     assert f" = {judged(corpus['source'], corpus['reference'])} " in rows[0]
 
 
-def test_what_is_translated_outlives_an_interrupt(
+def test_an_interrupt_keeps_the_translations_so_far(
     corpus, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(evaluate, "WINDOW", 25)
@@ -321,7 +329,7 @@ def test_what_is_translated_outlives_an_interrupt(
 def test_a_tokenizer_without_its_package_is_refused_at_once(
     tmp_path, capsys, tokenize
 ):
-    """Before the lines of the files are read, which do not fit."""
+    """Before the lines, whose counts differ, are read."""
     if find_spec("MeCab") or find_spec("mecab_ko"):
         pytest.skip("it is installed here")
     (tmp_path / "one").write_text("one\n")
@@ -337,7 +345,7 @@ def test_a_tokenizer_without_its_package_is_refused_at_once(
     assert told.count("\n") == 1
 
 
-def test_mistakes_get_one_sentence(corpus, tmp_path, capsys):
+def test_bad_flags_and_files_are_reported_in_one_line(corpus, tmp_path, capsys):
     reference = f"--reference={tmp_path / 'reference'}"
     short = tmp_path / "short"
     short.write_text("one\n")

@@ -1,4 +1,4 @@
-"""Scores against formulas written out here, and sacreBLEU used as it says."""
+"""Scores compared with formulas in this file, and with sacreBLEU itself."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def total(lines, n):
 
 
 def plain_bleu(hypotheses, references):
-    """Papineni et al. 2002, for text with matches of every order."""
+    """Papineni et al. 2002, for text with n-gram matches of every order."""
     ours = [line.split() for line in hypotheses]
     theirs = [line.split() for line in references]
     precisions = [
@@ -66,7 +66,7 @@ def plain_bleu(hypotheses, references):
 
 
 def plain_chrf(hypotheses, references):
-    """Popović 2015: characters without blanks, orders 1 to 6, β = 2."""
+    """Popović 2015: characters without spaces, orders 1 to 6, β = 2."""
     ours = [line.replace(" ", "") for line in hypotheses]
     theirs = [line.replace(" ", "") for line in references]
     hits = [matches(ours, theirs, n) for n in range(1, 7)]
@@ -76,7 +76,7 @@ def plain_chrf(hypotheses, references):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
-def test_bleu_and_chrf_are_their_formulas(noise):
+def test_bleu_and_chrf_equal_their_formulas(noise):
     ours, theirs = corpus(40, noise)
     score = evaluation.bleu(ours, theirs, tokenize="none")
     assert score.score == pytest.approx(plain_bleu(ours, theirs), abs=1e-6)
@@ -85,7 +85,7 @@ def test_bleu_and_chrf_are_their_formulas(noise):
     assert score.mean is score.margin is score.interval is None
 
 
-def test_a_score_prints_itself_with_its_signature():
+def test_a_score_is_printed_with_its_signature():
     ours, theirs = corpus(20, 0.2)
     score = evaluation.bleu(ours, theirs)
     text = str(score)
@@ -105,7 +105,7 @@ def test_a_score_prints_itself_with_its_signature():
     )
 
 
-def test_tokenizers_and_case():
+def test_bleu_depends_on_tokenizer_and_case():
     ours, theirs = (
         ["Un Chat dort, la nuit ici."],
         ["un chat dort , la nuit ici ."],
@@ -125,13 +125,13 @@ def test_tokenizers_and_case():
     assert "tok:char" in score.signature
 
 
-def test_text_that_is_tokenized_is_scored_in_silence(caplog):
+def test_tokenized_text_is_scored_without_a_warning(caplog):
     lines = ["un chat dort ."] * 200
     evaluation.bleu(lines, lines, tokenize="none")
     assert not caplog.records
 
 
-def test_bootstrap_interval():
+def test_bootstrap_intervals_contain_the_score_and_shrink_with_more_data():
     ours, theirs = corpus(100, 0.2)
     score = evaluation.bleu(ours, theirs, n_bootstrap=300)
     low, high = score.interval
@@ -144,14 +144,14 @@ def test_bootstrap_interval():
 
 
 @pytest.mark.parametrize("function", [evaluation.bleu, evaluation.chrf])
-def test_counts_that_differ_are_both_named(function):
+def test_different_numbers_of_lines_are_refused(function):
     with pytest.raises(ValueError, match="3 hypotheses, 2 references"):
         function(["a", "b", "c"], ["a", "b"])
     with pytest.raises(ValueError, match="no sentences"):
         function([], [])
 
 
-def test_unknown_tokenizer():
+def test_an_unknown_tokenizer_is_refused():
     with pytest.raises(ValueError, match="'14a', wanted one of none, zh"):
         evaluation.bleu(["a"], ["a"], tokenize="14a")
 
@@ -164,7 +164,7 @@ def test_empty_lines_are_scored():
     assert evaluation.bleu([""], [""]).score == 0.0
 
 
-# By length, subsets -----------------------------------------------------------
+# By length, and without unknown words -----------------------------------------
 
 
 @settings(deadline=None, max_examples=20)
@@ -195,7 +195,7 @@ def test_bleu_by_length_is_bleu_of_each_bin(lengths, width):
         assert one.score == wanted
 
 
-def test_bleu_by_length_draws_intervals():
+def test_bleu_by_length_has_intervals_and_refuses_bad_input():
     ours, theirs = corpus(60, 0.2, longest=25)
     lengths = [len(line.split()) for line in theirs]
     bins = evaluation.bleu_by_length(ours, theirs, lengths, n_bootstrap=50)
@@ -207,7 +207,7 @@ def test_bleu_by_length_draws_intervals():
         evaluation.bleu_by_length(ours, theirs, lengths, width=0)
 
 
-def test_sentences_without_unknown_words():
+def test_sentences_with_unknown_words_are_left_out():
     sources = [["the", "cat"], ["the", "axolotl"], [], ["the"]]
     targets = [["le", "chat"], ["le", "chat"], [], ["la", "quenouille"]]
     mask = evaluation.without_unknown_words(
@@ -229,7 +229,7 @@ def test_sentences_without_unknown_words():
 # Significance -----------------------------------------------------------------
 
 
-def test_compare_tells_better_from_alike():
+def test_compare_gives_p_values_below_5_percent_only_to_better_systems():
     worse, references = corpus(150, 0.4)
     better, _ = corpus(150, 0.1)
     alike = [*worse[:-3], *better[-3:]]
@@ -250,7 +250,7 @@ def test_compare_tells_better_from_alike():
         assert "bs:300" in str(one.score)
 
 
-def test_compare_checks_every_system():
+def test_compare_refuses_bad_systems():
     with pytest.raises(ValueError, match="1 lines of 'references', 2 refer"):
         evaluation.compare(
             {"function": ["a", "b"], "references": ["a"]}, ["a", "b"]
@@ -266,7 +266,7 @@ def test_compare_checks_every_system():
 links = st.frozensets(st.tuples(st.integers(0, 30), st.integers(0, 30)))
 
 
-def test_alignment_error_rate_by_hand():
+def test_alignment_error_rate_equals_values_by_hand():
     """Sure 0-0 and 1-1, possible 1-2; found 0-0, 1-2 and the wrong 2-2."""
     found = [frozenset({(0, 0), (1, 2), (2, 2)})]
     sure = [frozenset({(0, 0), (1, 1)})]
@@ -275,7 +275,7 @@ def test_alignment_error_rate_by_hand():
     assert rate == pytest.approx(1 - (1 + 2) / (3 + 2))
     rate = evaluation.alignment_error_rate(found, sure)
     assert rate == pytest.approx(1 - (1 + 1) / (3 + 2))
-    # Summed over sentences, not averaged.
+    # Counts are summed over sentences; rates are not averaged.
     rate = evaluation.alignment_error_rate(found * 2, [*sure, found[0]])
     assert rate == pytest.approx(1 - (2 + 6) / (5 + 6))
 
@@ -289,13 +289,13 @@ def test_alignment_error_rate_is_0_for_the_same_and_1_for_others(alignments):
     assert evaluation.alignment_error_rate(alignments, moved) == worst
 
 
-def test_alignment_error_rate_counts_sentences():
+def test_alignment_error_rate_refuses_different_numbers_of_sentences():
     with pytest.raises(ValueError, match="1 alignments, 2 sure"):
         evaluation.alignment_error_rate([frozenset()], [frozenset()] * 2)
 
 
-def test_the_diagonal_is_a_baseline():
-    """Each target word at the middle of its share of the source."""
+def test_diagonal_links_follow_the_diagonal():
+    """Each target word is linked to the middle of its share of the source."""
     assert diagonal_links(3, 3) == {(0, 0), (1, 1), (2, 2)}
     assert diagonal_links(2, 4) == {(1, 0), (3, 1)}
     assert diagonal_links(4, 2) == {(0, 0), (0, 1), (1, 2), (1, 3)}
@@ -307,18 +307,18 @@ def test_the_diagonal_is_a_baseline():
             assert j / source <= (i + 0.5) / target < (j + 1) / source + 1e-9
 
 
-def test_entropy_of_alignments():
+def test_mean_entropy_equals_values_by_hand():
     uniform, sharp = np.full([2, 8], 1 / 8), np.eye(4)
     assert mean_entropy([uniform]) == pytest.approx(math.log(8))
     assert mean_entropy([sharp]) == 0
     assert mean_entropy([uniform, sharp]) == pytest.approx(math.log(8) / 3)
     assert mean_entropy([]) == 0
-    # What lies on the end symbol, which is left out, is not counted.
+    # Weight on the end symbol, which is left out, is not counted.
     assert mean_entropy([uniform / 2]) == pytest.approx(math.log(8))
     assert hard_links(np.zeros([0, 3])) == frozenset()
 
 
-def test_known_sentences_know_both_sides():
+def test_known_sentences_have_no_unknown_word_on_either_side():
     text = WordTokenizer(Vocabulary.build([["red", "cat", "blue"]], 40))
     model = SimpleNamespace(source_texts=[text], target_text=text)
     sources = ["red cat", "red whale", "cat"]
@@ -337,7 +337,7 @@ def test_pharaoh_round_trip(tmp_path_factory, alignments):
     assert path.read_text().count("\n") == len(alignments)
 
 
-def test_pharaoh_as_others_write_it(tmp_path):
+def test_pharaoh_format_of_other_programs_is_read(tmp_path):
     assert evaluation.format_pharaoh([(10, 1), (2, 3), (2, 3)]) == "2-3 10-1"
     assert evaluation.parse_pharaoh(" 0-0\t1-2 \n") == {(0, 0), (1, 2)}
     assert evaluation.parse_pharaoh("") == frozenset()
@@ -349,7 +349,7 @@ def test_pharaoh_as_others_write_it(tmp_path):
 @pytest.mark.parametrize(
     "item", ["0", "0-", "-1", "0-1-2", "a-b", "²-1", "0:1"]
 )
-def test_pharaoh_names_what_is_no_link(tmp_path, item):
+def test_a_bad_pharaoh_link_is_named_with_its_line(tmp_path, item):
     with pytest.raises(ValueError, match="not a link"):
         evaluation.parse_pharaoh(f"0-0 {item}")
     path = tmp_path / "links"

@@ -1,4 +1,4 @@
-"""Which systems are trained; how trainings are stopped, and gone on with."""
+"""Experiments: which systems are trained; stopping and resuming them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from bahdanau_tf.flags.train import options
 
 FILES = suites.Files(*(f"/somewhere/{name}" for name in suites.Files._fields))
 
-# Stands for `bahdanau-tf train`: notes that it ran, leaves a model, and, told
-# to, waits for a signal the first time, or fails.
+# Replaces `bahdanau-tf train`: records that it ran and leaves a model.
+# Depending on its arguments it fails, or waits for a signal in its first run.
 CHILD = """
 import signal, sys
 from pathlib import Path
@@ -45,7 +45,7 @@ if "fails" in sys.argv:
 
 @pytest.fixture(autouse=True)
 def children(monkeypatch):
-    """Lets plans run `CHILD`."""
+    """Plans run `CHILD` instead of `bahdanau-tf train`."""
     command = (sys.executable, "-c", CHILD)
     monkeypatch.setattr(trainings, "COMMAND", command)
 
@@ -55,7 +55,7 @@ def has_begun(folder):
     return log.is_file() and b"loss" in log.read_bytes()
 
 
-def test_what_is_finished_is_not_trained_again(tmp_path):
+def test_finished_systems_are_not_trained_again(tmp_path):
     plans = [Plan(f"system {n}*", ()) for n in range(3)]
     for _ in range(2):
         found = train_all(plans, tmp_path, 1.0, 2)
@@ -67,10 +67,10 @@ def test_what_is_finished_is_not_trained_again(tmp_path):
         assert record.device
 
 
-def test_a_training_is_stopped_in_time_and_goes_on(
+def test_a_training_stops_when_its_time_is_up_and_is_resumed(
     monkeypatch, tmp_path, capsys
 ):
-    """By a clock that says an hour once the training has begun."""
+    """A fake clock shows one hour as soon as the training has begun."""
     folder = tmp_path / "slow"
     clock = SimpleNamespace(
         monotonic=lambda: 3600.0 * has_begun(folder),
@@ -88,10 +88,8 @@ def test_a_training_is_stopped_in_time_and_goes_on(
     assert Record.read(folder).seconds >= 3600
 
 
-def test_what_is_trained_is_saved_when_all_is_told_to_end(
-    monkeypatch, tmp_path
-):
-    """SIGTERM, as `timeout` sends it: no training is left behind."""
+def test_sigterm_stops_the_trainings_which_save(monkeypatch, tmp_path):
+    """SIGTERM, as from `timeout`: no training goes on running."""
     before = signal.getsignal(signal.SIGTERM)
 
     def sleep(_):
@@ -108,8 +106,8 @@ def test_what_is_trained_is_saved_when_all_is_told_to_end(
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_a_failure_says_why_and_stops_the_others(tmp_path):
-    """The other would wait for ever."""
+def test_a_failed_training_is_reported_and_stops_the_others(tmp_path):
+    """The other training would wait for ever."""
     plans = [Plan("slow", ("waits",)), Plan("bad", ("fails",))]
     with pytest.raises(
         ValueError, match=r"of bad failed, see .*no such corpus"
@@ -126,17 +124,17 @@ def test_a_failure_says_why_and_stops_the_others(tmp_path):
         (suites.FULL, {30, 50}, 11),
     ],
 )
-def test_plans_are_commands_that_train_knows(suite, lengths, count):
+def test_plans_are_valid_flags_of_train(suite, lengths, count):
     plans = suite.plans(FILES, ["--units=7"])
     assert len({plan.folder for plan in plans}) == len(plans) == count
     seeds = set()
     for plan in plans:
         flags = defined_flags("train")
         assert flags(["train", *plan.flags]) == ["train"]
-        options(flags)  # each model is told only what it takes
+        options(flags)  # raises if the model does not use a flag
         assert flags.train_source == FILES.train_source
         assert flags.dev_target == FILES.dev_target
-        assert flags.units == 7  # what is given counts last
+        assert flags.units == 7  # given flags override those of the suite
         name = plan.name.lower().replace(" ", "-")
         if plan.counterpart:
             assert name.startswith(f"{flags.model}-{flags.max_length}")
@@ -150,7 +148,7 @@ def test_plans_are_commands_that_train_knows(suite, lengths, count):
     assert "epochs" in suite.budget(suite.minutes)
 
 
-def test_a_flag_goes_to_the_trainings_that_take_it():
+def test_a_flag_is_passed_only_to_models_that_take_it():
     for plan in suites.QUICK.plans(FILES, ["--annotation_dropout=0.2"]):
         is_taken = "--annotation_dropout=0.2" in plan.flags
         assert is_taken == ("LSTM" not in plan.name)

@@ -1,4 +1,4 @@
-"""The deployment kit: clients, configuration, page, against a stand-in."""
+"""The files of export/: clients, configuration, web page, stand-in server."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from google.protobuf import message_factory
 from google.protobuf import text_format
 
 KIT = Path(__file__).resolve().parents[1] / "export"
-WIDTH = 12  # S and T of the toy
+WIDTH = 12  # S and T of the toy model
 
 
 @pytest.fixture(scope="module", autouse=True)
 def kit_on_path() -> Iterator[None]:
-    """The kit's scripts import one another as scripts of one folder do."""
+    """Adds export/ to sys.path, since its scripts import one another."""
     sys.path.insert(0, str(KIT))
     yield
     sys.path.remove(str(KIT))
@@ -43,9 +43,9 @@ def kit(name: str) -> Any:
 
 
 class ToyModel:
-    """Turns the words around, in capitals; what a model server's would reply.
+    """Answers as a model server does: reversed words in capitals.
 
-    Words of Chinese characters and kana are single characters.
+    Each Chinese character and kana is a word.
     """
 
     name = "translator"
@@ -187,7 +187,7 @@ def grpc_address(model) -> Iterator[str]:
 
 @pytest.fixture(params=["rest", "grpc"])
 def client(request) -> Any:
-    """A client of either kind; `client(**settings)` makes it."""
+    """`client(**settings)` makes a REST or a gRPC client."""
     if request.param == "rest":
         url = request.getfixturevalue("rest")
         return lambda **more: kit("rest_client").RestClient(url, **more)
@@ -230,7 +230,7 @@ def test_clients_translate_strings_in_order(client, model):
     assert len(model.calls) == 1
 
 
-def test_clients_send_no_more_than_a_batch(client, model):
+def test_clients_send_at_most_a_batch_per_request(client, model):
     assert client().translate(["a b"] * 70) == ["B A"] * 70
     assert [len(texts) for _, texts in model.calls] == [32, 32, 6]
 
@@ -253,7 +253,7 @@ def test_clients_call_any_signature(client):
     assert list(found["truncated"]) == [False, False]
 
 
-def test_clients_try_again_where_the_server_is_busy(client, model):
+def test_clients_repeat_requests_to_a_busy_server(client, model):
     model.refusals = [14, 14]
     assert client(attempts=3).translate(["a b"]) == ["B A"]
     assert len(model.calls) == 3
@@ -269,7 +269,7 @@ def test_clients_do_not_repeat_a_bad_request(client, model):
     assert len(model.calls) == 1
 
 
-def test_clients_do_not_repeat_what_timed_out(client, model):
+def test_clients_do_not_repeat_a_request_that_timed_out(client, model):
     model.may_answer.clear()
     assert "no answer within 0.2 s" in error_of(client(timeout=0.2))
     model.may_answer.set()
@@ -283,7 +283,7 @@ def test_clients_name_a_missing_model(client):
     assert "other" in message
 
 
-def test_clients_say_that_nobody_listens():
+def test_clients_report_an_unreachable_server():
     RestClient = kit("rest_client").RestClient
     message = error_of(RestClient("http://127.0.0.1:9", attempts=2))
     assert "Connection refused" in message
@@ -291,7 +291,7 @@ def test_clients_say_that_nobody_listens():
         RestClient("localhost:8501")
 
 
-def test_grpc_client_says_that_nobody_listens():
+def test_grpc_client_reports_an_unreachable_server():
     pytest.importorskip("tensorflow_serving", reason="needs its API package")
     with kit("grpc_client").GrpcClient(
         "127.0.0.1:9", plaintext=True, attempts=2
@@ -299,7 +299,7 @@ def test_grpc_client_says_that_nobody_listens():
         assert "UNAVAILABLE" in error_of(client)
 
 
-def test_rest_client_tells_what_is_no_model_server(model, monkeypatch):
+def test_rest_client_reports_a_reply_of_another_server(model, monkeypatch):
     monkeypatch.setattr(model, "predict", lambda *_: {"text": np.zeros(1)})
     server = kit("stand_in_server").rest_server(model)
     monkeypatch.setattr(
@@ -317,7 +317,7 @@ def test_rest_client_tells_what_is_no_model_server(model, monkeypatch):
     assert "not a model server's reply: b'<html>'" in message
 
 
-def test_a_pause_grows_and_ends(monkeypatch):
+def test_pauses_double_until_the_last_attempt(monkeypatch):
     retrying = kit("retrying")
     pauses: list[float] = []
     monkeypatch.setattr(retrying.time, "sleep", pauses.append)
@@ -334,7 +334,7 @@ def test_a_pause_grows_and_ends(monkeypatch):
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory) -> tuple[Path, Path]:
-    """A certificate for this machine, which nobody trusts, and its key."""
+    """A self-signed certificate for this machine, and its key."""
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl to make a certificate")
     folder = tmp_path_factory.mktemp("tls")
@@ -359,7 +359,7 @@ def test_rest_client_verifies_certificates(model, certificate):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    server.handle_error = lambda *_: None  # of the refused handshake
+    server.handle_error = lambda *_: None  # silent about the refused handshake
     with serving(server) as url:
         url = url.replace("http:", "https:")
         assert "CERTIFICATE_VERIFY_FAILED" in error_of(RestClient(url))
@@ -388,7 +388,7 @@ def test_grpc_client_verifies_certificates(model, certificate):
         server.stop(None).wait()
 
 
-def test_rest_client_as_a_command(rest):
+def test_rest_client_is_a_command(rest):
     command = [sys.executable, str(KIT / "rest_client.py"), "--url"]
     found = subprocess.run(
         [*command, rest], input="a b\n\nc 고\n", capture_output=True, text=True
@@ -402,7 +402,7 @@ def test_rest_client_as_a_command(rest):
     assert found.stderr.startswith("rest_client: http://127.0.0.1:9")
 
 
-# The stand-in itself, and the health check.
+# The stand-in server, and the health check.
 
 
 def post(url: str, body: str) -> tuple[int, Any]:
@@ -416,8 +416,8 @@ def post(url: str, body: str) -> tuple[int, Any]:
         return error.code, json.load(error)
 
 
-def test_stand_in_speaks_both_rest_formats(rest):
-    """The forms are those of TensorFlow Serving's `api_rest.md`."""
+def test_stand_in_accepts_both_rest_formats(rest):
+    """Formats as in TensorFlow Serving's `api_rest.md`."""
     row = {"translation": "B A", "score": -1.25}
     row |= {"finished": True, "truncated": False}
     for instances in (["a b"], [{"text": "a b"}]):
@@ -432,8 +432,8 @@ def test_stand_in_speaks_both_rest_formats(rest):
         assert (status, list(reply)) == (400, ["error"])
 
 
-def test_stand_in_takes_base64(rest, model):
-    """As `api_rest.md` says of binary values."""
+def test_stand_in_accepts_base64(rest, model):
+    """Binary values as in `api_rest.md`."""
     binary = {"b64": "YSBi"}
     for request in (
         {"instances": [binary, "a b"]},
@@ -488,7 +488,7 @@ def health(url: str) -> tuple[int, str]:
     return found.returncode, found.stdout + found.stderr
 
 
-def test_health_check(rest, model):
+def test_health_check_reports_the_state_of_the_model(rest, model):
     code, said = health(rest)
     assert (code, said.split(" at ")[0]) == (0, "translator is available")
     model.state = "LOADING"
@@ -497,13 +497,13 @@ def test_health_check(rest, model):
     assert (code, said) == (1, "127.0.0.1:9 does not answer\n")
 
 
-# The check with Docker.
+# check_with_docker.sh.
 
 
 def check_with_docker(
     folder: Path, docker: str | None, *flags: str
 ) -> tuple[int, str]:
-    """Runs the script where `docker` is a script of that text, or missing."""
+    """Runs the script with `docker` replaced by a script, or missing (None)."""
     for name in ("bash", "dirname", "env"):
         (folder / name).symlink_to(shutil.which(name))
     if docker is not None:
@@ -528,7 +528,7 @@ def check_with_docker(
         ("exit 0", ["--cpu"], "'--cpu' is unknown, wanted --gpu"),
     ],
 )
-def test_check_with_docker_says_what_is_missing(
+def test_check_with_docker_reports_what_is_missing(
     tmp_path, docker, flags, complaint
 ):
     code, said = check_with_docker(tmp_path, docker, *flags)
@@ -537,10 +537,10 @@ def test_check_with_docker_says_what_is_missing(
     assert said.count("\n") == 1
 
 
-# The load script.
+# load.py.
 
 
-def test_percentiles():
+def test_percentiles_equal_numpys():
     load = kit("load")
     values = np.random.default_rng(3).random(97)
     for percent in (50, 95, 99, 100):
@@ -550,7 +550,7 @@ def test_percentiles():
     assert load.percentile([2.0], 99) == 2.0
 
 
-def test_load_is_bounded(rest, model):
+def test_load_stops_after_the_requests_or_the_time(rest, model):
     load = kit("load")
     client = kit("rest_client").RestClient(rest, attempts=1)
     found = load.run_load(client.translate, [["a b"]] * 20, 4, seconds=60)
@@ -574,7 +574,7 @@ def test_load_is_bounded(rest, model):
         (["--url=localhost"], "url is 'localhost', wanted http:// or https://"),
     ],
 )
-def test_load_refuses_what_cannot_be(
+def test_load_refuses_bad_flags(
     flags, complaint, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
@@ -586,7 +586,9 @@ def test_load_refuses_what_cannot_be(
     assert complaint in capsys.readouterr().err
 
 
-def test_load_sends_the_last_line_too(rest, model, tmp_path, monkeypatch):
+def test_load_splits_lines_only_at_line_feeds(
+    rest, model, tmp_path, monkeypatch
+):
     path = tmp_path / "lines"
     flags = [f"--url={rest}", f"--sentences={path}", "--requests=2"]
     monkeypatch.setattr(sys, "argv", ["load.py", "--concurrency=1", *flags])
@@ -602,10 +604,10 @@ def test_load_sends_the_last_line_too(rest, model, tmp_path, monkeypatch):
 
 
 def message_of(name: str, fields: dict[str, Any], proto3: bool = True) -> Any:
-    """A message class like the server's, which the API package has not.
+    """A message class of the server that the API package lacks.
 
-    Fields are read in TensorFlow Serving's `session_bundle_config.proto` and
-    `monitoring_config.proto`.
+    The fields are those of TensorFlow Serving's `session_bundle_config.proto`
+    and `monitoring_config.proto`.
     """
     kinds = {"int64": 3, "bool": 8, "string": 9}
     file = descriptor_pb2.FileDescriptorProto(
@@ -663,13 +665,13 @@ def test_batching_parameters_fit_the_clients():
         )
 
 
-def test_monitoring_is_on():
+def test_monitoring_is_enabled():
     found = parsed("monitoring.config", message_of("Monitoring", MONITORING)())
     assert found.prometheus_config.enable
     assert found.prometheus_config.path.startswith("/")
 
 
-def test_model_config_names_the_model_of_the_clients():
+def test_model_config_has_the_model_name_of_the_clients():
     pytest.importorskip("tensorflow_serving", reason="needs its API package")
     from tensorflow_serving.config import model_server_config_pb2
 
@@ -680,7 +682,7 @@ def test_model_config_names_the_model_of_the_clients():
     assert config.model_platform == "tensorflow"
 
 
-def test_compose_file_mounts_what_is_there():
+def test_compose_file_mounts_existing_files_read_only():
     yaml = pytest.importorskip("yaml", reason="needs PyYAML")
     compose = yaml.safe_load((KIT / "docker-compose.yml").read_text("utf-8"))
     services = compose["services"]
@@ -701,7 +703,7 @@ def test_compose_file_mounts_what_is_there():
     assert set(files) <= set(mounted)
 
 
-def test_compose_file_for_gpus_changes_the_model_server_alone():
+def test_compose_file_for_gpus_changes_only_the_model_server():
     yaml = pytest.importorskip("yaml", reason="needs PyYAML")
     both = [
         yaml.safe_load((KIT / f"docker-compose{kind}.yml").read_text("utf-8"))
@@ -714,7 +716,7 @@ def test_compose_file_for_gpus_changes_the_model_server_alone():
 
 @contextlib.contextmanager
 def nginx(folder: Path, upstream: str) -> Iterator[str]:
-    """The kit's web server, on another port, before another model server."""
+    """Runs nginx with export/nginx.conf on a free port, for another server."""
     program = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin")
     if program is None:
         pytest.skip("needs nginx")
@@ -758,7 +760,7 @@ def nginx(folder: Path, upstream: str) -> Iterator[str]:
         process.stderr.close()
 
 
-def test_web_server_passes_on_what_the_page_needs(rest, model, tmp_path):
+def test_web_server_forwards_only_what_the_page_needs(rest, model, tmp_path):
     with nginx(tmp_path, rest) as url:
         assert post(url, '{"inputs": ["a b"]}')[1]["outputs"] == {
             "translation": ["B A"],
@@ -781,12 +783,12 @@ def test_web_server_passes_on_what_the_page_needs(rest, model, tmp_path):
                 urllib.request.urlopen(url + path)
 
 
-# The page.
+# The web page.
 
 
 @pytest.fixture
 def shown(page, rest) -> Iterator[Any]:
-    """The page with a translation: `shown(text)`."""
+    """`show(text)` opens the page and waits for the translation of a text."""
     page.requests.clear()
     page.problems.clear()
 
@@ -824,7 +826,7 @@ ALPHABETS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("text", "words"), ALPHABETS)
-def test_page_points_at_words_of_any_script(shown, text, words):
+def test_page_marks_aligned_words_of_any_script(shown, text, words):
     page = shown(text)
     assert texts_of(page, "#source .word") == [*words, "(end)"]
     turned = [word.upper() for word in reversed(words)]
@@ -842,7 +844,7 @@ def test_page_points_at_words_of_any_script(shown, text, words):
 
 
 @pytest.mark.slow
-def test_page_knows_where_bytes_are(shown):
+def test_page_converts_byte_offsets_to_utf16(shown):
     page = shown("a")
     for text in ("", "aé漢😀z", "\U0001f468\u200d\U0001f469 e\u0301"):
         found = page.evaluate(
@@ -881,8 +883,8 @@ def test_page_joins_tokens_that_share_characters(shown):
 @pytest.mark.parametrize(
     "text", ["5 €", "고양이가 잔다 .", "החתול ישן", " a\u0301 😀", "€"]
 )
-def test_page_puts_pieces_without_characters_to_the_next(shown, text):
-    """A piece may be a blank, or one byte of three."""
+def test_page_joins_tokens_without_characters_to_the_next(shown, text):
+    """A piece may be only a space, or one byte of a character."""
     from test_c_runtime import KOREAN
     from test_c_runtime import subwords
 
@@ -920,10 +922,10 @@ def test_page_puts_pieces_without_characters_to_the_next(shown, text):
 
 
 @pytest.mark.slow
-def test_page_runs_from_right_to_left_where_the_text_does(
+def test_page_shows_right_to_left_text_from_right_to_left(
     shown, model, monkeypatch
 ):
-    """Also where a sub-word model has a blank as its first piece."""
+    """Also if the first token of a subword model is only a space."""
     row = model.row
 
     def with_blank(text: str) -> dict[str, Any]:
@@ -953,7 +955,9 @@ def test_page_runs_from_right_to_left_where_the_text_does(
 
 
 @pytest.mark.slow
-def test_page_marks_no_end_that_is_not_there(shown, model, monkeypatch):
+def test_page_shows_no_end_symbol_of_an_unfinished_translation(
+    shown, model, monkeypatch
+):
     row = model.row
 
     def unfinished(text: str) -> dict[str, Any]:
@@ -968,7 +972,7 @@ def test_page_marks_no_end_that_is_not_there(shown, model, monkeypatch):
 
 
 @pytest.mark.slow
-def test_page_works_from_the_keyboard(shown, model):
+def test_page_can_be_used_with_the_keyboard(shown, model):
     page = shown("one two")
     page.evaluate("document.querySelector('#text').focus()")
     page.evaluate("document.querySelector('#text').value = 'red blue'")
@@ -982,7 +986,7 @@ def test_page_works_from_the_keyboard(shown, model):
 
 
 @pytest.mark.slow
-def test_page_lets_one_pick_among_the_best(shown):
+def test_page_shows_the_chosen_one_of_the_n_best(shown):
     page = shown("one two")
     assert texts_of(page, "#list bdi") == ["TWO ONE", "TWO ONE!"]
     assert texts_of(page, "#list .score") == ["-1.25", "unfinished, -0.50"]
@@ -995,7 +999,7 @@ def test_page_lets_one_pick_among_the_best(shown):
 
 
 @pytest.mark.slow
-def test_page_without_alignment_and_with_too_long_a_text(shown, model):
+def test_page_says_that_alignment_or_text_is_missing(shown, model):
     model.names = ("serving_default", "greedy", "n_best", "score")
     page = shown("word " * 30)
     assert {signature for signature, _ in model.calls} == {"n_best"}
@@ -1005,7 +1009,7 @@ def test_page_without_alignment_and_with_too_long_a_text(shown, model):
 
 
 @pytest.mark.slow
-def test_page_shows_what_went_wrong(page, rest, model):
+def test_page_shows_errors_of_the_server(page, rest, model):
     model.refusals = [3, 3]
     page.open(f"{rest}/index.html#a")
     page.wait_for("!document.querySelector('#error').hidden")
@@ -1016,7 +1020,7 @@ def test_page_shows_what_went_wrong(page, rest, model):
 
 
 @pytest.mark.slow
-def test_page_keeps_to_the_last_text_asked(shown, model):
+def test_page_shows_the_last_text_requested(shown, model):
     page = shown("first")
     model.may_answer.clear()
     page.evaluate(
@@ -1030,8 +1034,10 @@ def test_page_keeps_to_the_last_text_asked(shown, model):
 
 
 @pytest.mark.slow
-def test_page_under_the_web_servers_policy(page, rest, tmp_path):
-    """Nothing that the page does is forbidden by its own headers."""
+def test_page_works_under_the_web_servers_content_security_policy(
+    page, rest, tmp_path
+):
+    """The page works with the headers that nginx sends."""
     with nginx(tmp_path, rest) as url:
         page.problems.clear()
         page.open(f"{url}/#a%20b")
@@ -1041,11 +1047,11 @@ def test_page_under_the_web_servers_policy(page, rest, tmp_path):
         assert page.problems == []
 
 
-# All together: an export behind the stand-in.
+# An export with the stand-in server, clients and page.
 
 
 @pytest.mark.slow
-def test_an_export_behind_both_interfaces(tmp_path, page):
+def test_an_export_is_served_by_rest_grpc_and_page(tmp_path, page):
     pytest.importorskip(
         "tensorflow_serving", reason="needs tensorflow-serving-api"
     )
@@ -1072,7 +1078,7 @@ def test_an_export_behind_both_interfaces(tmp_path, page):
         page.wait_for("!document.querySelector('#result').hidden")
         found = texts_of(page, "#source .word")
         assert found == ["The", "cat", "sees", "😀", "猫", ".", "(end)"]
-        # Of seven shares that sum to 1 one is large enough to be told.
+        # Seven weights that sum to 1: at least one is marked.
         page.point_at("#translation .word", 0)
         assert len(texts_of(page, "#source .strongest")) == 1
         assert "was aligned to" in text_of(page, "#detail")

@@ -1,4 +1,4 @@
-"""The gradients written by hand against the plain loops and full logits."""
+"""Gradients written by hand, compared with plain loops and full logits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def dropout_masks(dropout: bool) -> tuple[tf.Tensor, ...] | None:
 def values_and_gradients(
     function: Callable[..., Any], inputs: list[tf.Tensor], weights: list[Any]
 ) -> list[np.ndarray]:
-    """Outputs, their gradients, and gradients of a function of those."""
+    """Outputs, their gradients, and second derivatives."""
     watched = [*inputs, *(w.value for w in weights)]
     with tf.GradientTape() as second, tf.GradientTape() as first:
         for tape in (first, second):
@@ -70,7 +70,9 @@ def equal(actual: list[Any], wanted: list[Any], rtol: float) -> None:
 
 @dropouts
 @pytest.mark.parametrize("reverse", [False, True])
-def test_encoder_recurrence(reverse: bool, dropout: bool) -> None:
+def test_encoder_gradients_equal_those_of_the_plain_loop(
+    reverse: bool, dropout: bool
+) -> None:
     layer = layers.Recurrent(
         layers.GRUCell(N, use_gate_bias=True, dtype="float64"),
         reverse=reverse,
@@ -105,7 +107,9 @@ def make_decoder(step_order: str) -> Any:
 
 @dropouts
 @pytest.mark.parametrize("step_order", STEP_ORDERS)
-def test_decoder_recurrence(step_order: str, dropout: bool) -> None:
+def test_decoder_gradients_equal_those_of_the_plain_loop(
+    step_order: str, dropout: bool
+) -> None:
     decoder = make_decoder(step_order)
 
     def run(way: Any, *inputs: tf.Tensor) -> Any:
@@ -126,13 +130,13 @@ def test_decoder_recurrence(step_order: str, dropout: bool) -> None:
         )
         for way in (decoder._recurrence, decoder._plain_loop)
     )
-    equal(found, wanted, 3e-6)  # the plain energies are float32
+    equal(found, wanted, 3e-6)  # the plain loop has float32 energies
 
 
 @dropouts
 @pytest.mark.parametrize("step_order", STEP_ORDERS)
 @pytest.mark.parametrize("attention", ["fixed", "none"])
-def test_decoder_recurrence_without_attention(
+def test_gradients_without_attention_equal_those_of_the_plain_loop(
     attention: str, step_order: str, dropout: bool
 ) -> None:
     fixed = layers.FixedContext(dtype="float64")
@@ -163,7 +167,7 @@ def test_decoder_recurrence_without_attention(
     equal(found, wanted, 1e-12)
 
 
-def test_which_parts_are_fast() -> None:
+def test_only_our_gru_in_full_precision_has_its_own_gradient() -> None:
     class OwnCell(layers.GRUCell):
         pass
 
@@ -173,7 +177,7 @@ def test_which_parts_are_fast() -> None:
     assert not has_own_gradient(OwnCell(N), tf.float32)
 
 
-def test_pair_maximum_gives_equals_to_the_first() -> None:
+def test_pair_maximum_passes_gradients_of_ties_to_the_first() -> None:
     x = tf.constant([[1.0, 2.0, 5.0, 5.0], [4.0, 3.0, 0.0, -1.0]])
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -183,7 +187,7 @@ def test_pair_maximum_gives_equals_to_the_first() -> None:
     np.testing.assert_array_equal(gradient, [[0, 1, 2, 0], [3, 0, 4, 0]])
 
 
-# The loss
+# The loss.
 
 
 def loss_of_all(
@@ -207,7 +211,7 @@ def loss_of_all(
         {"reduction": "mean_with_sample_weight", "label_smoothing": 0.2},
     ],
 )
-def test_loss_in_chunks(
+def test_loss_in_chunks_equals_loss_of_all_logits(
     monkeypatch: Any, options: dict[str, Any], chunk_logits: int, words: int
 ) -> None:
     monkeypatch.setattr(losses, "CHUNK_LOGITS", chunk_logits)
@@ -217,7 +221,7 @@ def test_loss_in_chunks(
     labels = tf.constant(np.arange(words) % K, tf.int32)
     weights = tf.constant(np.linspace(0.5, 2, words), tf.float32)
     if options.get("reduction") and not words:
-        return  # the mean of nothing
+        return  # there is no mean of no words
     found = {}
     for name, function in (
         ("chunks", lambda: loss.of_words(*factors, labels, weights)),
@@ -230,8 +234,8 @@ def test_loss_in_chunks(
     equal(found["chunks"], found["all"], 3e-6)
 
 
-def test_loss_of_hopeless_words() -> None:
-    """Their probability is 0 in float32, their cost finite."""
+def test_loss_of_words_with_probability_zero_is_finite() -> None:
+    """If the probability is 0 in float32, the cost is still finite."""
     logits = tf.constant([[0.0, 300.0, 1.0]])
     for label, wanted in ((0, 300.0), (1, 0.0), (2, 299.0)):
         cost = TokenCrossentropy().of_words(
@@ -244,7 +248,7 @@ def test_loss_of_hopeless_words() -> None:
         assert float(cost) == pytest.approx(wanted)
 
 
-def test_loss_refuses_what_it_cannot_do() -> None:
+def test_loss_of_words_refuses_no_reduction_and_second_derivatives() -> None:
     loss = TokenCrossentropy(reduction="none")
     one = tf.ones([1, 1])
     with pytest.raises(ValueError, match="reduction is 'none'"):
@@ -260,7 +264,7 @@ def test_loss_refuses_what_it_cannot_do() -> None:
         second.gradient(gradient, features)
 
 
-# The step
+# The training step.
 
 MODELS: dict[str, dict[str, Any]] = {
     "original": {},
@@ -299,7 +303,9 @@ def make_batch() -> tuple[Any, tf.Tensor, tf.Tensor]:
         *(pytest.param(name, marks=pytest.mark.slow) for name in [*MODELS][1:]),
     ],
 )
-def test_loss_and_gradients_of_a_model(monkeypatch: Any, name: str) -> None:
+def test_fast_loss_and_gradients_of_a_model_equal_plain_ones(
+    monkeypatch: Any, name: str
+) -> None:
     model = make_model(**MODELS[name])
     inputs, target, weights = make_batch()
     loss = TokenCrossentropy(label_smoothing=0.1)
@@ -327,7 +333,7 @@ def test_loss_and_gradients_of_a_model(monkeypatch: Any, name: str) -> None:
     equal(fast, plain, 1e-5)
 
 
-def test_only_words_are_read_out(monkeypatch: Any) -> None:
+def test_logits_are_computed_only_for_real_words(monkeypatch: Any) -> None:
     model, (inputs, target, weights) = make_model(), make_batch()
     rows = []
     of_words = TokenCrossentropy.of_words
@@ -345,8 +351,8 @@ def test_only_words_are_read_out(monkeypatch: Any) -> None:
     "policy",
     ["mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.slow)],
 )
-def test_a_step_in_half_precision(policy: str) -> None:
-    """The loss is that of float32, rounded, and all weights move."""
+def test_a_training_step_in_half_precision(policy: str) -> None:
+    """The loss is that of float32 up to rounding; all weights change."""
     exact = make_model()
     model = make_model(dtype=policy)
     batch, loss = make_batch(), TokenCrossentropy()
@@ -361,7 +367,7 @@ def test_a_step_in_half_precision(policy: str) -> None:
         assert (one != other).any()
 
 
-# Optimizers
+# Optimizers.
 
 
 @pytest.mark.parametrize(
@@ -372,7 +378,9 @@ def test_a_step_in_half_precision(policy: str) -> None:
         (Adadelta(0.5, max_norm=None), keras.optimizers.Adadelta(0.5, 0.95)),
     ],
 )
-def test_updates_and_state_are_those_of_keras(ours: Any, theirs: Any) -> None:
+def test_updates_and_optimizer_state_equal_those_of_keras(
+    ours: Any, theirs: Any
+) -> None:
     ours.epsilon = theirs.epsilon
     pairs = []
     for optimizer in (ours, theirs):

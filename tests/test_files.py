@@ -1,4 +1,4 @@
-"""Files and folders replaced as a whole, or not at all."""
+"""Files and folders are replaced completely or not at all."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_a_file_is_replaced_as_a_whole(tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["file"]
 
 
-# Replaces a folder of three files again and again, each time killed at a later
-# touch of the file system, and tells what is seen then.
+# Replaces a folder of three files many times. Each time, the process is killed
+# at a later file operation; then the script prints the files that are there.
 KILLED = """
 import json, os, signal, sys
 from pathlib import Path
@@ -99,7 +99,7 @@ while status:
 """
 
 
-def test_killed_at_any_moment_there_is_one_whole_folder(tmp_path):
+def test_a_kill_at_any_moment_leaves_a_complete_folder(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(tmp_path)],
         capture_output=True,
@@ -113,11 +113,13 @@ def test_killed_at_any_moment_there_is_one_whole_folder(tmp_path):
         assert found in (old, new)
         assert after == found
         assert left == ["file", "model"]
-    assert [] in [at_path for at_path, *_ in moments]  # it was in between
+    assert [] in [
+        at_path for at_path, *_ in moments
+    ]  # killed between two renames
     assert (moments[0][1], moments[-1][1]) == (old, new)
 
 
-def test_leftovers_are_told_from_what_a_user_has_put_there(tmp_path):
+def test_folders_of_the_user_are_not_removed_as_leftovers(tmp_path):
     for name in ("best.previous", ".cache", ".git.old", "best.new"):
         (tmp_path / name).mkdir()
     before = sorted(path.name for path in tmp_path.iterdir())

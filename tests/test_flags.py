@@ -1,4 +1,4 @@
-"""What the commands take, and what they refuse before any work is done."""
+"""Flags: which are accepted, and which are refused before any work begins."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def text(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def refused(tmp_path: Path, text: Path, monkeypatch, capfd):
-    """Runs a command; gives the one sentence by which it is refused.
+    """Runs a command that must be refused and returns the one-line message.
 
-    Nothing is left behind, and TensorFlow was not asked for.
+    It must leave no file behind and must not import TensorFlow.
     """
     monkeypatch.setattr(cli, "_quiet_start", lambda: pytest.fail("too late"))
 
@@ -115,7 +115,7 @@ def test_required_flags_are_marked_and_missed(refused, command, capfd):
         assert refused(command, *others) == message
 
 
-def test_help_of_train_says_what_belongs_together(capsys):
+def test_help_of_train_groups_the_flags(capsys):
     main(["train", "--help"])
     parts = capsys.readouterr().out.split("\n\n")
     groups = {part.split(":\n")[0]: part for part in parts if ":\n" in part}
@@ -186,7 +186,7 @@ def test_a_number_out_of_range_names_the_flag(train_refused, flag):
         "recipe=soup",
     ],
 )
-def test_a_word_that_there_is_not_is_named(train_refused, flag):
+def test_an_unknown_value_is_named(train_refused, flag):
     assert flag.partition("=")[2] in train_refused(f"--{flag}")
 
 
@@ -194,7 +194,7 @@ def test_a_word_that_there_is_not_is_named(train_refused, flag):
     ("flags", "said"),
     [
         (["--layers=3"], "--layers is not used with --model=rnnsearch"),
-        (["--layers=4"], "--layers"),  # the default, and given all the same
+        (["--layers=4"], "--layers"),  # given, though it is the default
         (["--model=rnnencdec", "--attention_units=5"], "--attention_units"),
         (["--model=seq2seq-lstm", "--tie_embeddings"], "--tie_embeddings"),
         (["--model=seq2seq-lstm", "--notie_embeddings"], "--tie_embeddings"),
@@ -227,7 +227,9 @@ def test_a_word_that_there_is_not_is_named(train_refused, flag):
         (["--model_dir=/dev/null/x"], "--model_dir: /dev/null is a file"),
     ],
 )
-def test_what_would_be_ignored_or_fail_is_refused(train_refused, flags, said):
+def test_flags_that_would_be_ignored_or_fail_are_refused(
+    train_refused, flags, said
+):
     assert said in train_refused(*flags)
 
 
@@ -241,11 +243,11 @@ def test_what_would_be_ignored_or_fail_is_refused(train_refused, flags, said):
         ("flagfile=/nofile", "train: Unable to open flagfile: [Errno 2]"),
     ],
 )
-def test_what_was_wanted_is_said_in_words(train_refused, flag, said):
+def test_messages_say_what_was_wanted(train_refused, flag, said):
     assert said in train_refused(f"--{flag}")
 
 
-def test_help_in_short_is_the_same(capsys):
+def test_h_prints_the_same_help(capsys):
     assert main(["report", "--help"]) == 0
     long = capsys.readouterr().out
     assert main(["report", "-h"]) == 0
@@ -253,7 +255,7 @@ def test_help_in_short_is_the_same(capsys):
     assert "may be repeated; repeat" not in " ".join(long.split())
 
 
-def test_a_file_of_flags_counts_as_given(train_refused, tmp_path):
+def test_flags_in_a_flagfile_count_as_given(train_refused, tmp_path):
     path = tmp_path / "own.flags"
     path.write_text("# own\n--layers=3\n")
     assert "--layers is not used" in train_refused(f"--flagfile={path}")
@@ -269,25 +271,27 @@ def test_a_file_of_flags_counts_as_given(train_refused, tmp_path):
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_recipes_give_only_what_is_used(name):
+def test_recipes_have_only_flags_that_are_used(name):
     flags = defined_flags("train")
     words = cli._expanded([f"--recipe={name}", "--epochs=3"], flags)
     assert flags(["train", *words]) == ["train"]
-    assert options(flags).recipe.epochs == 3  # what comes later counts
+    assert (
+        options(flags).recipe.epochs == 3
+    )  # later flags override earlier ones
     assert flags.recipe == name
 
 
 @pytest.mark.parametrize(
     "own", ["--step_order=appendix", "--maxout_units=9", "--nofactored_output"]
 )
-def test_what_a_recipe_gave_need_not_be_left_out(train_refused, own):
-    """Only what the user gave is refused, be it in the recipe or not."""
+def test_flags_of_a_recipe_may_be_unused(train_refused, own):
+    """Only flags given by the user are refused, not those of a recipe."""
     said = train_refused("--recipe=rnnsearch-30", "--model=seq2seq-lstm", own)
     name = own.split("=")[0].replace("--no", "--")
     assert f"{name} is not used with --model=seq2seq-lstm" in said
 
 
-def test_a_recipe_may_stand_after_a_blank():
+def test_a_recipe_may_follow_a_space():
     words = [
         cli._expanded(given, defined_flags("train"))
         for given in (["--recipe=rnnsearch-30"], ["--recipe", "rnnsearch-30"])
@@ -299,7 +303,7 @@ def test_a_recipe_may_stand_after_a_blank():
 @pytest.mark.parametrize(
     ("optimizer", "rate"), [("adadelta", 1.0), ("adam", 0.001), ("sgd", 0.7)]
 )
-def test_a_rate_that_is_not_given_follows_the_optimizer(optimizer, rate):
+def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
     assert replace(Recipe(), optimizer=optimizer).rate == rate
     assert Recipe(optimizer=optimizer, learning_rate=0.5).rate == 0.5
     made = Recipe(optimizer=optimizer).make_optimizer(10)
@@ -363,7 +367,7 @@ def test_a_rate_that_is_not_given_follows_the_optimizer(optimizer, rate):
         ("data", ["give"], "wanted list"),
     ],
 )
-def test_other_commands_refuse_too(
+def test_other_commands_refuse_bad_flags(
     refused, tmp_path, text, command, flags, said
 ):
     flags = [flag.format(tmp=tmp_path, text=text) for flag in flags]
@@ -374,7 +378,9 @@ def test_other_commands_refuse_too(
     assert said in refused(command, *flags)
 
 
-def test_a_shortage_of_memory_is_a_sentence(text, tmp_path, monkeypatch, capfd):
+def test_a_shortage_of_memory_is_reported_in_one_line(
+    text, tmp_path, monkeypatch, capfd
+):
     import tensorflow as tf
 
     from bahdanau_tf.commands import translate
@@ -402,14 +408,14 @@ class Finder:
         if name == "tensorflow":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Finder())
-# A shell starts jobs in the background with the signal ignored.
+# A shell starts background jobs with this signal ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from bahdanau_tf.cli import main
 sys.exit(main(["translate", "--model_dir=x"]))
 """
 
 
-def test_an_interrupt_while_tensorflow_is_imported():
+def test_an_interrupt_while_tensorflow_is_imported_is_reported_in_one_line():
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED],
         capture_output=True,
@@ -420,8 +426,8 @@ def test_an_interrupt_while_tensorflow_is_imported():
     assert done.stderr == "bahdanau-tf: translate: interrupted\n"
 
 
-def test_what_the_command_offers_is_what_the_classes_know():
-    """Choices and defaults that are written down twice."""
+def test_choices_and_defaults_of_flags_equal_those_of_the_classes():
+    """Choices and defaults that are written twice are equal."""
     from bahdanau_tf.serving import Limits
 
     flags = defined_flags("export")
@@ -445,8 +451,8 @@ def test_what_the_command_offers_is_what_the_classes_know():
         ("bahdanau-tf translate --flagf", {"--flagfile "}),
     ],
 )
-def test_a_shell_completes(tmp_path, line, wanted):
-    """As argcomplete's function in bash asks."""
+def test_a_shell_completes_commands_flags_and_values(tmp_path, line, wanted):
+    """Asks as argcomplete's bash function does."""
     pytest.importorskip("argcomplete")
     answer = tmp_path / "answer"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The built-in corpus against what a French teacher would mark."""
+"""The built-in corpus: French grammar, elision, links, splits, lengths."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from bahdanau_tf.corpora.grammar.corpus import write_corpus
 
 
 def table(rows: str) -> dict[str, tuple[str, str]]:
-    """Word: (genders, numbers), from lines `gender number word word ...`."""
+    """Word -> (genders, numbers), from lines `gender number word word ...`."""
     cells = (row.split() for row in rows.strip().split("\n"))
     return {w: (gender, n) for gender, n, *words in cells for w in words}
 
 
-# Written from a dictionary, not from the lexicon under test.
+# Taken from a dictionary, not from the lexicon under test.
 NOUNS = table("""
 m s homme garçon enfant voisin professeur étudiant chat chien oiseau cheval
 m s hibou livre arbre chapeau jardin hôtel parc
@@ -155,7 +155,9 @@ def test_verbs_agree_with_nouns_at_the_beginning(
     assert checked > 1000
 
 
-def test_elision_and_contraction(examples: list[Example]) -> None:
+def test_elision_and_contraction_follow_french_rules(
+    examples: list[Example],
+) -> None:
     elided = re.compile(rf"\b(le|la|je|ne|que|de|me|ma|sa|ce) ({VOWEL})")
     not_elided = re.compile(rf"\b(l|j|n|qu|d|m|s)'(?!{VOWEL})")
     uncontracted = re.compile(r"\b(de|à) les? |\bde (des|du)\b|\b[Ss]i ils?\b")
@@ -205,7 +207,9 @@ def test_phenomenon_occurs(examples: list[Example], phenomenon: str) -> None:
     assert sum(bool(re.search(phenomenon, e.target)) for e in examples) >= 3
 
 
-def test_adjectives_change_sides(examples: list[Example]) -> None:
+def test_adjectives_stand_before_and_after_nouns(
+    examples: list[Example],
+) -> None:
     crossing = straight = 0
     for example in examples:
         links = set(example.alignment)
@@ -217,7 +221,7 @@ def test_adjectives_change_sides(examples: list[Example]) -> None:
     assert straight > 500
 
 
-def test_links_cover_both_sides(examples: list[Example]) -> None:
+def test_links_cover_every_word_of_both_sides(examples: list[Example]) -> None:
     for example in examples:
         assert example.alignment == sorted(set(example.alignment))
         english, french = (set(s) for s in zip(*example.alignment, strict=True))
@@ -250,7 +254,7 @@ def test_links_join_words_that_translate_each_other(
     assert seen == set(dictionary)
 
 
-def test_tokens_are_those_of_moses(examples: list[Example]) -> None:
+def test_tokens_equal_those_of_moses(examples: list[Example]) -> None:
     sacremoses = pytest.importorskip("sacremoses")
     english, french = (sacremoses.MosesTokenizer(lang) for lang in ("en", "fr"))
     for example in examples[:500]:
@@ -274,7 +278,7 @@ def test_sentences_are_distinct_and_have_one_translation() -> None:
 def test_the_same_arguments_give_the_same_sentences() -> None:
     assert list(generate(50, seed=3)) == list(generate(50, seed=3))
     assert list(generate(50, seed=3)) != list(generate(50, seed=4))
-    # What Python has drawn from seed 1 since version 2.
+    # Python draws this value from seed 1 since version 2.
     assert random.Random(1).random() == 0.13436424411240122
 
 
@@ -291,7 +295,7 @@ def test_splits_never_overlap() -> None:
 
 
 @pytest.mark.parametrize("limits", [(3, 3), (5, 8), (20, 25), (50, 60)])
-def test_lengths_are_as_asked_for(limits: tuple[int, int]) -> None:
+def test_lengths_are_within_the_given_limits(limits: tuple[int, int]) -> None:
     lengths = {
         len(e.source_tokens)
         for e in generate(30, min_words=limits[0], max_words=limits[1])
@@ -305,7 +309,7 @@ def test_the_default_lengths_all_occur(examples: list[Example]) -> None:
 
 
 def three_words(split: str) -> set[str]:
-    """All there are in a split."""
+    """All sentences of three words in a split."""
     found = set()
     message = f"^generate: the {split} split has [0-9]+ sentences .* count=1000"
     with pytest.raises(ValueError, match=message):  # noqa: PT012
@@ -325,13 +329,13 @@ def test_all_sentences_of_three_words_are_found() -> None:
     assert sum(map(len, splits)) == len(expected)
 
 
-def test_as_many_as_there_are_can_be_had() -> None:
+def test_every_sentence_of_a_split_can_be_generated() -> None:
     found = three_words("train")
     everything = generate(len(found), max_words=3)
     assert {e.source for e in everything} == found
 
 
-def test_all_choices_go_through_every_way() -> None:
+def test_all_choices_enumerates_every_combination() -> None:
     choices = AllChoices()
     found = []
     more = True
@@ -358,18 +362,20 @@ def test_all_choices_go_through_every_way() -> None:
         ({"count": 1, "min_words": 0}, "min_words is 0"),
     ],
 )
-def test_bad_arguments(arguments: dict, message: str) -> None:
+def test_bad_arguments_of_generate_are_refused(
+    arguments: dict, message: str
+) -> None:
     with pytest.raises(ValueError, match=f"^generate: .*{message}"):
         generate(**arguments)
 
 
-def test_none_and_too_short() -> None:
+def test_count_may_be_zero_but_sentences_need_three_words() -> None:
     assert list(generate(0)) == []
     with pytest.raises(ValueError, match="train split has 0 sentences"):
         list(generate(1, min_words=1, max_words=2))
 
 
-def test_write_corpus(tmp_path: Path) -> None:
+def test_write_corpus_writes_all_splits_with_links(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "corpus"
     write_corpus(folder, train=40, dev=5, test=6, seed=2)
     assert len(list(folder.iterdir())) == 9
@@ -386,7 +392,7 @@ def test_write_corpus(tmp_path: Path) -> None:
             assert numbers == example.alignment
 
 
-def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
+def test_a_failed_write_keeps_the_old_corpus(tmp_path: Path) -> None:
     write_corpus(tmp_path, train=3, dev=2, test=2)
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
     with pytest.raises(ValueError, match="the test split"):
@@ -394,6 +400,6 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
 
 
-def test_hundred_hash_values_belong_to_one_split_each() -> None:
+def test_each_of_the_100_hash_values_belongs_to_one_split() -> None:
     values = [v for part in grammar.SPLITS.values() for v in part]
     assert sorted(values) == list(range(100))

@@ -1,8 +1,8 @@
-"""Imported GroundHog models against the original code's own numbers.
+"""Imported GroundHog models compared with the output of the original program.
 
 `../shared/groundhog` holds weights and what the authors' program computed with
-them; tests that need it skip where it is absent. The rest runs anywhere, on
-models of random weights and on pickles written out here.
+them; tests that need it skip if it is absent. The others use models with random
+weights and the pickles in this file.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ SENTENCES, END, UNKNOWN = 12, 26, 1
 
 
 def compiled(function: Callable) -> Callable:
-    """In a graph that takes any lengths: eager loops are slow."""
+    """The function as a graph for any lengths, since eager loops are slow."""
     return tf.function(function, reduce_retracing=True)
 
 
 @dataclass(frozen=True)
 class Original:
-    """One model's folder of the original code's numbers."""
+    """The folder with the original program's output for one model."""
 
     name: str
     folder: Path
@@ -58,7 +58,7 @@ class Original:
 
     @cached_property
     def model(self) -> Any:
-        """The imported model; only for tests that leave its weights alone."""
+        """The imported model, for tests that do not change its weights."""
         return self.imported(self.folder / "params.npz")
 
     @cached_property
@@ -86,7 +86,7 @@ class Original:
 
     @property
     def batch(self) -> dict[str, tf.Tensor]:
-        """The file's batch, batch first and padded with 0, not the end."""
+        """The batch of the file, batch axis first, padded with 0."""
         return {
             side: tf.constant(
                 (self.file[f"batch_{letter}"] * self.mask(letter)).T, tf.int32
@@ -120,12 +120,12 @@ def log_probs(logits: tf.Tensor, target: Any) -> np.ndarray:
 
 
 def gate_blocks(value: Any, names: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Splits one of our tensors into GroundHog's, by name."""
+    """Splits one of our tensors into GroundHog's, by their names."""
     return dict(zip(names, np.split(value, len(names), axis=-1), strict=True))
 
 
 def by_name(model: Any, values: Any = None) -> dict[str, np.ndarray]:
-    """GroundHog's names -> a model's weights, or values given for them."""
+    """GroundHog's names -> a model's weights, or given values instead."""
     if values is None:
         values = [weight.numpy() for weight in model.trainable_variables]
     of_weight = dict(
@@ -138,10 +138,10 @@ def by_name(model: Any, values: Any = None) -> dict[str, np.ndarray]:
     return named
 
 
-# Weights and what they compute
+# Weights and the outputs of a model.
 
 
-def test_import_moves_every_tensor(original: Original) -> None:
+def test_import_reads_every_tensor_unchanged(original: Original) -> None:
     arrays = original.load("params")
     model = original.model
     assert model.source_vocabulary_size == original.file["cfg_n_sym_source"]
@@ -153,7 +153,9 @@ def test_import_moves_every_tensor(original: Original) -> None:
         assert (named[name] == array).all(), name
 
 
-def test_every_sentence(original: Original) -> None:
+def test_logits_states_and_alignment_of_every_sentence_equal_the_original(
+    original: Original,
+) -> None:
     model = original.model
     for number in range(SENTENCES):
         wanted = original.sentence(number)
@@ -164,7 +166,7 @@ def test_every_sentence(original: Original) -> None:
         logp = log_probs(logits, inputs["target"])[0]
         close(logp, wanted["logp"])
         close(logp.sum(), wanted["total"], 3e-5)
-        # The readout of word i sees s_{i-1}; the file has s_1 to s_Ty.
+        # The readout of word i uses s_{i-1}; the file has s_1 to s_Ty.
         close(glimpse.state[0, 0], wanted["s0"])
         close(glimpse.state[0, 1:], wanted["states"][:-1])
         close(glimpse.context[0], wanted["context"])
@@ -174,7 +176,7 @@ def test_every_sentence(original: Original) -> None:
             assert glimpse.weights is None
 
 
-def test_annotations(original: Original) -> None:
+def test_annotations_equal_the_original(original: Original) -> None:
     for number in range(SENTENCES):
         wanted = original.sentence(number)
         read = original.encode(row(wanted["x"]))[0].attended.source
@@ -184,8 +186,8 @@ def test_annotations(original: Original) -> None:
             close(np.tile(read, [len(wanted["x"]), 1]), wanted["annotations"])
 
 
-def test_decode_step_by_step(original: Original) -> None:
-    """Teacher-forced steps give the states after each word, the last too."""
+def test_decode_step_equals_the_original(original: Original) -> None:
+    """Steps with given words yield the state after each word."""
     model = original.model
     for number in range(SENTENCES):
         wanted = original.sentence(number)
@@ -205,7 +207,9 @@ def test_decode_step_by_step(original: Original) -> None:
                     close(weights[0, 0], wanted["alpha"][i])
 
 
-def test_padded_batch_is_its_sentences(original: Original) -> None:
+def test_a_padded_batch_gives_the_same_as_its_sentences_alone(
+    original: Original,
+) -> None:
     model, file, batch = original.model, original.file, original.batch
     logp = log_probs(model(batch), batch["target"]) * original.mask("y").T
     close(logp, file["batch_logp"].T)
@@ -228,7 +232,7 @@ def test_padded_batch_is_its_sentences(original: Original) -> None:
         close(annotations.annotations, file["batch_annotations"].swapaxes(0, 1))
 
 
-def test_token_log_probs(original: Original) -> None:
+def test_token_log_probs_equal_the_original(original: Original) -> None:
     wanted = [original.sentence(number) for number in range(SENTENCES)]
     sources = [sentence["x"].tolist() for sentence in wanted]
     targets = [sentence["y"].tolist() for sentence in wanted]
@@ -239,11 +243,11 @@ def test_token_log_probs(original: Original) -> None:
             close(logp, sentence["logp"])
 
 
-# Gradients and updates
+# Gradients and updates.
 
 
 def cost_and_gradients(model: Any, original: Original) -> Callable:
-    """A function of nothing: summed cost of the batch, gradients of it."""
+    """A function without arguments: summed cost of the batch, and gradients."""
     batch = original.batch
     words = tf.constant(original.mask("y").T, tf.float32)
 
@@ -256,7 +260,9 @@ def cost_and_gradients(model: Any, original: Original) -> Callable:
     return compute
 
 
-def test_gradients_before_and_after_clipping(original: Original) -> None:
+def test_gradients_equal_the_original_before_and_after_clipping(
+    original: Original,
+) -> None:
     model = original.model
     cost, gradients = cost_and_gradients(model, original)()
     assert float(cost) == pytest.approx(
@@ -273,7 +279,7 @@ def test_gradients_before_and_after_clipping(original: Original) -> None:
             close(named[name], gradient, 1e-4 * np.abs(gradient).max())
 
 
-def test_five_adadelta_updates(original: Original) -> None:
+def test_five_adadelta_updates_equal_the_original(original: Original) -> None:
     model = original.imported(original.load("params"))
     train = original.load("train")
     optimizer = keras.optimizers.Adadelta(
@@ -299,7 +305,7 @@ def test_five_adadelta_updates(original: Original) -> None:
     )
 
 
-# The original search
+# The original beam search.
 
 
 def run_hypotheses(runs: dict, run: int) -> tuple[list[list[int]], np.ndarray]:
@@ -308,7 +314,7 @@ def run_hypotheses(runs: dict, run: int) -> tuple[list[list[int]], np.ndarray]:
     return [list(t[:n]) for t, n in tokens], runs["hyp_cost"][rows]
 
 
-def test_every_search(original: Original) -> None:
+def test_every_beam_search_equals_the_original(original: Original) -> None:
     runs = original.load("beam")
     for run, number in enumerate(runs["run_src"]):
         source = original.sentence(number)["x"]
@@ -334,11 +340,11 @@ def test_every_search(original: Original) -> None:
 
 
 def word0_step(model: Any) -> Callable:
-    """The original's step where index 0 can be a word.
+    """The step of the original program, where index 0 may be a word.
 
-    For our models id 0 is padding and means "no word yet". The original, too,
-    drops the previous word from the readout after index 0, but updates the
-    state with it; so here the beginning is known by a flag in the state.
+    In our models id 0 is padding and means "no word yet". The original program
+    also leaves the previous word out of the readout after index 0, but updates
+    the state with it; so here a flag in the state marks the first step.
     """
 
     def step(ids: tf.Tensor, state: Any, memory: Any) -> tuple:
@@ -358,7 +364,9 @@ def word0_step(model: Any) -> Callable:
     return compiled(step)
 
 
-def test_searches_that_meet_index_zero(original: Original) -> None:
+def test_searches_that_generate_index_zero_equal_the_original(
+    original: Original,
+) -> None:
     runs = original.load("beam_word0")
     bias = {"b_dec_deep_softmax": runs["b_dec_deep_softmax"]}
     step = word0_step(original.imported(original.load("params") | bias))
@@ -383,7 +391,7 @@ def test_searches_that_meet_index_zero(original: Original) -> None:
 
 
 def markov_step(log_probs: np.ndarray) -> Callable:
-    """A model whose next word depends on the last alone; its state counts."""
+    """A model of bigrams; its state counts the steps."""
     table = tf.constant(log_probs, tf.float32)
 
     def step(ids: tf.Tensor, count: tf.Tensor) -> tuple:
@@ -399,8 +407,8 @@ def search_table(table: np.ndarray, **options: Any) -> groundhog.OriginalResult:
     )
 
 
-def test_a_wide_beam_finds_all_there_is() -> None:
-    """Three words, at most three steps: 13 sentences end, all are listed."""
+def test_a_wide_beam_finds_every_sentence() -> None:
+    """With three words and three steps, all 13 sentences that end are found."""
     random = np.random.default_rng(11)
     table = np.log(random.dirichlet(np.ones(4), size=4))
     result = search_table(
@@ -418,8 +426,8 @@ def test_a_wide_beam_finds_all_there_is() -> None:
     assert (result.beam_size, result.searches) == (100, 1)
 
 
-def test_beam_shrinks_at_each_end() -> None:
-    """With two places, two sentences that end are all."""
+def test_the_beam_shrinks_with_each_finished_sentence() -> None:
+    """With a beam of two, the search stops after two finished sentences."""
     table = np.log([[0.2, 0.45, 0.35], [0.1, 0.3, 0.6], [1, 1, 1]])
     result = search_table(
         table, eos_id=2, max_length=9, beam_size=2, min_length=0
@@ -431,9 +439,11 @@ def test_beam_shrinks_at_each_end() -> None:
     assert again.tokens == [[1, 1, 2], [0, 1, 2]]
 
 
-def test_restarts_without_the_ignored_word_and_then_wider() -> None:
-    # Only the ignored word 1 leads to the end; its own path is improbable,
-    # so a beam of one does not see it.
+def test_search_restarts_with_the_ignored_word_and_then_with_a_wider_beam() -> (
+    None
+):
+    # The end follows only the ignored word 1, whose own path is improbable, so
+    # a beam of one does not contain it.
     probabilities = np.array([[0.9, 0.1, 0], [0, 0, 1], [1, 0, 0]])
     with np.errstate(divide="ignore"):
         table = np.maximum(np.log(probabilities), -100)
@@ -444,15 +454,15 @@ def test_restarts_without_the_ignored_word_and_then_wider() -> None:
     close(result.costs, -np.log([0.1]), 1e-5)
 
 
-def test_gives_up_when_nothing_ever_ends() -> None:
+def test_search_gives_up_if_no_sentence_ever_ends() -> None:
     table = np.array([[0.0, -np.inf]] * 2)
     result = search_table(table, eos_id=1, max_length=2, beam_size=3)
     assert result.tokens == []
     assert result.costs.shape == (0,)
-    assert result.beam_size == 3 * 2**8  # the first not below 500
+    assert result.beam_size == 3 * 2**8  # the first size of at least 500
 
 
-# Models of random weights, wherever the tests run
+# Models with random weights.
 
 
 def randomised(model: Any) -> dict[str, np.ndarray]:
@@ -470,8 +480,10 @@ def small(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_file_round_trip_and_reference(name: str, tmp_path: Path) -> None:
-    """Sizes that all differ, saved under GroundHog's names and read back."""
+def test_a_saved_file_gives_the_logits_of_the_reference(
+    name: str, tmp_path: Path
+) -> None:
+    """All sizes differ; saved under GroundHog's names and read again."""
     arrays = randomised(small(name))
     np.savez(tmp_path / "search_model.npz", **arrays)
     model = MODELS[name].from_groundhog(tmp_path / "search_model.npz")
@@ -490,7 +502,7 @@ def test_file_round_trip_and_reference(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_broken_files_are_refused_in_one_sentence(name: str) -> None:
+def test_bad_parameters_are_refused_with_their_name(name: str) -> None:
     arrays = randomised(small(name))
     model = MODELS[name]
     without = {k: v for k, v in arrays.items() if k != "b_dec_deep_softmax"}
@@ -521,7 +533,7 @@ def test_broken_files_are_refused_in_one_sentence(name: str) -> None:
             model.from_groundhog(arrays | {"b_dec_deep_softmax": bad})
 
 
-def test_each_model_refuses_the_other_one_s_file() -> None:
+def test_each_model_refuses_a_file_of_the_other() -> None:
     with pytest.raises(ValueError, match=r"RNNSearch.*lacks A_dec_transition"):
         RNNSearch.from_groundhog(randomised(small("rnnencdec")))
     with pytest.raises(ValueError, match=r"RNNEncDec.*unknown A_dec_transit"):
@@ -529,7 +541,7 @@ def test_each_model_refuses_the_other_one_s_file() -> None:
 
 
 class Bomb:
-    """Makes a file when unpickled."""
+    """Makes a folder when unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -554,7 +566,7 @@ def test_parameter_files_are_never_unpickled(tmp_path: Path) -> None:
         groundhog.read_parameters(tmp_path / "absent.npz")
 
 
-# Vocabularies. The bytes are what Python 2.7.18's cPickle wrote of
+# Vocabularies. The bytes were written by cPickle of Python 2.7.18 from
 # {'<s>': 0, '</s>': 0, 'UNK': 1, 'caf\xc3\xa9': 2, "l'homme": 3,
 #  '"\\\t': 4, u'\xe9t\xe9': 5, 'big': 70000, 'long': 12345678901L}
 
@@ -601,23 +613,27 @@ def read(tmp_path: Path) -> Callable[[bytes], dict[int, str]]:
 
 
 @pytest.mark.parametrize("protocol", PICKLES)
-def test_vocabularies_of_python_2(protocol: int, read: Callable) -> None:
+def test_vocabularies_of_python_2_are_read(
+    protocol: int, read: Callable
+) -> None:
     assert read(PICKLES[protocol]) == WORDS
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 2])
-def test_vocabularies_either_way_round(protocol: int, read: Callable) -> None:
-    """Thousands of words, as Python 3 writes them in the old protocols."""
+def test_vocabularies_of_ids_or_of_words_are_read(
+    protocol: int, read: Callable
+) -> None:
+    """Thousands of words, written by Python 3 in the old protocols."""
     words = {i: f"word {i}\n\\ \u00e9\u4e2d\U0001f600" for i in range(3000)}
     inverted = {word: index for index, word in words.items()}
     assert read(pickle.dumps(words, protocol)) == words
     assert read(pickle.dumps(inverted, protocol)) == words
 
 
-def test_odd_words(read: Callable) -> None:
+def test_unusual_words_are_read(read: Callable) -> None:
     long = b"w" * 300
     assert read(b"}(T,\x01\x00\x00" + long + b"K\x02u.") == {2: long.decode()}
-    # One string that the memo gives twice; bytes that are not UTF-8.
+    # A string that is used twice through the memo; bytes that are not UTF-8.
     assert read(b"}(K\x02U\x02\xc3\xa9q\x00K\x03h\x00u.") == {2: "é", 3: "é"}
     assert read(b"}(U\x02\xffaK\x02u.") == {2: "\ufffda"}
     assert read(b"(dp0\nV\\ud83d\\ude00\np1\nI2\ns.") == {2: "\U0001f600"}
@@ -659,7 +675,9 @@ def test_malicious_pickles_do_not_run(read: Callable, tmp_path: Path) -> None:
         assert not fuse.exists(), name
 
 
-def test_only_opcodes_of_plain_data_are_known(read: Callable) -> None:
+def test_only_opcodes_of_strings_numbers_and_dictionaries_are_accepted(
+    read: Callable,
+) -> None:
     known = "INT LONG BININT BININT1 BININT2 LONG1 STRING BINSTRING "
     known += "SHORT_BINSTRING UNICODE BINUNICODE DICT EMPTY_DICT SETITEM "
     known += "SETITEMS MARK PUT BINPUT LONG_BINPUT GET BINGET LONG_BINGET "
@@ -704,8 +722,8 @@ def test_broken_pickles_are_refused(data: bytes, read: Callable) -> None:
         read(data)
 
 
-def test_nested_pickles_do_not_explode(read: Callable) -> None:
-    """Each dictionary holds the last twice; written out, 2²⁰ of them."""
+def test_nested_dictionaries_give_a_short_message(read: Callable) -> None:
+    """Each dictionary contains the one before twice: 2²⁰ if written out."""
     data = b"}q\x00"
     for level in range(20):
         last = b"h" + bytes([level])
@@ -716,17 +734,19 @@ def test_nested_pickles_do_not_explode(read: Callable) -> None:
     assert len(str(error.value)) < 300
 
 
-def test_a_few_bytes_take_little_memory_and_time(read: Callable) -> None:
-    """What `pickle.Unpickler` can be made to do without importing a name."""
-    # A place in the memo: 32 GiB, where the memo is an array.
+def test_small_malicious_pickles_use_little_memory_and_time(
+    read: Callable,
+) -> None:
+    """What `pickle.Unpickler` could be made to do without importing a name."""
+    # A memo index that would need 32 GiB if the memo were an array.
     assert read(b"}r\xff\xff\xff\x7f.") == {}
-    # A key that is a tuple of the last tuple twice: its hash takes 2¹⁰⁰ steps.
+    # A key of tuples nested 100 times, each twice: hashing takes 2¹⁰⁰ steps.
     with pytest.raises(ValueError, match=r"opcode b'\)' makes no"):
         read(b"}" + b")" + b"2\x86" * 100 + b"K\x01s.")
 
 
 @given(st.binary(max_size=40), st.integers(0, 2), st.integers(0, 80))
-def test_random_bytes_raise_value_errors_alone(
+def test_random_bytes_raise_only_value_errors(
     tmp_path_factory: pytest.TempPathFactory,
     noise: bytes,
     protocol: int,
@@ -743,8 +763,8 @@ def test_random_bytes_raise_value_errors_alone(
         assert all(isinstance(index, int) for index in words)
 
 
-def test_vocabulary_of_a_model() -> None:
-    """Ids stay; 0, 1 and the last are the special symbols."""
+def test_a_vocabulary_for_a_model_keeps_the_ids() -> None:
+    """Ids do not change; 0, 1 and the last are the special symbols."""
     text = pytest.importorskip("bahdanau_tf.text.vocabulary")
     words = {0: "<s>", 1: "UNK", 2: "the", 3: "[END]", 5: "a\nb", 6: "the"}
     words |= {7: "is", 8: "late", 9: "later"}

@@ -1,4 +1,4 @@
-"""The language of a text, and what training makes of it."""
+"""`guess_language`, and the options that training derives from it."""
 
 from __future__ import annotations
 
@@ -89,14 +89,21 @@ ARTICLE = {
     "zh": "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟"
     "关系的精神相对待。",
 }
-TOO_SHORT = {"ar", "da", "fi", "hu", "pl", "ru"}  # one article is little
+TOO_SHORT = {
+    "ar",
+    "da",
+    "fi",
+    "hu",
+    "pl",
+    "ru",
+}  # one article is not enough for them
 
 
 @pytest.mark.parametrize("code", ARTICLE)
-def test_two_sentences_are_guessed_or_left_open(code: str) -> None:
+def test_two_sentences_are_guessed_or_undetermined(code: str) -> None:
     wanted = "und" if code in TOO_SHORT else code
     assert guess_language([ARTICLE[code]]) == wanted
-    if code not in ("az", "tr"):  # Python makes other capitals than theirs
+    if code not in ("az", "tr"):  # their capitals differ from Python's `upper`
         assert guess_language([ARTICLE[code].upper()]) == wanted
 
 
@@ -117,7 +124,9 @@ def test_two_sentences_are_guessed_or_left_open(code: str) -> None:
         ("tatoeba-en-ko/train", "ko"),
     ],
 )
-def test_corpora(shared: Callable[[str], Path], corpus: str, code: str) -> None:
+def test_corpora_and_parts_of_them_are_guessed(
+    shared: Callable[[str], Path], corpus: str, code: str
+) -> None:
     lines = [*read_lines(shared(f"data/{corpus}.{code}"))][:5000]
     assert guess_language(lines) == code
     parts = [lines[i : i + 20] for i in range(0, len(lines), 20)]
@@ -126,10 +135,10 @@ def test_corpora(shared: Callable[[str], Path], corpus: str, code: str) -> None:
     assert guesses[code] > 0.98 * len(parts)
 
 
-def test_unsegmented_japanese_is_cut_by_its_own_rules(
+def test_unsegmented_japanese_is_split_by_its_own_rules(
     shared: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """With those of French half of the words of the dev set were unknown."""
+    """With rules for French half of the words of the dev set were unknown."""
     paths = {}
     for split in ("train", "dev"):
         lines = read_lines(shared(f"data/small_parallel_enja/{split}.ja"))
@@ -154,7 +163,7 @@ def test_unsegmented_japanese_is_cut_by_its_own_rules(
         [ARTICLE["el"], ARTICLE["he"], ARTICLE["ja"]],
     ],
 )
-def test_what_is_not_clear_is_undetermined(lines: list[str]) -> None:
+def test_unclear_text_is_undetermined(lines: list[str]) -> None:
     assert guess_language(lines) == "und"
 
 
@@ -172,14 +181,14 @@ TOYS = {
 
 
 @pytest.mark.parametrize("code", TOYS)
-def test_few_words_are_known_by_those_of_one_language(code: str) -> None:
+def test_a_few_typical_words_are_enough(code: str) -> None:
     assert guess_language([TOYS[code]] * 20) == code
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        # Article 1 of the Declaration in languages without small words here:
+        # Article 1 of the Declaration in languages that are not recognized:
         "Gizon-emakume guztiak aske jaiotzen dira, duintasun eta eskubide "
         "berberak dituztela; eta ezaguera eta kontzientzia dutenez gero, "
         "elkarren artean senide legez jokatu beharra dute.",
@@ -199,12 +208,12 @@ def test_few_words_are_known_by_those_of_one_language(code: str) -> None:
         "tjetrit me frymë vëllazërimi.",
     ],
 )
-def test_other_languages_are_not_taken_for_one(text: str) -> None:
+def test_unsupported_languages_are_undetermined(text: str) -> None:
     assert guess_language([text] * 20) == "und"
 
 
 def test_foreign_names_do_not_matter() -> None:
-    """Nor does the form of the characters."""
+    """The width of the characters does not matter either."""
     half = "ｶﾀｶﾅ ﾃﾞｽ 日本 " * 3 + "TensorFlow Keras"
     assert guess_language([half]) == "ja"
     assert guess_language([ARTICLE["ko"] + ARTICLE["en"][:60]]) == "ko"
@@ -212,7 +221,7 @@ def test_foreign_names_do_not_matter() -> None:
     assert guess_language([ARTICLE["en"] + " 北京 서울 Москва"]) == "en"
 
 
-def test_one_odd_line_does_not_matter() -> None:
+def test_a_few_unusual_lines_do_not_matter() -> None:
     odd = ["long " * 100_000, "Россия " * 100_000, "é\u0301" * 100_000]
     assert guess_language([ARTICLE["en"]] * 20 + odd) == "en"
 
@@ -233,7 +242,7 @@ def files(tmp_path: Path) -> TrainingFiles:
     return TrainingFiles(*map(str, paths))
 
 
-def test_what_no_flag_names_is_guessed_and_said(files, capsys):
+def test_a_language_without_a_flag_is_guessed_and_reported(files, capsys):
     found = with_languages(languages(), files, {})
     assert found == languages("ja", "en")
     assert capsys.readouterr().err == (
@@ -244,16 +253,18 @@ def test_what_no_flag_names_is_guessed_and_said(files, capsys):
     )
 
 
-def test_what_a_flag_names_or_the_folder_has_is_not_guessed(files, capsys):
+def test_a_language_of_a_flag_or_of_the_folder_is_not_guessed(files, capsys):
     known = {"source_language": "fr"}
     found = with_languages(languages(target="it"), files, known)
     assert found == languages("fr", "it")
     found = with_languages(languages("ko", "it"), files, known)
-    assert found == languages("ko", "it")  # refused by who checks the folder
+    assert found == languages(
+        "ko", "it"
+    )  # the check of the folder refuses it later
     assert not capsys.readouterr().err
 
 
-def test_an_unclear_language_has_the_general_rules(files, capsys):
+def test_an_undetermined_language_uses_the_general_rules(files, capsys):
     Path(files.train_source).write_text("1\n2\n")
     found = with_languages(languages(), files, {})
     assert found == languages("und", "en")
@@ -262,20 +273,18 @@ def test_an_unclear_language_has_the_general_rules(files, capsys):
     assert "--source_language=CODE" in said
 
 
-def test_sub_words_have_no_rules_of_languages(files, capsys):
+def test_subword_tokenizers_need_no_language(files, capsys):
     text = TextOptions(tokenizer="bpe", true_case=True)
     assert with_languages(text, files, {}) == text
     assert not capsys.readouterr().err
     found = with_languages(text, files, {"source_language": "en"})
-    assert found.source_language == "en"  # as an earlier version wrote it
+    assert found.source_language == "en"  # written by an earlier version
 
 
 @pytest.mark.parametrize("tokenizer", ["word", "bpe"])
 @pytest.mark.parametrize("code", ["tr", "az", "en", "de"])
-def test_capitals_of_languages_with_two_kinds_of_i_are_left(
-    files, tokenizer, code
-):
-    """What Python makes of I is wrong in Turkish: named or guessed."""
+def test_true_case_is_off_for_turkish_and_azerbaijani(files, tokenizer, code):
+    """Python's lower case of I is wrong in Turkish, named or guessed."""
     suits = code in ("en", "de")
     Path(files.train_source).write_text(f"{ARTICLE[code]}\n" * 3)
     text = TextOptions(tokenizer=tokenizer)
@@ -288,12 +297,12 @@ def test_capitals_of_languages_with_two_kinds_of_i_are_left(
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_capitals_are_read_as_the_folder_was_made_with(files, before):
+def test_true_case_is_kept_from_the_folder(files, before):
     known = {"source_language": "tr", "true_case": before}
     assert with_languages(TextOptions(), files, known).true_case is before
 
 
-def test_turkish_capitals_are_learned_as_they_stand(tmp_path):
+def test_turkish_capitals_are_not_lower_cased(tmp_path):
     path = tmp_path / "text"
     path.write_text("KIZ ISLIK ÇALDI\n")
     text = TextOptions(source_language="tr", target_language="en")

@@ -1,4 +1,4 @@
-"""Cells of Keras, and of anybody, in encoders, decoders and models."""
+"""Cells of Keras and of users in encoders, decoders and models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bahdanau_tf import layers
 from bahdanau_tf import models
 from bahdanau_tf.layers.decoder import STEP_ORDERS
 
-# Keras' own `model.save` beside NumPy 2.
+# Raised by Keras' `model.save` with NumPy 2.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:__array__ implementation doesn't:DeprecationWarning"
 )
@@ -33,7 +33,7 @@ def normal(*shape: int, seed: int = 0) -> tf.Tensor:
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf_tests")
-class SomebodysCell(keras.layers.Layer):
+class UserCell(keras.layers.Layer):
     """h_t = tanh(W x_t + U h_{t-1}) and a count of steps."""
 
     def __init__(self, units: int, **kwargs: Any) -> None:
@@ -62,13 +62,13 @@ CELLS: dict[str, Callable] = {
     "gru": lambda: keras.layers.GRUCell(N),
     "lstm": lambda: keras.layers.LSTMCell(N),
     "simple": lambda: keras.layers.SimpleRNNCell(N),
-    "somebody's": lambda: SomebodysCell(N),
+    "user": lambda: UserCell(N),
 }
 every_cell = pytest.mark.parametrize("name", CELLS)
 
 
 @every_cell
-def test_an_encoder_is_a_loop_of_keras(name: str) -> None:
+def test_an_encoder_equals_keras_rnn(name: str) -> None:
     encoder = layers.BidirectionalEncoder(CELLS[name]())
     words = normal(B, T, M)
     encoder.build((None, None, M))
@@ -86,7 +86,10 @@ def test_an_encoder_is_a_loop_of_keras(name: str) -> None:
 
 
 def decoders(order: str) -> tuple[Any, Any]:
-    """The cell of Keras and ours with the same weights, [W ; C] and W, C."""
+    """Decoders with Keras' cell and with ours, with the same weights.
+
+    Keras' kernel is [W ; C], ours are W and C.
+    """
     theirs, ours = (
         layers.AttentionDecoder(cell, layers.BahdanauAttention(5), order)
         for cell in (keras.layers.GRUCell(N), layers.GRUResetAfterCell(N))
@@ -110,7 +113,7 @@ def decoders(order: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("order", STEP_ORDERS)
-def test_a_decoder_with_the_cell_of_keras_is_that_with_ours(order: str) -> None:
+def test_a_decoder_with_keras_gru_equals_one_with_ours(order: str) -> None:
     words, first, state = normal(B, T, M), normal(B, M), normal(B, N)
     glimpses, steps = [], []
     for decoder in decoders(order):
@@ -149,7 +152,9 @@ def model_of(name: str, **options: Any) -> Any:
 
 
 @every_cell
-def test_a_model_of_such_cells(name: str, tmp_path: Path) -> None:
+def test_a_model_of_such_cells_is_decoded_stepwise_saved_and_loaded(
+    name: str, tmp_path: Path
+) -> None:
     model = randomized(model_of(name))
     target = np.array([[2, 3, 5, 1], [4, 1, 7, 8], [1, 6, 2, 3]], "int32")
     batch = {"source": tf.constant(IDS), "target": tf.constant(target)}
@@ -167,8 +172,8 @@ def test_a_model_of_such_cells(name: str, tmp_path: Path) -> None:
     close(loaded(batch), wanted.numpy(), 1e-6)
 
 
-def test_alignments_of_any_cell_and_any_score() -> None:
-    """What an AttentionWrapper kept as its alignment history."""
+def test_any_cell_and_any_score_give_alignments() -> None:
+    """They replace the alignment history of an AttentionWrapper."""
 
     class Distance(layers.Attention):
         def project(self, annotations: Any) -> Any:
@@ -268,7 +273,7 @@ def search(**parts: Any) -> Any:
         ),
     ],
 )
-def test_errors_name_the_argument_the_class_and_what_is_wanted(
+def test_errors_name_argument_class_and_what_was_wanted(
     make: Any, words: str
 ) -> None:
     with pytest.raises(ValueError, match=words):

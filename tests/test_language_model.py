@@ -1,4 +1,4 @@
-"""The n-gram model against sums done by hand and a plain rewrite of them."""
+"""The n-gram model compared with a plain implementation and with hand sums."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class PlainKneserNey:
 
 
 def random_sentences(generator, size, count, max_words=7):
-    """A few words often, many seldom, as in a language."""
+    """Sentences in which a few words are frequent and many are rare."""
     weights = [1 / (rank + 1) for rank in range(UNKNOWN, size)]
     return [
         [
@@ -87,11 +87,11 @@ def joined(sentences) -> np.ndarray:
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_the_equation(order):
+def test_probabilities_equal_the_plain_implementation(order):
     generator = random.Random(order)
     size = 12
     sentences = random_sentences(generator, size, 60)
-    # Fewer words in the text than in the list: some were never seen.
+    # The text has fewer words than the word list: some are never seen.
     sentences = [[w for w in s if w != size - 1] for s in sentences]
     plain = PlainKneserNey(sentences, size, order)
     model = NGramModel(joined(sentences), size, order)
@@ -120,7 +120,7 @@ def test_probabilities_sum_to_one(order):
         assert math.isclose(found.sum(), 1, rel_tol=1e-12)
 
 
-def test_by_hand():
+def test_probabilities_equal_values_by_hand():
     """Bigrams of `a b` and `a a`, with UNKNOWN and END: V = 4.
 
     Seen: <a 2, ab aa a> b> 1, so D₂ = (4 + 1) / (4 + 2 + 2) = 5/8.
@@ -142,8 +142,8 @@ def test_by_hand():
     assert math.isclose(unknown, 5 / 8 * 3 / 70, rel_tol=1e-12)
 
 
-def test_order_of_words_is_learned():
-    """Bigrams foretell sentences better than words do, shuffled ones worse."""
+def test_word_order_is_learned():
+    """Bigrams predict sentences better than unigrams, shuffled ones worse."""
     lines = [example.source for example in generate(1200, max_words=12)]
     train, dev = lines[:1000], lines[1000:]
     words = WordList.build(train)
@@ -164,7 +164,7 @@ def test_order_of_words_is_learned():
         assert bits(shuffled(train), order) > bits(train, order) + 1
 
 
-def test_words_that_come_once_are_unknown():
+def test_words_that_occur_once_are_unknown():
     words = WordList.build(["The cat, the dog.", "A cat."])
     assert words.size == SPECIAL + 3  # the, cat, "."
     ids = words.encode(["the lion", "", "CAT ."])
@@ -189,11 +189,11 @@ def test_words_that_come_once_are_unknown():
         ("\u00a0", ""),
     ],
 )
-def test_words(line, words):
+def test_lines_are_split_into_words(line, words):
     assert split_words(line) == words.split(" ") if words else not words
 
 
-def test_odd_texts():
+def test_empty_and_unusual_texts_have_finite_entropy():
     words = WordList([])
     for text in ([], [""], ["", "a b"], ["x"] * 3):
         model = NGramModel(words.encode(text), words.size, order=6)

@@ -1,4 +1,4 @@
-"""Every layer against the NumPy reference, eagerly and in graphs."""
+"""Every layer compared with the NumPy reference, eagerly and in graphs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def built(layer: Any, *shapes: Any, seed: int = 0) -> Any:
 
 
 def states_of(cell: Any, batch: int = B) -> tuple[tf.Tensor, ...]:
-    """Random states in the tuple that the cell wants."""
+    """Random states in the tuple that the cell expects."""
     return tuple(
         tf.constant(normal(batch, size, seed=9 + i))
         for i, size in enumerate(tf.nest.flatten(cell.state_size))
@@ -66,17 +66,17 @@ def states_of(cell: Any, batch: int = B) -> tuple[tf.Tensor, ...]:
 
 
 def as_reference(states: Any) -> Any:
-    """The reference's LSTM wants a pair, its other cells an array."""
+    """LSTM states as a pair, those of other cells as one array."""
     states = tuple(np.asarray(s, np.float64) for s in states)
     return states if len(states) > 1 else states[0]
 
 
-# Cells
+# Cells.
 
 
 @cells
 @pytest.mark.parametrize("batch", [0, 1, 4])
-def test_cells(make_cell: Any, batch: int) -> None:
+def test_cells_equal_the_reference(make_cell: Any, batch: int) -> None:
     cell = built(make_cell(), (None, M))
     x, states = normal(batch, M), states_of(cell, batch)
     output, new = everywhere(cell, x, list(states))
@@ -89,7 +89,7 @@ def test_cells(make_cell: Any, batch: int) -> None:
 
 
 @cells
-def test_a_cell_of_one_unit(make_cell: Any) -> None:
+def test_a_cell_of_one_unit_equals_the_reference(make_cell: Any) -> None:
     cell = built(make_cell(1), (None, M))
     x, states = normal(B, M), states_of(cell)
     new = cell.step(cell.project(tf.constant(x)), states)
@@ -100,7 +100,7 @@ def test_a_cell_of_one_unit(make_cell: Any) -> None:
 
 
 @cells
-def test_cells_in_a_loop_of_keras(make_cell: Any) -> None:
+def test_cells_work_in_keras_rnn(make_cell: Any) -> None:
     cell = make_cell()
     loop = keras.layers.RNN(cell, return_sequences=True)
     x, mask = normal(B, T, M), lengths_mask(5, 3, 1, 2)
@@ -117,7 +117,9 @@ def test_cells_in_a_loop_of_keras(make_cell: Any) -> None:
         (layers.LSTMCell, keras.layers.LSTMCell),
     ],
 )
-def test_cells_take_the_weights_of_keras(ours: Any, theirs: Any) -> None:
+def test_cells_with_the_weights_of_keras_equal_keras(
+    ours: Any, theirs: Any
+) -> None:
     cell, other = built(ours(N), (None, M)), theirs(N)
     other.build((None, M))
     values = cell.get_weights()
@@ -132,7 +134,7 @@ def test_cells_take_the_weights_of_keras(ours: Any, theirs: Any) -> None:
     close(actual, tf.nest.map_structure(np.asarray, wanted), 1e-6)
 
 
-def test_the_paper_s_gate_is_keras_negated() -> None:
+def test_the_papers_update_gate_is_one_minus_that_of_keras() -> None:
     cell = built(layers.GRUCell(N), (None, M))
     other = keras.layers.GRUCell(N, reset_after=False)
     other.build((None, M))
@@ -145,8 +147,10 @@ def test_the_paper_s_gate_is_keras_negated() -> None:
 
 
 @cells
-def test_concatenated_inputs_are_two_matrices(make_cell: Any) -> None:
-    """[y ; c] [W ; C] = y W + c C: the attention decoder's context kernel."""
+def test_a_kernel_of_concatenated_inputs_equals_two_kernels(
+    make_cell: Any,
+) -> None:
+    """[y ; c] [W ; C] = y W + c C, with C the decoder's context kernel."""
     joined = built(make_cell(), (None, M + 2))
     y, c, states = normal(B, M), normal(B, 2, seed=1), states_of(joined)
     wanted, _ = joined(np.concatenate([y, c], -1), list(states))
@@ -160,13 +164,13 @@ def test_concatenated_inputs_are_two_matrices(make_cell: Any) -> None:
     close(cell.step(projected, states)[0], np.asarray(wanted), 1e-6)
 
 
-def test_stacked_cells() -> None:
+def test_stacked_cells_equal_the_reference() -> None:
     stack = layers.StackedCells(
         [layers.LSTMCell(4), layers.GRUCell(5), layers.LSTMCell(6)]
     )
     built(stack, (None, M))
     x, states = normal(B, M), states_of(stack)
-    assert stack.state_size == [6, 6, 5, 4, 4]  # the top cell's first
+    assert stack.state_size == [6, 6, 5, 4, 4]  # the top cell's states first
     output, new = everywhere(stack, x, list(states))
     bottom, middle, top = map(cell_parameters, stack.cells)
     low = reference.lstm_step(x, as_reference(states[3:]), bottom)
@@ -176,12 +180,12 @@ def test_stacked_cells() -> None:
     close(new, [*high, mid, *low])
 
 
-# Recurrences and encoders
+# Recurrences and encoders.
 
 
 @cells
 @pytest.mark.parametrize("reverse", [False, True])
-def test_recurrent(make_cell: Any, reverse: bool) -> None:
+def test_recurrent_equals_the_reference(make_cell: Any, reverse: bool) -> None:
     layer = layers.Recurrent(make_cell(), reverse=reverse)
     built(layer, (None, None, M))
     x, step = normal(B, T, M), CELLS[type(layer.cell)][0]
@@ -196,10 +200,10 @@ def test_recurrent(make_cell: Any, reverse: bool) -> None:
     )
     close(outputs, wanted)
     close(last, state)
-    close(outputs[3], np.zeros((T, N)), 0)  # nothing was read
+    close(outputs[3], np.zeros((T, N)), 0)  # no word was read
 
 
-def test_recurrent_of_one_word_no_mask_and_no_rows() -> None:
+def test_recurrent_accepts_one_word_no_mask_and_no_rows() -> None:
     layer = built(layers.Recurrent(layers.GRUCell(N)), (None, None, M))
     outputs, last = layer(normal(B, 1, M))
     close(outputs[:, 0], last[0].numpy(), 0)
@@ -214,7 +218,9 @@ def test_recurrent_of_one_word_no_mask_and_no_rows() -> None:
 @pytest.mark.parametrize(
     "kind", [layers.BidirectionalEncoder, layers.UnidirectionalEncoder]
 )
-def test_encoders(kind: Any, make_cell: Any, depth: int) -> None:
+def test_encoders_equal_the_reference(
+    kind: Any, make_cell: Any, depth: int
+) -> None:
     cell = make_cell(N)
     encoder = built(kind(cell, layers=depth), (None, None, M))
     step = CELLS[type(cell)][0]
@@ -241,7 +247,7 @@ def test_encoders(kind: Any, make_cell: Any, depth: int) -> None:
     assert len(encoded.backward_states) == (depth if both else 0)
 
 
-# Attention
+# Attention.
 
 SCORES = {
     "additive": layers.BahdanauAttention(7),
@@ -264,7 +270,7 @@ def test_every_cell_and_every_attention_has_a_reference() -> None:
 
 
 def encoded_of(annotations: Any, mask: Any) -> layers.Encoded:
-    """What an encoder would give; the states are its annotations' ends."""
+    """The output of an encoder; its states are first and last annotations."""
     n = annotations.shape[-1] // 2
     last = reference.last_annotation(np.asarray(annotations), np.asarray(mask))
     return layers.Encoded(
@@ -280,7 +286,7 @@ def copy_of(layer: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_attention(name: str) -> None:
+def test_attention_equals_the_reference(name: str) -> None:
     part = SCORES[name]
     attention = built(copy_of(part), (None, N), [(None, None, N)])
     annotations, query = normal(B, T, N), normal(B, N, seed=1)
@@ -294,7 +300,9 @@ def test_attention(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_beams_are_rows(name: str) -> None:
+def test_hypotheses_of_a_beam_are_attended_like_separate_rows(
+    name: str,
+) -> None:
     part = copy_of(SCORES[name])
     attention = built(part, (None, 3, N), [(None, None, N)])
     annotations, queries = normal(B, T, N), normal(B, 3, N, seed=2)
@@ -308,7 +316,7 @@ def test_beams_are_rows(name: str) -> None:
 
 @given(st.data())
 @settings(max_examples=15)
-def test_padding_and_neighbours_change_no_attention(data: Any) -> None:
+def test_padding_and_other_rows_do_not_change_attention(data: Any) -> None:
     attention = SCORES["additive"]
     if not attention.built:
         built(attention, (None, N), [(None, None, N)])
@@ -339,7 +347,7 @@ def test_huge_scores_stay_finite() -> None:
     close(weights, [[0.5, 0.5, 0.0]], 1e-6)
 
 
-def test_fixed_context() -> None:
+def test_fixed_context_returns_the_same_context_for_every_query() -> None:
     attention = layers.FixedContext()
     memory = attention.memory(encoded_of(normal(B, T, N), MASK))
     context, weights = attention(normal(B, N), memory)
@@ -349,14 +357,14 @@ def test_fixed_context() -> None:
     close(contexts, np.repeat(memory.numpy()[:, None], 3, 1), 0)
 
 
-# Bridges
+# Bridges.
 
 ENCODED_SHAPE = layers.Encoded(
     (None, None, 2 * N), (((None, N),),), (((None, N),),), (None, None)
 )
 
 
-def test_tanh_bridges() -> None:
+def test_tanh_bridges_equal_the_reference() -> None:
     annotations = normal(B, T, 2 * N)
     mask = lengths_mask(5, 3, 1, 2)
     encoded = encoded_of(annotations, mask)
@@ -375,7 +383,7 @@ def test_tanh_bridges() -> None:
         close((memory, first), [np.zeros((B, N)), np.zeros((B, M))], 0)
 
 
-def test_zero_bridge() -> None:
+def test_zero_bridge_returns_zeros_and_the_start_vector() -> None:
     bridge = built(layers.ZeroBridge([N, 4], M), ENCODED_SHAPE)
     encoded = encoded_of(normal(B, T, 2 * N), MASK)
     states, first = everywhere(bridge, encoded)
@@ -383,7 +391,7 @@ def test_zero_bridge() -> None:
     close(first, np.tile(array(bridge.start_vector), (B, 1)))
 
 
-def test_copy_bridge_hands_over_all_layers_top_first() -> None:
+def test_copy_bridge_returns_the_states_of_all_layers_top_first() -> None:
     encoder = layers.UnidirectionalEncoder(layers.LSTMCell(N), layers=2)
     encoded = encoder(normal(B, T, M), mask=MASK)
     bridge = built(layers.CopyBridge([N] * 4, M), encoder.encoded_shape())
@@ -393,7 +401,7 @@ def test_copy_bridge_hands_over_all_layers_top_first() -> None:
     close(first, np.tile(array(bridge.start_vector), (B, 1)))
 
 
-def test_sentence_bridge() -> None:
+def test_sentence_bridge_returns_the_sentence_vector() -> None:
     encoder = layers.UnidirectionalEncoder(layers.TanhCell(N))
     encoded = encoder(normal(B, T, M), mask=MASK)
     bridge = built(layers.SentenceBridge(N, N), encoder.encoded_shape())
@@ -403,7 +411,7 @@ def test_sentence_bridge() -> None:
     close((states, first), [summary, summary], 0)
 
 
-# Readouts
+# Readouts.
 
 TERMS = [
     ("state", "previous", "context"),
@@ -418,7 +426,7 @@ WIDTHS = {"state": N, "previous": M, "context": 2 * N}
 @pytest.mark.parametrize("factor_units", [None, M], ids=["full", "factored"])
 @pytest.mark.parametrize("tied", [False, True], ids=["own", "tied"])
 @pytest.mark.parametrize("kind", ACTIVATIONS)
-def test_readouts(
+def test_readouts_equal_the_reference(
     kind: Any, tied: bool, factor_units: int | None, terms: tuple[str, ...]
 ) -> None:
     if kind is layers.LinearReadout and tied and not factor_units:
@@ -448,19 +456,19 @@ def test_readouts(
     )
 
 
-def test_maxout_pairs_neighbours() -> None:
+def test_maxout_takes_the_maximum_of_adjacent_pairs() -> None:
     readout = layers.MaxoutReadout(2, 2)
     pairs = tf.constant([[1.0, 5.0, 7.0, -2.0]])
     close(readout._activation(pairs), [[5.0, 7.0]], 0)
 
 
-# Decoder
+# Decoder.
 
 
 def reference_glimpses(
     decoder: Any, embedded: Any, first: Any, states: Any, encoded: Any
 ) -> tuple[list, list, list]:
-    """States that are read, contexts and weights, step by step."""
+    """Lists of the states that are read, contexts and weights of each step."""
     step = CELLS[type(decoder.cell)][0]
     p = decoder_parameters(decoder)
     attention = attention_parameters(decoder.attention)
@@ -488,7 +496,9 @@ def reference_glimpses(
 @pytest.mark.parametrize("order", STEP_ORDERS)
 @pytest.mark.parametrize("context", ["attention", "fixed", "none"])
 @pytest.mark.parametrize("make_cell", [layers.GRUCell, layers.LSTMCell])
-def test_decoder(make_cell: Any, context: str, order: str) -> None:
+def test_decoder_equals_the_reference(
+    make_cell: Any, context: str, order: str
+) -> None:
     attention = {
         "attention": layers.BahdanauAttention(7),
         "fixed": layers.FixedContext(),
@@ -521,7 +531,7 @@ def by_steps(
     states: Any,
     memory: Any,
 ) -> None:
-    """`step` with one hypothesis, step by step, gives what `call` gives."""
+    """Checks that `step`, one word at a time, gives the same as `call`."""
     state = tf.nest.map_structure(
         lambda t: t[:, None],
         decoder.initial_state(states),
@@ -541,7 +551,7 @@ def by_steps(
         previous = embedded[:, i]
 
 
-# Embedding
+# Embedding.
 
 
 def test_embedding_and_the_gradient_of_a_repeated_word() -> None:
@@ -562,10 +572,10 @@ def test_embedding_and_the_gradient_of_a_repeated_word() -> None:
     close(bias_gradient, upstream.sum((0, 1)))
 
 
-# Starts
+# Initial weights.
 
 
-def test_starts_of_the_paper() -> None:
+def test_initial_weights_are_distributed_as_in_the_paper() -> None:
     n = 64
     cell = layers.GRUCell(n)
     cell.build((None, 300))
@@ -592,7 +602,7 @@ def test_starts_of_the_paper() -> None:
         assert array(weight).std() == pytest.approx(wanted, rel=0.06)
 
 
-def test_one_initializer_never_repeats_itself() -> None:
+def test_one_initializer_gives_each_kernel_different_values() -> None:
     start = keras.initializers.RandomNormal(stddev=1.0)
     cell = layers.GRUCell(4, kernel_initializer=start)
     encoder = layers.BidirectionalEncoder(cell, layers=2)
@@ -606,12 +616,12 @@ def test_one_initializer_never_repeats_itself() -> None:
     assert len(set(blocks)) == 12
 
 
-# Dropout
+# Dropout.
 
 
 @pytest.mark.parametrize("cell", [layers.TanhCell(40), layers.LSTMCell(40)])
 def test_state_dropout_is_one_mask_for_all_steps(cell: Any) -> None:
-    """With W = 0, U = 1 and small states, what was dropped stays away."""
+    """All steps use one mask; its values are 0 and 1 / (1 - rate)."""
     masks = layers.recurrent.state_dropout_masks(
         (tf.ones([500, 40]),) * cell.state_count,
         0.25,
@@ -624,8 +634,8 @@ def test_state_dropout_is_one_mask_for_all_steps(cell: Any) -> None:
     assert counts[0] / counts.sum() == pytest.approx(0.25, abs=0.02)
 
 
-def test_recurrent_dropout_against_the_reference() -> None:
-    """h U is (h ∘ d) U with one d for all steps, found from the outputs."""
+def test_state_dropout_equals_the_reference() -> None:
+    """h U is (h ∘ d) U with one d for all steps, found among all masks d."""
     layer = layers.Recurrent(layers.TanhCell(N), state_dropout=0.5)
     built(layer, (None, None, M))
     x = normal(1, 6, M)
@@ -643,13 +653,13 @@ def test_recurrent_dropout_against_the_reference() -> None:
     assert np.sort(candidates)[0] < 1e-5 < 1e-2 < np.sort(candidates)[1]
 
 
-def test_dropout_of_a_stack_of_different_sizes() -> None:
+def test_a_stack_of_different_sizes_can_have_state_dropout() -> None:
     stack = layers.StackedCells([layers.TanhCell(3), layers.LSTMCell(5)])
     layer = layers.Recurrent(stack, state_dropout=0.5)
     assert layer(normal(B, T, M), training=True)[0].shape == (B, T, 5)
 
 
-# Errors
+# Errors.
 
 
 def shapes(n: int, c: int) -> list[Any]:

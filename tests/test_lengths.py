@@ -1,4 +1,4 @@
-"""In which units sentences are counted."""
+"""The unit in which lengths of source sentences are counted."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def pieces(tmp_path_factory) -> SubwordTokenizer:
     return SubwordTokenizer.train([path], 285)
 
 
-def test_lengths_are_those_that_training_counts(pieces):
-    """In words of whichever model has some, that all are counted alike."""
+def test_lengths_are_counted_as_in_training(pieces):
+    """In the tokens of a model; in words if several models differ."""
     lines = ["red catdog", "a, b"]
     counted = [len(row) - 1 for row in pieces.tokenize(lines).to_list()]
     assert counted[0] > 2

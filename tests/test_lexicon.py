@@ -1,4 +1,4 @@
-"""Lexicons and shortlists: counts, exactness, neighbours, files, errors."""
+"""Lexicons and shortlists: learning, search, files, the command, errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[END]"]
 ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
 FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
 SENTENCES = ["the cat sleeps.", "", "a red dog sees the cat.", "cat", "unheard"]
-FIRST = 5  # of 12 target words, so [PAD] [UNK] [END] le chat
+FIRST = 5  # of 12 target words: [PAD] [UNK] [END] le chat
 SOURCE_SIZE, TARGET_SIZE = 11, 12
 
 
@@ -52,7 +52,7 @@ def make_translator(
 
 
 def some_words(seed: int = 0) -> np.ndarray:
-    """Two words or fewer for each source word."""
+    """At most two words for each source word."""
     random = np.random.default_rng(seed)
     words = random.integers(FIRST, TARGET_SIZE, (SOURCE_SIZE, 2))
     words[random.random(words.shape) < 0.3] = -1
@@ -67,7 +67,7 @@ def all_words() -> np.ndarray:
 
 
 ALL = [
-    Lexicon(all_words(), FIRST),  # the order of the words is another
+    Lexicon(all_words(), FIRST),  # in another order
     Lexicon(np.full((SOURCE_SIZE, 1), -1), TARGET_SIZE),
 ]
 SOME = Lexicon(some_words(), FIRST)
@@ -79,7 +79,7 @@ def translator() -> Translator:
 
 
 def batches(seed: int = 3) -> list[Any]:
-    """Random ids as `make_dataset` gives them, with padding."""
+    """Batches of random ids with padding, as from `make_dataset`."""
     random = np.random.default_rng(seed)
     found = []
     for rows, width, height in ((3, 5, 4), (2, 1, 6), (4, 7, 7)):
@@ -115,7 +115,7 @@ def assert_equal(one: Translated, other: Translated) -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 2**20])
-def test_a_word_keeps_what_gets_the_most_attention(
+def test_a_source_word_keeps_the_target_words_with_most_attention(
     translator, monkeypatch, at_once
 ):
     monkeypatch.setattr("bahdanau_tf.translation.shortlist.AT_ONCE", at_once)
@@ -137,7 +137,7 @@ def test_a_word_keeps_what_gets_the_most_attention(
         assert lexicon.words[x].tolist() == wanted
 
 
-def test_own_words_are_those_of_the_row():
+def test_own_words_are_those_of_the_words_in_the_row():
     source = np.array([[3, 4, 2], [5, 2, 0], [1, 0, 0]], np.int32)
     own = SOME.own(tf.constant(source)).numpy()
     for row, words in zip(source, own, strict=True):
@@ -158,7 +158,7 @@ def test_own_words_are_those_of_the_row():
     ],
     ids=str,
 )
-def test_with_all_words_it_is_the_plain_search(lexicon, decoding):
+def test_a_shortlist_of_all_words_equals_plain_search(lexicon, decoding):
     translator = make_translator(lexicon=lexicon)
     plain = found(translator, decoding)
     short = found(translator, replace(decoding, shortlist=True))
@@ -175,8 +175,8 @@ def test_with_all_words_it_is_the_plain_search(lexicon, decoding):
     ],
     ids=str,
 )
-def test_a_shortlist_is_the_softmax_over_its_words(options):
-    """Greedy search against the logits of given words, taken one by one."""
+def test_probabilities_are_the_softmax_over_the_shortlist(options):
+    """Greedy search, compared with logits of the allowed words only."""
     translator = make_translator(lexicon=SOME, **options)
     model, text = translator.model, translator.target_text
     source = translator.source_text.tokenize(["a red dog", "cat."]).to_tensor()
@@ -200,7 +200,7 @@ def test_a_shortlist_is_the_softmax_over_its_words(options):
         assert score == pytest.approx(total, abs=tolerance)
 
 
-def test_rows_do_not_know_their_neighbours(translator):
+def test_a_translation_does_not_depend_on_other_rows(translator):
     short = Decoding(max_length=9, shortlist=True)
     together = found(translator, short)
     plain = found(translator, Decoding(max_length=9))
@@ -214,7 +214,7 @@ def test_rows_do_not_know_their_neighbours(translator):
     assert found(translator, short, []).texts.shape[0] == 0
 
 
-def test_an_ensemble_has_the_lexicon_of_the_first():
+def test_an_ensemble_has_the_lexicon_of_its_first_member():
     members = [make_translator(1, ALL[0]), make_translator(2)]
     ensemble = Translator.ensemble(members)
     short = Decoding(max_length=9, shortlist=True)
@@ -225,7 +225,7 @@ def test_an_ensemble_has_the_lexicon_of_the_first():
     assert_equal(found(some, short), found(double, short))
 
 
-def test_it_is_saved_and_loaded(translator, tmp_path):
+def test_a_lexicon_is_saved_and_loaded(translator, tmp_path):
     own = make_translator(lexicon=SOME)
     own.decoding = Decoding(max_length=9, shortlist=True)
     own.save(tmp_path)
@@ -237,7 +237,7 @@ def test_it_is_saved_and_loaded(translator, tmp_path):
 
 
 @pytest.mark.slow
-def test_it_is_exported(tmp_path):
+def test_a_lexicon_is_exported(tmp_path):
     own = make_translator(lexicon=SOME)
     own.decoding = Decoding(max_length=9, shortlist=True)
     version = own.export(tmp_path)
@@ -247,7 +247,7 @@ def test_it_is_exported(tmp_path):
     assert [text.decode() for text in texts] == wanted
 
 
-def test_a_translator_without_one_says_so(tmp_path):
+def test_shortlist_without_a_lexicon_is_refused(tmp_path):
     plain = make_translator()
     plain.save(tmp_path / "plain")
     assert not (tmp_path / "plain" / "lexicon.npz").exists()
@@ -257,7 +257,7 @@ def test_a_translator_without_one_says_so(tmp_path):
         loaded.translate(["cat"], Decoding(shortlist=True))
 
 
-def test_errors_say_what_was_wanted(tmp_path):
+def test_bad_lexicons_and_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match="Lexicon: first is 0"):
         Lexicon(some_words(), 0)
     with pytest.raises(ValueError, match=r"Lexicon: words has shape \(3,\)"):
@@ -288,7 +288,7 @@ def test_errors_say_what_was_wanted(tmp_path):
         damaged = bytearray(whole)
         damaged[place] ^= 0xFF
         path.write_bytes(damaged)
-        with suppress(ValueError):  # no other; some bytes mean nothing
+        with suppress(ValueError):  # some bytes do not matter
             Lexicon.load(path)
     np.savez(path, words=some_words())
     with pytest.raises(ValueError, match="holds no lexicon"):
@@ -304,7 +304,7 @@ def test_an_ensemble_learns_from_its_mean_attention(translator):
     np.testing.assert_array_equal(alone.words, twice.words)
 
 
-def test_learning_wants_attention_to_one_source(translator):
+def test_learning_needs_attention_to_one_source(translator):
     plain = RNNEncDec(
         SOURCE_SIZE, TARGET_SIZE, units=4, embedding_dim=4, maxout_units=2
     )
@@ -337,7 +337,7 @@ def command(folder: Path, *flags: str) -> list[str]:
     ]
 
 
-def test_the_command_writes_it_where_translate_finds_it(folder, capfd):
+def test_the_command_writes_the_lexicon_where_translate_reads_it(folder, capfd):
     assert main(command(folder, "--words=3")) == 0
     out, progress = capfd.readouterr()
     assert "besides the first 5" in out
@@ -362,7 +362,7 @@ def test_the_command_writes_it_where_translate_finds_it(folder, capfd):
         ("--model_dir=", "--model_dir is empty"),
     ],
 )
-def test_a_mistake_gets_one_sentence(folder, capfd, flag, complaint):
+def test_a_bad_flag_is_reported_in_one_line(folder, capfd, flag, complaint):
     assert main(command(folder, flag)) == 2
     error = capfd.readouterr().err
     assert complaint in error

@@ -1,4 +1,4 @@
-"""What is told about lines that are worked on."""
+"""The progress of commands that work on lines, in logs and terminals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def clock(monkeypatch) -> list[float]:
     return now
 
 
-def test_a_log_is_told_every_half_minute(clock, monkeypatch):
+def test_a_log_gets_a_line_every_half_minute(clock, monkeypatch):
     log = io.StringIO()
     monkeypatch.setattr(sys, "stderr", log)
     counter = LineCounter()
@@ -42,7 +42,7 @@ def test_a_log_is_told_every_half_minute(clock, monkeypatch):
 @pytest.mark.parametrize(
     ("seconds", "rate"), [(35, "0.057"), (2000, "0.001"), (0.5, "4.0")]
 )
-def test_nothing_is_told_twice(clock, monkeypatch, seconds, rate):
+def test_no_count_is_logged_twice(clock, monkeypatch, seconds, rate):
     log = io.StringIO()
     monkeypatch.setattr(sys, "stderr", log)
     counter = LineCounter("test.en")
@@ -53,7 +53,7 @@ def test_nothing_is_told_twice(clock, monkeypatch, seconds, rate):
     assert log.getvalue() == (told if seconds > 30 else "")
 
 
-def test_what_is_counted_passes_on(clock, monkeypatch):
+def test_counted_yields_the_lines_unchanged(clock, monkeypatch):
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     lines = counted(map(str, range(5)), "train.en")
@@ -68,7 +68,7 @@ def test_what_is_counted_passes_on(clock, monkeypatch):
     )
 
 
-def test_a_terminal_has_one_line(clock, monkeypatch):
+def test_a_terminal_shows_one_line_that_is_rewritten(clock, monkeypatch):
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     counter = LineCounter()
@@ -87,7 +87,7 @@ def test_a_terminal_has_one_line(clock, monkeypatch):
     )
 
 
-def test_quiet_tells_odd_lines_only(clock, monkeypatch):
+def test_quiet_shows_no_counts(clock, monkeypatch):
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     counter = LineCounter(quiet=True)

@@ -1,4 +1,4 @@
-"""Saved Keras models, loaded where nothing of the package was used before."""
+"""Keras models load where nothing of the package was imported before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bahdanau_tf import losses
 from bahdanau_tf import models
 from bahdanau_tf import optimizers
 
-# Keras' own `model.save` beside NumPy 2.
+# Raised by Keras' `model.save` with NumPy 2.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:__array__ implementation doesn't:DeprecationWarning"
 )
@@ -39,7 +39,7 @@ def rnnsearch() -> Any:
 
 
 def by_the_docstring() -> Any:
-    """The example of `BahdanauAttention` twice, as a functional model."""
+    """The example of `BahdanauAttention`, twice, as a functional model."""
     states = keras.Input([N], name="states")
     annotations = keras.Input([None, 3], name="annotations")
     mask = keras.Input([None], dtype="bool", name="mask")
@@ -55,7 +55,7 @@ def by_the_docstring() -> Any:
 
 
 def with_a_decoder() -> Any:
-    """All parts of RNNsearch, put together by hand."""
+    """A functional model of all parts of RNNsearch."""
     source = keras.Input([None], dtype="int32", name="source")
     target = keras.Input([None], dtype="int32", name="target")
     embedded = layers.WordEmbedding(K, 3, mask_zero=True)(source)
@@ -72,7 +72,7 @@ def with_a_decoder() -> Any:
 
 
 def inputs_of(model: Any) -> Any:
-    """The same for every model of the same inputs."""
+    """Inputs that depend only on the kind of model."""
     if isinstance(model, models.RNNSearch):
         return {"source": IDS, "target": IDS}
     if len(model.inputs) == 2:
@@ -98,7 +98,7 @@ def outputs_of(model: Any) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Files of models that have learned a little, and what they answer."""
+    """The outputs of trained and saved models, by path."""
     folder, wanted = tmp_path_factory.mktemp("saved"), {}
 
     def save(name: str, model: Any) -> None:
@@ -149,7 +149,7 @@ def test_functional_models_load(
     assert len(loaded.weights) == len(make().weights)
     for one, other in zip(outputs_of(loaded), saved[path], strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
-    # What has been loaded, or cloned, is saved and cloned like the first.
+    # A loaded model and its clone can be saved and cloned again.
     loaded.save(tmp_path / "again.keras")
     again = keras.models.load_model(tmp_path / "again.keras")
     clone = keras.models.clone_model(again)
@@ -160,7 +160,7 @@ def test_functional_models_load(
 
 @keras.saving.register_keras_serializable("tests")
 class OwnAttention(layers.Attention):
-    """What a user writes: keys by a layer with weights."""
+    """An attention by a user, whose keys are made by a layer with weights."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -176,7 +176,7 @@ class OwnAttention(layers.Attention):
         return tf.matmul(query, keys, transpose_b=True)
 
 
-def test_an_attention_of_one_s_own_loads(tmp_path: Path) -> None:
+def test_models_with_an_attention_by_a_user_load(tmp_path: Path) -> None:
     words = keras.Input([None, 3])
     query = keras.Input([N])
     encoded = layers.BidirectionalEncoder(layers.GRUCell(2))(words)
@@ -201,7 +201,7 @@ def test_an_attention_of_one_s_own_loads(tmp_path: Path) -> None:
 
 
 def test_a_new_process_loads_every_file(saved: dict[str, Any]) -> None:
-    """Keras after the package and models after both, as one sorts imports."""
+    """Imports sorted by name: the package, Keras, then the models."""
     code = (
         "import json, sys\n"
         f"sys.path.append({str(Path(__file__).parent)!r})\n"
@@ -225,7 +225,7 @@ def test_a_new_process_loads_every_file(saved: dict[str, Any]) -> None:
             np.testing.assert_allclose(a, b, rtol=0, atol=1e-6)
 
 
-def test_every_registered_class_has_a_stand_in() -> None:
+def test_every_registered_class_is_public() -> None:
     prefix = "bahdanau_tf>"
     registered = {
         name.removeprefix(prefix)
@@ -235,7 +235,7 @@ def test_every_registered_class_has_a_stand_in() -> None:
     assert registered <= set(bahdanau_tf.__all__)
 
 
-def test_another_backend_is_refused_in_one_sentence() -> None:
+def test_another_backend_is_refused_in_one_line() -> None:
     code = (
         "import bahdanau_tf\n"
         "try:\n"
@@ -250,7 +250,7 @@ def test_another_backend_is_refused_in_one_sentence() -> None:
     assert result.stdout.count("\n") == 1
 
 
-def test_keras_on_another_backend_is_refused_too(
+def test_keras_already_on_another_backend_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(keras.config, "backend", lambda: "torch")
@@ -258,7 +258,7 @@ def test_keras_on_another_backend_is_refused_too(
         keras_register.register({})
 
 
-def test_the_command_has_its_own_backend(
+def test_the_command_sets_its_own_backend(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KERAS_BACKEND", "jax")

@@ -1,4 +1,4 @@
-"""The loss and what is reported beside it, against NumPy."""
+"""The loss and perplexity, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def smoothed_cost(
 
 @given(st.integers(1, 4), st.integers(1, 5), st.integers(2, 9), st.data())
 @settings(max_examples=25)
-def test_sum_over_words_with_smoothing(
+def test_loss_is_the_sum_of_smoothed_costs_of_real_words(
     rows: int, steps: int, words: int, data: st.DataObject
 ) -> None:
     smoothing = data.draw(st.sampled_from([0.0, 0.1, 0.9]))
@@ -50,7 +50,7 @@ def test_sum_over_words_with_smoothing(
     np.testing.assert_allclose(actual, (cost * weights).sum(), rtol=1e-5)
 
 
-def test_reductions_and_divisor() -> None:
+def test_reductions_and_divisor_equal_numpys() -> None:
     target, logits, weights = example(3, 4, 7)
     cost = smoothed_cost(target, logits, 0.0) * weights
     for options, wanted in (
@@ -68,7 +68,7 @@ def test_reductions_and_divisor() -> None:
     assert (again.label_smoothing, again.divisor) == (0.1, 128)
 
 
-def test_padding_passes_no_gradient() -> None:
+def test_padding_has_no_gradient() -> None:
     target, logits, weights = example(3, 4, 7)
     logits = tf.constant(logits)
     with tf.GradientTape() as tape:
@@ -82,7 +82,7 @@ def test_padding_passes_no_gradient() -> None:
     np.testing.assert_allclose(gradient, wanted, atol=1e-6)
 
 
-def test_extreme_logits_and_low_precision() -> None:
+def test_extreme_logits_and_bfloat16_give_finite_float32_costs() -> None:
     target = np.array([[1, 0]], "int32")
     logits = np.array([[[-1e30, 1e30], [-1e30, 1e30]]], "float32")
     cost = TokenCrossentropy(reduction=None)(target, logits).numpy()
@@ -94,7 +94,7 @@ def test_extreme_logits_and_low_precision() -> None:
     np.testing.assert_allclose(cost, np.log1p(np.exp(-1)), rtol=1e-5)
 
 
-def test_perplexity_over_batches() -> None:
+def test_perplexity_is_of_the_words_of_all_batches() -> None:
     metric, cost, words = Perplexity(), 0.0, 0.0
     for seed in range(3):
         target, logits, weights = example(3, 4, 7, seed)
@@ -115,12 +115,12 @@ def test_perplexity_over_batches() -> None:
         ({"divisor": 0}, "TokenCrossentropy: divisor is 0"),
     ],
 )
-def test_errors(options: dict, words: str) -> None:
+def test_bad_options_are_refused(options: dict, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         TokenCrossentropy(**options)
 
 
-def test_serialized_by_name() -> None:
+def test_loss_is_serialized_and_deserialized() -> None:
     loss = TokenCrossentropy(0.2, divisor=2)
     config = keras.saving.serialize_keras_object(loss)
     assert keras.saving.deserialize_keras_object(config).divisor == 2

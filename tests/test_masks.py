@@ -1,4 +1,4 @@
-"""Padding as a user of Keras expects it: never read, never counted."""
+"""Masks as Keras users expect them: padding is neither read nor counted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rnnsearch() -> Any:
 
 
 def by_hand() -> Any:
-    """The parts of RNNsearch as a functional model, no mask in sight."""
+    """RNNsearch as a functional model, without explicit masks."""
     source = keras.Input([None], dtype="int32")
     target = keras.Input([None], dtype="int32")
     words = layers.WordEmbedding(K, M, mask_zero=True)(source)
@@ -46,13 +46,13 @@ def by_hand() -> Any:
 
 
 def of_words(logits: Any) -> np.ndarray:
-    """-log p of the real target words."""
+    """-log p of the target words without padding."""
     log_probs = np.asarray(tf.nn.log_softmax(logits), "float64")
     places = np.nonzero(TARGET)
     return -log_probs[(*places, TARGET[places])]
 
 
-def test_an_embedding_tells_the_encoder() -> None:
+def test_an_embedding_passes_its_mask_to_the_encoder() -> None:
     encoder = layers.BidirectionalEncoder(layers.GRUCell(N))
     embedding = layers.WordEmbedding(K, M, mask_zero=True, use_bias=True)
     encoded = encoder(embedding(SOURCE))
@@ -63,14 +63,14 @@ def test_an_embedding_tells_the_encoder() -> None:
     assert encoder(silent(SOURCE)).mask.numpy().all()
 
 
-def test_a_functional_model_reads_no_padding() -> None:
+def test_a_functional_model_ignores_padding() -> None:
     model = by_hand()
     wider = np.pad(SOURCE, [[0, 0], [0, 3]])
     close(model([wider, TARGET]), model([SOURCE, TARGET]).numpy(), 1e-6)
 
 
 @pytest.mark.filterwarnings("error")
-def test_attention_beside_layers_of_keras_hands_the_mask_on() -> None:
+def test_attention_between_keras_layers_passes_the_mask_on() -> None:
     source = keras.Input([None], dtype="int32")
     target = keras.Input([None], dtype="int32")
     words = keras.layers.Embedding(K, M, mask_zero=True)(source)
@@ -99,7 +99,7 @@ def test_a_fixed_context_has_the_mask_of_its_queries() -> None:
 
 
 @pytest.mark.parametrize("reduction", ["sum", "mean_with_sample_weight"])
-def test_a_loss_counts_no_padding(reduction: str) -> None:
+def test_losses_and_perplexity_ignore_padding(reduction: str) -> None:
     logits = tf.random.stateless_normal([2, 4, K], seed=[1, 2])
     loss = losses.TokenCrossentropy(reduction=reduction)
     weights = (TARGET != 0).astype("float32")
@@ -113,7 +113,7 @@ def test_a_loss_counts_no_padding(reduction: str) -> None:
 
 
 @pytest.mark.parametrize("make", [rnnsearch, by_hand])
-def test_evaluate_with_the_losses_and_metrics_of_keras(make: Any) -> None:
+def test_losses_and_metrics_of_keras_ignore_padding(make: Any) -> None:
     model = make()
     inputs: Any = [SOURCE, TARGET]
     if make is rnnsearch:
@@ -126,12 +126,12 @@ def test_evaluate_with_the_losses_and_metrics_of_keras(make: Any) -> None:
     logits = np.asarray(model(inputs))
     assert found["loss"] == pytest.approx(of_words(logits).mean(), rel=1e-5)
     if tuple(map(int, keras.version().split(".")[:2])) < (3, 12):
-        return  # older metrics look at a mask beside sample weights alone
+        return  # older metrics use a mask only with sample weights
     right = (logits.argmax(-1) == TARGET)[TARGET != 0].mean()
     assert found["right"] == pytest.approx(right)
 
 
-def test_fit_without_weights_makes_the_update_of_fit_with_them() -> None:
+def test_fit_without_sample_weights_ignores_padding() -> None:
     after = []
     for weights in (None, (TARGET != 0).astype("float32")):
         model = rnnsearch()
@@ -147,8 +147,8 @@ def test_fit_without_weights_makes_the_update_of_fit_with_them() -> None:
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-7)
 
 
-def test_attention_is_as_exact_as_its_model() -> None:
-    """float64 all the way: in float32 the difference would be 1e-8."""
+def test_attention_in_float64_is_exact_to_float64() -> None:
+    """All is float64: in float32 the error would be 1e-8."""
     query, keys = (np.random.default_rng(s).normal(size=(2, N)) for s in (0, 1))
     annotations = np.stack([keys, keys + 1.0], axis=1)
     mask = tf.constant(True, shape=(2, 2))

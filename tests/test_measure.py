@@ -1,4 +1,4 @@
-"""Which tokenizer BLEU takes for which language, judged by sacreBLEU."""
+"""The BLEU tokenizer chosen for a language and script, against sacreBLEU."""
 
 from collections.abc import Callable
 
@@ -20,12 +20,12 @@ THAI = ["วันนี้อากาศดีมาก", "สุนัขก�
 
 @pytest.fixture(autouse=True)
 def no_mecab(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine without MeCab."""
+    """Simulates a machine without MeCab."""
     monkeypatch.setattr(measure, "find_spec", lambda name: None)
 
 
 def score(ours: list[str], theirs: list[str], tokenize: str) -> float:
-    """sacreBLEU's own number."""
+    """The score computed by sacreBLEU itself."""
     return sacrebleu.corpus_bleu(
         ours, [theirs], tokenize=tokenize, force=True
     ).score
@@ -39,7 +39,7 @@ def score(ours: list[str], theirs: list[str], tokenize: str) -> float:
         (THAI, ["วันนี้อากาศดี", "สุนัขวิ่งอยู่ในสวน"]),
     ],
 )
-def test_almost_right_translations_have_a_score(
+def test_similar_translations_have_a_high_bleu_with_the_chosen_tokenizer(
     references: list[str], almost: list[str]
 ) -> None:
     chosen = bleu_tokenizer("", references)
@@ -48,7 +48,7 @@ def test_almost_right_translations_have_a_score(
     assert score(references, references, chosen) == pytest.approx(100)
 
 
-def test_words_of_tokenized_text_are_counted_as_they_stand() -> None:
+def test_words_of_tokenized_text_are_counted_unchanged() -> None:
     almost = ["今日 は 天気 が 良い です 。", "犬 は 公園 を 走 っ て いる 。"]
     chosen = bleu_tokenizer("ja", TOKENIZED)
     n_words = sum(len(line.split()) for line in TOKENIZED)
@@ -63,30 +63,30 @@ def test_words_of_tokenized_text_are_counted_as_they_stand() -> None:
         ("", ["a dog runs"], "13a"),
         ("ko", ["개가 공원에서 달린다."], "13a"),
         ("ja", JAPANESE, "char"),
-        ("en", JAPANESE, "char"),  # the script is right
+        ("en", JAPANESE, "char"),  # the script is trusted
         ("ja", ["inu ga hashiru"], "13a"),
         ("ja", ["ﾊﾝｶｸｶﾅ"], "char"),
         ("zh-TW", ["今天"], "zh"),
         ("", ["今天 天气 好 。", "好"], "zh"),
-        ("ja", ["東京都"], "char"),  # Japanese may have no kana
+        ("ja", ["東京都"], "char"),  # Japanese without kana
         ("", ["東京都"], "zh"),
         ("", ["我们使用 TensorFlow 来训练。"], "zh"),
         ("", ["これは TensorFlow で訓練された翻訳の模型です。"], "char"),
         ("", ["A dog (犬) is running through the park."], "13a"),
         ("", ["はい。", "いいえ。"], "char"),  # short, but not tokenized
         ("", ["ฉัน รัก คุณ มาก", "วันนี้ อากาศ ดี มาก"], "none"),
-        # Thai has blanks between clauses.
+        # Thai puts spaces between clauses.
         ("", ["ถ้าพรุ่งนี้อากาศดีมาก เราจะไปเดินเล่นในสวนสาธารณะ"], "char"),
         ("", ["ຂ້ອຍຮັກເຈົ້າ"], "char"),
         ("", ["ខ្ញុំស្រលាញ់អ្នក"], "char"),
         ("", ["ငါမင်းကိုချစ်တယ်"], "char"),
         ("", ["བཀྲ་ཤིས་བདེ་ལེགས། ཁྱེད་རང་།"], "char"),
-        ("th", [], "char"),  # nothing but the language is known
+        ("th", [], "char"),  # only the language is known
         ("zh", ["..."], "zh"),
         ("", ["", "123"], "13a"),
     ],
 )
-def test_the_script_decides_and_then_the_language(
+def test_the_tokenizer_follows_the_script_then_the_language(
     language: str, sentences: list[str], wanted: str
 ) -> None:
     assert bleu_tokenizer(language, sentences) == wanted
@@ -96,11 +96,11 @@ def test_the_script_decides_and_then_the_language(
     ("installed", "wanted"),
     [
         ({"MeCab", "ipadic"}, "ja-mecab"),
-        ({"MeCab"}, "char"),  # sacreBLEU wants the dictionary too
+        ({"MeCab"}, "char"),  # sacreBLEU also needs the dictionary
         ({"ipadic"}, "char"),
     ],
 )
-def test_mecab_counts_japanese_words_where_it_is_installed(
+def test_mecab_is_used_for_japanese_if_installed(
     installed: set[str], wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measure, "find_spec", lambda name: name in installed)
@@ -118,7 +118,7 @@ def test_mecab_counts_japanese_words_where_it_is_installed(
         ("multi30k/val.fr", "13a", "13a"),
     ],
 )
-def test_on_real_text(
+def test_corpora_get_the_right_tokenizer(
     shared: Callable, name: str, wanted: str, without_blanks: str
 ) -> None:
     lines = shared(f"data/{name}").read_text("utf-8").split("\n")
@@ -140,5 +140,7 @@ def test_on_real_text(
         (THAI, False),
     ],
 )
-def test_blanks_tell_words_apart(sentences: list[str], wanted: bool) -> None:
+def test_has_blanks_is_true_if_spaces_separate_words(
+    sentences: list[str], wanted: bool
+) -> None:
     assert has_blanks(sentences) is wanted

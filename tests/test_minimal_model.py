@@ -1,4 +1,4 @@
-"""The model in CONTRIBUTING.md does all that the package's own models do."""
+"""The model in CONTRIBUTING.md can do what the package's own models can."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def block() -> str:
 
 @pytest.fixture(scope="module")
 def make() -> Iterator[Any]:
-    """The class of the page, in a module as its reader's would be."""
+    """The class of the page, imported from a module as a user's would be."""
     module = ModuleType("minimal_model_of_the_page")
     sys.modules[module.__name__] = module
     exec(compile(block(), str(CONTRIBUTING), "exec"), module.__dict__)
@@ -61,7 +61,7 @@ def make() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def trained(make: Any, tmp_path_factory: Any) -> SimpleNamespace:
-    """Words are themselves: the model learns to copy."""
+    """A model that learns to copy, trained with `train`."""
     folder = tmp_path_factory.mktemp("minimal")
     for name in ("train.a", "train.b"):
         text = "".join(f"{' '.join(words)}\n" for words in PAIRS * 4)
@@ -83,13 +83,13 @@ def trained(make: Any, tmp_path_factory: Any) -> SimpleNamespace:
     )
 
 
-def test_it_is_short_and_has_the_protocol(make: Any) -> None:
+def test_it_is_short_and_follows_the_protocol(make: Any) -> None:
     lines = [line for line in block().split("\n") if line]
     assert len(lines) <= 40
     assert isinstance(make(7, 7), TranslationModel)
 
 
-def test_tokenizers_have_their_protocol() -> None:
+def test_tokenizers_follow_their_protocol() -> None:
     text = WordTokenizer(Vocabulary(WORDS))
     assert isinstance(text, Tokenizer)
     assert isinstance(LimitedText(text, 5), Tokenizer)
@@ -121,7 +121,7 @@ def test_it_translates_scores_and_reloads(trained: Any) -> None:
     )
 
 
-def test_it_joins_an_ensemble_of_others(trained: Any) -> None:
+def test_it_can_be_in_an_ensemble_with_other_models(trained: Any) -> None:
     other = RNNSearch(7, 7, 4, 3, attention_units=2, maxout_units=2)
     inputs = {"source": SOURCE, "target": TARGET}
     joined = Ensemble([trained.model, other])(inputs)
@@ -132,8 +132,8 @@ def test_it_joins_an_ensemble_of_others(trained: Any) -> None:
 
 
 @pytest.mark.parametrize("joined", [False, True], ids=["alone", "ensemble"])
-def test_it_takes_a_shortlist(trained: Any, joined: bool) -> None:
-    """Of all words it changes nothing; of some, others never come."""
+def test_it_can_use_a_shortlist(trained: Any, joined: bool) -> None:
+    """A shortlist of all words changes nothing; of some, it excludes others."""
     plain = trained.translator
     if joined:
         plain = Translator.ensemble([plain, plain])
@@ -177,8 +177,10 @@ def test_it_is_exported(trained: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", ["original", "main-text"])
-def test_step_by_step_is_the_whole_sentence(order: str) -> None:
-    """`StepwiseModel.features` finds what a model's own `features` does."""
+def test_features_step_by_step_equal_features_of_the_whole_sentence(
+    order: str,
+) -> None:
+    """The default `StepwiseModel.features` equals a model's own `features`."""
     model = RNNSearch(
         7, 7, 4, 3, attention_units=2, maxout_units=2, step_order=order
     )

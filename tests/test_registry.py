@@ -400,6 +400,6 @@ def test_get(tmp_path, monkeypatch, capfd):
         (["list", "--colour=red"], "colour"),
     ],
 )
-def test_a_mistake_gets_one_sentence(capfd, arguments, sentence):
+def test_a_bad_flag_is_reported_in_one_line(capfd, arguments, sentence):
     assert main(["data", *arguments]) == 2
     assert sentence in said(capfd)

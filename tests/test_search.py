@@ -610,7 +610,7 @@ def test_unknown_batch_and_source_length_exported_and_reloaded(tmp_path):
         (search.sample, {"seed": 1, "n_samples": 0}, "n_samples is 0"),
     ],
 )
-def test_options_out_of_range(function, options, message):
+def test_options_out_of_range_are_refused(function, options, message):
     table = Table(seed=0)
     options = {"max_length": 3, **options}
     with pytest.raises(ValueError, match=message):

@@ -239,7 +239,9 @@ def test_a_corpus_is_replaced_by_its_best(flags, tmp_path):
         ({"scores": "{tmp}/out.en"}, "the file of --output_source"),
     ],
 )
-def test_a_mistake_gets_one_sentence(flags, tmp_path, capfd, change, sentence):
+def test_a_bad_flag_is_reported_in_one_line(
+    flags, tmp_path, capfd, change, sentence
+):
     (tmp_path / "bad").write_bytes(b"good\ncaf\xe9\n")
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "out.fr").write_text("old\n")

@@ -385,7 +385,9 @@ def test_parts_without_attention_or_words():
     assert found.text == "B. A D. C"
 
 
-def test_mistakes_get_one_sentence(run, tmp_path, monkeypatch, capsys):
+def test_bad_flags_and_files_are_reported_in_one_line(
+    run, tmp_path, monkeypatch, capsys
+):
     assert main(["translate", "--split_long", "--model_dir=x"]) == 2
     assert "--max_source_length" in capsys.readouterr().err
     assert main(["translate", "--model_dir=x", "--max_source_length=0"]) == 2

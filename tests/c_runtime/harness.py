@@ -1,8 +1,8 @@
 """Builds the C program, writes requests for it and reads its answers.
 
 The program is linked with the TensorFlow of an interpreter, which may be
-another than this one: `make check-serving` names that of TensorFlow 2.20.0,
-the commit that TensorFlow Serving 2.20.0 is built from.
+different from this one: `make check-serving` uses TensorFlow 2.20.0, the
+commit that TensorFlow Serving 2.20.0 is built from.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from bahdanau_tf.serving.requests import Request
 
 HERE = Path(__file__).resolve().parent
 SOURCES = [HERE / "runtime.c", HERE / "requests.c"]
-# The linker gold reads TensorFlow's symbols in a seventh of the time.
+# The linker gold is seven times as fast on TensorFlow's symbols.
 LINKERS = (["-fuse-ld=gold"], [])
 INVALID_ARGUMENT = 3
 DTYPES = {1: np.float32, 3: np.int32, 7: object, 10: np.bool_}
-# The interpreter whose TensorFlow is taken, if not this one.
+# Names the interpreter whose TensorFlow is linked; this one if unset.
 PYTHON_VARIABLE = "SERVING_PYTHON"
 FIND = """
 import importlib.util as find
@@ -40,15 +40,15 @@ for name in ("tensorflow", "tensorflow_text"):
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back.
+    """The answer to a request.
 
     Attributes:
         code: The status code, 0 if all is well.
-        message: What the runtime says otherwise.
+        message: The error message.
         milliseconds: The time of the call.
-        rest_kilobytes: Resident memory before the call.
-        peak_kilobytes: The most during the call.
-        outputs: For each output an array.
+        rest_kilobytes: Resident memory before the call, KiB.
+        peak_kilobytes: Peak resident memory during the call, KiB.
+        outputs: An array for each output.
     """
 
     code: int
@@ -60,7 +60,7 @@ class Answer:
 
 
 class Runtime:
-    """The C program, built in a folder against an interpreter's TensorFlow."""
+    """The C program, built in a folder with an interpreter's TensorFlow."""
 
     def __init__(self, folder: Path) -> None:
         python = os.environ.get(PYTHON_VARIABLE, sys.executable)
@@ -95,7 +95,7 @@ class Runtime:
         raise RuntimeError(built.stderr)
 
     def operations(self) -> set[str]:
-        """The names of all ops that this TensorFlow and TF Text have."""
+        """The names of all ops of this TensorFlow and TensorFlow Text."""
         data = self._output(["--ops", *map(str, self.libraries)])
         return {op.name for op in op_def_pb2.OpList.FromString(data).op}
 
@@ -106,12 +106,12 @@ class Runtime:
 
         Args:
             version: The version's folder.
-            requests: What to ask. Bytes in place of rows are a tensor of
-                rank 0, a number n is n floats: what no signature takes.
-            *options: As the program takes them before the folder.
+            requests: The requests. To test bad input, bytes instead of a
+                list give a tensor of rank 0, a number n gives n floats.
+            *options: Options of the program.
 
         Returns:
-            The answers, and the program's last lines.
+            The answers, and the objects that the program prints last.
         """
         file = self.program.with_name("requests")
         with file.open("wb") as lines:
@@ -139,7 +139,7 @@ class Runtime:
 
 
 def _lines(version: Path, requests: Iterable[Request]) -> Iterable[bytes]:
-    """The file of requests; its form is told in requests.h."""
+    """The lines of the file of requests; requests.h describes the format."""
     saved = saved_model_pb2.SavedModel.FromString(
         (version / "saved_model.pb").read_bytes()
     )
