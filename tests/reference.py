@@ -1,8 +1,8 @@
-"""NumPy float64 reference of the package, written from the equations alone.
+"""NumPy float64 reference of the package, written from the equations.
 
-Nothing here imports TensorFlow. The tests compare the package's layers and
-models with it, and `test_reference.py` compares it with numbers produced by
-the original GroundHog code, so it can be trusted in between.
+This file does not import TensorFlow. Tests compare layers and models of the
+package with it; `test_reference.py` compares it with numbers computed by the
+original GroundHog program.
 
 Vectors are rows and y = x W: the transposed matrices of the paper.
 Letters of the paper: B sentences, T_x and T_y words with the end symbol,
@@ -20,10 +20,10 @@ Parameters are nested dicts of arrays:
     readout    U_o [n, 2l], b_o [2l], V_o [m, 2l], C_o [c, 2l],
                W_o [l, K_y] or W_o1 [l, r] and W_o2 [r, K_y] or none of
                them, b_y [K_y]
-    cell       for each gate g of the cell: W_g [m, n], U_g [n, n], and where
-               wanted C_g [c, n], b_g [n] and b_Ug [n] (a bias of U_g)
+    cell       for each gate g of the cell: W_g [m, n], U_g [n, n], and
+               optionally C_g [c, n], b_g [n], b_Ug [n] (a bias of U_g)
 
-A bias that is absent is zero, and so is a term whose matrix is absent.
+An absent bias is zero, and so is a term whose matrix is absent.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ State = Any  # an Array [B, n], or for the LSTM the pair (h, memory)
 ORDERS = ("original", "appendix", "main-text")
 
 
-# Elementary functions
+# Elementary functions.
 
 
 def sigmoid(x: Array) -> Array:
-    """σ(x) = 1 / (1 + exp(-x)), written so that nothing overflows."""
+    """σ(x) = 1 / (1 + exp(-x)), in a form that does not overflow."""
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 
@@ -56,20 +56,20 @@ def log_softmax(logits: Array) -> Array:
 
 
 def maxout(x: Array) -> Array:
-    """t_k = max(t~_{2k-1}, t~_{2k}): neighbouring pairs, [..., 2l] -> l."""
+    """t_k = max(t~_{2k-1}, t~_{2k}): adjacent pairs, [..., 2l] -> l."""
     return x.reshape(*x.shape[:-1], -1, 2).max(-1)
 
 
 def identity(x: Array) -> Array:
-    """Leaves t = t~."""
+    """t = t~."""
     return x
 
 
-# Recurrent cells: one step
+# Recurrent cells: one step.
 
 
 def _given(x: Array | None, c: Array | None, p: Params, gate: str) -> Array:
-    """A gate's share of all but the state: x W_g + c C_g + b_g."""
+    """The terms of a gate without the state: x W_g + c C_g + b_g."""
     total = p.get(f"b{gate}", 0.0)
     if x is not None:
         total = total + x @ p[f"W{gate}"]
@@ -79,7 +79,7 @@ def _given(x: Array | None, c: Array | None, p: Params, gate: str) -> Array:
 
 
 def _recurrent(h: Array, p: Params, gate: str) -> Array:
-    """The state's share of a gate: h U_g + b_Ug."""
+    """The terms of a gate with the state: h U_g + b_Ug."""
     return h @ p[f"U{gate}"] + p.get(f"b_U{gate.strip('_')}", 0.0)
 
 
@@ -165,12 +165,12 @@ def lstm_step(
 
 
 def tanh_step(x: Array, h: Array, p: Params, c: Array | None = None) -> Array:
-    """The plain recurrence: h' = tanh(x W + h U + c C + b)."""
+    """The simple recurrence: h' = tanh(x W + h U + c C + b)."""
     return np.tanh(_given(x, c, p, "") + _recurrent(h, p, ""))
 
 
 def zero_state(step: Callable, batch: int, n: int) -> State:
-    """h_0 = 0 for a cell's step function."""
+    """h_0 = 0, in the form that a cell's step function takes."""
     zero = np.zeros((batch, n))
     return (zero, zero) if step is lstm_step else zero
 
@@ -187,7 +187,7 @@ def keep(mask: Array, new: State, old: State) -> State:
     return np.where(mask[:, None] > 0, new, old)
 
 
-# Encoders
+# Encoders.
 
 
 def unroll(
@@ -248,7 +248,7 @@ def _units(cell: Params) -> int:
     return next(v for k, v in cell.items() if k[0] == "U").shape[0]
 
 
-# Bridges: s_0 from the annotations
+# Bridges: s_0 from the annotations.
 
 
 def backward_bridge(annotations: Array, _x_mask: Array, p: Params) -> Array:
@@ -274,7 +274,7 @@ def last_annotation(annotations: Array, x_mask: Array) -> Array:
     return annotations[np.arange(len(annotations)), last]
 
 
-# Attention: (query, annotations, mask, p) -> context, weights
+# Attention: (query, annotations, mask, p) -> context, weights.
 
 
 def masked_average(
@@ -335,11 +335,11 @@ def fixed_context(
 def no_context(
     _query: Array, _annotations: Array, _mask: Array, _p: Params
 ) -> tuple[None, None]:
-    """No context at all."""
+    """No context."""
     return None, None
 
 
-# Readout
+# Readout.
 
 
 def readout(
@@ -349,17 +349,17 @@ def readout(
     p: Params,
     activation: Callable = maxout,
 ) -> Array:
-    """Logits of the next word   (A.2.2).
+    """Logits of the next word (A.2.2).
 
         t~ = s U_o + y V_o + c C_o + b_o,   t = activation(t~)
         logits = t W_o + b_y,  factored (t W_o1) W_o2 + b_y,  or t + b_y
 
-    A linear readout [s ; y ; c] W is U_o, V_o and C_o alone, the blocks of W.
+    A linear readout [s ; y ; c] W is U_o, V_o and C_o, the blocks of W.
 
     Args:
         s: [B, n].
-        y: Embedded previous word [B, m], None where there is none.
-        c: Context [B, c], None where there is none.
+        y: Embedded previous word [B, m], or None.
+        c: Context [B, c], or None.
         p: The readout's matrices.
         activation: `maxout`, `np.tanh` or `identity`.
 
@@ -376,12 +376,12 @@ def readout(
     return t + p.get("b_y", 0.0)
 
 
-# Whole models
+# Whole models.
 
 
 @dataclass(frozen=True)
 class Forward:
-    """What a model computes with the target given.
+    """The outputs of a model for given targets.
 
     annotations [B, T_x, c], s_0 [B, n], logits [B, T_y, K_y],
     weights [B, T_y, T_x] or None, contexts [B, T_y, c] or None,
@@ -422,11 +422,11 @@ def forward(
         order: "original", "appendix" or "main-text".
         first_input: y_0 as a vector, [m] or [B, m].
         cell: The decoder's step function.
-        encoder_cell: The encoder's; the same by default.
+        encoder_cell: The encoder's step function; by default the decoder's.
         bridge: s_0 from the annotations; an LSTM's memory starts at 0 unless
             the bridge gives a pair.
         attention: Context from a state.
-        activation: Of the readout.
+        activation: The readout's activation.
     """
     annotations = encode(p, x, x_mask, encoder_cell or cell)
     state = bridge(annotations, x_mask, p.get("bridge", {}))
@@ -462,15 +462,15 @@ def decode(
     cell: Callable,
     activation: Callable,
 ) -> list[tuple[Array, Array | None, Array | None, Array]]:
-    """One row (logits, weights, context, s_i) for each target word.
+    """Returns a row (logits, weights, context, s_i) for each target word.
 
-    c_i is always attended to with s_{i-1}. Then
+    c_i is always computed with s_{i-1}. Then
 
         original   logits(s_{i-1}, y_{i-1}, c_i); s_i = f(s_{i-1}, y_i, c_i)
         appendix   logits(s_{i-1}, y_{i-1}, c_i); s_i = f(s_{i-1}, y_{i-1}, c_i)
         main-text  s_i = f(s_{i-1}, y_{i-1}, c_i); logits(s_i, y_{i-1}, c_i)
 
-    y_0 is `first_input`; without one (original) the first readout has no
+    y_0 is `first_input`; without it (original) the first readout has no
     previous word.
     """
     if order not in ORDERS:
@@ -506,16 +506,16 @@ def rnnencdec(
     return forward(p, x, x_mask, y, y_mask, **parts)
 
 
-# Cost and its descent
+# Cost and optimization.
 
 
 def token_log_probs(logits: Array, y: Array) -> Array:
-    """Each log p(y_i | y_<i, x): [B, T_y, K_y], int [B, T_y] -> [B, T_y]."""
+    """log p(y_i | y_<i, x): [B, T_y, K_y], int [B, T_y] -> [B, T_y]."""
     return np.take_along_axis(log_softmax(logits), y[..., None], -1)[..., 0]
 
 
 def cross_entropy(logits: Array, y: Array, y_mask: Array) -> float:
-    """-Σ log p over all words of all sentences, not divided by anything."""
+    """-Σ log p over all words of all sentences, not divided."""
     return -float((token_log_probs(logits, y) * y_mask).sum())
 
 
@@ -527,7 +527,7 @@ def global_norm(gradients: Mapping[str, Array]) -> float:
 def clip_by_global_norm(
     gradients: Mapping[str, Array], limit: float = 1.0
 ) -> dict[str, Array]:
-    """Scales to the limit where the norm over all tensors reaches it."""
+    """Scales gradients down to the limit if their global norm reaches it."""
     norm = global_norm(gradients)
     scale = limit / norm if norm >= limit else 1.0
     return {name: g * scale for name, g in gradients.items()}
@@ -541,7 +541,7 @@ def adadelta(
     rho: float = 0.95,
     epsilon: float = 1e-6,
 ) -> tuple[Array, Array, Array]:
-    """One Adadelta update as coded   (appendix B.2).
+    """One Adadelta update (appendix B.2), with the signs of the program.
 
         E[g²]  := ρ E[g²] + (1 - ρ) g²
         Δ       = √(E[Δ²] + ε) / √(E[g²] + ε) g
@@ -557,12 +557,12 @@ def adadelta(
     return value - step, mean_square, mean_step
 
 
-# The original search, one sentence
+# The original beam search, for one sentence.
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """Words so far, their cost -log p, and the state that has seen them."""
+    """Words so far, their cost -log p, and the state after them."""
 
     words: tuple[int, ...]
     cost: float
@@ -585,7 +585,7 @@ def original_search(
     Args:
         p: All parameters.
         x: int [T_x], with the end symbol.
-        width: Hypotheses asked for; each finished one narrows the beam.
+        width: Beam size; it shrinks by each finished hypothesis.
         min_length: Steps during which the end symbol is forbidden.
         end: The end symbol.
         ignored: A word that is forbidden (the unknown word), or None.
@@ -630,7 +630,7 @@ def _search_once(
         candidates = []
         for h in live:
             c = attend(h.state)
-            # No previous word after index 0 either: a quirk of the original.
+            # As in the original, index 0 is no previous word either.
             last = embedded[[h.words[-1]]] if any(h.words[-1:]) else None
             costs = h.cost - log_softmax(
                 readout(h.state, last, c, p["readout"])[0]
@@ -652,7 +652,7 @@ def _search_once(
     return finished
 
 
-# GroundHog's names
+# GroundHog's names.
 
 
 def from_groundhog(arrays: Mapping[str, Array]) -> dict[str, Any]:
@@ -660,7 +660,7 @@ def from_groundhog(arrays: Mapping[str, Array]) -> dict[str, Any]:
 
     Args:
         arrays: Contents of a GroundHog parameter file of RNNsearch or
-            RNNencdec (told apart by the attention's matrices).
+            RNNencdec (recognized by the attention's matrices).
     """
     a = {name: np.asarray(v, np.float64) for name, v in arrays.items()}
 

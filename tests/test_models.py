@@ -1,4 +1,4 @@
-"""Whole models against the NumPy reference, and what the protocol promises."""
+"""Whole models: compared with the NumPy reference, decoded, saved, sized."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from bahdanau_tf.models import presets
 from bahdanau_tf.models import scoring
 from bahdanau_tf.models import token_log_probs
 
-# Keras' own `model.save` beside NumPy 2.
+# Raised by Keras' `model.save` with NumPy 2.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:__array__ implementation doesn't:DeprecationWarning"
 )
@@ -123,7 +123,7 @@ few_models = pytest.mark.parametrize(
 
 @functools.cache
 def example(name: str) -> Any:
-    """For tests that leave the weights as they are."""
+    """A shared model, for tests that do not change its weights."""
     return randomized(MODELS[name](), scale=0.6)
 
 
@@ -141,7 +141,7 @@ def batch_of(source: np.ndarray, target: np.ndarray) -> dict[str, tf.Tensor]:
 
 
 def oracle_parts(model: Any) -> dict[str, Any]:
-    """The functions of `reference.forward` that a model is made of."""
+    """The functions of the reference that correspond to a model's parts."""
     bridge = {
         layers.BackwardBridge: reference.backward_bridge,
         layers.ForwardBridge: reference.summary_bridge,
@@ -184,7 +184,7 @@ def reference_forward(
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_forward(name: str) -> None:
+def test_logits_and_alignment_equal_the_reference(name: str) -> None:
     model = example(name)
     wanted = reference_forward(model, SOURCE, TARGET)
     logits = everywhere(
@@ -200,7 +200,7 @@ def test_forward(name: str) -> None:
 
 
 @pytest.mark.parametrize("order", STEP_ORDERS)
-def test_forward_on_random_batches(order: str) -> None:
+def test_logits_of_random_batches_equal_the_reference(order: str) -> None:
     model = search(step_order=order)
     forward = in_graph(model)
     random = np.random.default_rng(7)
@@ -214,11 +214,11 @@ def test_forward_on_random_batches(order: str) -> None:
         close(forward(batch_of(source, target)), wanted.logits, 2e-5)
 
 
-# The textbook's own loops: H are the encoder's states, all else from here.
+# The textbook's loops: `h` are the encoder's states.
 
 
 def textbook_encoder(model: Any, step: Any) -> list[np.ndarray]:
-    """Both directions' states over a sentence without padding."""
+    """The states of each direction over a sentence without padding."""
     embedded = array(model.source_embedding.embeddings)[SOURCE[:1]]
     outputs = []
     for recurrent in model.encoder.stack[0]:
@@ -237,7 +237,7 @@ def textbook_softmax(model: Any, s: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ["rnn-attention", "gru-attention"])
-def test_textbook_attention(name: str) -> None:
+def test_attention_presets_equal_the_textbooks_loop(name: str) -> None:
     model = randomized(preset(name), scale=0.6)
     step = reference.tanh_step
     if name == "gru-attention":
@@ -266,7 +266,7 @@ def negated_gru_step(
 ) -> np.ndarray:
     """The textbook's z keeps the old state; ours, as the paper's, is 1 - z.
 
-    One function with z's weights negated, as 1 - σ(a) = σ(-a).
+    Both are equal if the weights of z are negated: 1 - σ(a) = σ(-a).
     """
     p = {k: -v if k.endswith("_z") else v for k, v in p.items()}
     given = {
@@ -279,7 +279,7 @@ def negated_gru_step(
     return z * h + (1 - z) * new
 
 
-def test_textbook_encoder_decoder() -> None:
+def test_rnn_encdec_preset_equals_the_textbooks_loop() -> None:
     model = randomized(preset("rnn-encdec"), scale=0.6)
     (h,) = textbook_encoder(model, reference.tanh_step)
     p = cell_parameters(model.decoder.cell)
@@ -293,7 +293,7 @@ def test_textbook_encoder_decoder() -> None:
     assert not [w for w in model.weights if "context" in w.path]
 
 
-def test_seq2seq_lstm_against_its_equations() -> None:
+def test_seq2seq_lstm_equals_its_equations() -> None:
     depth = 3
     model = randomized(lstm(layers=depth), scale=0.6)
     states = [(np.zeros((1, N)),) * 2] * depth
@@ -318,13 +318,13 @@ def test_seq2seq_lstm_against_its_equations() -> None:
         y = array(model.target_embedding.embeddings)[[word]]
 
 
-# The protocol
+# Decoding.
 
 
 def stepwise(
     model: Any, source: Any, target: np.ndarray, step: Any = None
 ) -> tuple[Any, Any]:
-    """`decode_step` over given targets, [B, K, T_y] -> logits, weights."""
+    """`decode_step` with given targets [B, K, T_y] -> logits, weights."""
     step = step or tf.function(model.decode_step)
     memory, state = model.encode(tf.constant(source))
     beams = target.shape[1]
@@ -342,7 +342,7 @@ def stepwise(
 
 
 @every_model
-def test_decode_step_by_step_is_call(name: str) -> None:
+def test_decode_step_by_step_equals_call(name: str) -> None:
     model = example(name)
     batch = batch_of(SOURCE, FULL_TARGET)
     wanted = model(batch)
@@ -360,7 +360,7 @@ def test_decode_step_by_step_is_call(name: str) -> None:
 
 
 @few_models
-def test_beams_are_separate_rows(name: str) -> None:
+def test_hypotheses_of_a_beam_are_decoded_like_separate_rows(name: str) -> None:
     model = example(name)
     random = np.random.default_rng(3)
     target = random.integers(1, K_Y, (3, 4, 5)).astype("int32")
@@ -372,7 +372,7 @@ def test_beams_are_separate_rows(name: str) -> None:
 
 
 @few_models
-def test_padding_and_neighbours_change_nothing(name: str) -> None:
+def test_padding_and_other_rows_change_nothing(name: str) -> None:
     model = example(name)
     forward = in_graph(model)
     whole = forward(batch_of(SOURCE, TARGET)).numpy()
@@ -386,7 +386,7 @@ def test_padding_and_neighbours_change_nothing(name: str) -> None:
 
 
 @few_models
-def test_no_rows_and_single_words(name: str) -> None:
+def test_batches_without_rows_and_single_words_are_accepted(name: str) -> None:
     model = example(name)
     assert model(batch_of(SOURCE[:0], TARGET[:0])).shape == (0, 4, K_Y)
     memory, state = model.encode(tf.constant(SOURCE[:, :1]))
@@ -395,7 +395,7 @@ def test_no_rows_and_single_words(name: str) -> None:
     close(logits, model(batch_of(SOURCE[:, :1], TARGET[:, :1])).numpy(), 2e-6)
 
 
-def test_a_row_of_padding_disturbs_nobody() -> None:
+def test_a_row_of_padding_does_not_change_other_rows() -> None:
     model = example("paper")
     source = np.concatenate([SOURCE, np.zeros((1, 5), "int32")])
     target = np.concatenate([TARGET, TARGET[:1]])
@@ -405,7 +405,7 @@ def test_a_row_of_padding_disturbs_nobody() -> None:
 
 
 @few_models
-def test_token_log_probs(name: str) -> None:
+def test_token_log_probs_equal_the_reference(name: str) -> None:
     model = example(name)
     sources = [row[row != 0].tolist() for row in SOURCE]
     targets = [row[row != 0].tolist() for row in TARGET]
@@ -432,7 +432,7 @@ def ensemble(average: str) -> Ensemble:
     ],
     ids=["one", "probability", "log_probability"],
 )
-def test_no_more_logits_than_a_chunk_are_there(make: Any, monkeypatch) -> None:
+def test_scoring_computes_logits_in_chunks(make: Any, monkeypatch) -> None:
     model = randomized(make())
     logits = model(batch_of(SOURCE, TARGET)).numpy().astype("float64")
     counts = []
@@ -452,7 +452,7 @@ def test_no_more_logits_than_a_chunk_are_there(make: Any, monkeypatch) -> None:
     assert sum(counts) == words * len(getattr(model, "members", [model]))
 
 
-# Sizes, presets, configs
+# Sizes, presets, configs.
 
 
 def rnnsearch_size(k_x: int, k_y: int, n: int, m: int, a: int, out: int) -> int:
@@ -480,7 +480,7 @@ def rnnencdec_size(k_x: int, k_y: int, n: int, m: int, out: int) -> int:
 
 
 def lstm_sizes(k_x: int, k_y: int, n: int, m: int, depth: int) -> tuple:
-    """All parameters, and the matrices inside the LSTM layers."""
+    """The number of all parameters, and of those in LSTM matrices."""
     layer = 4 * n * (n + n)
     matrices = 2 * (4 * n * (m + n) + (depth - 1) * layer)
     biases = 2 * depth * 4 * n
@@ -489,7 +489,7 @@ def lstm_sizes(k_x: int, k_y: int, n: int, m: int, depth: int) -> tuple:
 
 
 def test_parameter_counts_of_the_paper() -> None:
-    """The formulas hold for small models and give the paper's sizes."""
+    """The formulas hold for small models and give the paper's numbers."""
     random = np.random.default_rng(0)
     for _ in range(3):
         k_x, k_y, n, m, a, out, depth = map(int, random.integers(2, 9, 7))
@@ -507,7 +507,7 @@ def test_parameter_counts_of_the_paper() -> None:
     assert rnnencdec_size(30_001, 30_001, 1000, 620, 500) == 72_487_101
     total, matrices = lstm_sizes(160_000, 80_000, 1000, 1000, 4)
     assert matrices == 64_000_000
-    # 384M in the paper; with biases and the vector y_0:
+    # 384M in the paper; our count has biases and the vector y_0 as well.
     assert total == 384_000_000 + 80_000 + 32_000 + 1000
 
 
@@ -516,12 +516,14 @@ def test_parameter_counts_of_the_paper() -> None:
     ("name", "count"),
     [("rnnsearch-50", 84_349_101), ("rnnencdec-50", 72_487_101)],
 )
-def test_presets_at_full_size(name: str, count: int) -> None:
+def test_presets_have_the_papers_parameter_counts(
+    name: str, count: int
+) -> None:
     assert from_preset(name).count_params() == count
 
 
-def test_presets_are_the_papers_sizes() -> None:
-    """Without making the models: by the defaults that presets leave alone."""
+def test_presets_have_the_papers_sizes() -> None:
+    """Checked without making the models, by the constructors' defaults."""
     for name, sizes in (
         ("rnnsearch-30", (30_001, 30_001, 1000, 620, 1000, 500)),
         ("rnnsearch-50", (30_001, 30_001, 1000, 620, 1000, 500)),
@@ -538,7 +540,7 @@ def test_presets_are_the_papers_sizes() -> None:
         assert set(given) == set(VOCABULARIES)
 
 
-def test_presets_honour_overrides_in_all_their_parts() -> None:
+def test_presets_apply_overrides_to_all_their_parts() -> None:
     model = preset(
         "gru-attention",
         state_dropout=0.25,
@@ -562,7 +564,7 @@ def test_presets_honour_overrides_in_all_their_parts() -> None:
         RNNEncDec.from_preset("rnnsearch-50")
 
 
-def test_sutskever_starts_uniform_everywhere() -> None:
+def test_sutskever_2014_has_uniform_initial_weights() -> None:
     model = from_preset(
         "sutskever-2014", units=64, embedding_dim=32, **VOCABULARIES
     )
@@ -578,7 +580,7 @@ def test_sutskever_starts_uniform_everywhere() -> None:
     assert len(set(firsts)) == len(firsts)
 
 
-def test_starts_of_a_whole_model() -> None:
+def test_initial_weights_of_a_model_have_the_papers_deviations() -> None:
     model = RNNSearch(400, 300, 32, 24, 40, 16)
     attention = model.decoder.attention
     special = {
@@ -619,7 +621,7 @@ def test_saved_and_loaded_models_are_equal(name: str, tmp_path: Path) -> None:
     close(loaded(batch), model(batch).numpy(), 0)
 
 
-# Dropout
+# Dropout.
 
 
 DROPOUTS = (
@@ -632,7 +634,7 @@ DROPOUTS = (
 
 @pytest.mark.parametrize("dropout", DROPOUTS)
 @pytest.mark.parametrize("name", ["paper", "encdec"])
-def test_dropout_is_for_training_alone(name: str, dropout: str) -> None:
+def test_dropout_is_applied_only_in_training(name: str, dropout: str) -> None:
     plain, model = example(name), MODELS[name](**{dropout: 0.5})
     model.set_weights(plain.get_weights())
     batch = batch_of(SOURCE, TARGET)
@@ -643,7 +645,7 @@ def test_dropout_is_for_training_alone(name: str, dropout: str) -> None:
     assert np.abs(one - wanted).max() > 1e-3 < np.abs(one - other).max()
 
 
-def test_readout_dropout_scales_what_it_keeps() -> None:
+def test_readout_dropout_scales_the_kept_units() -> None:
     model = randomized(search(readout_dropout=0.2, maxout_units=200))
     kept, _ = model.hidden(batch_of(SOURCE, TARGET))
     dropped, _ = model.hidden(batch_of(SOURCE, TARGET), training=True)
@@ -653,11 +655,11 @@ def test_readout_dropout_scales_what_it_keeps() -> None:
     assert zero.mean() == pytest.approx(0.2, abs=0.05)
 
 
-# Impossible combinations
+# Summary, export, impossible combinations.
 
 
 @pytest.mark.parametrize("name", ["paper", "encdec", "seq2seq-lstm"])
-def test_summary_knows_every_shape(name: str) -> None:
+def test_summary_shows_every_shape(name: str) -> None:
     model, lines = example(name), []
     model.summary(print_fn=lambda line, **_: lines.append(line))
     text = "\n".join(lines)
@@ -675,7 +677,7 @@ def test_summary_knows_every_shape(name: str) -> None:
         assert str(shape) in text
 
 
-def test_export_wants_no_signature(tmp_path: Path) -> None:
+def test_keras_export_needs_no_signature(tmp_path: Path) -> None:
     model = example("paper")
     model.export(str(tmp_path), verbose=False)
     batch = batch_of(SOURCE, TARGET)
@@ -745,12 +747,12 @@ def encoder_of(kind: Any = layers.BidirectionalEncoder, **options: Any) -> Any:
         (lambda: lstm(layers=0), "Seq2SeqLSTM: layers is 0"),
     ],
 )
-def test_impossible_combinations(make: Any, words: str) -> None:
+def test_impossible_combinations_are_refused(make: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()
 
 
-def test_state_dropout_beside_an_encoder_that_has_it_too() -> None:
+def test_state_dropout_is_accepted_if_the_encoder_has_the_same() -> None:
     encoder = encoder_of(state_dropout=0.5)
     model = search(encoder=encoder, state_dropout=0.5)
     assert model.decoder.state_dropout == 0.5

@@ -1,4 +1,4 @@
-"""The mistakes that benchmarks/mutation.py makes in the package."""
+"""The mutants that benchmarks/mutation.py makes of the package."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def mutants(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_each_mutant_has_one_mistake(mutants: Any, tmp_path: Path) -> None:
-    """Annotations, docstrings and the words of errors have none."""
+    """Annotations, docstrings and error messages are not mutated."""
     path = tmp_path / "shown.py"
     path.write_text(SOURCE, "utf-8")
     found = list(mutants.mutants_of(tmp_path, path))
@@ -63,7 +63,7 @@ def test_each_mutant_has_one_mistake(mutants: Any, tmp_path: Path) -> None:
         assert different == [mutant.line - 1]
 
 
-def test_a_seed_draws_the_same_again(mutants: Any, tmp_path: Path) -> None:
+def test_a_seed_draws_the_same_mutants(mutants: Any, tmp_path: Path) -> None:
     (tmp_path / "room").mkdir()
     for path in (tmp_path / "room" / "a.py", tmp_path / "b.py"):
         path.write_text(SOURCE, "utf-8")
@@ -75,8 +75,8 @@ def test_a_seed_draws_the_same_again(mutants: Any, tmp_path: Path) -> None:
     assert {mutant.room for mutant in first} == {"room", "b.py"}
 
 
-def test_a_source_tells_which_mutants_run(mutants: Any, tmp_path: Path) -> None:
-    """A default runs with its function, a constant with all of its file."""
+def test_noting_records_which_mutants_run(mutants: Any, tmp_path: Path) -> None:
+    """A default runs with the `def`, a constant with its file."""
     path = tmp_path / "shown.py"
     path.write_text("LEAST = -1\n\n\n" + SOURCE, "utf-8")
     found = {m.mistake: m.statement for m in mutants.mutants_of(tmp_path, path)}

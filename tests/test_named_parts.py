@@ -80,7 +80,7 @@ IDS = np.array([[2, 3, 5, 1], [4, 1, 0, 0]], "int32")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: Any) -> Any:
-    """Where the module and a little text are, and Python looks."""
+    """The folder of the module and a small corpus; it is in sys.path."""
     folder = tmp_path_factory.mktemp("named")
     (folder / "named_parts.py").write_text(PARTS)
     (folder / "damaged_parts.py").write_text("nonsense")
@@ -108,7 +108,7 @@ def flags_of(folder: Path, *more: str) -> list[str]:
 
 
 @pytest.mark.parametrize("model", ["rnnsearch", "rnnencdec"])
-def test_it_computes_what_the_same_equations_do(
+def test_named_parts_equal_built_in_parts_with_the_same_equations(
     folder: Path, model: Any
 ) -> None:
     own = ModelOptions(model, **SIZES, cell="named_parts.Plain")
@@ -133,7 +133,7 @@ def test_it_computes_what_the_same_equations_do(
     np.testing.assert_allclose(one(inputs), other(inputs), atol=1e-6)
 
 
-def test_a_cell_of_keras_on_both_sides() -> None:
+def test_a_keras_cell_is_used_in_encoder_and_decoder() -> None:
     options = ModelOptions(
         **SIZES, cell="keras.layers.LSTMCell", initialization="glorot"
     )
@@ -161,10 +161,10 @@ for number, words in enumerate(commands):
 """
 
 
-def test_a_new_process_translates_and_goes_on(
+def test_a_new_process_translates_and_resumes_training(
     folder: Path, capsys: Any
 ) -> None:
-    """Without the module's folder, and with it."""
+    """Fails without the module's folder in PYTHONPATH; works with it."""
     model = f"--model_dir={folder / 'model'}"
     *train, cell = flags_of(
         folder,
@@ -208,7 +208,7 @@ def test_a_new_process_translates_and_goes_on(
 def test_a_file_cannot_choose_what_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A module that it names is run only from a folder in PYTHONPATH."""
+    """A module named by a file is imported only from a folder in PYTHONPATH."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "hostile_module.py").write_text("raise SystemExit(3)")
     path = tmp_path / "model.keras"
@@ -244,7 +244,7 @@ def test_a_file_cannot_choose_what_is_imported(
         ("--attention=DotAttention", "(8 wide) must be of one size"),
     ],
 )
-def test_mistakes_are_told_before_text_is_read(
+def test_bad_parts_are_refused_before_any_text_is_read(
     folder: Path, tmp_path: Path, capsys: Any, flag: str, words: str
 ) -> None:
     model = tmp_path / "model"
@@ -256,7 +256,7 @@ def test_mistakes_are_told_before_text_is_read(
     assert not model.exists()
 
 
-def test_a_model_that_takes_no_score_refuses_the_flag(
+def test_models_without_the_part_refuse_the_flag(
     folder: Path, tmp_path: Path, capsys: Any
 ) -> None:
     for model, flag in (("rnnencdec", "attention"), ("seq2seq-lstm", "cell")):
@@ -273,10 +273,10 @@ def test_a_model_that_takes_no_score_refuses_the_flag(
         assert capsys.readouterr().err.endswith(said)
 
 
-def test_what_somebody_registered_is_not_imported(
+def test_a_registered_class_is_not_imported(
     folder: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """As a class of a notebook, which no module has."""
+    """For example a class defined in a notebook, which no module contains."""
     options = ModelOptions(**SIZES, attention="named_parts.General")
     path = tmp_path / "model.keras"
     options.make(6, 7).save(path)

@@ -1,4 +1,4 @@
-"""Every notebook of colab/: its form, and a run from its start to its end."""
+"""The notebooks of colab/: their form, and a run of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from notebooks import source
 
 from bahdanau_tf.corpora import write_corpus
 
-# What a run in seconds takes, by the names of the cell tagged `parameters`.
+# Small sizes, by the names in the cell tagged `parameters`.
 SMALL: dict[str, dict[str, Any]] = {
     "01_quick_start": {
         "sentences": 100,
@@ -58,7 +58,7 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 TRANSLATED = ("01_quick_start", "02_attention_step_by_step")
 SMALL |= {f"{name}_ko": SMALL[name] for name in TRANSLATED}
-# The others are run by `make test-all`.
+# `make test-all` runs the others, too.
 QUICK = TRANSLATED
 
 every_notebook = pytest.mark.parametrize(
@@ -66,13 +66,13 @@ every_notebook = pytest.mark.parametrize(
 )
 
 
-def test_all_of_the_course_is_there() -> None:
+def test_every_notebook_has_small_sizes() -> None:
     assert {path.stem for path in NOTEBOOKS} == SMALL.keys()
 
 
 @every_notebook
-def test_form(path: Path) -> None:
-    """What the schema of nbformat 4.5 asks of cells such as these."""
+def test_form_is_nbformat_4_5(path: Path) -> None:
+    """The rules of nbformat 4.5 for code and Markdown cells."""
     notebook = read_notebook(path)
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
     assert notebook["metadata"]["kernelspec"]["name"] == "python3"
@@ -97,7 +97,7 @@ def test_stored_without_outputs(path: Path) -> None:
 
 
 @every_notebook
-def test_begins_with_how_long_it_takes(path: Path) -> None:
+def test_first_cell_says_how_long_it_takes(path: Path) -> None:
     first = source(read_notebook(path)["cells"][0])
     assert first.startswith("# ")
     assert re.search(r"\*\*(Time|걸리는 시간):\*\* .*\d+ ?(minute|분)", first)
@@ -106,8 +106,8 @@ def test_begins_with_how_long_it_takes(path: Path) -> None:
 
 
 @every_notebook
-def test_leaves_the_tensorflow_that_is_there(path: Path) -> None:
-    """Each line that installs names the installed version of TensorFlow."""
+def test_installs_keep_the_installed_tensorflow(path: Path) -> None:
+    """Each `pip install` names the installed version of TensorFlow."""
     text = "\n".join(source(c) for c in code_cells(read_notebook(path)))
     assert "keep = f\"tensorflow=={version('tensorflow')}\"" in text
     installs = [line for line in text.split("\n") if "pip install" in line]
@@ -116,7 +116,7 @@ def test_leaves_the_tensorflow_that_is_there(path: Path) -> None:
 
 
 @every_notebook
-def test_no_definition_belongs_in_the_package(path: Path) -> None:
+def test_no_definition_has_more_than_ten_lines(path: Path) -> None:
     for cell in code_cells(read_notebook(path)):
         text = as_python(source(cell))
         lines = text.split("\n")
@@ -127,7 +127,7 @@ def test_no_definition_belongs_in_the_package(path: Path) -> None:
 
 
 @every_notebook
-def test_one_cell_sets_the_size(path: Path) -> None:
+def test_one_cell_is_tagged_parameters(path: Path) -> None:
     tagged = [
         cell
         for cell in code_cells(read_notebook(path))
@@ -137,8 +137,8 @@ def test_one_cell_sets_the_size(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", TRANSLATED)
-def test_korean_code_is_the_english_code(name: str) -> None:
-    """But for comments and what is printed."""
+def test_korean_code_equals_the_english_code(name: str) -> None:
+    """The code is equal except for comments and printed strings."""
 
     def code(stem: str) -> list[str]:
         cells = code_cells(read_notebook(FOLDER / f"{stem}.ipynb"))
@@ -164,7 +164,7 @@ def test_korean_code_is_the_english_code(name: str) -> None:
         for path in NOTEBOOKS
     ],
 )
-def test_runs(
+def test_every_cell_runs(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,6 +1,6 @@
-"""Files that version 0.1.0 wrote, and what its own code made of them.
+"""Files of version 0.1.0 are read, with the results of that version.
 
-`data/0.1.0/make.py` has written them, with that version; see its docstring.
+`data/0.1.0/make.py` wrote them with that version; see its docstring.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Opened = tuple[Path, dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Opened]:
-    """Unpacks an archive; gives its folder and what is expected of it."""
+    """Unpacks an archive; returns its folder and the expected results."""
 
     def unpack(name: str) -> Opened:
         folder = tmp_path_factory.mktemp(name)
@@ -51,7 +51,7 @@ def test_models_give_the_same_logits(name: str, opened: Callable) -> None:
     close(model(inputs), expected["models"][name]["logits"])
 
 
-def test_a_model_s_optimizer_goes_on(opened: Callable) -> None:
+def test_training_a_keras_model_continues(opened: Callable) -> None:
     folder, expected = opened("models")
     inputs = {side: np.array(expected[side]) for side in ("source", "target")}
     model = keras.models.load_model(folder / "rnnencdec.keras")
@@ -62,7 +62,9 @@ def test_a_model_s_optimizer_goes_on(opened: Callable) -> None:
 
 
 @pytest.mark.parametrize("name", ["words", "subwords"])
-def test_translators_say_the_same(name: str, opened: Callable) -> None:
+def test_translators_give_the_same_translations_and_scores(
+    name: str, opened: Callable
+) -> None:
     folder, expected = opened("translators")
     translator = Translator.load(folder / name)
     sources, wanted = expected["sources"], expected[name]["translations"]
@@ -78,7 +80,7 @@ def test_translators_say_the_same(name: str, opened: Callable) -> None:
 
 
 @pytest.mark.slow
-def test_exports_answer_the_same(opened: Callable) -> None:
+def test_exports_give_the_same_answers(opened: Callable) -> None:
     pytest.importorskip("tensorflow_text")
     folder, expected = opened("export")
     loaded = tf.saved_model.load(str(folder / "export" / "1"))
@@ -104,7 +106,7 @@ def files(folder: Path, *splits: str) -> list[str]:
     ]
 
 
-def test_training_goes_on(
+def test_train_resumes_with_the_same_costs(
     opened: Callable, monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
     folder, expected = opened("training")
@@ -123,7 +125,7 @@ def test_training_goes_on(
     monkeypatch.setattr(loop, "train_step", recording)
     model_dir = f"--model_dir={folder / 'model'}"
     given = [model_dir, *expected["flags"], "--epochs=4"]
-    # Nothing there says on which dev set the best model was chosen.
+    # The old files do not say on which dev set the best model was chosen.
     assert main(["train", *files(folder, "train"), *given]) == 2
     assert "was chosen on another dev set, or" in capfd.readouterr().err
     assert main(["train", *files(folder, "train", "dev"), *given]) == 0

@@ -1,4 +1,4 @@
-"""Updates against NumPy, by hand and in `fit`, and what stands before them."""
+"""Optimizers, compared with NumPy, alone and in `fit`; schedules."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from bahdanau_tf.optimizers import Adam
 from bahdanau_tf.optimizers import HalvedEveryHalfEpoch
 from bahdanau_tf.optimizers import WarmupLinearDecay
 
-# Keras' own `model.save` beside NumPy 2.
+# Raised by Keras' `model.save` with NumPy 2.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:__array__ implementation doesn't:DeprecationWarning"
 )
 
-# A batch in which words repeat, within a sentence and across sentences.
+# A batch with repeated words, within a sentence and across sentences.
 SOURCE = np.array([[2, 2, 3, 2, 1], [3, 4, 1, 0, 0]], "int32")
 TARGET = np.array([[5, 5, 5, 1], [5, 2, 1, 0]], "int32")
 WEIGHTS = (TARGET != 0).astype("float32")
@@ -47,7 +47,7 @@ def batch() -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
 
 
 def gradients_of(model: Any) -> Callable[[], list[np.ndarray]]:
-    """What the tape gives for the batch, as float64 arrays."""
+    """A function that returns the gradients of the batch, as float64 arrays."""
     inputs, target, weights = batch()
 
     @tf.function
@@ -93,7 +93,7 @@ optimizers = pytest.mark.parametrize("name", OPTIMIZERS)
 
 
 def by_numpy(name: str, model: Any, steps: int) -> None:
-    """Updates a model's weights with the reference's rule."""
+    """Updates a model's weights by the rules of the reference."""
     update, slots = OPTIMIZERS[name][1](), {}
     gradients = gradients_of(model)
     values = [w.numpy().astype("float64") for w in model.trainable_variables]
@@ -114,8 +114,8 @@ def equal_weights(one: Any, other: Any, atol: float) -> None:
 
 
 @optimizers
-def test_fit_against_numpy_with_repeated_words(name: str) -> None:
-    """Gradient, norm, clip and step, all with words that repeat."""
+def test_fit_with_repeated_words_equals_numpy(name: str) -> None:
+    """Gradient, norm, clipping and update, with repeated words."""
     model, wanted = tiny_model(), tiny_model()
     optimizer = OPTIMIZERS[name][0]()
     model.compile(optimizer, TokenCrossentropy())
@@ -128,7 +128,7 @@ def test_fit_against_numpy_with_repeated_words(name: str) -> None:
 
 
 @optimizers
-def test_by_hand_against_numpy(name: str) -> None:
+def test_apply_equals_numpy(name: str) -> None:
     model, wanted = tiny_model(), tiny_model()
     optimizer = OPTIMIZERS[name][0]()
     gradients = gradients_of(model)
@@ -145,7 +145,7 @@ def test_by_hand_against_numpy(name: str) -> None:
 
 @optimizers
 def test_sparse_gradients_are_merged(name: str) -> None:
-    """Rows that stand twice in somebody else's gradient are summed."""
+    """Rows that occur twice in a sparse gradient are summed."""
     table = keras.Variable(np.ones((4, 2)), dtype="float32")
     dense = keras.Variable(np.ones((4, 2)), dtype="float32")
     slices = tf.IndexedSlices(
@@ -170,10 +170,10 @@ def applying(optimizer: Any, weight: Any) -> Callable:
 
 @pytest.mark.parametrize("in_graph", [False, True])
 @optimizers
-def test_accumulated_steps_are_one_of_their_mean(
+def test_accumulated_gradients_give_one_step_of_their_mean(
     name: str, in_graph: bool
 ) -> None:
-    """Two batches in two steps, and both in one."""
+    """One step with the mean of two batches equals two accumulated steps."""
     rate = keras.optimizers.schedules.ExponentialDecay(0.1, 1, 0.5)
     random = np.random.default_rng(0)
     first, second = random.normal(size=(2, 3, 4)).astype("float32")
@@ -204,7 +204,7 @@ def test_accumulated_steps_are_one_of_their_mean(
 
 
 @optimizers
-def test_accumulation_in_fit_is_one_larger_batch(name: str) -> None:
+def test_accumulation_in_fit_equals_one_larger_batch(name: str) -> None:
     after = []
     for steps, divisor in ((None, 2), (2, 1)):
         keras.utils.set_random_seed(1)
@@ -273,7 +273,7 @@ def test_small_gradients_are_not_scaled_up() -> None:
 
 
 @optimizers
-def test_variables_are_wanted_before_an_optimizer_is_built(name: str) -> None:
+def test_apply_needs_variables_if_the_optimizer_is_not_built(name: str) -> None:
     optimizer = OPTIMIZERS[name][0]()
     kind = type(optimizer).__name__
     with pytest.raises(ValueError, match=f"{kind}: apply was given no varia"):
@@ -284,7 +284,7 @@ def test_variables_are_wanted_before_an_optimizer_is_built(name: str) -> None:
     assert (weight.numpy() < 1).all()
 
 
-def test_weights_without_gradient_stay() -> None:
+def test_weights_without_gradient_do_not_change() -> None:
     weights = [keras.Variable(np.ones(2)), keras.Variable(np.ones(2))]
     with pytest.warns(UserWarning, match="Gradients do not exist"):
         SGD(1.0).apply([None, tf.ones(2)], weights)
@@ -292,7 +292,7 @@ def test_weights_without_gradient_stay() -> None:
     np.testing.assert_array_equal(weights[1].numpy(), [0, 0])
 
 
-def test_defaults_are_the_paper_s() -> None:
+def test_adadelta_has_the_papers_defaults() -> None:
     optimizer = Adadelta()
     assert (optimizer.rho, optimizer.epsilon) == (0.95, 1e-6)
     assert float(np.asarray(optimizer.learning_rate)) == 1.0
@@ -303,11 +303,11 @@ def test_defaults_are_the_paper_s() -> None:
         Adadelta(max_norm=0)
 
 
-# `compile` and `fit`
+# `compile` and `fit`.
 
 
 def copying_data() -> tf.data.Dataset:
-    """A made-up language: the target is the source, word by word."""
+    """A toy language in which the target equals the source."""
     random = np.random.default_rng(0)
     ids = np.pad(random.integers(2, 6, (64, 3)), [[0, 0], [0, 1]])
     ids[:, 3] = 1
@@ -356,10 +356,10 @@ def test_compile_and_fit_learn_with_callbacks(tmp_path: Path) -> None:
     assert loaded.optimizer.max_norm == 1.0
 
 
-# Schedules
+# Schedules.
 
 
-def test_halved_every_half_epoch() -> None:
+def test_halved_every_half_epoch_halves_the_rate() -> None:
     rate = HalvedEveryHalfEpoch(0.7, steps_per_epoch=10)
     for epoch, wanted in (
         (0, 0.7),
@@ -384,8 +384,8 @@ def test_halved_every_half_epoch() -> None:
         HalvedEveryHalfEpoch(0.7, 0)
 
 
-def test_sutskever_s_training_in_fit() -> None:
-    """SGD on the sum divided by 128, its norm at most 5, a halved rate."""
+def test_the_training_of_sutskever_et_al_in_fit_equals_numpy() -> None:
+    """SGD on the sum divided by 128, norm of at most 5, halved rate."""
     model, wanted = tiny_model(), tiny_model()
     rate = HalvedEveryHalfEpoch(0.7, steps_per_epoch=1, constant_epochs=1)
     model.compile(SGD(rate, max_norm=5.0), TokenCrossentropy(divisor=128))
@@ -400,7 +400,7 @@ def test_sutskever_s_training_in_fit() -> None:
     equal_weights(model, wanted, 1e-5)
 
 
-def test_warmup_and_decay() -> None:
+def test_warmup_linear_decay_rises_stays_and_falls() -> None:
     rate = WarmupLinearDecay(
         2.0, 100, warmup_steps=10, constant_share=0.5, final_share=0.1
     )
@@ -414,12 +414,14 @@ def test_warmup_and_decay() -> None:
         (900, 0.2),
     ):
         assert float(rate(tf.constant(step))) == pytest.approx(wanted), step
-    rate = WarmupLinearDecay(2.0, 100)  # to 2 % of the peak, says `Recipe`
+    rate = WarmupLinearDecay(
+        2.0, 100
+    )  # the default of `Recipe`: to 2 % of the peak
     assert float(rate(tf.constant(100))) == pytest.approx(0.04)
 
 
-def test_embedding_gradient_in_fit_is_dense_and_true() -> None:
-    """One word twice in a batch: its row moves by both shares."""
+def test_fit_sums_the_gradients_of_a_repeated_word() -> None:
+    """A word occurs twice in a batch: its row gets both gradients."""
     embedding = WordEmbedding(3, 2, embeddings_initializer="ones")
     model = keras.Sequential([keras.Input((2,), dtype="int32"), embedding])
     model.compile(SGD(1.0), lambda _, vectors: tf.reduce_sum(vectors))

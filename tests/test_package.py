@@ -1,4 +1,4 @@
-"""The package as somebody gets it: its wheel, its imports, its command."""
+"""The package as installed: its wheel, its imports, its command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 import bahdanau_tf
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-# Slow to import, or not to be had everywhere; Keras may have them already.
+# Slow to import or not available everywhere; Keras may import them itself.
 LAZY = ("tensorflow_text", "matplotlib", "sentencepiece", "sacrebleu")
 
 
@@ -29,7 +29,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def wheel() -> metadata.Distribution:
-    """The installed wheel; the sources alone have none of its files."""
+    """The installed wheel; skips the test if there is none."""
     try:
         distribution = metadata.distribution("bahdanau_tf")
     except metadata.PackageNotFoundError:
@@ -41,7 +41,7 @@ def wheel() -> metadata.Distribution:
     return distribution
 
 
-def test_the_wheel_is_what_is_tested(wheel: metadata.Distribution) -> None:
+def test_the_installed_wheel_is_tested(wheel: metadata.Distribution) -> None:
     installed = wheel.locate_file("bahdanau_tf/__init__.py")
     assert Path(bahdanau_tf.__file__).samefile(installed)
 
@@ -71,7 +71,7 @@ def test_version_is_the_newest_of_the_changelog(
     assert newest[1] == wheel.version == bahdanau_tf.__version__
 
 
-def test_licence_travels_along(wheel: metadata.Distribution) -> None:
+def test_the_wheel_contains_the_licence(wheel: metadata.Distribution) -> None:
     assert wheel.metadata["License"] == "Apache-2.0"
     assert any(file.name == "LICENSE" for file in wheel.files)
 
@@ -88,7 +88,7 @@ def test_licence_travels_along(wheel: metadata.Distribution) -> None:
         ("win32", "ARM64", False),
     ],
 )
-def test_tensorflow_text_is_asked_for_where_it_has_a_wheel(
+def test_tensorflow_text_is_required_where_it_has_a_wheel(
     wheel: metadata.Distribution, platform: str, machine: str, wanted: bool
 ) -> None:
     requirements = map(Requirement, wheel.requires)
@@ -118,13 +118,15 @@ except ImportError as error:
 
 @pytest.fixture(scope="module")
 def new_process() -> list[str]:
-    """What a process prints that imports the package, then has no text."""
+    """Output of a process that imports the package without TensorFlow Text."""
     result = run("-c", NEW_PROCESS, *LAZY)
     assert result.returncode == 0, result.stderr
     return result.stdout.split("\n")
 
 
-def test_import_leaves_the_heavy_modules_alone(new_process: list[str]) -> None:
+def test_import_does_not_import_the_heavy_modules(
+    new_process: list[str],
+) -> None:
     assert new_process[0] == "[]"
 
 
@@ -132,7 +134,7 @@ def test_models_work_without_tensorflow_text(new_process: list[str]) -> None:
     assert new_process[1] == "(1, 4, 9)"
 
 
-def test_text_without_tensorflow_text_says_what_is_missing(
+def test_a_tokenizer_without_tensorflow_text_names_the_package(
     new_process: list[str],
 ) -> None:
     _, _, sentence, *rest = new_process
@@ -148,7 +150,9 @@ def test_help_is_quiet_and_names_the_commands() -> None:
         assert re.search(rf"\b{command}\b", result.stdout)
 
 
-def test_the_command_is_the_module(wheel: metadata.Distribution) -> None:
+def test_the_command_prints_the_same_as_the_module(
+    wheel: metadata.Distribution,
+) -> None:
     command = Path(sys.executable).with_name("bahdanau-tf")
     result = subprocess.run(
         [command, "--help"], capture_output=True, text=True, timeout=300
@@ -159,7 +163,7 @@ def test_the_command_is_the_module(wheel: metadata.Distribution) -> None:
     assert result.stderr == ""
 
 
-def test_an_unknown_command_is_refused_in_words() -> None:
+def test_an_unknown_command_is_refused_without_a_traceback() -> None:
     result = run("-m", "bahdanau_tf", "dance")
     assert result.returncode != 0
     assert "dance" in result.stderr

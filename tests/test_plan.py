@@ -1,4 +1,4 @@
-"""What a training is made of: all is looked at before anything is written."""
+"""`TrainingPlan.prepare`: everything is checked before a file is written."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def plan(files, tmp_path) -> TrainingPlan:
 
 
 @pytest.mark.parametrize("tokenizer", ["bpe", "unigram"])
-def test_the_default_size_is_fitted_to_the_text(plan, capsys, tokenizer):
+def test_the_default_vocabulary_size_is_reduced_for_small_texts(
+    plan, capsys, tokenizer
+):
     plan = replace(plan, text=replace(plan.text, tokenizer=tokenizer))
     translator = plan.prepare()
     size = translator.target_text.vocabulary_size
@@ -56,14 +58,14 @@ def test_the_default_size_is_fitted_to_the_text(plan, capsys, tokenizer):
     assert translator.model.target_embedding.embeddings.shape[0] == size
     said = f"target: {size} ids, fewer than 30001: the text has no more"
     assert said in capsys.readouterr().err.split("\n")
-    # What was asked for is remembered, so the same command goes on.
+    # The requested size is stored, so that the same command resumes.
     settings = json.loads((plan.model_dir / "text.json").read_text())
     assert settings["target_vocabulary_size"] == 30_001
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_a_size_too_small_names_the_field_and_what_would_do(plan, side):
-    """The size that it names is taken, in the same folder."""
+def test_too_small_a_vocabulary_size_is_refused_with_the_least_size(plan, side):
+    """The size named in the message is accepted, in the same folder."""
     field = f"{side}_vocabulary_size"
     text = replace(plan.text, tokenizer="bpe", **{field: 10})
     with pytest.raises(ValueError, match=f"TextOptions: {field} is 10") as said:
@@ -75,7 +77,7 @@ def test_a_size_too_small_names_the_field_and_what_would_do(plan, side):
     assert getattr(found, f"{side}_text").vocabulary_size == least
 
 
-def test_a_text_of_long_lines_alone_is_refused_in_words(plan, tmp_path):
+def test_a_text_with_only_long_lines_is_refused(plan, tmp_path):
     long = tmp_path / "long"
     long.write_text("word " * 1000 + "\n")
     files = TrainingFiles(str(long), str(long))
@@ -84,7 +86,7 @@ def test_a_text_of_long_lines_alone_is_refused_in_words(plan, tmp_path):
         replace(plan, text=text, files=files).prepare()
 
 
-def test_a_saved_translator_is_not_trained_in(plan):
+def test_the_folder_of_a_saved_translator_is_refused(plan):
     plan.prepare().save(plan.model_dir / "best")
     best = replace(plan, model_dir=plan.model_dir / "best")
     before = {
@@ -96,7 +98,7 @@ def test_a_saved_translator_is_not_trained_in(plan):
         assert path.read_bytes() == data
 
 
-def test_nothing_is_written_where_a_file_does_not_fit(plan, tmp_path):
+def test_nothing_is_written_if_line_counts_differ(plan, tmp_path):
     for change in (
         {"train_target": plan.files.dev_target},
         {"dev_target": plan.files.train_target},
@@ -108,8 +110,8 @@ def test_nothing_is_written_where_a_file_does_not_fit(plan, tmp_path):
 
 
 @pytest.mark.parametrize("kind", [WordTokenizer, SubwordTokenizer])
-def test_a_full_disk_leaves_a_folder_that_is_new(plan, monkeypatch, kind):
-    """Whichever file was not whole, another command may take the folder."""
+def test_after_a_full_disk_the_folder_counts_as_new(plan, monkeypatch, kind):
+    """Whichever file is incomplete, another command may use the folder."""
     name = "word" if kind is WordTokenizer else "bpe"
     text = replace(plan.text, tokenizer=name)
     folders: list[Path] = []
@@ -136,7 +138,9 @@ def test_a_full_disk_leaves_a_folder_that_is_new(plan, monkeypatch, kind):
 
 def test_a_folder_with_a_model_keeps_its_settings(plan):
     first = plan.prepare()
-    half = plan.model_dir / "checkpoints" / "ckpt-1_temp"  # killed there
+    half = (
+        plan.model_dir / "checkpoints" / "ckpt-1_temp"
+    )  # left by a killed process
     half.mkdir(parents=True)
     assert not plan.is_begun
     half.with_name("ckpt-1.index").touch()
@@ -155,10 +159,10 @@ def test_a_folder_with_a_model_keeps_its_settings(plan):
         assert (one.numpy() == two.numpy()).all()
 
 
-def test_a_folder_that_another_process_has_is_left_alone(plan):
+def test_a_folder_locked_by_another_process_is_refused(plan):
     with (
         ThreadPoolExecutor() as threads,
-        locked(plan.model_dir),  # for this thread alone
+        locked(plan.model_dir),  # by this thread
         pytest.raises(ValueError, match="is being trained by process"),
     ):
         threads.submit(plan.prepare).result()
@@ -203,7 +207,9 @@ def test_text_without_words_is_refused_before_learning(
         ("word", "und", "1 + 1 = 2"),
     ],
 )
-def test_what_can_be_cut_is_taken(tmp_path, tokenizer, language, line):
+def test_text_that_can_be_split_is_accepted(
+    tmp_path, tokenizer, language, line
+):
     path = tmp_path / "text"
     path.write_text(f"{line}\n")
     text = TextOptions(
@@ -212,7 +218,7 @@ def test_what_can_be_cut_is_taken(tmp_path, tokenizer, language, line):
     check_words(text, TrainingFiles(str(path), str(path)))
 
 
-def test_real_japanese_without_blanks_is_cut(shared, tmp_path):
+def test_japanese_without_spaces_is_accepted(shared, tmp_path):
     joined = tmp_path / "joined"
     text = shared("data/small_parallel_enja/dev.ja").read_text()
     joined.write_text(text.replace(" ", ""))

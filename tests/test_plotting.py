@@ -1,4 +1,4 @@
-"""What the figures show, read from the pixels where that can be done."""
+"""The figures: colours read from pixels, labels, lines, files, errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def labels(axis):
 
 
 def pixel(figure, x, y):
-    """The colour drawn at a point given in data coordinates."""
+    """The colour drawn at a point in data coordinates."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas = FigureCanvasAgg(figure)
@@ -38,7 +38,7 @@ def pixel(figure, x, y):
     return image[image.shape[0] - 1 - int(up), int(across), :3]
 
 
-def test_alignment_is_grey_from_black_to_white_source_on_top():
+def test_alignment_is_drawn_in_grey_with_the_source_on_top():
     figure = plotting.plot_alignment(["the", "cat", "."], ["le", "."], WEIGHTS)
     (axes,) = figure.axes
     for row, column in np.ndindex(WEIGHTS.shape):
@@ -71,12 +71,12 @@ def test_weights_of_the_end_symbols_are_labelled():
         ([], [], np.zeros([0, 0])),
     ],
 )
-def test_weights_that_do_not_fit(source, target, weights):
+def test_weights_of_another_shape_are_refused(source, target, weights):
     with pytest.raises(ValueError, match="plot_alignment: weights have shape"):
         plotting.plot_alignment(source, target, weights)
 
 
-def test_no_weights():
+def test_missing_weights_are_refused():
     with pytest.raises(ValueError, match="plot_alignment: weights is None"):
         plotting.plot_alignment(["a"], ["b"], None)
 
@@ -85,7 +85,7 @@ def test_no_weights():
     ("ending", "magic"),
     [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")],
 )
-def test_files(tmp_path, ending, magic):
+def test_figures_are_written_as_png_pdf_and_svg(tmp_path, ending, magic):
     path = tmp_path / f"alignment.{ending}"
     plotting.plot_alignment(["the", "cat", "."], ["le", "."], WEIGHTS, path)
     assert path.read_bytes().startswith(magic)
@@ -94,7 +94,7 @@ def test_files(tmp_path, ending, magic):
 def test_any_text_is_drawn(tmp_path):
     source = ["고양이가", "$x_{$", "猫", "", "a\nb", "\N{CAT FACE}"]
     path = tmp_path / "alignment.png"
-    with warnings.catch_warnings():  # there may be no font for all of it
+    with warnings.catch_warnings():  # some characters may have no font
         warnings.filterwarnings("ignore", "Glyph")
         figure = plotting.plot_alignment(
             source, ["が"], np.full([1, 6], 0.5), str(path)
@@ -103,7 +103,7 @@ def test_any_text_is_drawn(tmp_path):
     assert path.stat().st_size > 0
 
 
-def test_a_long_sentence_stays_a_picture(tmp_path):
+def test_the_figure_of_a_long_sentence_has_a_limited_size(tmp_path):
     words = [f"w{i}" for i in range(300)]
     path = tmp_path / "alignment.png"
     plotting.plot_alignment(words, words[:2], np.ones([2, 300]) / 300, path)
@@ -146,7 +146,7 @@ def test_bleu_by_length_draws_a_line_and_a_band_for_each_system(tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_no_systems_no_lines():
+def test_a_figure_without_systems_is_empty():
     figure = plotting.plot_bleu_by_length({})
     assert not figure.axes[0].get_lines()
     figure = plotting.plot_bleu_by_length({"not run": []})
@@ -201,7 +201,7 @@ def test_a_trace_has_a_column_for_each_word(tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_trace_without_attention_and_gates_is_shorter():
+def test_a_trace_without_attention_and_gates_has_one_panel():
     bare = {"energies": None, "weights": None, "context_norm": None}
     bare |= {"gates": {}, "contributions": None}
     trace = Trace("a", ["a"], "main-text", "", [step("le", 0, **bare)])
@@ -211,7 +211,7 @@ def test_a_trace_without_attention_and_gates_is_shorter():
         plotting.plot_trace(Trace("", [], "original", ""))
 
 
-def test_without_matplotlib_one_sentence_says_so(monkeypatch):
+def test_missing_matplotlib_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match="plot_alignment needs matplotlib"):
         plotting.plot_alignment(["a"], ["b"], [[1.0]])
@@ -219,7 +219,7 @@ def test_without_matplotlib_one_sentence_says_so(monkeypatch):
         plotting.plot_bleu_by_length({})
 
 
-def test_matplotlib_is_imported_when_called_and_pyplot_never(tmp_path):
+def test_matplotlib_is_imported_only_when_called_and_pyplot_never(tmp_path):
     script = (
         "import sys\n"
         "from bahdanau_tf import plotting\n"

@@ -1,4 +1,4 @@
-"""What callers ask of a search: prefixes, constraints of theirs, samples."""
+"""Searches with a given prefix, with constraints of callers, by sampling."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from bahdanau_tf.translation.places import of_words
 
 UNK, END = 1, 2
 
-# A table of bigrams, and every sequence written out -----------------------
+# A table of bigrams, compared with all sequences enumerated ---------------
 
-SIZE = 5  # padding, unknown, end, two words
+SIZE = 5  # padding, unknown, end and two words
 TEXT = SimpleNamespace(pad_id=0, unk_id=UNK, eos_id=END)
 SOURCES = np.array([[3, 0, 0], [3, 3, 0], [3, 3, 3], [3, 3, 0], [3, 0, 0]])
 PREFIXES = np.array(
@@ -44,7 +44,7 @@ PREFIXES = np.array(
 
 
 def table_of(seed: int) -> np.ndarray:
-    """Logits of each row, by the last word."""
+    """Logits of the next word, for each row and last word."""
     random = np.random.default_rng(seed)
     return random.normal(0, 2, [len(SOURCES), SIZE, SIZE])
 
@@ -72,7 +72,7 @@ def log_prob(logits: np.ndarray, tokens: tuple[int, ...]) -> float:
 
 
 def allowed(limit: int, prefix: list[int], unknown: bool) -> list[tuple]:
-    """All that begin with the prefix, and have no [UNK] behind it."""
+    """All sequences that begin with the prefix and have no [UNK] after it."""
     given = prefix[:limit]
     words = [UNK, 3, 4] if unknown else [3, 4]
     found: list[tuple] = []
@@ -84,8 +84,8 @@ def allowed(limit: int, prefix: list[int], unknown: bool) -> list[tuple]:
 
 @pytest.mark.parametrize("unknown", ["keep", "forbid"])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_the_best_of_all_that_begin_with_the_prefix_are_found(seed, unknown):
-    """Of rows with limits of their own, one beside the other."""
+def test_search_finds_the_best_sequences_with_the_prefix(seed, unknown):
+    """The rows of a batch have different prefixes and limits."""
     table = table_of(seed)
     decoding = Decoding(
         beam_size=120,
@@ -119,7 +119,7 @@ def test_the_best_of_all_that_begin_with_the_prefix_are_found(seed, unknown):
             )
 
 
-def test_no_prefix_is_as_if_there_were_none():
+def test_empty_prefixes_change_nothing():
     table = table_of(2)
     decoding = Decoding(beam_size=3, n_best=3, no_repeated_ngrams=2)
     free = searched(table, decoding, None)
@@ -130,29 +130,29 @@ def test_no_prefix_is_as_if_there_were_none():
             np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_a_given_word_may_be_said_twice():
+def test_words_of_the_prefix_may_be_repeated():
     decoding = Decoding(no_repeated_ngrams=1, max_length=6, max_length_ratio=9)
     result = searched(table_of(3), decoding, PREFIXES)
     assert result.tokens[3, 0, :4].numpy().tolist() == [4, 4, 4, 1]
 
 
-def test_words_are_drawn_with_their_probability():
-    """The first one; and it is alone, so what follows is not asked."""
+def test_words_are_sampled_with_their_probability():
+    """Compares frequencies of the first word, with `max_length` 1."""
     table, count, tau = table_of(4), 3000, 0.8
     decoding = Decoding(
         sampling=True, n_best=count, max_length=1, temperature=tau
     )
     tokens = searched(table, decoding, None).tokens.numpy()[..., 0]
     for row, logits in enumerate(table[:, 0] / tau):
-        logits[0] = -np.inf  # padding is no word
+        logits[0] = -np.inf  # padding is never generated
         wanted = np.exp(logits - np.logaddexp.reduce(logits))
         for word, p in enumerate(wanted):
             share = np.mean(tokens[row] == word)
             assert abs(share - p) <= 5 * np.sqrt(p * (1 - p) / count)
 
 
-def test_equal_sentences_have_equal_draws_and_others_do_not():
-    """The first and the last are equal, and so are their tables."""
+def test_only_equal_sentences_have_equal_samples():
+    """The tables of all rows are equal; rows 0 and 4, 1 and 3 are the same."""
     table = np.tile(table_of(5)[:1], [5, 1, 1])
     decoding = Decoding(sampling=True, n_best=40, max_length=1, seed=1)
     first, second, third, fourth, last = searched(
@@ -166,8 +166,8 @@ def test_equal_sentences_have_equal_draws_and_others_do_not():
     assert again.tolist() != first.tolist()
 
 
-def test_a_draw_among_one_word_is_greedy():
-    """By top_k or by top_p, and behind a prefix."""
+def test_sampling_from_one_word_equals_greedy_search():
+    """With `top_k` or `top_p`, also after a prefix."""
     table = table_of(6)
     decoding = Decoding(sampling=True, top_k=1)
     greedy = searched(table, decoding.greedy(), PREFIXES)
@@ -187,7 +187,7 @@ def make_translator(
     target: Any = None,
     lexicon: Lexicon | None = None,
 ) -> Translator:
-    """A model whose weights are large enough to prefer some words."""
+    """A model with weights so large that it clearly prefers some words."""
     return toy_translator(
         english(reverse=reverse),
         target or french(),
@@ -200,7 +200,7 @@ def make_translator(
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    """One that likes unknown words, and writes another for them."""
+    """Its model prefers [UNK], which a dictionary replaces by ELSE."""
     translator = make_translator()
     bias = translator.model.readout.output_bias
     bias.assign(bias + 9.0 * np.eye(12)[UNK])
@@ -228,7 +228,7 @@ def whole(translation: Translation) -> list[Translation]:
 
 
 def check(translation: Translation, text: str, words: list[str]) -> None:
-    """The text begins with what was given, and tokens stand where they say."""
+    """The text begins with the prefix, and offsets cut the tokens out of it."""
     assert translation.text.startswith(text)
     assert translation.tokens[: len(words)] == words
     data = translation.text.encode()
@@ -243,7 +243,7 @@ def check(translation: Translation, text: str, words: list[str]) -> None:
 
 
 def test_translations_begin_with_the_prefix(translator):
-    """All n best, and with unknown words as they were given."""
+    """All n best do; unknown words of the prefix stay as they were given."""
     decoding = n_best(translator)
     found = translator.translate(SENTENCES, decoding, prefixes=GIVEN)
     for one, text, words in zip(found, GIVEN, WORDS, strict=True):
@@ -258,7 +258,7 @@ def test_translations_begin_with_the_prefix(translator):
     assert any("ELSE" in tokens for tokens in behind)
 
 
-def test_scores_are_of_given_and_found_words_together(translator):
+def test_scores_include_the_words_of_the_prefix(translator):
     (found,) = translator.translate(
         ["a dog."], n_best(translator), prefixes=["le Zyx"]
     )
@@ -275,7 +275,7 @@ def test_scores_are_of_given_and_found_words_together(translator):
 
 
 def test_a_prefix_longer_than_the_limit_is_scored_and_aligned(translator):
-    """As by teacher forcing: there is no room for other words."""
+    """As by teacher forcing: other words have no room."""
     words = "un chien rouge voit le chat rouge dort un chat voit un chien"
     (found,) = translator.translate(
         ["a red dog sees."], n_best(translator), prefixes=[words]
@@ -296,8 +296,8 @@ def test_a_prefix_longer_than_the_limit_is_scored_and_aligned(translator):
     np.testing.assert_allclose(found.weights, weights, atol=1e-5)
 
 
-def test_a_greedy_translation_goes_on_as_it_was(translator):
-    """From wherever in it: the prefix changes nothing it would not say."""
+def test_a_greedy_translation_is_continued_unchanged(translator):
+    """A part of the translation as the prefix does not change the rest."""
     decoding = replace(translator.decoding, beam_size=1, unknown="forbid")
     free = translator.translate(SENTENCES, decoding)
     for share in (0.0, 0.5, 1.0):
@@ -317,12 +317,12 @@ def test_a_greedy_translation_goes_on_as_it_was(translator):
 
 
 def place_of(translation: Translation, share: float) -> int:
-    """Where so much of its words end."""
+    """The byte where this share of the words ends."""
     count = round(share * len(translation.tokens))
     return translation.target_offsets[count - 1][1] if count else 0
 
 
-def test_an_ensemble_with_a_reversed_source_goes_on_too():
+def test_an_ensemble_with_a_reversed_source_continues_prefixes():
     ensemble = Translator.ensemble(
         [make_translator(), make_translator(RNNEncDec, 8, reverse=True)]
     )
@@ -349,7 +349,7 @@ def test_a_subword_prefix_may_end_within_a_word(tmp_path):
 
 
 def only_after(word: int, other: int) -> Any:
-    """Allows a word only right after another."""
+    """A constraint: `word` is allowed only right after `other`."""
 
     def constrain(logits: tf.Tensor, history: History) -> tf.Tensor:
         place = tf.maximum(history.step - 1, 0)
@@ -360,15 +360,15 @@ def only_after(word: int, other: int) -> Any:
     return constrain
 
 
-def test_a_constraint_in_a_shortlist_is_that_of_the_vocabulary():
-    """Compared with the whole vocabulary's logits, laid out by NumPy."""
+def test_a_constraint_in_a_shortlist_equals_that_of_the_vocabulary():
+    """Compared with the same constraint on the logits of the vocabulary."""
     random = np.random.default_rng(0)
     own = np.array([[9, 5, -1], [-1, 7, 11], [6, -1, -1]], np.int32)
     first, size = 4, 12
     lists = [[*range(first), *row] for row in own.tolist()]
     logits = random.normal(size=[2, 3, 7]).astype(np.float32)
     places = random.integers(0, 5, [2, 3, 6]).astype(np.int32)
-    rows = [2, 0]  # the one between has stopped
+    rows = [2, 0]  # row 1 has stopped
     every = np.full([2, 3, size], -np.inf, np.float32)
     tokens = np.zeros_like(places)
     for n, row in enumerate(rows):
@@ -392,8 +392,8 @@ def test_a_constraint_in_a_shortlist_is_that_of_the_vocabulary():
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_a_shortlist_has_the_words_of_the_prefix_in_reach():
-    """Of 12 words 5 are frequent; no source word has words of its own."""
+def test_the_words_of_a_prefix_are_added_to_the_shortlist():
+    """5 of 12 words are frequent; no source word has words of its own."""
     lexicon = Lexicon(np.full((11, 1), -1), 5)
     translator = make_translator(RNNEncDec, lexicon=lexicon)
     decoding = replace(translator.decoding, shortlist=True, unknown="forbid")
@@ -402,7 +402,7 @@ def test_a_shortlist_has_the_words_of_the_prefix_in_reach():
         SENTENCES,
         replace(decoding, n_best=3),
         prefixes=GIVEN,
-        constraints=[only_after(rouge, 0)],  # no word is after padding
+        constraints=[only_after(rouge, 0)],  # no word follows padding
     )
     for row, (one, text, words) in enumerate(
         zip(found, GIVEN, WORDS, strict=True)
@@ -413,7 +413,7 @@ def test_a_shortlist_has_the_words_of_the_prefix_in_reach():
             assert other.tokens.count("rouge") == (row == 4)
 
 
-def test_a_prefix_is_given_for_each_sentence(translator):
+def test_bad_prefixes_are_refused(translator):
     with pytest.raises(ValueError, match="2 sentences, 1 prefixes"):
         translator.translate(["a", "b"], prefixes=["c"])
     with pytest.raises(ValueError, match="prefixes is one string"):
@@ -424,7 +424,7 @@ def test_a_prefix_is_given_for_each_sentence(translator):
         turned.translate(["cat"], prefixes=["le"])
 
 
-def test_draws_do_not_depend_on_neighbours(translator):
+def test_samples_do_not_depend_on_other_rows(translator):
     decoding = replace(translator.decoding, sampling=True, n_best=2)
     together = translator.translate(SENTENCES, decoding)
     apart = translator.translate(SENTENCES[::-1], decoding, batch_size=2)
@@ -446,6 +446,6 @@ def test_draws_do_not_depend_on_neighbours(translator):
         ({"sampling": True, "top_k": -1}, "top_k is -1, wanted"),
     ],
 )
-def test_sampling_that_cannot_be_meant_is_refused(options, said):
+def test_options_without_effect_on_sampling_are_refused(options, said):
     with pytest.raises(ValueError, match=said):
         Decoding(**options)

@@ -1,4 +1,4 @@
-"""Presets against what the papers say of their systems, number by number."""
+"""Presets, compared with the numbers in the papers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bahdanau_tf.models import presets
 from bahdanau_tf.training import Recipe
 
 # Bahdanau et al. 2015, appendices A and B; Sutskever et al. 2014, section 3.4.
-# Vocabularies of 30,000 words, the unknown one and the end among them, have one
-# id more here, that of padding.
+# Vocabularies of 30,000 words, including the unknown word and the end symbol,
+# have one more id here, for padding.
 BAHDANAU = {
     "source_vocabulary_size": 30_001,
     "target_vocabulary_size": 30_001,
@@ -29,7 +29,7 @@ BAHDANAU = {
     "batch_size": 80,
     "pool_batches": 20,  # 1,600 pairs
     "shuffle": "once",
-    "shuffle_pool": False,  # the shortest of them first
+    "shuffle_pool": False,  # the shortest sentences first
     "divisor": 1.0,
     "label_smoothing": 0.0,
 }
@@ -46,12 +46,12 @@ SUTSKEVER = {
     "max_norm": 5.0,
     "batch_size": 128,
     "divisor": 128.0,
-    "max_length": 0,  # no sentence is left out for its length
+    "max_length": 0,  # no sentence is too long
 }
 PRESETS = {
     "rnnsearch-30": {**BAHDANAU, "max_length": 30},
     "rnnsearch-50": {**BAHDANAU, "max_length": 50},
-    # Groundhog's settings of this one alone sort 10 batches together.
+    # Only for this model do GroundHog's settings sort 10 batches together.
     "rnnencdec-30": {**BAHDANAU, "max_length": 30, "pool_batches": 10},
     "rnnencdec-50": {**BAHDANAU, "max_length": 50},
     "sutskever-2014": SUTSKEVER,
@@ -59,7 +59,7 @@ PRESETS = {
 
 
 def model_arguments(name: str) -> dict[str, object]:
-    """What the model's constructor gets, defaults included."""
+    """The arguments of the model's constructor, including defaults."""
     owner = presets.class_name(name)
     signature = inspect.signature(getattr(bahdanau_tf, owner).__init__)
     bound = signature.bind(None, **presets.arguments(owner, name, {}))
@@ -68,17 +68,17 @@ def model_arguments(name: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_presets_are_the_papers(name: str) -> None:
+def test_presets_have_the_papers_numbers(name: str) -> None:
     found = {**vars(Recipe.from_preset(name)), **model_arguments(name)}
     wanted = dict(PRESETS[name])
     if name.startswith("rnnencdec"):
-        del wanted["attention_units"]  # it has none
+        del wanted["attention_units"]  # it has no attention
     assert {key: found[key] for key in wanted} == wanted
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_flag_files_are_the_papers(name: str) -> None:
-    """Those of the command line, `train --recipe`."""
+def test_recipes_have_the_papers_numbers(name: str) -> None:
+    """The files for `train --recipe`."""
     folder = resources.files("bahdanau_tf").joinpath("recipes")
     lines = folder.joinpath(f"{name}.flags").read_text().split("\n")
     flags = dict(
@@ -101,7 +101,7 @@ def test_adadelta_has_the_papers_constants() -> None:
 
 
 class Letters:
-    """Each letter is an id."""
+    """A tokenizer whose ids are letters."""
 
     def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
         codes = tf.strings.unicode_decode(lines, "UTF-8")
@@ -112,7 +112,7 @@ class Letters:
     ("name", "longest"),
     [("rnnsearch-30", 30), ("rnnsearch-50", 50), ("sutskever-2014", 300)],
 )
-def test_longer_sentences_are_left_out(tmp_path, name, longest) -> None:
+def test_presets_leave_out_longer_sentences(tmp_path, name, longest) -> None:
     lengths = [1, 29, 30, 31, 49, 50, 51, 300]
     path = tmp_path / "text"
     path.write_text("".join("a" * length + "\n" for length in lengths))

@@ -1,4 +1,4 @@
-"""What the progress line says, by a clock that the test turns."""
+"""The progress line of training, with a fake clock."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from bahdanau_tf.progress import ProgressLine
 
 
 @pytest.mark.parametrize("done_before", [0, 700])
-def test_time_left_is_that_of_the_steps_after_the_first(
+def test_the_remaining_time_is_estimated_without_the_first_step(
     monkeypatch, done_before
 ):
-    """The first step traces a graph, once a run."""
+    """The first step of a run traces a graph, so its time is left out."""
     clock = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     stream = io.StringIO()

@@ -1,9 +1,9 @@
-"""The NumPy reference against numbers of the original GroundHog code.
+"""The NumPy reference, compared with the output of the original program.
 
-`../shared/groundhog` holds what the authors' own program computed; tests that
-need it skip where it is absent. The parts that the original has not (LSTM,
-reset after, other scores and step orders) are checked against Keras' cells
-and against the equations written out for one sentence.
+`../shared/groundhog` holds what the authors' program computed; tests that need
+it skip if it is absent. Parts that the program lacks (LSTM, GRU with reset
+after, other scores and step orders) are compared with Keras' cells and with
+equations for one sentence.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Original:
-    """One model's folder of the original code's numbers."""
+    """The folder with the original program's output for one model."""
 
     name: str
     folder: Path
@@ -63,7 +63,7 @@ def cost_of(original: Original, arrays: dict, batch: tuple) -> float:
     return reference.cross_entropy(out.logits, *batch[2:])
 
 
-def test_single_sentences(original: Original) -> None:
+def test_single_sentences_equal_the_original(original: Original) -> None:
     p = reference.from_groundhog(original.load("params"))
     file = original.load("forward")
     for i in range(12):
@@ -85,7 +85,7 @@ def test_single_sentences(original: Original) -> None:
             close(out.annotations[0], wanted["annotations"], 1e-6)
 
 
-def test_padded_batch(original: Original) -> None:
+def test_a_padded_batch_equals_the_original(original: Original) -> None:
     p = reference.from_groundhog(original.load("params"))
     file = original.load("forward")
     batch = batch_of(file)
@@ -104,8 +104,10 @@ def test_padded_batch(original: Original) -> None:
         close(annotations, file["batch_annotations"], 1e-6)
 
 
-def test_gradients_by_central_differences(original: Original) -> None:
-    """Each tensor: its largest entry, two others, and a random direction."""
+def test_central_differences_equal_the_original_gradients(
+    original: Original,
+) -> None:
+    """Of each tensor: its largest entry, two others, a random direction."""
     arrays = {
         name: value.astype(np.float64)
         for name, value in original.load("params").items()
@@ -133,7 +135,7 @@ def test_gradients_by_central_differences(original: Original) -> None:
             assert error < 2e-6 * largest * direction.size**0.5 + 1e-6, name
 
 
-def test_clipping_and_adadelta(original: Original) -> None:
+def test_clipping_and_adadelta_equal_the_original(original: Original) -> None:
     train = original.load("train")
     gradients = original.load("grad")
     exact = {k: v.astype(np.float64) for k, v in gradients.items()}
@@ -161,8 +163,8 @@ def test_clipping_and_adadelta(original: Original) -> None:
         close(mean_step, squares[f"Edx2/{name}"], 1e-11)
 
 
-def test_adadelta_uses_its_accumulators() -> None:
-    """Two updates in a row equal Keras' Adadelta."""
+def test_consecutive_adadelta_updates_equal_keras() -> None:
+    """Several updates equal those of Keras' Adadelta."""
     optimizer = keras.optimizers.Adadelta(1.0, rho=0.95, epsilon=1e-6)
     variable = keras.Variable([1.0, -2.0])
     value = np.array([1.0, -2.0])
@@ -175,7 +177,7 @@ def test_adadelta_uses_its_accumulators() -> None:
     close(variable.numpy(), value, 1e-6)
 
 
-def test_cost_falls_as_in_the_original(original: Original) -> None:
+def test_costs_during_training_equal_the_original(original: Original) -> None:
     batch = batch_of(original.load("forward"))
     costs = original.load("train")
     wanted = [*costs["cost_before_update"][:2], costs["cost_after5"]]
@@ -186,7 +188,7 @@ def test_cost_falls_as_in_the_original(original: Original) -> None:
 
 
 @pytest.mark.parametrize("file", ["beam", "beam_word0"])
-def test_search(original: Original, file: str) -> None:
+def test_beam_search_equals_the_original(original: Original, file: str) -> None:
     arrays = original.load("params")
     sentences = original.load("forward")
     runs = original.load(file)
@@ -283,8 +285,8 @@ def test_cells_equal_those_of_keras() -> None:
         close(actual, array, 1e-6)
 
 
-def test_update_gate_negated_is_the_textbook_unit() -> None:
-    """1 - σ(a) = σ(-a): the two conventions for z are one function."""
+def test_gru_with_negated_update_gate_equals_the_textbooks() -> None:
+    """1 - σ(a) = σ(-a): the two conventions for z are equivalent."""
     p = random_cell("_z,_r,", 3, 4, c=2)
     negated = p | {k: -p[k] for k in ("W_z", "U_z", "C_z", "b_z")}
     random = np.random.default_rng(1)
@@ -304,7 +306,9 @@ def test_update_gate_negated_is_the_textbook_unit() -> None:
         (reference.tanh_step, ""),
     ],
 )
-def test_context_is_a_concatenated_input(step: Callable, gates: str) -> None:
+def test_a_context_equals_a_concatenated_input(
+    step: Callable, gates: str
+) -> None:
     """[y ; c] [W ; C] = y W + c C."""
     p = random_cell(gates, 3, 4, c=2)
     joined = {k: v for k, v in p.items() if k[0] != "C"} | {
@@ -339,7 +343,7 @@ def test_unroll_ignores_padding_in_both_directions() -> None:
         )
 
 
-def test_scores_written_out() -> None:
+def test_scores_equal_their_equations() -> None:
     random = np.random.default_rng(5)
     s, h = random.normal(size=4), random.normal(size=(3, 4))
     p = {
@@ -369,14 +373,14 @@ def test_scores_written_out() -> None:
         close(context[0], alpha @ h, 1e-12)
 
 
-def test_a_row_without_words_gets_equal_weights() -> None:
+def test_a_row_of_padding_has_equal_weights() -> None:
     random = np.random.default_rng(6)
     s, h = random.normal(size=(1, 4)), random.normal(size=(1, 3, 4))
     _, weights = reference.dot_attention(s, h, np.zeros((1, 3)), {})
     close(weights, np.full((1, 3), 1 / 3), 1e-12)
 
 
-def test_readouts_written_out() -> None:
+def test_readouts_equal_their_equations() -> None:
     random = np.random.default_rng(7)
     s, y, c = (random.normal(size=(1, size)) for size in (3, 2, 4))
     p = {
@@ -436,8 +440,8 @@ def small_model() -> dict:
 
 
 @pytest.mark.parametrize("order", ["appendix", "main-text"])
-def test_orders_written_out(order: str) -> None:
-    """Two target words, step by step as the paper prints them."""
+def test_step_orders_equal_the_papers_equations(order: str) -> None:
+    """Two target words, with the steps as printed in the paper."""
     p = small_model()
     x, ones = np.array([[3, 5, 8]]), np.ones((1, 3))
     y, y_0 = np.array([[2, 6]]), np.array([0.3, -0.1, 0.7])
@@ -457,7 +461,7 @@ def test_orders_written_out(order: str) -> None:
         s = new
 
 
-def test_unknown_order_is_refused() -> None:
+def test_an_unknown_step_order_is_refused() -> None:
     ones = np.ones((1, 1))
     ids = ones.astype(int)
     with pytest.raises(ValueError, match="order is 'reversed', wanted"):
@@ -466,8 +470,8 @@ def test_unknown_order_is_refused() -> None:
         )
 
 
-def test_deeper_encoder_and_lstm_run_on_the_same_equations() -> None:
-    """Two layers: the second reads the first's annotations."""
+def test_a_second_encoder_layer_reads_the_first() -> None:
+    """The second layer reads the first layer's annotations."""
     p = small_model()
     gates = "_i,_f,_c,_o"
     layers = [

@@ -1,4 +1,4 @@
-"""The registry of public corpora, and the folders made from it."""
+"""The registry of public corpora, and the folders made from them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_entries_are_complete(corpus):
 
 
 @corpora
-def test_addresses_are_encrypted_and_names_do_not_meet(corpus):
+def test_addresses_are_https_and_file_names_differ(corpus):
     names = [download.name for download in corpus.downloads]
     assert len(names) == len(set(names))
     for download in corpus.downloads:
@@ -62,18 +62,18 @@ def test_addresses_are_encrypted_and_names_do_not_meet(corpus):
         digits = {"": 0, "md5": 32, "sha256": 64}
         algorithm, _, digest = download.checksum.partition(":")
         assert re.fullmatch(f"[0-9a-f]{{{digits[algorithm]}}}", digest)
-        # Reading one file of a tar does not reach the tar's own check.
+        # The checksum in a tar file is not reached when one member is read.
         assert digest or download.name.endswith(".zip")
         if "github" in download.address:
             assert re.search(r"/[0-9a-f]{40}/", download.address)
             assert algorithm == "sha256"
 
 
-def test_addresses_are_not_said_to_work():
+def test_addresses_are_marked_as_untried():
     assert not any(corpus.tried for corpus in CORPORA.values())
 
 
-def test_the_corpora_of_the_paper():
+def test_wmt14_has_the_corpora_of_the_paper():
     """Section 4.1 of the paper: five corpora, two dev sets, one test set."""
     parts = CORPORA["wmt14-en-fr"].parts
     train = [p.source.member for p in parts if p.split == "train"]
@@ -92,7 +92,7 @@ def test_the_corpora_of_the_paper():
 
 
 @pytest.mark.parametrize("name", ["multi30k", "small_parallel_enja"])
-def test_checksums_are_those_of_the_shared_files(shared, name):
+def test_checksums_equal_those_of_the_shared_files(shared, name):
     folder = shared(f"data/{name}")
     checked = 0
     for file, sha256 in CORPORA[name].checksums.items():
@@ -103,7 +103,7 @@ def test_checksums_are_those_of_the_shared_files(shared, name):
     assert checked >= 4
 
 
-def test_the_recipe_finds_its_files():
+def test_the_recipe_names_files_of_its_corpus():
     recipe = resources.files("bahdanau_tf").joinpath(
         "recipes", "multi30k-en-fr.flags"
     )
@@ -113,7 +113,7 @@ def test_the_recipe_finds_its_files():
     assert set(wanted) <= set(CORPORA["multi30k"].files)
 
 
-def test_the_grown_tatoeba_has_no_checksum_and_a_split():
+def test_only_tatoeba_is_split_by_the_package():
     for corpus in CORPORA.values():
         assert bool(corpus.held_out) == ("tatoeba" in corpus.name)
 
@@ -141,14 +141,14 @@ def corpus_of(parts, **options) -> Corpus:
 
 
 def local(path: Path, data: bytes) -> Text:
-    """A text that lies where a file fetched by hand would lie."""
+    """A text where a file downloaded by hand would be."""
     path.write_bytes(data)
     digest = hashlib.sha256(data).hexdigest()
     return Text(Download(f"http://127.0.0.1:9/{path.name}", f"sha256:{digest}"))
 
 
 def plain_corpus(folder: Path) -> Corpus:
-    """One file a side and split, compressed: the form of multi30k."""
+    """One compressed file per side and split, as in multi30k."""
     parts = tuple(
         Part(
             split,
@@ -190,7 +190,7 @@ def test_files_fetched_by_hand_are_used_and_kept(tmp_path):
     assert set(contents(tmp_path)) == before
 
 
-def test_a_file_of_the_same_name_is_not_taken_for_it(tmp_path):
+def test_another_file_of_the_same_name_is_not_used(tmp_path):
     corpus = plain_corpus(tmp_path)
     (tmp_path / "dev.fr.gz").write_bytes(b"another")
     with pytest.raises(DownloadError, match="cannot be reached"):
@@ -199,7 +199,7 @@ def test_a_file_of_the_same_name_is_not_taken_for_it(tmp_path):
     assert (tmp_path / "dev.fr.gz").read_bytes() == b"another"
 
 
-def test_a_folder_that_is_there_is_checked_and_kept(tmp_path):
+def test_an_existing_folder_is_checked_and_kept(tmp_path):
     corpus = plain_corpus(tmp_path)
     folder = get_corpus(corpus, tmp_path)
     for path in tmp_path.glob("*.gz"):
@@ -214,15 +214,15 @@ def test_a_folder_that_is_there_is_checked_and_kept(tmp_path):
     assert (folder / "train.en").read_bytes() == b"changed\n"
 
 
-def test_parts_follow_one_another(tmp_path):
-    """An archive of several texts, and segments: the form of wmt14-en-fr."""
+def test_parts_of_a_split_are_concatenated(tmp_path):
+    """An archive of several texts, and segments, as in wmt14-en-fr."""
     segments = {
         side: f'<p>\n<seg id="1">{side}</seg>\n</p>\n' for side in ("en", "fr")
     }
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for name, data in (
-            ("a.en", b"a1\na2"),  # the last line has no end
+            ("a.en", b"a1\na2"),  # the last line has no line feed
             ("a.fr", b"A1\nA2\n"),
             ("b.en.gz", gzip.compress(b"b1\n")),
             ("b.fr.gz", gzip.compress(b"B1\n")),
@@ -253,7 +253,7 @@ def test_parts_follow_one_another(tmp_path):
     }
 
 
-def test_texts_that_are_not_parallel(tmp_path):
+def test_texts_that_are_not_parallel_are_refused(tmp_path):
     source = local(tmp_path / "one", b"a\nb\n")
     target = local(tmp_path / "other", b"a\n")
     corpus = corpus_of((Part("train", source, target),))
@@ -262,8 +262,8 @@ def test_texts_that_are_not_parallel(tmp_path):
     assert set(contents(tmp_path)) == {"one", "other"}
 
 
-def test_what_is_no_archive_is_removed(tmp_path):
-    """Or the next run would take it for what it fetched."""
+def test_a_downloaded_file_that_is_no_archive_is_removed(tmp_path):
+    """Otherwise the next run would use it as a complete download."""
     fetched = tmp_path / "made.download"
     fetched.mkdir()
     (fetched / "pair.zip").write_bytes(b"<html>Sorry</html>")
@@ -281,8 +281,8 @@ def test_what_is_no_archive_is_removed(tmp_path):
     assert (tmp_path / "pair.zip").read_bytes() == b"mine"
 
 
-def test_a_corpus_that_is_not_divided(tmp_path):
-    """A zip with a side a file: the form of opus-tatoeba-en-fr."""
+def test_a_corpus_without_splits_is_split(tmp_path):
+    """A zip with one file per side, as in opus-tatoeba-en-fr."""
     lines = {
         side: "".join(f"{side}{row}\n" for row in range(40)).encode()
         for side in ("en", "fr")
@@ -354,7 +354,7 @@ def said(capfd) -> str:
     return err.rstrip("\n").rpartition("\n")[2]
 
 
-def test_list(tmp_path, monkeypatch, capsys):
+def test_data_list_prints_every_corpus(tmp_path, monkeypatch, capsys):
     made = plain_corpus(tmp_path)
     monkeypatch.setitem(registry.CORPORA, "made", made)
     assert main(["data", "list", f"--data_dir={tmp_path}"]) == 0
@@ -373,7 +373,7 @@ def test_list(tmp_path, monkeypatch, capsys):
     assert f"made (en-fr, is in {tmp_path / 'made'})" in capsys.readouterr().out
 
 
-def test_get(tmp_path, monkeypatch, capfd):
+def test_data_get_makes_the_folder(tmp_path, monkeypatch, capfd):
     corpus = plain_corpus(tmp_path)
     monkeypatch.setitem(registry.CORPORA, "made", corpus)
     flag = f"--data_dir={tmp_path}"

@@ -1,4 +1,4 @@
-"""Two replicas on two virtual processors learn what one learns."""
+"""Training with two replicas on two virtual CPUs equals training with one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 OPTIMIZERS = ("Adadelta", "Adam", "SGD")
 
-# Virtual devices are made before TensorFlow starts: a process of its own. One
-# for each model, since TensorFlow remembers the shapes of what is reduced.
+# A new process, because virtual devices must be made before TensorFlow starts;
+# one for each model, because TensorFlow remembers the shapes it has reduced.
 PROGRAM = """
 import json
 import sys
@@ -102,15 +102,15 @@ def trained() -> dict:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_fit_with_two_replicas_is_fit_with_one(
+def test_fit_with_two_replicas_equals_fit_with_one(
     name: str, trained: dict
 ) -> None:
-    """Repeated words, one norm and one clip over both, in every update."""
+    """Repeated words; norm and clipping are over both replicas."""
     compare(trained, name)
 
 
 @pytest.mark.slow
-def test_fit_of_rnnsearch_with_two_replicas() -> None:
+def test_fit_of_rnnsearch_with_two_replicas_equals_fit_with_one() -> None:
     compare(run_program("RNNSearch"), "Adadelta")
 
 
@@ -124,7 +124,7 @@ def compare(trained: dict, name: str) -> None:
         np.testing.assert_allclose(found, wanted, atol=2e-5)
 
 
-def test_one_replica_s_overflow_is_skipped_by_both(trained: dict) -> None:
+def test_an_overflow_on_one_replica_is_skipped_by_both(trained: dict) -> None:
     two = trained["overflow"]
     assert two["skipped"] == 1
     assert two["iterations"] == 5

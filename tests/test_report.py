@@ -1,4 +1,4 @@
-"""The report's tables, figures and words, over toy systems that can fail."""
+"""The tables, figures and findings of a report, with toy systems."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ TEST = Corpus(REFERENCES, REFERENCES)
 
 
 def noisy(share, only=lambda length: True):
-    """The references, a share of the words of some of them replaced."""
+    """The references, with a share of the words of some of them replaced."""
     drawn = random.Random(share)
     return [
         " ".join(
@@ -81,13 +81,13 @@ def results(*systems, known=None, test=TEST, lengths=LENGTHS, n_bootstrap=20):
 
 
 def bleu(texts, mask=None):
-    """sacreBLEU's own, of the sentences under a mask."""
+    """BLEU by sacreBLEU of the sentences selected by a mask."""
     mask = mask or [True] * len(texts)
     wanted = [[*compress(REFERENCES, mask)]]
     return sacrebleu.corpus_bleu([*compress(texts, mask)], wanted).score
 
 
-def test_quality_has_the_papers_systems_first_and_says_not_run():
+def test_table_1_has_the_papers_systems_first_and_says_not_run():
     known = [length < 20 for length in LENGTHS]
     stands_for = {"known_texts": noisy(0.1), "counterpart": "RNNsearch-50"}
     ours = system("ours", texts=noisy(0.3), **stands_for)
@@ -108,13 +108,13 @@ def test_quality_has_the_papers_systems_first_and_says_not_run():
     assert rows["moses"][4:] == ["", "", ""]
     assert f"{sum(known)} of them" in table.notes[0]
     assert any("|tok:13a|" in note for note in table.notes)
-    # Without known sentences there is no such figure.
+    # Without known sentences there is no such score.
     nothing = results(ours, known=[False] * len(LENGTHS))
     rows = tables.translation_quality(nothing).rows
     assert {row[3] for row in rows} == {None}
 
 
-def test_significance_of_all_pairs():
+def test_the_significance_table_has_all_pairs():
     bad = noisy(0.5)
     table = tables.significance(
         results(
@@ -130,7 +130,7 @@ def test_significance_of_all_pairs():
 
 
 def tried(search, encdec):
-    """On sentences of 21 to 40 words, and over 40, beside those up to 20."""
+    """Findings for sentences of 21 to 40 words, and of over 40."""
     return findings(
         results(
             system("S", texts=search, max_length=40),
@@ -144,7 +144,7 @@ def falling(share):
     return noisy(share, lambda length: length > 40)
 
 
-def test_the_claim_is_seen_where_it_holds():
+def test_the_papers_claim_is_confirmed_if_it_holds():
     few, found = tried(REFERENCES, falling(0.6))
     assert few.is_shown is None  # there are 6 sentences of 21 to 40 words
     assert "too few" in few.text
@@ -161,20 +161,20 @@ def test_the_claim_is_seen_where_it_holds():
 @pytest.mark.parametrize(
     ("search", "encdec", "reason"),
     [
-        # Both fall; neither does; one is bad everywhere; the wrong one falls.
+        # Both fall; neither falls; one is bad everywhere; the wrong one falls.
         (falling(0.6), falling(0.7), "unlike in the paper, S does not stay"),
         (REFERENCES, REFERENCES, "E does not fall, and S is not clearly"),
         (REFERENCES, noisy(0.2), "E does not fall"),
         (falling(0.7), REFERENCES, "S does not stay flat, and E does not fall"),
     ],
 )
-def test_the_claim_is_denied_where_it_does_not_hold(search, encdec, reason):
+def test_the_papers_claim_is_denied_if_it_does_not_hold(search, encdec, reason):
     _, found = tried(search, encdec)
     assert found.is_shown is False
     assert reason in found.text
 
 
-def test_the_claim_is_not_tried_without_a_pair():
+def test_the_papers_claim_is_not_tested_without_both_models():
     (found,) = findings(results(system("S", max_length=30)))
     assert found.is_shown is None
     assert found.text.startswith("There is no RNNsearch beside an RNNencdec")
@@ -193,7 +193,7 @@ def test_sentences_are_chosen_by_the_papers_rule():
     assert figures.choose([3], [False]) == ([0], [])
 
 
-def test_curves_are_bleu_of_each_length_and_are_drawn(tmp_path):
+def test_figure_2_has_bleu_by_length(tmp_path):
     section = figures.figure_2(
         results(system("ours", texts=noisy(0.2))), tmp_path
     )
@@ -206,7 +206,7 @@ def test_curves_are_bleu_of_each_length_and_are_drawn(tmp_path):
     assert section.pictures[0].path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_long_sentences_stand_side_by_side():
+def test_long_sentences_are_listed_with_reference_and_translation():
     ours = results(system("ours", texts=noisy(0.5)))
     table = tables.long_sentences(ours, [5, 7])
     assert [row[1] for row in table.rows] == ["source", "reference", "ours"] * 2
@@ -217,7 +217,7 @@ def test_long_sentences_stand_side_by_side():
 
 @pytest.fixture(scope="module")
 def translator():
-    """Made of chance, with sharp weights."""
+    """A random model with large weights, so that its alignment is sharp."""
     text = WordTokenizer(Vocabulary.build([WORDS * 3], 40))
     sizes = {"units": 6, "embedding_dim": 5}
     sizes |= {"attention_units": 4, "maxout_units": 3}
@@ -230,10 +230,10 @@ def translator():
     return Translator(model, text, text, Decoding(1, unknown="forbid"))
 
 
-def test_alignments_stand_beside_the_gold_and_the_diagonal(
+def test_alignments_are_compared_with_gold_and_diagonal(
     translator, monkeypatch
 ):
-    """Of n words to n words; what looks at the end symbols is no link."""
+    """n words and n words; weights on the end symbols give no links."""
     lengths = [6, 9, 12]
     sources = sentences(lengths)
     aligned = [
@@ -255,21 +255,21 @@ def test_alignments_stand_beside_the_gold_and_the_diagonal(
         found = results(model, test=test, lengths=lengths)
         return alignments.alignment_table(found).rows[0][1:]
 
-    # The gold that is the model's own has no errors; likewise the diagonal.
+    # A gold alignment equal to the model's has no errors; to the diagonal, too.
     whole, theirs, short, short_theirs, nats, words = row(own)
     assert whole == short == 0 < min(theirs, short_theirs)
     assert words == pytest.approx(math.exp(nats))
     whole, theirs, *_ = row(diagonal)
     assert theirs == 0 < whole
-    # What is no part of the short ones does not count there.
+    # Errors in a long sentence do not count for the short ones.
     whole, _, short, *_ = row([*own[:2], diagonal[2]])
     assert short == 0 < whole
-    # It is not known which are short: that is not all of them.
+    # Without `max_length`, which sentences are short is unknown.
     assert row(own, None)[2:4] == ["", ""]
     assert row(None)[:4] == ["no gold"] * 4
 
 
-def test_alignment_table_says_who_has_none(translator):
+def test_the_alignment_table_says_which_systems_have_none(translator):
     table = alignments.alignment_table(
         results(
             system("S", translator=translator),
@@ -286,7 +286,7 @@ def test_alignment_table_says_who_has_none(translator):
 
 
 class Lister:
-    """Has given n-best lists, log p and text settings; notes beam sizes."""
+    """A translator with given n-best lists, log p and text settings."""
 
     def __init__(self, lists=None, log_probs=None, settings="own"):
         self.lists, self.log_probs = lists, log_probs or {}
@@ -309,7 +309,7 @@ class Lister:
         return [Scored(log_prob, [], np.zeros(0)) for log_prob in logs]
 
 
-def test_ensembles_that_cannot_be_are_not_run():
+def test_ensembles_without_enough_members_are_not_run():
     forward = Lister([[line] for line in noisy(0.4)])
     other = Lister(settings="other")
     ours = results(
@@ -338,11 +338,11 @@ def test_ensembles_that_cannot_be_are_not_run():
         ([None], "It is not known how long the LSTMs' training"),
         ([14, None], "It is not known how long the LSTMs' training"),
         ([14], "18 of 48 sentences are no longer than the LSTMs"),
-        # All have learned from those.
+        # All LSTMs were trained on sentences of that length.
         ([50, 14], "18 of 48 sentences are no longer than the LSTMs"),
     ],
 )
-def test_what_lstms_have_learned_from_is_not_made_up(lengths, said):
+def test_notes_say_on_which_lengths_lstms_were_trained(lengths, said):
     lister = Lister([[line] for line in REFERENCES])
     ours = results(
         system("S", max_length=50),
@@ -360,7 +360,7 @@ def test_what_lstms_have_learned_from_is_not_made_up(lengths, said):
     assert {row[1] for row in rescoring.rows} == {None}
 
 
-def test_rescoring_finds_what_the_model_likes():
+def test_rescoring_ranks_by_the_models_scores():
     good, bad = "red cat sits on mat", "dog dog dog dog"
     lists = Lister([[bad, "red cat sits"], [bad, good, "red"]])
     likes_good = Lister(log_probs={good: -1.0, "red cat sits": -2.0})
@@ -387,7 +387,7 @@ def test_rescoring_finds_what_the_model_likes():
     ]
 
 
-def test_training_is_told_from_the_model_folder(translator, tmp_path):
+def test_the_training_table_is_read_from_the_model_folder(translator, tmp_path):
     (tmp_path / "log.jsonl").write_text(
         '{"step": 5, "epoch": 1.0, "seconds": 90.0}\n'
         '{"step": 12, "epoch": 2.5, "seconds": 1800.0, "device": "a GPU"}\n'
@@ -404,14 +404,14 @@ def test_training_is_told_from_the_model_folder(translator, tmp_path):
     assert rows["x"][:4] == ["not recorded"] * 4
     scores = translator.score(dev.sources, dev.references)
     nll = pytest.approx(-np.mean([s.log_prob for s in scores]))
-    # No training pair is that short.
+    # No training pair is as short as `max_length`.
     assert rows["ours"][:6] == [12, 2.5, 0.5, "a GPU", None, nll]
     assert rows["ours"][6:9] == ["RNNsearch-30", 471_000, 3.6]
     assert rows["for RNNsearch-50*"][:6] == [None] * 6
 
 
 def cells(html):
-    """Attributes and text of the cells of a page whose elements are nested."""
+    """Attributes and text of the cells of a page; elements must be nested."""
     opened = []
     for closes, name in re.findall(r"<(/?)([a-z][a-z0-9]*)", html):
         if closes:
@@ -422,7 +422,7 @@ def cells(html):
     return re.findall(r"<t[dh]((?: [^>]*)?)>(.*?)</t[dh]>", html)
 
 
-def test_the_page_needs_nothing_else_and_marks_the_papers(tmp_path):
+def test_the_page_has_no_external_parts_and_marks_the_papers_numbers(tmp_path):
     (tmp_path / "a.png").write_bytes(b"\x89PNG")
     table = Table(
         "t",
@@ -471,12 +471,12 @@ def test_the_page_needs_nothing_else_and_marks_the_papers(tmp_path):
         ({"m": "d"}, Corpus(["a"], ["b"], []), "1 references, 0 alignments"),
     ],
 )
-def test_what_does_not_fit_is_refused(tmp_path, models, test, sentence):
+def test_inconsistent_input_is_refused(tmp_path, models, test, sentence):
     with pytest.raises(ValueError, match=sentence):
         report.write(tmp_path, models, test)
 
 
-def test_outside_systems_alone_make_a_report(tmp_path):
+def test_a_report_may_have_only_external_systems(tmp_path):
     path = report.write(
         tmp_path / "report",
         {},
@@ -485,7 +485,7 @@ def test_outside_systems_alone_make_a_report(tmp_path):
         scoring=report.Scoring(n_bootstrap=20),
     )
     found = cells(path.read_text("utf-8"))
-    marked = (' class="number paper"', "33.30")  # the paper's
+    marked = (' class="number paper"', "33.30")  # the paper's score
     assert [cell for cell in found if cell[1] == "33.30"] == [marked] * 2
     written = (path.parent / "translations" / "a-b.txt").read_text()
     assert written.count("\n") == len(REFERENCES)
@@ -522,7 +522,7 @@ def test_outside_systems_alone_make_a_report(tmp_path):
         ("--quick --hypotheses=a={}", "--hypotheses=a has 1 lines"),
     ],
 )
-def test_nothing_is_trained_where_the_report_would_fail(
+def test_bad_flags_are_refused_before_training(
     capfd, tmp_path, monkeypatch, flags, sentence
 ):
     monkeypatch.setattr(
@@ -538,13 +538,15 @@ def test_nothing_is_trained_where_the_report_would_fail(
     err = capfd.readouterr().err
     assert sentence in err
     assert "Traceback" not in err
-    # The built-in corpus is all that may have been written.
+    # At most the built-in corpus was written.
     assert [one.name for one in out.glob("*")] in ([], ["data"])
 
 
 @pytest.mark.slow
-def test_all_of_it_and_again(tmp_path, monkeypatch, capsys):
-    """Trains for seconds, writes; then writes again without training."""
+def test_the_quick_report_is_written_twice_with_one_training(
+    tmp_path, monkeypatch, capsys
+):
+    """Trains for seconds and writes a report; then again without training."""
     small = replace(
         suites.QUICK,
         attention={"50": suites.QUICK.attention["50"]},

@@ -1,4 +1,4 @@
-"""n-best lists: their format, their new order, the weight, the command."""
+"""n-best lists: format, reranking, choice of the weight, the command."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from bahdanau_tf.translation.rescoring import combine
 from bahdanau_tf.translation.rescoring import read_nbest
 from bahdanau_tf.translation.rescoring import score_nbest
 
-# As the Moses decoder writes lists: two blanks after a hypothesis, several
-# values under one name, further fields behind the score.
+# As the Moses decoder writes lists: two spaces after a hypothesis, several
+# values with one name, further fields after the score.
 MOSES = """\
 0 ||| a b  ||| LM0= -5.5 TM0= -1 -2 -0.5 3 ||| -4.25 ||| 0-0 1-1
 0 ||| b a  ||| LM0= -6 TM0= -1 -2 -0.5 3 ||| -4.5 ||| 0-1 1-0
@@ -39,7 +39,7 @@ class Scored(NamedTuple):
 
 
 class Wordy:
-    """log p is -1 for each target letter, and -10 for each z."""
+    """A translator: log p is -1 per target letter, and -10 for z."""
 
     def __init__(self) -> None:
         self.model = SimpleNamespace()
@@ -55,7 +55,7 @@ def lines(text: str) -> list[str]:
     return text.split("\n")[:-1]
 
 
-def test_reads_what_moses_writes():
+def test_lists_written_by_moses_are_read():
     first, second, third, fourth = read_nbest(lines(MOSES), "pqrs")
     assert [len(x.hypotheses) for x in (first, second, third, fourth)] == [
         2,
@@ -70,7 +70,7 @@ def test_reads_what_moses_writes():
     assert third.hypotheses[0] == Hypothesis(2, "", "d: 0 lm: -1", -1e-5)
 
 
-def test_writes_what_it_read():
+def test_lists_are_written_as_they_were_read():
     (first, *_) = read_nbest(lines(MOSES), "pqr")
     written = [str(hypothesis) for hypothesis in first.hypotheses]
     assert written == [line.replace("  ", " ") for line in lines(MOSES)[:2]]
@@ -80,7 +80,7 @@ texts = st.text(st.sampled_from("a|b é\u2028"), max_size=8)
 
 
 @given(st.integers(0, 10**6), texts, st.floats(-1e6, 1e6))
-def test_a_line_survives_writing_and_reading(number, text, score):
+def test_a_hypothesis_is_written_and_read_back(number, text, score):
     given_one = Hypothesis(number, text.strip(" "), "F0= 1", score, ("x",))
     line = str(given_one)
     assert "\n" not in line
@@ -111,8 +111,8 @@ def test_malformed_lists_are_refused(text, said):
         list(read_nbest(lines(text), "pq"))
 
 
-def test_plain_average_by_hand():
-    """(s + log p) / 2 of Sutskever et al., with the order it gives."""
+def test_ranking_by_the_mean_equals_values_by_hand():
+    """Mean of s and log p as in Sutskever et al., and the resulting order."""
     ranked = combine(
         [
             Hypothesis(7, "x", "LM0= -1", -1.0),
@@ -128,14 +128,14 @@ def test_plain_average_by_hand():
     ]
 
 
-def test_weights_at_the_ends():
+def test_weights_0_and_1_use_one_score():
     pair = [Hypothesis(0, "x", "", -1.0), Hypothesis(0, "y", "", -2.0)]
     assert [h.text for h in combine(pair, [-5.0, -4.0], 0.0)] == ["x", "y"]
     ranked = combine(pair, [-5.0, -4.0], 1.0, "Name")
     assert [h.text for h in ranked] == ["y", "x"]
     assert [h.score for h in ranked] == [-4.0, -5.0]
     assert ranked[0].features == "Name0= -4.0000"
-    # A second model's feature has a name of its own.
+    # The feature of a second model gets another name.
     (again, _) = combine(ranked, [-1.0, -2.0], 0.5, "Name")
     assert again.features == "Name0= -4.0000 Name1= -1.0000"
     with pytest.raises(ValueError, match=r"weight is 1\.5"):
@@ -143,7 +143,7 @@ def test_weights_at_the_ends():
     assert combine([], []) == []
 
 
-def test_scores_in_windows_and_in_order():
+def test_lists_are_scored_in_windows_and_in_order():
     lists = [
         NBest(f"s{n}", [Hypothesis(n, "w" * (n + k), "", 0) for k in range(n)])
         for n in (3, 0, 2, 4, 0)
@@ -162,8 +162,8 @@ def test_scores_in_windows_and_in_order():
     assert model.calls[0][0] == ("s3", "www")
 
 
-def test_scoring_holds_a_window_only():
-    """An endless list can be read as it comes."""
+def test_scoring_reads_only_a_window():
+    """Only a window of an endless list is read at once."""
     taken = []
 
     def endless():
@@ -178,7 +178,7 @@ def test_scoring_holds_a_window_only():
 
 
 def corpus() -> tuple[list[tuple[NBest, list[float]]], list[str]]:
-    """Lists where neither score alone finds all that both find together."""
+    """Lists for which both scores together rank better than either alone."""
     right, wrong, worse = (
         "the small cat sat on the mat today",
         "a small cat stood by a mat",
@@ -200,7 +200,7 @@ def corpus() -> tuple[list[tuple[NBest, list[float]]], list[str]]:
     return scored, [right] * 3
 
 
-def test_the_weight_is_that_of_an_exhaustive_search():
+def test_the_chosen_weight_is_that_of_an_exhaustive_search():
     scored, references = corpus()
     choice = choose_weight(scored, references)
 
@@ -229,7 +229,7 @@ def test_the_weight_is_that_of_an_exhaustive_search():
     assert not nearer
 
 
-def test_no_sentences_have_no_weight():
+def test_choosing_a_weight_needs_sentences():
     with pytest.raises(ValueError, match="no sentences"):
         choose_weight([], [])
     with pytest.raises(ValueError, match="equal numbers"):
@@ -238,7 +238,7 @@ def test_no_sentences_have_no_weight():
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    """Runs the command over files; gives its output."""
+    """Runs the command on files and returns its output."""
 
     def call(*flags: str) -> str:
         monkeypatch.setattr(rescore, "load_translator", lambda _: Wordy())
@@ -258,7 +258,7 @@ def write(path, *rows: str) -> str:
     return str(path)
 
 
-def test_the_command_ranks_again(run, tmp_path, capsys):
+def test_the_command_reranks(run, tmp_path, capsys):
     source = write(tmp_path / "source", "s", "t", "u")
     nbest = tmp_path / "nbest.gz"
     nbest.write_bytes(
@@ -319,11 +319,11 @@ def test_the_command_chooses_a_weight(run, tmp_path, capsys):
         ),
     ],
 )
-def test_mistakes_at_the_command_line(run, flags, said):
+def test_bad_combinations_of_flags_are_refused(run, flags, said):
     with pytest.raises(ValueError, match=said):
         run(*flags)
 
 
-def test_a_weight_is_a_share(run):
+def test_a_weight_above_1_is_refused(run):
     with pytest.raises(absl_flags.IllegalFlagValueError, match="weight"):
         run("--weight=1.5")

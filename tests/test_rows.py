@@ -1,4 +1,4 @@
-"""Rows of values: which row each is of, with memory by their number."""
+"""Ragged rows: row numbers and masks, in memory proportional to the tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ ROWS = st.lists(st.lists(st.booleans(), max_size=4), max_size=6)
 
 @given(ROWS, st.sampled_from([tf.int32, tf.int64]))
 @settings(max_examples=50)
-def test_row_ids_and_masked(rows: list[list[bool]], dtype: tf.DType) -> None:
+def test_row_ids_and_masked_equal_python_loops(
+    rows: list[list[bool]], dtype: tf.DType
+) -> None:
     mask = tf.RaggedTensor.from_row_lengths(
         tf.constant([value for row in rows for value in row], tf.bool),
         tf.constant([len(row) for row in rows], dtype),
@@ -36,8 +38,10 @@ def test_row_ids_and_masked(rows: list[list[bool]], dtype: tf.DType) -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_long_word_beside_many_short_ones(reverse: bool) -> None:
-    """A table of all words times the longest one would be 0.3 TB."""
+def test_a_long_word_among_many_short_ones_needs_little_memory(
+    reverse: bool,
+) -> None:
+    """A dense table of all words times the longest would need 0.3 TB."""
     count = 200_000
     text = "x" * count + " a" * count
     words = WordTokenizer(Vocabulary([*SPECIAL, "a"]), reverse=reverse)

@@ -1,4 +1,4 @@
-"""A small translator of few words, for tests."""
+"""A small translator with few words, for tests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def toy_translator(
     seed: int = 7,
     **options: Any,
 ) -> Translator:
-    """A model whose weights are large enough to prefer some words."""
+    """A translator with weights so large that it clearly prefers some words."""
     model = model_class(
         source.vocabulary_size,
         target.vocabulary_size,
