@@ -1,7 +1,7 @@
-"""Search against exhaustive enumeration and plain NumPy references.
+"""Search, compared with exhaustive enumeration and NumPy references.
 
-The "model" here is a table: for each row and each prefix of tokens its own
-random logits and attention weights, so that no structure helps the search.
+The "model" is a table with random logits and attention weights for each row and
+each prefix, so that no regularity helps the search.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Table:
     def step(self, ids, state, memory=()):
         first = state["node"] < 0
         node = tf.where(first, 0, state["node"] * self.vocabulary + ids + 1)
-        # A dead place may stand anywhere; keep it inside the table.
+        # Impossible hypotheses may have any id: keep the node in the table.
         node = tf.minimum(node, self.logits.shape[1] - 1)
         where = tf.stack([state["row"], node], axis=-1)
         logits = tf.gather_nd(tf.constant(self.logits, tf.float32), where)
@@ -62,7 +62,7 @@ class Table:
 
     def log_prob(self, row, tokens):
         logits = self.logits[row, self.path(tokens)]
-        with np.errstate(invalid="ignore"):  # NaN is one of the tests
+        with np.errstate(invalid="ignore"):  # some tests use NaN
             norm = np.logaddexp.reduce(logits, axis=-1, keepdims=True)
         log_probs = logits - norm
         return log_probs[np.arange(len(tokens)), tokens].sum()
@@ -72,7 +72,7 @@ class Table:
 
 
 def everything(vocabulary, length):
-    """All finished and all unfinished hypotheses of at most `length`."""
+    """All finished and all unfinished hypotheses of at most `length` words."""
     others = [word for word in range(vocabulary) if word != EOS]
     finished = [
         (*words, EOS)
@@ -83,7 +83,7 @@ def everything(vocabulary, length):
 
 
 def divide_by_length(lengths):
-    """log p(y | x) / |y|: a penalty of one's own."""
+    """log p(y | x) / |y|: a length penalty by a user."""
     return lengths
 
 
@@ -96,7 +96,7 @@ LENGTH_PENALTIES = {
 
 
 def reference_beam(table, row, beam, n_best, length, divisor, shrink=False):
-    """Plain beam search without any early stop, in float64."""
+    """Plain beam search without early stopping, in float64."""
     live, finished, ended = [()], [], 0
     for _ in range(length):
         places = beam - ended if shrink else beam
@@ -124,7 +124,7 @@ def reference_beam(table, row, beam, n_best, length, divisor, shrink=False):
 
 
 def hypotheses(result, row):
-    """Returns the (tokens, score, finished) of one row that exist."""
+    """The (tokens, score, finished) of a row, without empty places."""
     found = []
     for n in range(result.tokens.shape[1]):
         length = int(result.lengths[row, n])
@@ -136,7 +136,7 @@ def hypotheses(result, row):
 
 
 def assert_same(found, wanted):
-    """Equal hypotheses in equal order, up to scores within 1e-4."""
+    """Compares hypotheses in order; scores may differ by 1e-4."""
     assert len(found) == len(wanted)
     for one, other in zip(found, wanted, strict=True):
         assert one[1] == pytest.approx(other[1], abs=1e-4)
@@ -190,7 +190,7 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive(
 
 @NO_DEADLINE
 @given(seeds, penalties, st.floats(0.0, 2.0))
-def test_coverage_penalty_ranks_as_enumeration_does(seed, penalty, beta):
+def test_ranking_with_coverage_penalty_equals_enumeration(seed, penalty, beta):
     table = Table(seed, vocabulary=3, length=4)
     function, divisor = LENGTH_PENALTIES[penalty]
     finished, unfinished = everything(3, 4)
@@ -223,10 +223,10 @@ def test_coverage_penalty_ranks_as_enumeration_does(seed, penalty, beta):
     penalties,
     st.booleans(),
 )
-def test_a_narrow_beam_is_the_plain_one_that_never_stops(
+def test_a_narrow_beam_equals_beam_search_without_early_stopping(
     seed, beam_size, n_best, length, penalty, shrink
 ):
-    """The stop rule loses nothing, and `shrink` is the original's search."""
+    """Early stopping loses nothing; `shrink` does what the original did."""
     n_best = min(n_best, beam_size)
     table = Table(seed, vocabulary=4, length=length)
     function, divisor = LENGTH_PENALTIES[penalty]
@@ -246,7 +246,7 @@ def test_a_narrow_beam_is_the_plain_one_that_never_stops(
 
 @NO_DEADLINE
 @given(seeds, st.integers(2, 5), st.integers(1, 5), penalties)
-def test_a_beam_of_one_is_greedy(seed, vocabulary, length, penalty):
+def test_a_beam_of_one_equals_greedy_search(seed, vocabulary, length, penalty):
     table = Table(seed, vocabulary, length, rows=3)
     function, divisor = LENGTH_PENALTIES[penalty]
     beam = run(table, 1, length_penalty=function)
@@ -272,7 +272,7 @@ def test_a_beam_of_one_is_greedy(seed, vocabulary, length, penalty):
 
 @NO_DEADLINE
 @given(seeds, st.integers(1, 5))
-def test_log_probs_and_weights_are_those_of_the_returned_tokens(seed, beam):
+def test_log_probs_and_weights_belong_to_the_returned_tokens(seed, beam):
     table = Table(seed, vocabulary=5, length=4, rows=3)
     result = run(table, beam, n_best=beam)
     for row, n in itertools.product(range(3), range(beam)):
@@ -294,7 +294,7 @@ def test_log_probs_and_weights_are_those_of_the_returned_tokens(seed, beam):
 
 @NO_DEADLINE
 @given(seeds, st.lists(st.integers(1, 4), min_size=1, max_size=4))
-def test_rows_know_nothing_of_their_neighbours(seed, limits):
+def test_a_row_does_not_depend_on_other_rows(seed, limits):
     table = Table(seed, vocabulary=4, length=4, rows=len(limits))
     options = {
         "start_id": START,
@@ -313,13 +313,13 @@ def test_rows_know_nothing_of_their_neighbours(seed, limits):
         )
         for one, other in zip(together, alone, strict=True):
             ours = one[row].numpy()
-            if ours.ndim > 1:  # T is the longest neighbour's
+            if ours.ndim > 1:  # T is the longest row's
                 assert not ours[:, limit:].any()
                 ours = ours[:, :limit]
             np.testing.assert_allclose(ours, other[0], atol=1e-5)
 
 
-def test_nothing_is_lost_when_nothing_finishes():
+def test_unfinished_hypotheses_are_returned_if_none_finishes():
     table = Table(seed=5, vocabulary=3, length=4)
     table.logits[:, :, EOS] = -np.inf
     result = run(table, 4, n_best=4)
@@ -330,7 +330,7 @@ def test_nothing_is_lost_when_nothing_finishes():
         assert_same(hypotheses(result, row), wanted)
 
 
-def test_the_finished_come_before_the_unfinished():
+def test_finished_hypotheses_come_before_unfinished_ones():
     table = Table(seed=5, vocabulary=4, length=3)
     table.logits[:, :, EOS] -= 6.0
     result = run(table, 6, n_best=6)
@@ -339,7 +339,7 @@ def test_the_finished_come_before_the_unfinished():
     assert (np.diff(finished, axis=1) <= 0).all()
 
 
-def test_more_places_than_hypotheses():
+def test_places_without_a_hypothesis_are_empty():
     result = run(Table(seed=1, vocabulary=2, length=1), 7, n_best=7)
     np.testing.assert_array_equal(result.lengths[0], [1, 1, 0, 0, 0, 0, 0])
     assert np.isfinite(result.scores.numpy()).all()
@@ -347,7 +347,7 @@ def test_more_places_than_hypotheses():
 
 
 @pytest.mark.parametrize("poison", [np.nan, np.inf, -np.inf])
-def test_scores_are_finite_whatever_the_logits(poison):
+def test_scores_are_finite_for_any_logits(poison):
     table = Table(seed=2, vocabulary=4, length=3, rows=3)
     clean = run(table, 4, n_best=2)
     table.logits[1] = poison
@@ -362,10 +362,10 @@ def test_scores_are_finite_whatever_the_logits(poison):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("beam_size", [2, 3, 4])
-def test_one_poisoned_hypothesis_leaves_the_others_alone(seed, beam_size):
+def test_nan_logits_of_one_hypothesis_do_not_change_others(seed, beam_size):
     table = Table(seed, vocabulary=3, length=3, rows=1)
     table.logits[0, 0] = [0.2, -5.0, 0.1]
-    table.logits[0, 1] = np.nan  # what follows word 0, the likeliest
+    table.logits[0, 1] = np.nan  # after word 0, the most probable
     result = run(table, beam_size, n_best=beam_size)
     wanted = reference_beam(
         table, 0, beam_size, beam_size, 3, lambda n: (5 + n) / 6
@@ -374,7 +374,7 @@ def test_one_poisoned_hypothesis_leaves_the_others_alone(seed, beam_size):
 
 
 @pytest.mark.parametrize("weights", [True, False])
-def test_an_empty_batch(weights):
+def test_an_empty_batch_is_searched(weights):
     table = Table(seed=0)
 
     def step(ids, state, memory=()):
@@ -398,7 +398,7 @@ def test_an_empty_batch(weights):
     assert result.tokens.shape[0] == 0
 
 
-def test_a_row_stops_when_nothing_can_enter_its_n_best():
+def test_a_row_stops_if_its_n_best_cannot_change():
     """The end is certain at once; without length penalty one step is enough."""
     calls = []
 
@@ -425,8 +425,8 @@ def test_a_row_stops_when_nothing_can_enter_its_n_best():
     assert calls == [(2, 1)]
 
 
-def test_shrink_stops_when_all_places_have_finished():
-    """By length the exact rule waits long: something better could follow."""
+def test_shrink_stops_if_all_hypotheses_have_finished():
+    """With `divide_by_length`, only `shrink` makes the search stop early."""
     calls = []
 
     def step(ids, state, memory=()):
@@ -449,9 +449,9 @@ def test_shrink_stops_when_all_places_have_finished():
         assert least <= len(calls) <= most
 
 
-def test_half_precision_logits_are_normalised_in_float32():
+def test_bfloat16_logits_are_normalised_in_float32():
     table = Table(seed=4, vocabulary=4, length=3)
-    table.logits = np.round(table.logits)  # exact in bfloat16
+    table.logits = np.round(table.logits)  # so that bfloat16 is exact
 
     def step(ids, state, memory=()):
         logits, state, weights = table.step(ids, state)
@@ -470,8 +470,8 @@ def test_half_precision_logits_are_normalised_in_float32():
     np.testing.assert_allclose(half.scores, full.scores, atol=1e-6)
 
 
-def test_the_original_code_finds_the_same(shared):
-    """Its 8 sources at once, each with its own limits, by `shrink`."""
+def test_shrink_equals_the_original_program(shared):
+    """8 sources in one batch, each with its own limits, with `shrink`."""
     folder = shared("groundhog") / "rnnsearch"
     model = RNNSearch.from_groundhog(folder / "params.npz")
     sources = [np.load(folder / "forward.npz")[f"s{n:02}_x"] for n in range(8)]
@@ -530,7 +530,7 @@ def test_the_original_code_finds_the_same(shared):
 
 
 class Service(tf.Module):
-    """A tiny recurrent decoder, to be exported with its search."""
+    """A small recurrent decoder that is exported with its search."""
 
     def __init__(self):
         rng = np.random.default_rng(0)
@@ -576,7 +576,7 @@ class Service(tf.Module):
         }
 
 
-def test_unknown_batch_and_source_length_exported_and_reloaded(tmp_path):
+def test_search_is_exported_for_any_batch_and_source_length(tmp_path):
     service = Service()
     tf.saved_model.save(service, str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))
@@ -619,7 +619,7 @@ def test_options_out_of_range_are_refused(function, options, message):
         )
 
 
-def test_penalties_out_of_range():
+def test_penalties_out_of_range_are_refused():
     with pytest.raises(ValueError, match="alpha is -1"):
         search.gnmt_length_penalty(-1)
     with pytest.raises(ValueError, match="beta is -1"):
@@ -640,8 +640,8 @@ def test_coverage_penalty_needs_weights():
         )
 
 
-def test_a_row_that_has_stopped_leaves_the_batch():
-    """Row r ends after r words; the others never pay for it again."""
+def test_a_row_that_has_stopped_is_removed_from_the_batch():
+    """Row r ends after r words and is not computed in later steps."""
     rows, seen = 5, []
 
     def step(ids, state, memory):
@@ -675,8 +675,8 @@ def test_a_row_that_has_stopped_leaves_the_batch():
     levels=st.sampled_from([2, 5, 1000]),
 )
 @NO_DEADLINE
-def test_continuations_are_those_of_top_k(seed, size, count, levels):
-    """Also where many are equal, or -inf; and for any vocabulary."""
+def test_top_continuations_equal_top_k(seed, size, count, levels):
+    """Also with many equal or infinite logits, and any vocabulary size."""
     rng = np.random.default_rng(seed)
     logits = rng.integers(0, levels, [2, 3, size]).astype(np.float32)
     logits[rng.random(logits.shape) < 0.2] = -np.inf
@@ -702,7 +702,9 @@ def test_continuations_are_those_of_top_k(seed, size, count, levels):
 
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 700])
 @pytest.mark.parametrize("forbidden", [[], [0]])
-def test_a_vocabulary_of_unknown_size_is_searched_alike(size, forbidden):
+def test_a_vocabulary_of_unknown_size_gives_the_same_continuations(
+    size, forbidden
+):
     random = np.random.default_rng(size)
     logits = random.normal(size=(2, 3, size)).astype(np.float32)
     so_far = random.normal(size=(2, 3)).astype(np.float32)
@@ -732,7 +734,7 @@ def test_a_vocabulary_of_unknown_size_is_searched_alike(size, forbidden):
 
 
 @pytest.mark.parametrize("size", [1, 3, 640, 1009])
-def test_log_normalizer(size):
+def test_log_normalizer_equals_numpys(size):
     logits = 8 * np.random.default_rng(size).normal(size=[4, 2, size])
     logits[0, 0, 0] = 300.0
     logits[1, 1, 1:] = -np.inf
@@ -743,7 +745,7 @@ def test_log_normalizer(size):
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_where_few_words_are_all_words_none_is_forbidden(size):
+def test_forbidding_the_whole_vocabulary_has_no_effect(size):
     random = np.random.default_rng(size)
     logits = random.normal(size=(2, 3, size)).astype(np.float32)
     so_far = random.normal(size=(2, 3)).astype(np.float32)
@@ -761,8 +763,8 @@ def test_where_few_words_are_all_words_none_is_forbidden(size):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_few_forbidden_words_are_like_any_constraint(seed):
-    """A function of all logits is the reference, over a large vocabulary."""
+def test_forbidding_few_words_equals_a_constraint_on_all_logits(seed):
+    """Compared with the same constraints as functions of all logits."""
     rng = np.random.default_rng(seed)
     table = tf.constant(3 * rng.normal(size=[500, 500]), tf.float32)
     best = table.numpy().argmax(-1)[:3].tolist()
@@ -795,7 +797,7 @@ LOGITS = np.array([1.0, 0.0, 2.0, -1.0, 0.5])  # word 1 is the end symbol
 
 
 def draw(count, logits=LOGITS, rows=1, **options):
-    """Draws one word `count` times for each row, `[rows, count]`."""
+    """Samples one word `count` times for each row, `[rows, count]`."""
     table = tf.constant(logits, tf.float32)
 
     def step(ids, state, memory=()):
@@ -814,7 +816,7 @@ def draw(count, logits=LOGITS, rows=1, **options):
 
 
 def assert_frequencies(tokens, probabilities):
-    """Within five standard deviations of a binomial, and 0 where 0."""
+    """Frequencies are within five standard deviations of a binomial."""
     tokens = np.ravel(tokens)
     for word, p in enumerate(probabilities):
         deviation = np.sqrt(p * (1 - p) / tokens.size)
@@ -835,7 +837,7 @@ def test_samples_follow_the_distribution(temperature):
     np.testing.assert_allclose(result.log_probs, log_probs, atol=1e-5)
 
 
-def test_top_k_and_top_p_cut_the_tail():
+def test_top_k_and_top_p_sample_from_the_most_probable_words():
     probabilities = softmax(LOGITS)
     order = np.argsort(-probabilities)
     for top_k in (1, 2, 4, 9):
@@ -849,7 +851,7 @@ def test_top_k_and_top_p_cut_the_tail():
         kept[order[:count]] = probabilities[order[:count]]
         result = draw(10_000, top_p=top_p)
         assert_frequencies(result.tokens, kept / kept.sum())
-    # Together: p is of what k left.
+    # Both together: top_p is a share of the probability that top_k keeps.
     kept = np.zeros(5)
     kept[order[:2]] = probabilities[order[:2]]
     assert kept[order[0]] / kept.sum() > 0.7
@@ -857,7 +859,7 @@ def test_top_k_and_top_p_cut_the_tail():
     assert len(set(np.ravel(draw(500, top_k=2, top_p=0.8).tokens))) == 2
 
 
-def test_whole_hypotheses_are_drawn_with_their_probability():
+def test_hypotheses_are_sampled_with_their_probability():
     table = Table(seed=3, vocabulary=3, length=2, rows=1, scale=1.0)
     result = search.sample(
         table.step,
@@ -886,13 +888,13 @@ def hypotheses_fast(result):
     return [(tuple(t[:n]), score, t[n - 1] == EOS) for t, n, score in rows]
 
 
-def test_seeds_repeat_and_differ():
+def test_equal_seeds_give_equal_samples_and_others_differ():
     first = draw(50, seed=3, rows=2)
     again = draw(50, seed=tf.constant(3), rows=2)
     other = draw(50, seed=4, rows=2)
     np.testing.assert_array_equal(first.tokens, again.tokens)
     assert (first.tokens.numpy() != other.tokens.numpy()).any()
-    # The steps and the rows are drawn independently.
+    # Steps and rows are sampled independently.
     logits = [0.0, -np.inf, 0.0]
     long = draw(1, logits, rows=200, max_length=20).tokens.numpy()[:, 0] / 2
     correlation = np.corrcoef(long, rowvar=False) - np.eye(20)
@@ -900,7 +902,7 @@ def test_seeds_repeat_and_differ():
     assert len({tuple(row) for row in long}) == 200
 
 
-def test_a_draw_is_the_same_beside_other_neighbours():
+def test_a_sample_does_not_depend_on_other_rows():
     table = Table(seed=3, vocabulary=4, length=4, rows=4)
     options = {
         "start_id": START,
@@ -915,7 +917,7 @@ def test_a_draw_is_the_same_beside_other_neighbours():
     assert (one.tokens[1].numpy() != two.tokens[1].numpy()).any()
 
 
-def test_sampling_a_poisoned_row_is_finite():
+def test_sampling_a_row_of_nan_gives_finite_scores():
     result = draw(3, logits=np.full(5, np.nan), rows=2)
     assert (result.lengths.numpy() == 0).all()
     assert np.isfinite(result.scores.numpy()).all()

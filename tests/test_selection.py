@@ -1,4 +1,4 @@
-"""Selection finds what was hidden; the command, driven as a user drives it."""
+"""Data selection: scores, the pairs that are found, the command."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read(path: Path) -> list[str]:
 
 @pytest.fixture
 def pool() -> list[tuple[str, str]]:
-    """500 pairs of one kind among 900 of another."""
+    """500 pairs of the wanted kind and 900 of another, shuffled."""
     pairs = WANTED[100:] + OTHER
     random.Random(0).shuffle(pairs)
     return pairs
@@ -52,7 +52,7 @@ def pool() -> list[tuple[str, str]]:
 
 @pytest.fixture
 def flags(monkeypatch, tmp_path, pool) -> dict[str, str]:
-    """Those of the command; in-domain text is 100 of the wanted pairs."""
+    """Flags of the command; the in-domain text is 100 of the wanted pairs."""
     monkeypatch.setitem(COMMANDS, "select", COMMANDS.get("select", "select"))
     source, target = write(tmp_path, "pool", pool)
     in_source, in_target = write(tmp_path, "in", WANTED[:100])
@@ -71,8 +71,8 @@ def select(flags: dict[str, str]) -> int:
     return main(["select", *(f"--{name}={x}" for name, x in flags.items())])
 
 
-def test_the_score_is_the_sum_of_four_entropies(tmp_path, pool):
-    """All of the corpus is the sample where it is the smaller one."""
+def test_the_score_is_the_sum_of_four_cross_entropies(tmp_path, pool):
+    """If the corpus is smaller than the sample, all of it is used."""
     corpus = ParallelCorpus(*write(tmp_path, "pool", pool[:300]))
     in_domain = ParallelCorpus(*write(tmp_path, "in", WANTED))
     expected = 0
@@ -91,7 +91,7 @@ def test_the_score_is_the_sum_of_four_entropies(tmp_path, pool):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_parts_do_not_show(tmp_path, pool, monkeypatch):
+def test_scores_do_not_depend_on_the_chunk_size(tmp_path, pool, monkeypatch):
     corpus = ParallelCorpus(*write(tmp_path, "pool", pool))
     in_domain = ParallelCorpus(*write(tmp_path, "in", WANTED[:100]))
     whole = score_pairs(corpus, in_domain)
@@ -99,7 +99,7 @@ def test_parts_do_not_show(tmp_path, pool, monkeypatch):
     np.testing.assert_array_equal(score_pairs(corpus, in_domain), whole)
 
 
-def test_a_text_is_not_unlike_itself():
+def test_a_text_scores_zero_against_itself():
     lines = [source.encode() for source, _ in WANTED]
     assert np.all(CrossEntropyDifference(lines, lines)(lines) == 0)
 
@@ -112,20 +112,20 @@ def test_a_text_is_not_unlike_itself():
     ),
     strategies.data(),
 )
-def test_lowest(scores, data):
+def test_lowest_returns_the_places_of_the_lowest_scores(scores, data):
     count = data.draw(strategies.integers(1, len(scores)))
     best = sorted(range(len(scores)), key=lambda place: (scores[place], place))
     assert lowest(scores, count).tolist() == sorted(best[:count])
 
 
 @pytest.mark.parametrize("count", [-1, 0, 4])
-def test_lowest_of_too_few(count):
+def test_lowest_refuses_a_count_out_of_range(count):
     with pytest.raises(ValueError, match=f"count is {count}, wanted 1 to 3"):
         lowest(np.zeros(3, np.float32), count)
 
 
-def test_memory_does_not_hold_the_text(tmp_path):
-    """A further line takes less than it is long: a score, and no text."""
+def test_the_text_is_not_held_in_memory(tmp_path):
+    """A further line needs less memory than its length: only a score."""
     in_domain = ParallelCorpus(*write(tmp_path, "in", OTHER[:100]))
     peaks = []
     for times in (2, 22):
@@ -137,10 +137,10 @@ def test_memory_does_not_hold_the_text(tmp_path):
     assert (peaks[1] - peaks[0]) / (20 * len(OTHER)) < 20
 
 
-def test_precision_on_real_text(shared, tmp_path):
-    """Multi30k hidden in Tatoeba, 1 pair in 6.
+def test_precision_on_multi30k_in_tatoeba(shared, tmp_path):
+    """Multi30k mixed into Tatoeba, 1 pair in 6.
 
-    Measured at 500, 1,000 and 2,000: 0.984, 0.982 and 0.898.
+    Precision measured at 500, 1,000 and 2,000 pairs: 0.984, 0.982, 0.898.
     """
     folder = shared("data")
     texts = [
@@ -185,8 +185,10 @@ def test_the_command_keeps_the_best_in_order(flags, pool, tmp_path, capsys):
     ]
 
 
-def test_compressed_and_awkward_text(flags, pool, tmp_path, capsys):
-    """The same choice from .gz to .gz, past blank lines and CR LF."""
+def test_compressed_text_with_blank_lines_is_selected(
+    flags, pool, tmp_path, capsys
+):
+    """Text in .gz with blank lines and CR LF gives the same pairs."""
     assert select(flags) == 0
     expected = [read(tmp_path / f"out.{side}") for side in ("en", "fr")]
     for side, name in (("en", "source"), ("fr", "target")):
@@ -210,8 +212,8 @@ def test_compressed_and_awkward_text(flags, pool, tmp_path, capsys):
     assert np.flatnonzero(np.isinf(scores)).tolist() == [3, 9]
 
 
-def test_a_corpus_is_replaced_by_its_best(flags, tmp_path):
-    """The outputs may be the files that are read."""
+def test_a_corpus_can_be_replaced_by_its_best_pairs(flags, tmp_path):
+    """The output files may be the input files."""
     assert select(flags) == 0
     expected = read(tmp_path / "out.en")
     flags["output_source"], flags["output_target"] = (
@@ -259,7 +261,7 @@ def test_a_bad_flag_is_reported_in_one_line(
 @pytest.mark.parametrize(
     "name", ["source", "in_domain_target", "output_source", "pairs"]
 )
-def test_a_missing_flag(flags, capfd, name):
+def test_a_missing_flag_is_named(flags, capfd, name):
     del flags[name]
     assert select(flags) == 2
     assert f"--{name} is missing" in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""What is served: signatures, limits, odd rows, batches, ops, the doctor."""
+"""Exports: signatures, limits, unusual input, batches, ops, `examine`."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ def rest_of(signature: str, output: str) -> list[int]:
 
 
 def with_large_weights(model: Any, seed: int = 28) -> Any:
-    """Random weights large enough to prefer some words, also unknown ones.
+    """Random weights so large that the model prefers some words, also [UNK].
 
-    With this seed some translations of `SHORT` end and some do not.
+    With this seed some translations of `SHORT` end and others do not.
     """
     randomized(model, seed, scale=0.7)
     bias = np.array(model.readout.output_bias)
@@ -113,7 +113,7 @@ def make_translator(
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    """float16 has all of its weights but those of one table."""
+    """Weights of one table need float32; all others are exact in float16."""
     made = make_translator(
         WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH])),
         WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), "fr"),
@@ -155,7 +155,7 @@ def expected(translator: Translator) -> list[Translation]:
 
 
 def in_memory(translator: Translator, rows: list[str]) -> list[Translation]:
-    """Without limits; one decoding for all tests, as its graph costs much."""
+    """Without limits; one decoding for all tests, because tracing is slow."""
     decoding = dataclasses.replace(translator.decoding, n_best=3)
     return translator.translate(rows, decoding)
 
@@ -168,7 +168,7 @@ def decoded(values: np.ndarray) -> list[str]:
     return [value.decode() for value in values.tolist()]
 
 
-def test_signatures_are_those_promised(served):
+def test_signatures_have_the_documented_inputs_and_outputs(served):
     assert set(served.signatures) == set(OUTPUTS)
     for name, function in served.signatures.items():
         _, inputs = function.structured_input_signature
@@ -181,7 +181,7 @@ def test_signatures_are_those_promised(served):
             assert spec.shape.as_list() == [None, *rest_of(name, output)]
 
 
-def test_translations_are_those_in_memory(served, expected):
+def test_translations_equal_those_of_the_translator(served, expected):
     best = served("serving_default", SHORT)
     ranked = served("n_best", SHORT)
     for row, wanted in enumerate(expected):
@@ -199,10 +199,8 @@ def test_translations_are_those_in_memory(served, expected):
     assert best["score"][1] == 0.0
 
 
-def test_of_each_translation_one_learns_whether_it_came_to_its_end(
-    served, expected
-):
-    """Finished ones come first; these and the others best first."""
+def test_finished_says_which_translations_have_ended(served, expected):
+    """Finished ones come first; within each kind the best first."""
     found = served("n_best", SHORT)
     for row, wanted in enumerate(expected):
         count = 1 + len(wanted.alternatives)
@@ -218,7 +216,7 @@ def test_of_each_translation_one_learns_whether_it_came_to_its_end(
         assert first.tolist() == found["finished"][:, 0].tolist()
 
 
-def test_scores_are_what_the_softmax_says(served, translator):
+def test_scores_equal_the_softmax_of_the_logits(served, translator):
     targets = ["le chat dort.", "", "l'un", "zut", "un un", "le"]
     found = served("score", SHORT, targets)
     for row, (text, target) in enumerate(zip(SHORT, targets, strict=True)):
@@ -238,7 +236,7 @@ def test_scores_are_what_the_softmax_says(served, translator):
     assert not found["truncated"].any()
 
 
-def test_a_completion_is_that_in_memory(served, translator):
+def test_completions_equal_those_of_the_translator(served, translator):
     prefixes = ["le Zyx", "le", "", "un", "Le chat " * 12, "x" * 300]
     wanted = translator.translate(SHORT, prefixes=prefixes)
     found = served("complete", SHORT, prefixes)
@@ -247,13 +245,13 @@ def test_a_completion_is_that_in_memory(served, translator):
         assert found["score"][row] == pytest.approx(one.score, abs=1e-4)
     assert found["translation"][0].startswith(b"le Zyx")
     assert found["translation"][1] == b""
-    # Of a longer one the begin: 19 words, or so much of a word.
+    # A longer prefix is cut: after 19 words, or within a word.
     assert found["translation"][4].startswith(b"Le chat " * 9 + b"Le")
     assert found["translation"][5].startswith(b"x" * 256 + b" ")
     assert found["truncated"][4:].all()
 
 
-def test_alignments_point_into_the_strings(served, expected):
+def test_offsets_and_weights_of_align_belong_to_the_strings(served, expected):
     found = served("align", SHORT)
     for row, wanted in enumerate(expected):
         one = {name: value[row] for name, value in found.items()}
@@ -263,7 +261,7 @@ def test_alignments_point_into_the_strings(served, expected):
             ("target", one["translation"], wanted.tokens),
         ):
             length = one[f"{side}_length"]
-            # The end symbol of a blank row is in the source alone.
+            # Only the source of a blank row has an end symbol.
             ended = wanted.finished and wanted.weights is not None
             assert length == len(tokens) + (side == "source" or ended)
             words = one[f"{side}_tokens"]
@@ -283,7 +281,7 @@ def test_alignments_point_into_the_strings(served, expected):
     assert b"ici" in found["target_tokens"][5]
 
 
-def test_what_is_too_long_is_cut_and_marked(served, translator):
+def test_long_rows_are_truncated_and_marked(served, translator):
     words = ["the", "red", "cat", "zzz"] * 2500
     begin = " ".join(words[: LIMITS.max_source_length - 1])
     rows = [" ".join(words), begin, "the cat " * 125_000]
@@ -299,7 +297,7 @@ def test_what_is_too_long_is_cut_and_marked(served, translator):
 
 
 @pytest.mark.parametrize("signature", OUTPUTS)
-def test_no_row_is_an_error(served, translator, signature):
+def test_no_contents_of_a_row_are_an_error(served, translator, signature):
     rows = probes(translator.source_text)
     for some in (rows, []):
         found = served(signature, *inputs_of(signature, some))
@@ -307,14 +305,14 @@ def test_no_row_is_an_error(served, translator, signature):
             assert value.shape == (len(some), *rest_of(signature, name))
             assert not name.endswith("_bytes")
             if value.dtype == object:
-                decoded(value.ravel())  # or JSON could not hold it
+                decoded(value.ravel())  # JSON can hold only UTF-8
             elif value.dtype == np.float32:
                 assert np.isfinite(value).all()
 
 
 @pytest.mark.parametrize("signature", OUTPUTS)
 def test_requests_may_be_merged_padded_and_split(served, signature):
-    """As the server does: to a size that is allowed, by repeating a row."""
+    """As a server does: a repeated row fills a batch to an allowed size."""
     requests = [
         ["cat"],
         ["here cat", "", "the cat " * 50],
@@ -337,14 +335,14 @@ def test_requests_may_be_merged_padded_and_split(served, signature):
         start += len(request)
 
 
-def test_only_the_form_of_a_request_may_be_wrong(served):
+def test_requests_with_unequal_rows_are_refused(served):
     with pytest.raises(tf.errors.InvalidArgumentError, match="equal numbers"):
         served("score", ["cat", "dog"], ["le chat"])
     with pytest.raises(tf.errors.InvalidArgumentError, match="equal numbers"):
         served("complete", ["cat", "dog"], ["le"])
 
 
-def test_no_path_of_this_machine_is_inside(version):
+def test_an_export_contains_no_path_of_this_machine(version):
     paths = [sys.prefix, str(version.parent), str(Path(__file__).parent)]
     paths.append(str(Path(bahdanau_tf.__file__).parent))
     for file in version.rglob("*"):
@@ -359,14 +357,14 @@ def test_warmup_records_are_requests_that_work(version, served):
         assert not (version / "assets.extra").exists()
         pytest.skip("needs tensorflow-serving-api")
     assert {one.signature for one in requests} == set(OUTPUTS)
-    assert 0 < len(requests) <= 1000  # a server takes no more
+    assert 0 < len(requests) <= 1000  # the server's limit
     for one in requests:
         found = served(one.signature, *one.inputs.values())
         for value in found.values():
             assert len(value) == len(one.inputs["text"])
 
 
-# Limits
+# Limits.
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=40), st.integers(3, 40))
@@ -381,7 +379,7 @@ def test_bytes_are_cut_between_characters(text, limit):
 
 
 @given(st.lists(st.binary(max_size=20), max_size=5), st.integers(3, 12))
-def test_any_bytes_are_cut(rows, limit):
+def test_bytes_that_are_not_utf8_are_cut(rows, limit):
     found = first_bytes(tf.constant(rows, tf.string), limit).numpy()
     for one, row in zip(found, rows, strict=True):
         assert row.startswith(one)
@@ -405,7 +403,7 @@ def test_the_first_words_are_kept(reverse):
     assert limited.is_cut(tf.constant([" " * 257])).numpy().all()
 
 
-def test_of_a_long_word_the_begin_is_given():
+def test_a_long_word_is_cut():
     limited = LimitedText(WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH])), 9)
     rows = tf.constant(["é" * 200 + " cat", "é" * 128])
     words, starts, ends = limited.tokenize_with_offsets(rows)
@@ -417,7 +415,7 @@ def test_of_a_long_word_the_begin_is_given():
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_rows_are_read_in_groups_as_alone(reverse, monkeypatch):
+def test_rows_read_in_groups_give_the_same_as_alone(reverse, monkeypatch):
     text = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), reverse=reverse)
     rows = ["the cat", "", "a" * 50, "the dog sees a red cat", "\u4e16 , " * 9]
     monkeypatch.setattr(limits, "GROUP_BYTES", 120)  # two or three rows
@@ -447,17 +445,17 @@ def test_limits_name_a_bad_option(option, value):
         Limits(**{option: value})
 
 
-def test_no_more_translations_than_the_beam_holds(translator, tmp_path):
+def test_export_refuses_more_translations_than_the_beam(translator, tmp_path):
     with pytest.raises(ValueError, match="n_best is 6, wanted at most"):
         translator.export(tmp_path, n_best=6)
     assert not list(tmp_path.iterdir())
 
 
-# The file
+# The file.
 
 
 class Doubler(tf.Module):
-    """The smallest thing to serve."""
+    """A minimal module to serve."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -496,14 +494,14 @@ def by_python(y: tf.Tensor) -> tf.Tensor:
     ],
     ids=["print", "python", "xla"],
 )
-def test_what_a_server_cannot_run_is_refused(tmp_path, options, complaint):
+def test_ops_that_a_server_cannot_run_are_refused(tmp_path, options, complaint):
     doubler = Doubler()
     write_saved_model(tmp_path / "model", doubler.signatures(**options), [])
     with pytest.raises(ValueError, match=complaint):
         check_operations(tmp_path / "model")
 
 
-def test_a_saved_model_holds_the_variables_that_it_uses(tmp_path):
+def test_a_saved_model_contains_only_the_variables_it_uses(tmp_path):
     doubler = Doubler()
     write_saved_model(tmp_path / "model", doubler.signatures(), [])
     check_operations(tmp_path / "model")
@@ -523,7 +521,7 @@ def test_the_core_ops_exist():
     assert not [name for name in CORE_OPS if not hasattr(tf.raw_ops, name)]
 
 
-# The doctor
+# `examine`.
 
 
 def outputs_like(rows: list[list[Translation]]) -> dict[str, np.ndarray]:
@@ -535,7 +533,7 @@ def outputs_like(rows: list[list[Translation]]) -> dict[str, np.ndarray]:
     }
 
 
-def test_equal_means_equal_up_to_ties():
+def test_translations_are_compared_up_to_ties():
     rows = [
         [Translation("", "a", score=-3.0), Translation("", "b", score=-3.0001)],
         [Translation("", "c", score=-1.0), Translation("", "d", score=-1.5)],
@@ -581,7 +579,7 @@ def korean_and_japanese(corpus: Path) -> Translator:
 
 
 def ensemble(corpus: Path) -> Translator:
-    """Of sub-words and of words read backwards."""
+    """Members with subwords and with words in reverse order."""
     target = SubwordTokenizer.train([corpus], 330)
     sources = (
         SubwordTokenizer.train([corpus], 320),
@@ -604,7 +602,7 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-def test_weights_are_halved_in_place():
+def test_round_to_half_rounds_weights_to_float16():
     model = with_large_weights(
         RNNSearch(11, 12, units=8, embedding_dim=6, maxout_units=4)
     )
@@ -614,7 +612,7 @@ def test_weights_are_halved_in_place():
         np.testing.assert_array_equal(one, np.float32(np.float16(other)))
 
 
-def test_what_is_exact_is_stored_in_half(translator, version):
+def test_weights_exact_in_float16_are_stored_in_float16(translator, version):
     stored = tf.train.load_checkpoint(str(version / "variables" / "variables"))
     whole = []
     for name, dtype in stored.get_variable_to_dtype_map().items():
@@ -629,7 +627,7 @@ def test_what_is_exact_is_stored_in_half(translator, version):
     )
 
 
-def test_half_weights_are_served_to_the_last_bit(served, translator):
+def test_float16_weights_give_the_same_scores(served, translator):
     found = served("score", SHORT, SHORT[::-1])
     wanted = translator.score(SHORT, SHORT[::-1])
     np.testing.assert_allclose(
@@ -637,7 +635,7 @@ def test_half_weights_are_served_to_the_last_bit(served, translator):
     )
 
 
-def test_weights_too_large_for_half_are_named(translator):
+def test_weights_too_large_for_float16_are_named(translator):
     model = RNNSearch(11, 12, units=8, embedding_dim=6, maxout_units=4)
     model.readout.output_bias.assign(np.full(12, 70_000.0))
     with pytest.raises(ValueError, match=r"round_to_half: .*bias.* 70000"):
@@ -646,7 +644,9 @@ def test_weights_too_large_for_half_are_named(translator):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [korean_and_japanese, ensemble])
-def test_every_kind_of_translator_is_served_alike(tmp_path, corpus, make):
+def test_examine_finds_no_difference_for_any_kind_of_translator(
+    tmp_path, corpus, make
+):
     translator = make(corpus)
     version = translator.export(tmp_path / "base", **dataclasses.asdict(LIMITS))
     report = examine(translator.graph, version, LIMITS)
@@ -656,7 +656,9 @@ def test_every_kind_of_translator_is_served_alike(tmp_path, corpus, make):
 
 
 @pytest.mark.slow
-def test_the_doctor_sees_what_is_wrong(tmp_path, translator, version):
+def test_examine_finds_another_model_and_a_broken_file(
+    tmp_path, translator, version
+):
     other = Translator(
         with_large_weights(
             RNNSearch(11, 12, units=8, embedding_dim=6, maxout_units=4), 8

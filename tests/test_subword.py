@@ -1,4 +1,4 @@
-"""SubwordTokenizer: SentencePiece in the graph, and back again."""
+"""SubwordTokenizer: ids, inverse, offsets, normalisation, training, files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ODD = [
 ]
 
 
-# Of Unicode's format characters (Cf), those that are not to be seen.
+# Format characters of Unicode (Cf) that are invisible.
 INVISIBLE = (
     "\xad\u061c\u180e\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060"
     "\u2066\u2067\u2068\u2069\ufeff"
@@ -49,7 +49,7 @@ INVISIBLE = (
 
 
 def collapsed(text: str) -> str:
-    """As Unicode has it: NFC, plain blanks, nothing invisible or wide."""
+    """Text in NFC, with single spaces, without invisible and wide forms."""
     wide = {0xFF01 + i: 0x21 + i for i in range(94)}
     text = text.translate(dict.fromkeys(map(ord, INVISIBLE)) | wide)
     return unicodedata.normalize("NFC", " ".join(text.split()))
@@ -96,7 +96,7 @@ def test_special_symbols(tokenizer: SubwordTokenizer) -> None:
     ]
 
 
-def test_ids_are_those_of_the_sentencepiece_library(
+def test_ids_equal_those_of_the_sentencepiece_library(
     tokenizer: SubwordTokenizer, corpus: list[Path]
 ) -> None:
     judge = sentencepiece.SentencePieceProcessor(
@@ -113,11 +113,13 @@ def test_ids_are_those_of_the_sentencepiece_library(
 
 def test_the_vocabulary_is_joint(tokenizer: SubwordTokenizer) -> None:
     tokens = tokenizer.ids_to_tokens(tf.range(330)).numpy().tolist()
-    assert b"w" in tokens  # in the English file only
-    assert "é".encode() in tokens  # in the French one only
+    assert b"w" in tokens  # only in the English file
+    assert "é".encode() in tokens  # only in the French file
 
 
-def test_inverse_of_odd_text(tokenizer: SubwordTokenizer) -> None:
+def test_detokenize_inverts_tokenize_for_unusual_text(
+    tokenizer: SubwordTokenizer,
+) -> None:
     ids = tokenizer.tokenize(ODD)
     assert not tf.reduce_any(ids == tokenizer.unk_id)
     back = tokenizer.detokenize(ids).numpy()
@@ -133,21 +135,21 @@ def test_inverse_of_odd_text(tokenizer: SubwordTokenizer) -> None:
     st.booleans(),
 )
 @settings(max_examples=25)
-def test_inverse_of_any_text(
+def test_detokenize_inverts_tokenize_for_any_text(
     tokenizer: SubwordTokenizer, texts: list[str], reverse: bool
 ) -> None:
     if reverse:
         tokenizer = SubwordTokenizer(tokenizer.model_proto, reverse=True)
     strings = tf.constant(texts, tf.string)
     back = tokenizer.detokenize(tokenizer.tokenize(strings)).numpy()
-    # The order of marks that compose with nothing stays as it was.
+    # Marks that do not compose keep their order, so both sides are normalised.
     normal = [unicodedata.normalize("NFC", text.decode()) for text in back]
     assert normal == [collapsed(text) for text in texts]
 
 
 @given(st.lists(st.binary()), st.booleans())
 @settings(max_examples=25)
-def test_offsets_of_any_bytes(
+def test_offsets_of_any_bytes_cut_out_the_tokens(
     tokenizer: SubwordTokenizer, strings: list[bytes], reverse: bool
 ) -> None:
     if reverse:
@@ -172,7 +174,9 @@ def test_offsets_of_any_bytes(
         assert not collapsed(b"".join(gaps).decode())
 
 
-def test_offsets(tokenizer: SubwordTokenizer) -> None:
+def test_offsets_belong_to_the_text_also_in_reverse(
+    tokenizer: SubwordTokenizer,
+) -> None:
     text = "She  sells l'été!"
     surfaces, starts, _ = tokenizer.tokenize_with_offsets([text])
     assert (
@@ -198,7 +202,7 @@ def test_offsets(tokenizer: SubwordTokenizer) -> None:
         "small_parallel_enja/train.ja",
     ],
 )
-def test_inverse_on_a_corpus(
+def test_detokenize_inverts_tokenize_on_a_corpus(
     shared: Callable[[str], Path], tokenizer: SubwordTokenizer, name: str
 ) -> None:
     lines = shared("data/" + name).read_text("utf-8").split("\n")[:-1]
@@ -208,10 +212,10 @@ def test_inverse_on_a_corpus(
 
 
 @pytest.mark.parametrize("name", ["U+0041 to U+1FFFF", "Hangul"])
-def test_parts_are_written_as_one(
+def test_combining_marks_are_composed(
     tokenizer: SubwordTokenizer, name: str
 ) -> None:
-    """Whatever Unicode composes, in any order of the marks, is composed."""
+    """Whatever Unicode composes is composed, in any order of the marks."""
     hangul = range(0xAC00, 0xD7A4)
     codes = hangul if name == "Hangul" else range(0x41, 0x20000)
     texts, composed = [], []
@@ -247,12 +251,14 @@ def test_parts_are_written_as_one(
         "Ｓｈｅ\u3000ｓｅｌｌｓ ｌ＇été！",
     ],
 )
-def test_one_way_to_write(tokenizer: SubwordTokenizer, text: str) -> None:
+def test_equivalent_texts_have_the_same_ids(
+    tokenizer: SubwordTokenizer, text: str
+) -> None:
     ids = tokenizer.tokenize(["She sells l'été!"]).to_list()
     assert tokenizer.tokenize([text]).to_list() == ids
 
 
-def test_full_width_forms_stay_where_the_text_has_them(tmp_path: Path) -> None:
+def test_full_width_forms_are_kept_unless_half_width(tmp_path: Path) -> None:
     text = "Ｔシャツ を １枚 買った。"
     (tmp_path / "text").write_text(20 * f"{text}\n", "utf-8")
     for half_width, back in (
@@ -266,7 +272,7 @@ def test_full_width_forms_stay_where_the_text_has_them(tmp_path: Path) -> None:
         assert strings[0].decode() == back
 
 
-def test_lower_case(corpus: list[Path]) -> None:
+def test_lowercase_and_case_folding(corpus: list[Path]) -> None:
     text = "ÉTÉ E\u0301te\u0301 Ｆull\u3000ẞ Ǆ Σ"
     small = "été été full ß ǆ σ"
     for options, wanted in (
@@ -285,7 +291,7 @@ def test_lower_case(corpus: list[Path]) -> None:
         )
 
 
-def test_a_model_of_an_older_version_reads_as_it_did(
+def test_a_tokenizer_of_an_older_version_is_read_unchanged(
     corpus: list[Path], tmp_path: Path
 ) -> None:
     old = SubwordTokenizer.train(corpus, 330, normalization="identity")
@@ -309,7 +315,7 @@ def test_two_trainings_give_the_same_bytes(corpus: list[Path]) -> None:
     assert b".tsv" not in first.model_proto
 
 
-def test_nothing_is_said_of_normalisation(
+def test_no_message_about_normalisation_is_printed(
     corpus: list[Path], capfd: pytest.CaptureFixture[str]
 ) -> None:
     tokenizer = SubwordTokenizer.train(corpus, 330)
@@ -317,7 +323,7 @@ def test_nothing_is_said_of_normalisation(
     assert "normalizer" not in capfd.readouterr().err
 
 
-def test_an_empty_batch(tokenizer: SubwordTokenizer) -> None:
+def test_an_empty_batch_has_no_tokens(tokenizer: SubwordTokenizer) -> None:
     none = tf.constant([], tf.string)
     assert tokenizer.tokenize(none).to_list() == []
     assert tokenizer.detokenize(tokenizer.tokenize(none)).shape == 0
@@ -337,7 +343,9 @@ def test_a_scalar_is_refused_in_the_graph(tokenizer: SubwordTokenizer) -> None:
         graph(tf.constant("hello"))
 
 
-def test_numbers_that_are_no_ids(tokenizer: SubwordTokenizer) -> None:
+def test_numbers_outside_the_vocabulary_are_unknown(
+    tokenizer: SubwordTokenizer,
+) -> None:
     ids = tf.constant([[-1, 330, 0, 2, 5], [2, 330, 330, 330, 330]])
     assert tokenizer.ids_to_tokens(ids)[0, 1] == b"[UNK]"
     assert tokenizer.detokenize(ids).numpy().tolist() == [b"[UNK][UNK]", b""]
@@ -351,7 +359,9 @@ def test_a_line_of_a_megabyte(tokenizer: SubwordTokenizer, unit: str) -> None:
     assert back == collapsed(text)
 
 
-def test_seeding_leaves_the_model_alone(tokenizer: SubwordTokenizer) -> None:
+def test_a_tensorflow_seed_does_not_break_the_tokenizer(
+    tokenizer: SubwordTokenizer,
+) -> None:
     texts = ["She sells l'été!"]
     graph = tf.function(
         tokenizer.tokenize, input_signature=[tf.TensorSpec([None], tf.string)]
@@ -372,12 +382,12 @@ def test_sampling_is_for_training_only(tokenizer: SubwordTokenizer) -> None:
         text.encode() for text in texts
     ]
     assert tokenizer.tokenize(texts).to_list() == usual
-    # Nothing left out, or only the best way kept: the usual pieces.
+    # With n-best of 1, the usual pieces are sampled.
     certain = tokenizer.tokenize(texts, sample=True, nbest=1)
     assert certain.to_list() == usual
 
 
-def test_normal_form(corpus: list[Path]) -> None:
+def test_nfkc_normalises_text_but_not_offsets(corpus: list[Path]) -> None:
     tokenizer = SubwordTokenizer.train(corpus, 330, normalization="nfkc")
     texts = ["ｆｕｌｌ①", "e\u0301ﬁ"]
     ids = tokenizer.tokenize(texts)
@@ -389,7 +399,7 @@ def test_normal_form(corpus: list[Path]) -> None:
     assert b"".join(surfaces[0].numpy()) == texts[0].encode()
 
 
-def test_without_bytes_a_strange_character_is_unknown(
+def test_without_byte_fallback_a_new_character_is_unknown(
     corpus: list[Path],
 ) -> None:
     tokenizer = SubwordTokenizer.train(corpus, 60, byte_fallback=False)
@@ -399,8 +409,10 @@ def test_without_bytes_a_strange_character_is_unknown(
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_a_text_gives_what_pieces_it_has(corpus: list[Path], kind: str) -> None:
-    """SentencePiece itself names the largest size that it would take."""
+def test_the_vocabulary_size_is_limited_by_the_text(
+    corpus: list[Path], kind: str
+) -> None:
+    """SentencePiece itself names the largest size that it would accept."""
     with pytest.raises(RuntimeError) as refused:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=itertools.chain.from_iterable(
@@ -423,7 +435,7 @@ def test_a_text_gives_what_pieces_it_has(corpus: list[Path], kind: str) -> None:
 
 
 def test_a_size_below_the_characters_is_refused(corpus: list[Path]) -> None:
-    """And the one that the sentence names is taken."""
+    """The size named in the message is accepted."""
     with pytest.raises(
         ValueError, match=r"^SubwordTokenizer\.train: vocabulary_size is 20, "
     ) as refused:
@@ -470,7 +482,7 @@ print(json.dumps([ids.to_list(), [text.decode() for text in back]]))
 
 
 class Exported(tf.Module):
-    """A tokenizer and the two functions that a translator needs of it."""
+    """A tokenizer with the two functions that a translator needs."""
 
     def __init__(self, text: SubwordTokenizer) -> None:
         super().__init__()
@@ -485,7 +497,9 @@ class Exported(tf.Module):
         return self.text.detokenize(ids)
 
 
-def test_reloaded_in_a_new_process(corpus: list[Path], tmp_path: Path) -> None:
+def test_a_saved_model_is_reloaded_in_a_new_process(
+    corpus: list[Path], tmp_path: Path
+) -> None:
     texts = ["She sells l'été!", "", "日本語"]
     tokenizer = SubwordTokenizer.train(corpus, 330)
     tf.saved_model.save(Exported(tokenizer), tmp_path / "old")

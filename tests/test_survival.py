@@ -1,4 +1,4 @@
-"""What a training leaves, and finds again: nothing is lost, nothing mixed."""
+"""Training folders: interruptions, damaged files, changed settings, locks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ NOW = datetime(2015, 5, 19, 14, 30, tzinfo=timezone(timedelta(hours=2)))
 
 @pytest.fixture(scope="module")
 def trained(files, tmp_path_factory) -> SimpleNamespace:
-    """A training of two epochs: folder, model, weights, losses by update."""
+    """A training of two epochs: folder, model, weights, loss of each update."""
     costs: list[tuple[float, int]] = []
     make_step = loop.train_step
 
@@ -84,7 +84,7 @@ def trained(files, tmp_path_factory) -> SimpleNamespace:
 
 @pytest.fixture
 def folder(trained, tmp_path) -> Path:
-    """A copy of the trained folder."""
+    """A copy of the folder of a training."""
     return Path(shutil.copytree(trained.folder, tmp_path / "model"))
 
 
@@ -96,7 +96,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_log_has_losses_rate_and_date(trained, files):
+def test_the_log_has_losses_learning_rate_and_date(trained, files):
     records = log_of(trained.folder)
     assert [record["step"] for record in records] == [10, 20]
     for record, half in zip(
@@ -166,7 +166,7 @@ def without_settings(files, folder):
         (without_a_whole_checkpoint, r"no checkpoint .* \(ckpt-\d: .*ckpt-\d:"),
     ],
 )
-def test_the_best_model_is_never_lost_or_mixed(
+def test_changes_that_would_lose_the_best_model_are_refused(
     trained, files, folder, change, sentence
 ):
     files, recipe = change(files, folder)
@@ -176,7 +176,7 @@ def test_the_best_model_is_never_lost_or_mixed(
     assert contents(folder) == before
 
 
-def test_a_damaged_newest_checkpoint_costs_an_epoch(
+def test_training_resumes_from_the_checkpoint_before_a_damaged_one(
     trained, files, folder, capsys
 ):
     empty(folder / "checkpoints" / "ckpt-3.data-00000-of-00001")
@@ -198,7 +198,7 @@ def test_a_damaged_newest_checkpoint_costs_an_epoch(
     assert [path.name for path in folder.glob(".*")] == []
 
 
-def test_where_the_best_is_moved_away_another_dev_set_chooses(
+def test_another_dev_set_is_accepted_if_the_best_model_was_moved_away(
     trained, files, folder
 ):
     (folder / "best").rename(folder.parent / "kept")
@@ -210,13 +210,13 @@ def test_where_the_best_is_moved_away_another_dev_set_chooses(
     for expected, found in zip(trained.weights, weights(best), strict=True):
         np.testing.assert_array_equal(found, expected)
     assert [record["step"] for record in log_of(folder)] == [10, 20]
-    # Now it is the dev set of this folder.
+    # From now on this is the dev set of the folder.
     train(translator, files, recipe, folder)
     with pytest.raises(ValueError, match="another dev set"):
         train(translator, *without_dev(files, folder), folder)
 
 
-def test_nothing_is_written_before_all_is_checked(
+def test_nothing_is_written_before_everything_is_checked(
     trained, files, tmp_path, capsys
 ):
     flags = [f"--{k}={v}" for k, v in vars(files).items()]
@@ -237,10 +237,10 @@ def test_nothing_is_written_before_all_is_checked(
     recipe = replace(SHORT, max_length=2)
     with pytest.raises(ValueError, match="max_length=2"):
         train(trained.translator, pair, recipe, tmp_path / "model")
-    assert not (tmp_path / "model").exists()  # nor the lock
+    assert not (tmp_path / "model").exists()  # not even for the lock
 
 
-# Another program that holds the lock until it ends.
+# Another process that holds the lock until it is killed.
 HOLDER = """
 import fcntl, sys
 file = open(sys.argv[1], "w")
@@ -252,7 +252,9 @@ sys.stdin.read()
 """
 
 
-def test_one_training_in_a_folder_at_a_time(trained, files, folder, capsys):
+def test_only_one_training_at_a_time_runs_in_a_folder(
+    trained, files, folder, capsys
+):
     before = contents(folder)
     with (
         subprocess.Popen(
@@ -265,13 +267,13 @@ def test_one_training_in_a_folder_at_a_time(trained, files, folder, capsys):
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(ValueError, match=r"trained by process 4711; wait"):
             train(trained.translator, files, SHORT, folder)
-        # The command looks before it learns a tokenizer.
+        # The command checks the lock before it trains a tokenizer.
         flags = [f"--{k}={v}" for k, v in vars(files).items()]
         assert main(["train", *flags, f"--model_dir={folder}"]) == 2
         assert "process 4711" in capsys.readouterr().err
         assert contents(folder) == before
         holder.kill()
-    with locked(folder), locked(folder):  # one thread may do it twice
+    with locked(folder), locked(folder):  # one thread may lock twice
         assert (folder / "training.lock").read_text() == f"{os.getpid()}\n"
         with ThreadPoolExecutor() as threads:
             other = threads.submit(lambda: locked(folder).__enter__())
@@ -281,7 +283,7 @@ def test_one_training_in_a_folder_at_a_time(trained, files, folder, capsys):
         pass
 
 
-def test_without_locks_nobody_is_kept_out(tmp_path, monkeypatch):
+def test_a_file_system_without_locks_is_accepted(tmp_path, monkeypatch):
     def unsupported(file: int, operation: int) -> None:
         raise OSError(95, "Operation not supported")
 
@@ -290,7 +292,7 @@ def test_without_locks_nobody_is_kept_out(tmp_path, monkeypatch):
         pass
 
 
-def test_the_log_says_each_update_once(tmp_path):
+def test_the_log_has_each_update_once(tmp_path):
     path = tmp_path / "log.jsonl"
     log = Log(path)
     log.forget_after(0)
@@ -299,24 +301,24 @@ def test_the_log_says_each_update_once(tmp_path):
         log.add({"step": step, "text": "é"})
     whole = path.read_bytes()
     with open(path, "ab") as file:
-        file.write(b'{"step": 40, "te')  # killed here
+        file.write(b'{"step": 40, "te')  # killed while writing
     log.forget_after(30)
     assert path.read_bytes() == whole
     log.forget_after(29)
     assert [record["step"] for record in log_of(tmp_path)] == [10, 20]
 
 
-def test_the_better_bleu_is_the_best_then_the_lower_loss():
+def test_the_best_model_has_the_highest_bleu_then_the_lowest_loss():
     state = State()
     evaluations = [
         (0.0, 5.0, True),
-        (0.0, 4.0, True),  # where BLEU tells nothing, loss does
+        (0.0, 4.0, True),  # at equal BLEU the loss decides
         (0.0, 4.0, False),
         (0.0, 4.5, False),
         (0.1, 9.0, True),
         (0.0, 1.0, False),
         (0.1, 8.0, True),
-        (0.1, 8.0 - 1e-9, False),  # the same but for rounding
+        (0.1, 8.0 - 1e-9, False),  # equal up to rounding
     ]
     stale = 0
     for bleu, loss, best in evaluations:
@@ -327,15 +329,15 @@ def test_the_better_bleu_is_the_best_then_the_lower_loss():
     assert is_best(None, state)  # without a dev set
 
 
-def test_an_equal_bleu_is_better_than_one_whose_loss_nobody_knows():
+def test_a_known_loss_is_better_than_an_unknown_one():
     state = State()
-    state.best_bleu.assign(0.0)  # as an earlier version has left it
+    state.best_bleu.assign(0.0)  # as written by an earlier version
     assert is_best(Evaluation(0.0, 4.0, []), state)
     assert not is_best(Evaluation(0.0, 4.0, []), state)
 
 
 class Fixed:
-    """A translator that says what it was given to say."""
+    """A translator with given translations."""
 
     def __init__(self, texts: list[str]) -> None:
         self.texts = texts
@@ -350,7 +352,7 @@ class Fixed:
         ]
 
 
-def test_dev_bleu_counts_what_the_targets_script_has(tmp_path):
+def test_dev_bleu_uses_the_tokenizer_of_the_script(tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     references = ["ねこはとてもねむい。", "いぬははやくはしる。"]
     source.write_text("a\nb\n")
@@ -371,7 +373,7 @@ def test_dev_bleu_counts_what_the_targets_script_has(tmp_path):
         assert evaluation.loss == 1.0
 
 
-def test_settings_that_were_not_written_down_may_be_anything(tmp_path):
+def test_settings_absent_from_an_old_file_may_have_any_value(tmp_path):
     path = tmp_path / "training.json"
     write_settings(path, {"recipe": {"epochs": 1}})
     now = {"recipe": {"epochs": 1, "tokenize": ""}, "dev": None}
@@ -386,7 +388,7 @@ def test_settings_that_were_not_written_down_may_be_anything(tmp_path):
             check_settings(path, {"recipe": {}})
 
 
-def test_a_folder_without_an_evaluation_says_so(tmp_path):
+def test_load_best_refuses_a_folder_without_an_evaluation(tmp_path):
     write_settings(tmp_path / "training.json", {})
     with pytest.raises(ValueError, match="stopped before its first evaluation"):
         load_best(tmp_path)
@@ -398,10 +400,10 @@ def test_a_folder_without_an_evaluation_says_so(tmp_path):
     assert best_folder(tmp_path).name == "best"
 
 
-def test_the_best_is_read_whole_while_training_replaces_it(
+def test_the_best_model_is_read_completely_while_training_replaces_it(
     tmp_path, monkeypatch
 ):
-    """A reader that is overtaken begins again."""
+    """If the folder is replaced while it is read, it is read again."""
 
     def write(number: int) -> None:
         with replaced_directory(tmp_path / "best") as aside:
@@ -432,12 +434,12 @@ def test_the_best_is_read_whole_while_training_replaces_it(
         (float("nan"), "", "no dev set, so the last model is the best;"),
     ],
 )
-def test_what_a_result_says_of_bleu(bleu, tokenize, words):
+def test_a_training_result_describes_its_bleu(bleu, tokenize, words):
     assert words in str(TrainingResult(bleu, 7, "signal", 6.0, 5.0, tokenize))
 
 
-def test_a_full_disk_is_one_sentence_of_the_command(files, tmp_path, capsys):
-    """The first checkpoint is written before anything is trained."""
+def test_train_reports_a_full_disk_in_one_line(files, tmp_path, capsys):
+    """The first checkpoint is written before training starts."""
     flags = {
         "train_source": files.train_source,
         "train_target": files.train_target,
@@ -459,7 +461,7 @@ def test_a_full_disk_is_one_sentence_of_the_command(files, tmp_path, capsys):
     assert not [*(tmp_path / "model" / "checkpoints").iterdir()]
 
 
-def test_no_room_for_the_best_model_or_the_log(trained, folder):
+def test_a_full_disk_keeps_the_best_model_and_the_log(trained, folder):
     before = contents(folder)
     kept = loop.ModelFolder(folder, None, None, {})  # type: ignore[arg-type]
     for name, write in (
@@ -473,7 +475,7 @@ def test_no_room_for_the_best_model_or_the_log(trained, folder):
         assert contents(folder) == before
 
 
-def test_an_error_of_tensorflow_is_a_sentence(
+def test_an_error_of_tensorflow_is_reported_in_one_line(
     trained, files, tmp_path, monkeypatch
 ):
     def exhausted(*batch: Any) -> Any:

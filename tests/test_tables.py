@@ -1,4 +1,4 @@
-"""Tables as text."""
+"""Tables as CSV and as text."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bahdanau_tf.evaluation.tables import as_csv
 from bahdanau_tf.evaluation.tables import as_text
 
 
-def test_as_csv():
+def test_as_csv_quotes_and_rounds():
     table = Table("t", "T", ["a", "b"], [["x, y", 1.239], [NOT_RUN, "é\n"]])
     rows = [*csv.reader(io.StringIO(as_csv(table)))]
     assert rows == [["a", "b"], ["x, y", "1.24"], ["not run", "é\n"]]
 
 
-def test_as_text():
+def test_as_text_aligns_columns():
     rows = [["sentences", 1000, ""], ["a", 7.251, NOT_RUN]]
     assert as_text(Table("t", "T", ["", "BLEU", "p"], rows)) == (
         "           BLEU        p\nsentences  1000\na          7.25  not run\n"

@@ -1,4 +1,4 @@
-"""What TensorBoard would show, read back from the event files."""
+"""The curves and images written for TensorBoard, read from event files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def events(folder: Path) -> dict[str, dict[int, np.ndarray]]:
 
 @pytest.fixture
 def watched(monkeypatch) -> list[tuple[float, float, float]]:
-    """Of each update loss, words and gradient norm, as they happen."""
+    """Collects loss, number of words and gradient norm of each update."""
     seen: list[tuple[float, float, float]] = []
     make_step = loop.train_step
 
@@ -61,7 +61,7 @@ def watched(monkeypatch) -> list[tuple[float, float, float]]:
     return seen
 
 
-def test_curves_and_pictures(files, tmp_path, watched):
+def test_curves_and_alignments_are_written(files, tmp_path, watched):
     pytest.importorskip("matplotlib")
     translator = make_translator()
     result = train(translator, files, SHORT, tmp_path, tensorboard=True)
@@ -77,7 +77,7 @@ def test_curves_and_pictures(files, tmp_path, watched):
     rates = found["train/learning_rate"]
     assert rates[10] == pytest.approx(0.02)
     assert rates[20] == pytest.approx(0.02 * 0.02)
-    # The mean over the run is that over its two halves.
+    # The mean speed of the run agrees with those of its two halves.
     speeds = found["train/words_per_second"]
     words = [
         sum(one[1] for one in half) for half in (watched[:10], watched[10:])
@@ -129,12 +129,12 @@ def check_pictures(
             for data in (png, wanted.getvalue())
         ]
         assert pixels[0].shape == (int(height), int(width), 3)
-        # Batched and alone, a weight may round to the next grey.
+        # In a batch a weight may be rounded to the next grey value.
         np.testing.assert_allclose(*map(np.float32, pixels), atol=2)
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_in_the_same_curves(files, tmp_path):
+def test_a_resumed_run_continues_the_curves(files, tmp_path):
     for epochs, tensorboard in ((1, False), (2, True), (3, True)):
         assert (tmp_path / "tensorboard").exists() == (epochs > 2)
         recipe = replace(RECIPE, epochs=epochs)
@@ -143,7 +143,9 @@ def test_a_run_goes_on_in_the_same_curves(files, tmp_path):
 
 
 @pytest.mark.slow
-def test_without_attention_or_dev_there_are_curves(files, tmp_path):
+def test_curves_are_written_without_attention_and_without_dev_set(
+    files, tmp_path
+):
     alone = replace(files, dev_source=None, dev_target=None)
     train(make_translator(), alone, SHORT, tmp_path / "a", True)
     assert {name.split("/")[0] for name in events(tmp_path / "a")} == {"train"}
@@ -162,7 +164,9 @@ def test_without_attention_or_dev_there_are_curves(files, tmp_path):
 
 
 @pytest.mark.slow
-def test_without_matplotlib_a_note(files, tmp_path, monkeypatch, capsys):
+def test_without_matplotlib_alignments_are_left_out_with_a_message(
+    files, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     recipe = replace(RECIPE, epochs=1)
     train(make_translator(), files, recipe, tmp_path, tensorboard=True)

@@ -1,4 +1,4 @@
-"""Lines from and to files and pipes."""
+"""Reading and writing lines of text: files, gzip, pipes, errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from bahdanau_tf.text_files import written
 
 
 def packed_in_parts(data: bytes) -> bytes:
-    """As `cat a.gz b.gz` gives it."""
+    """Two gzip files concatenated, as by `cat a.gz b.gz`."""
     return gzip.compress(data[:2]) + gzip.compress(data[2:])
 
 
@@ -52,7 +52,7 @@ def packed_in_parts(data: bytes) -> bytes:
 )
 @pytest.mark.parametrize("name", ["text", "text.gz"])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, packed_in_parts])
-def test_lines_end_with_a_line_feed_whatever_holds_them(
+def test_lines_end_only_with_a_line_feed_in_every_kind_of_file(
     tmp_path, monkeypatch, data, wanted, name, pack
 ):
     path = tmp_path / name
@@ -68,7 +68,7 @@ def test_lines_end_with_a_line_feed_whatever_holds_them(
         assert list(read_lines(None)) == wanted
 
 
-def test_what_is_not_utf8_is_named(tmp_path, monkeypatch):
+def test_a_line_that_is_not_utf8_is_named(tmp_path, monkeypatch):
     path = tmp_path / "bad"
     path.write_bytes(b"good\ncaf\xe9\n")
     with pytest.raises(ValueError, match="bad: line 2 is not UTF-8"):
@@ -81,7 +81,7 @@ def test_what_is_not_utf8_is_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["plain", "packed.gz"])
-def test_what_is_written_can_be_read(tmp_path, name):
+def test_written_lines_are_read_back(tmp_path, name):
     path = str(tmp_path / name)
     with written(path) as stream:
         stream.write("é\u2028\r\n")
@@ -91,7 +91,7 @@ def test_what_is_written_can_be_read(tmp_path, name):
     assert os.listdir(tmp_path) == [name]
 
 
-def test_an_error_leaves_the_old_file(tmp_path):
+def test_an_error_keeps_the_old_file(tmp_path):
     path = tmp_path / "file"
     path.write_text("old")
 
@@ -143,7 +143,7 @@ def test_damaged_gzip_is_named(tmp_path: Path, damage: str) -> None:
             learn()
 
 
-def test_too_little_room_to_unpack_is_said(tmp_path, monkeypatch):
+def test_a_full_disk_while_unpacking_is_reported(tmp_path, monkeypatch):
     path = tmp_path / "train.gz"
     path.write_bytes(gzip.compress(b"one line\n"))
     full = functools.partial(open, "/dev/full", "w+b", buffering=0)
@@ -168,9 +168,7 @@ TEXT = "".join(f"the cat {i} sees {i * i} dogs .\n" for i in range(300))
     ],
     ids=["gzip", "mark", "returns", "all"],
 )
-def test_all_that_learns_from_text_reads_the_same_lines(
-    tmp_path, disguise, plain
-):
+def test_tokenizers_and_corpora_read_the_same_lines(tmp_path, disguise, plain):
     path = tmp_path / "text.gz"
     path.write_bytes(disguise(TEXT.encode()))
     assert learned(path) == plain
@@ -196,7 +194,7 @@ def learned(path: Path) -> list[object]:
 
 
 @given(lines=st.lists(st.text("aé한 ", max_size=30), max_size=40))
-def test_no_batch_is_large_in_lines_or_in_characters(
+def test_batches_are_limited_in_lines_and_characters(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str]
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "lines"
@@ -220,7 +218,7 @@ def fits(batch: list[str]) -> bool:
     return len(batch) <= 7 and len(batch) * max(map(len, batch)) <= 60
 
 
-def test_word_lists_and_alignments_are_text_too(tmp_path: Path) -> None:
+def test_dictionaries_and_alignments_may_be_packed_text(tmp_path: Path) -> None:
     words, links = tmp_path / "words", tmp_path / "links"
     words.write_bytes(gzip.compress("\ufeffcat\tchat\r\n".encode()))
     links.write_bytes("\ufeff0-0 1-2\r\n\r\n".encode())
@@ -229,7 +227,7 @@ def test_word_lists_and_alignments_are_text_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["", "a\tb", "a\nb"])
-def test_a_dictionary_has_words_that_a_file_can_hold(word: str) -> None:
+def test_a_dictionary_refuses_words_that_a_file_cannot_store(word: str) -> None:
     for entries in ({word: "chat"}, {"cat": word}):
         with pytest.raises(ValueError, match=r"^Dictionary: the entry"):
             Dictionary(entries)

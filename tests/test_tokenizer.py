@@ -1,4 +1,4 @@
-"""WordTokenizer: as Moses splits, and back again."""
+"""WordTokenizer: Moses' rules, inverse, offsets, vocabulary, files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CORPORA = [
     ("tatoeba-en-fr/train.en", "en", 0.997),
     ("tatoeba-en-fr/train.fr", "fr", 0.997),
 ]
-# Older TensorFlow writes U+FFFD for U+FDD0 and its like, U+FFFE, U+10FFFF.
+# Older TensorFlow replaces noncharacters by U+FFFD.
 NONCHARACTERS = "".join(map(chr, range(0xFDD0, 0xFDF0))) + "".join(
     chr(0x10000 * plane + last)
     for plane in range(17)
@@ -91,7 +91,7 @@ def words_of(tokenizer: WordTokenizer, *texts: str) -> list[list[str]]:
 def knowing(
     texts: Iterable[str | bytes], language: str = "en", **options: object
 ) -> WordTokenizer:
-    """Returns a tokenizer with a vocabulary of all words of the texts."""
+    """A tokenizer with a vocabulary of all words of the texts."""
     splitter = empty(language, **options)
     rows = splitter.split_signed(tf.constant(list(texts), tf.string)).to_list()
     sentences = [[word.decode() for word in row] for row in rows]
@@ -99,7 +99,7 @@ def knowing(
     return WordTokenizer(vocabulary, language, **options)
 
 
-# Of Unicode's format characters (Cf), those that are not to be seen.
+# Format characters of Unicode (Cf) that are invisible.
 INVISIBLE = (
     "\xad\u061c\u180e\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060"
     "\u2066\u2067\u2068\u2069\ufeff"
@@ -107,7 +107,7 @@ INVISIBLE = (
 
 
 def collapsed(text: str, form: str | None = "NFC") -> str:
-    """Normalises, makes runs of blanks one blank and strips the ends."""
+    """Normalises, replaces runs of spaces by one space, strips the ends."""
     text = text.translate(dict.fromkeys(map(ord, INVISIBLE)))
     text = unicodedata.normalize(form, text) if form else text
     return " ".join(text.split())
@@ -142,7 +142,9 @@ def collapsed(text: str, form: str | None = "NFC") -> str:
         ("en", "naïve cafe\u0301s", "naïve cafés"),
     ],
 )
-def test_words(language: str, text: str, words: str) -> None:
+def test_text_is_split_by_the_rules_of_the_language(
+    language: str, text: str, words: str
+) -> None:
     assert words_of(empty(language), text) == [words.split(" ")]
 
 
@@ -156,12 +158,12 @@ def test_kinds_of_characters_follow_the_normal_form() -> None:
     ]
 
 
-def test_lower_case() -> None:
+def test_lowercase_includes_accented_letters() -> None:
     tokenizer = empty("fr", lowercase=True)
     assert words_of(tokenizer, "L'ÉTÉ À Paris") == [["l'", "été", "à", "paris"]]
 
 
-# Words as sacremoses sees them: what Moses' rules are about, in any order.
+# Words in the forms that Moses' rules treat, combined at random.
 STEMS = st.one_of(
     st.sampled_from(["dog", "Übel", "été", "I", "1,000", "3", "x-ray", "Σας"]),
     st.sampled_from(["l'eau", "B2B", "e.g", "U.S", "o'", "we--no", "10:30"]),
@@ -181,7 +183,7 @@ def judge(request: pytest.FixtureRequest) -> sacremoses.MosesTokenizer:
     st.lists(st.builds("{}{}{}".format, STARTS, STEMS, ENDS), max_size=8),
 )
 @settings(max_examples=50)
-def test_split_as_sacremoses(
+def test_words_equal_those_of_sacremoses(
     judge: sacremoses.MosesTokenizer, words: list[str]
 ) -> None:
     text = " ".join(words)
@@ -215,7 +217,7 @@ def check_split(path: Path, language: str, wanted: float, step: int) -> None:
 def check_inverse(path: Path, language: str, wanted: float, step: int) -> None:
     lines = lines_of(path, step)
     signed = knowing(lines, language)
-    # The rule alone, as with a vocabulary that has no signs.
+    # A vocabulary without signs tests the rules alone.
     words = words_of(signed, *lines)
     by_rule = WordTokenizer(Vocabulary.build(words, 10**6), language)
     for tokenizer, share in ((signed, 1.0), (by_rule, wanted)):
@@ -228,7 +230,7 @@ def check_inverse(path: Path, language: str, wanted: float, step: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "language", "wanted"), CORPORA)
-def test_split_as_sacremoses_on_a_corpus(
+def test_words_of_a_corpus_equal_those_of_sacremoses(
     shared: Callable[[str], Path], name: str, language: str, wanted: float
 ) -> None:
     step = 10 if "multi30k" in name else 50
@@ -237,7 +239,7 @@ def test_split_as_sacremoses_on_a_corpus(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "language", "wanted"), CORPORA)
-def test_split_as_sacremoses_on_a_whole_corpus(
+def test_words_of_a_whole_corpus_equal_those_of_sacremoses(
     shared: Callable[[str], Path], name: str, language: str, wanted: float
 ) -> None:
     check_split(shared("data/" + name), language, wanted, 1)
@@ -250,11 +252,11 @@ def test_split_as_sacremoses_on_a_whole_corpus(
         ("bible-en-ko/train.ko", "ko", 0.99),
         ("tatoeba-en-ko/train.ko", "ko", 0.98),
         ("korean-english-news/dev.ko", "ko", 0.7),
-        # These are words with blanks between them, not running text.
+        # A file of words separated by spaces, not of running text.
         ("small_parallel_enja/train.ja", "ja", 0.0),
     ],
 )
-def test_inverse_on_a_corpus(
+def test_detokenize_inverts_tokenize_on_a_corpus(
     shared: Callable[[str], Path], name: str, language: str, wanted: float
 ) -> None:
     path = shared("data/" + name)
@@ -264,7 +266,7 @@ def test_inverse_on_a_corpus(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "language", "_"), CORPORA)
-def test_inverse_on_a_whole_corpus(
+def test_detokenize_inverts_tokenize_on_a_whole_corpus(
     shared: Callable[[str], Path], name: str, language: str, _: float
 ) -> None:
     check_inverse(shared("data/" + name), language, 0.99, 1)
@@ -272,7 +274,9 @@ def test_inverse_on_a_whole_corpus(
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("form", [None, "NFC"])
-def test_inverse_of_odd_text(language: str, form: str | None) -> None:
+def test_detokenize_inverts_tokenize_for_unusual_text(
+    language: str, form: str | None
+) -> None:
     tokenizer = knowing(ODD, language, normalization=form)
     texts = tokenizer.detokenize(tokenizer.tokenize(tf.constant(ODD)))
     assert [text.decode() for text in texts.numpy()] == [
@@ -287,7 +291,7 @@ def test_inverse_of_odd_text(language: str, form: str | None) -> None:
     st.booleans(),
 )
 @settings(max_examples=25)
-def test_inverse_of_any_text(
+def test_detokenize_inverts_tokenize_for_any_text(
     texts: list[str], language: str, form: str | None, reverse: bool
 ) -> None:
     tokenizer = knowing(texts, language, normalization=form, reverse=reverse)
@@ -295,7 +299,7 @@ def test_inverse_of_any_text(
     if len(tokenizer.vocabulary) > len(SPECIAL):
         assert not tf.reduce_any(ids == tokenizer.unk_id)
     back = [text.decode() for text in tokenizer.detokenize(ids).numpy()]
-    # NFKC makes a blank and a mark of a spacing accent, one word of two.
+    # NFKC turns some accents into a space and a mark: two words of one.
     assert [collapsed(text, None) for text in back] == [
         collapsed(text, form) for text in texts
     ]
@@ -307,7 +311,7 @@ def test_inverse_of_any_text(
     st.booleans(),
 )
 @settings(max_examples=25)
-def test_offsets_of_any_bytes(
+def test_offsets_of_any_bytes_cut_out_the_words(
     strings: list[bytes], language: str, reverse: bool
 ) -> None:
     strings = [*strings, *BROKEN]
@@ -345,7 +349,7 @@ QUOTED = st.recursive(
 
 
 def back_and_signed(text: str, language: str) -> tuple[str, set[str]]:
-    """The round trip by the rule alone, and which words it is wrong for."""
+    """The inverse by the rules alone, and the words that need a sign."""
     signed = empty(language).split_signed(tf.constant([text])).to_list()[0]
     words = words_of(empty(language), text)
     tokenizer = WordTokenizer(Vocabulary.build(words, 10**6), language)
@@ -372,12 +376,12 @@ def back_and_signed(text: str, language: str) -> tuple[str, set[str]]:
         ("da", "Hun sagde »ja« og “nej”."),
     ],
 )
-def test_quotation_marks_by_rule(language: str, text: str) -> None:
+def test_quotation_marks_need_no_sign(language: str, text: str) -> None:
     assert back_and_signed(text, language) == (text, set())
 
 
-def test_a_lone_mark_needs_a_sign_of_its_own_only() -> None:
-    """Its neighbours, which no vocabulary knows with a sign, have none."""
+def test_only_a_single_quotation_mark_has_a_sign() -> None:
+    """Words next to the mark, unknown with a sign, need none."""
     for text, signed in (
         ('a long relationship," he said', '\uffed"'),
         ('"Yes. "No, he said', '\u2423"'),
@@ -391,14 +395,16 @@ def test_a_lone_mark_needs_a_sign_of_its_own_only() -> None:
 
 @given(st.lists(QUOTED, min_size=20, max_size=40))
 @settings(max_examples=5)
-def test_the_inverse_of_quotations(texts: list[str]) -> None:
+def test_detokenize_inverts_tokenize_for_nested_quotations(
+    texts: list[str],
+) -> None:
     for language in ("en", "de"):
         tokenizer = knowing(texts, language)
         back = tokenizer.detokenize(tokenizer.tokenize(texts)).numpy()
         assert [text.decode() for text in back] == texts
 
 
-def test_what_is_invisible_changes_nothing() -> None:
+def test_invisible_characters_do_not_change_the_ids() -> None:
     plain = "It's a dog, café."
     odd = (
         "\ufeffIt\u2060's\u00a0a\u3000\u200b d\xadog\u200b,\tcafe\u0301.\u200f"
@@ -414,15 +420,15 @@ def test_what_is_invisible_changes_nothing() -> None:
     assert starts[0, 0] == len("\ufeff".encode())
 
 
-def test_a_tokenizer_of_an_older_version_reads_as_it_did(
+def test_a_tokenizer_of_an_older_version_is_read_unchanged(
     tmp_path: Path,
 ) -> None:
     texts = ['„Ja“ \ufeffund "a" ("b") c."', "wo\xadrt"]
     old = knowing(texts, "de", rules=1)
-    # No rule for the German marks, and the invisible ones are words.
+    # Version 1 has no rule for German marks; invisible characters are words.
     marks = {"\uffedJa", "\u2423\ufeff", "\uffed\xad"}
     assert marks <= set(old.vocabulary.tokens)
-    # The straight mark opens and closes by turns: nothing needs a sign.
+    # Straight marks alternately open and close, so that they need no sign.
     assert {'"', "a", "b"} <= set(old.vocabulary.tokens)
     old.save(tmp_path)
     settings = json.loads((tmp_path / "tokenizer.json").read_text())
@@ -439,7 +445,7 @@ def test_a_tokenizer_of_an_older_version_reads_as_it_did(
 
 
 @pytest.mark.parametrize("kind", [WordTokenizer, SubwordTokenizer])
-def test_training_has_the_defaults_of_the_class(kind: Any) -> None:
+def test_train_has_the_defaults_of_the_constructor(kind: Any) -> None:
     of_class = inspect.signature(kind).parameters
     of_training = inspect.signature(kind.train).parameters
     both = of_class.keys() & of_training.keys()
@@ -448,7 +454,7 @@ def test_training_has_the_defaults_of_the_class(kind: Any) -> None:
         assert of_training[name].default == of_class[name].default, name
 
 
-def test_offsets_are_those_of_the_text_as_it_came() -> None:
+def test_offsets_refer_to_the_original_text() -> None:
     words = ["L'", "e\u0301te\u0301", "fini", "!"]
     text = " L'e\u0301te\u0301\u00a0fini!".encode()
     surfaces, starts, ends = empty("fr").tokenize_with_offsets([text])
@@ -474,7 +480,7 @@ def test_a_line_of_a_megabyte(unit: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_an_empty_batch(language: str) -> None:
+def test_empty_batches_and_strings_have_no_words(language: str) -> None:
     tokenizer = empty(language)
     for strings in ([], ["", " "]):
         strings = tf.constant(strings, tf.string)
@@ -499,12 +505,12 @@ def test_a_scalar_is_refused_in_the_graph() -> None:
             graph(tf.constant("hello"))
 
 
-def test_ids() -> None:
+def test_ids_of_words_with_and_without_signs() -> None:
     vocabulary = Vocabulary(
         ["[PAD]", "[UNK]", "[END]", ".", "a", "￭b", "b", "￭-", "-"]
     )
     tokenizer = WordTokenizer(vocabulary)
-    # "+b" lacks a blank that the rule puts there, so "+" and "b" have signs.
+    # The rules would put a space before "+b", so "+" and "b" have signs.
     assert tokenizer.tokenize(["a b.", "a+b", "[END] c", ""]).to_list() == [
         [4, 6, 3, 2],
         [4, 1, 5, 2],
@@ -524,7 +530,7 @@ def test_ids() -> None:
     assert tokenizer.vocabulary_size == 9
 
 
-def test_a_signed_word_falls_back_on_the_plain_one() -> None:
+def test_an_unknown_word_with_a_sign_uses_the_word_without() -> None:
     vocabulary = Vocabulary([*SPECIAL, "a", "b", "+"])
     tokenizer = WordTokenizer(vocabulary)
     ids = tokenizer.tokenize(["a+b"])
@@ -532,7 +538,7 @@ def test_a_signed_word_falls_back_on_the_plain_one() -> None:
     assert tokenizer.detokenize(ids).numpy().tolist() == [b"a + b"]
 
 
-def test_reversed_source() -> None:
+def test_reverse_turns_tokens_and_offsets_around() -> None:
     texts = ["one two, three.", "", "x"]
     tokenizer = knowing(texts, reverse=True)
     ids = tokenizer.tokenize(texts)
@@ -546,21 +552,23 @@ def test_reversed_source() -> None:
 
 
 @pytest.mark.parametrize(("no_break", "blank"), [(False, " "), (True, "\xa0")])
-def test_french_blanks_are_restored(no_break: bool, blank: str) -> None:
+def test_french_spaces_before_punctuation_are_restored(
+    no_break: bool, blank: str
+) -> None:
     text = "«\u202fÇa va\xa0?\u2009» Oui : « Eh\u202f! »"
     tokenizer = knowing([text], "fr", no_break=no_break)
     back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()[0].decode()
     assert back == "«_Ça va_?_» Oui_: «_Eh_!_»".replace("_", blank)
 
 
-def test_train_counts_files(tmp_path: Path) -> None:
+def test_train_counts_the_words_of_all_files(tmp_path: Path) -> None:
     first, second = tmp_path / "a.txt", tmp_path / "b.txt"
     first.write_text("The cat.\nthe cat+the dog.\n", "utf-8")
     second.write_text("A cat\u2028sat.", "utf-8")
     tokenizer = WordTokenizer.train([first, second], 8, lowercase=True)
     assert tokenizer.vocabulary.tokens[3:] == [".", "cat", "the", "a", "dog"]
     coverage = tokenizer.coverage([first, second])
-    # "+" and "sat" are left out; the second "the" of line two is known plain.
+    # "+" and "sat" are unknown; the second "the" of line two has no sign.
     assert (coverage.running, coverage.known) == (13, 11)
     assert tokenizer.lowercase is True
     assert list(tokenizer.sentences([second])) == [["a", "cat", "sat", "."]]
@@ -607,7 +615,7 @@ def test_unknown_normal_form_is_refused() -> None:
         empty(normalization="NFX")
 
 
-def test_missing_tensorflow_text_is_said(
+def test_missing_tensorflow_text_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def not_found(name: str) -> str:
@@ -620,7 +628,7 @@ def test_missing_tensorflow_text_is_said(
     assert words_of(empty(normalization=None), "a b") == [["a", "b"]]
 
 
-def test_mismatched_tensorflow_text_is_said(
+def test_another_version_of_tensorflow_text_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(metadata, "version", lambda name: "2.9.1")
@@ -645,7 +653,7 @@ for name in ("core", "text"):
 
 
 class Exported(tf.Module):
-    """Two tokenizers in one model, as in a translator."""
+    """A model with two tokenizers, as a translator has."""
 
     def __init__(self, source: WordTokenizer, target: WordTokenizer) -> None:
         super().__init__()
@@ -662,7 +670,7 @@ class Exported(tf.Module):
         return self.target.detokenize(self.target.tokenize(tokens))
 
 
-def test_reloaded_in_a_new_process(tmp_path: Path) -> None:
+def test_a_saved_model_is_reloaded_in_a_new_process(tmp_path: Path) -> None:
     texts = ["It's a dog/cat.", "", "Un café, [END] ?"]
     for name, form in (("core", None), ("text", "NFC")):
         source = knowing(texts, "en", normalization=form)
@@ -672,7 +680,7 @@ def test_reloaded_in_a_new_process(tmp_path: Path) -> None:
     back = source.detokenize(source.tokenize(texts))
     texts_again = target.detokenize(target.tokenize(back)).numpy()
     (tmp_path / "old").rename(tmp_path / "new")
-    # TensorFlow alone runs the first; the second needs tensorflow_text too.
+    # Without normalisation TensorFlow is enough; NFC needs tensorflow_text.
     done = subprocess.run(
         [sys.executable, "-c", RELOAD, tmp_path / "new", json.dumps(texts)],
         capture_output=True,
@@ -688,7 +696,7 @@ def test_reloaded_in_a_new_process(tmp_path: Path) -> None:
     assert len(done.stdout.splitlines()) == 2
 
 
-def test_only_ops_that_servers_have(tmp_path: Path) -> None:
+def test_graphs_have_only_ops_of_stock_servers(tmp_path: Path) -> None:
     text = importlib.import_module("tensorflow_text")
     assert text is not None
     ops = {}
@@ -707,12 +715,12 @@ def test_only_ops_that_servers_have(tmp_path: Path) -> None:
         for function in definition.library.function:
             nodes.extend(function.node_def)
         ops[form] = {node.op for node in nodes}
-    # Without a normal form TensorFlow alone can run it, see the test above.
+    # Without normalisation only core ops are used; see the test above.
     assert ops["NFC"] - ops[None] == {"NormalizeUTF8"}
     assert not {op for op in ops["NFC"] if "PyFunc" in op}
 
 
-def test_seeding_leaves_the_table_alone() -> None:
+def test_a_tensorflow_seed_does_not_break_the_vocabulary() -> None:
     tokenizer = knowing(["one two"])
     graph = tf.function(tokenizer.tokenize)
     assert graph(tf.constant(["two one"])).to_list() == [[4, 3, 2]]
@@ -721,7 +729,7 @@ def test_seeding_leaves_the_table_alone() -> None:
     assert tokenizer.tokenize(["two one"]).to_list() == [[4, 3, 2]]
 
 
-def test_runs_in_a_dataset() -> None:
+def test_tokenize_runs_in_a_dataset() -> None:
     texts = ["one two", "three", "four five six"]
     tokenizer = knowing(texts)
     dataset = tf.data.Dataset.from_tensor_slices(texts).batch(2)

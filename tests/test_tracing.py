@@ -1,4 +1,4 @@
-"""Traces against the NumPy reference, and what their parts must sum to."""
+"""`trace`, compared with the NumPy reference; sums of contributions."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ QUICK = ("paper", "linear", "no-context")
 
 
 class Case(NamedTuple):
-    """A model's trace, and what the reference says."""
+    """The trace of a model, and the outputs of the reference."""
 
     model: Any
     x: np.ndarray
@@ -124,7 +124,7 @@ def column(steps: list[Step], name: str) -> Any:
     return [getattr(step, name) for step in steps]
 
 
-def test_against_the_reference(case):
+def test_a_trace_equals_the_reference(case):
     steps, wanted, y = case.steps, case.wanted, case.y
     assert column(steps, "token") == [*GIVEN.split(), "[END]"]
     logits = wanted.logits[0]
@@ -178,8 +178,8 @@ def energies_of(model: Any, wanted: reference.Forward) -> np.ndarray:
     return (np.tanh(hidden) @ p["v_a"])[..., 0]
 
 
-def test_contributions_sum_to_the_score_and_are_what_inputs_add(case):
-    """A readout of pieces that are linear: d logit / d log x is x's share."""
+def test_contributions_sum_to_the_logit_and_equal_its_derivatives(case):
+    """The logit is piecewise linear, so x's term is d logit / d log x."""
     model, x, y, wanted, steps = case
     p, parts = model_parameters(model), oracle_parts(model)
     states = queries_of(wanted)
@@ -227,7 +227,7 @@ def test_contributions_sum_to_the_score_and_are_what_inputs_add(case):
         ),
     ],
 )
-def test_gates_against_the_equations(order, kind):
+def test_gates_equal_the_equations(order, kind):
     model = search(
         cell=kind(6), step_order=order, bridge=layers.BackwardBridge(6, 5)
     )
@@ -277,7 +277,7 @@ def test_gates_against_the_equations(order, kind):
             )
 
 
-def test_gates_of_a_deep_lstm():
+def test_gates_of_a_deep_lstm_equal_the_equations():
     translator = translator_of(Seq2SeqLSTM(8, 9, layers=2, **SIZES))
     model = translator.model
     found = trace(translator, TEXT, GIVEN)
@@ -329,7 +329,7 @@ def test_the_best_translation_is_traced():
 
 
 @pytest.mark.slow
-def test_a_source_read_backwards_is_shown_forwards():
+def test_a_reversed_source_is_shown_in_reading_order():
     backwards = WordTokenizer(SOURCE.vocabulary, language="en", reverse=True)
     translator = translator_of(search(), backwards)
     (best,) = translator.translate([TEXT])
@@ -340,7 +340,7 @@ def test_a_source_read_backwards_is_shown_forwards():
     )
 
 
-def test_it_is_plain_data():
+def test_a_trace_can_be_written_as_json():
     found = trace(translator_of(search()), TEXT, GIVEN, candidates=2)
     written = json.loads(json.dumps(asdict(found), allow_nan=False))
     assert written["steps"][1]["gates"]["update"]["mean"] == (
@@ -349,12 +349,12 @@ def test_it_is_plain_data():
     assert len(written["steps"][0]["candidates"]) == 2
 
 
-def test_a_readout_that_is_not_linear_has_no_contributions():
+def test_a_readout_with_tanh_has_no_contributions():
     translator = translator_of(search(readout=TanhReadout(9, 3)))
     assert trace(translator, TEXT, GIVEN).steps[0].contributions is None
 
 
-def test_no_words():
+def test_texts_without_words_are_traced():
     translator = translator_of(search())
     assert trace(translator, "  ").steps == []
     assert trace(translator, "").source_tokens == []
@@ -365,7 +365,7 @@ def test_no_words():
     assert len(only.candidates) == 9
 
 
-def test_what_is_not_traced():
+def test_bad_arguments_of_trace_are_refused():
     translator = translator_of(search())
     with pytest.raises(ValueError, match="text is a list, wanted one string"):
         trace(translator, [TEXT])

@@ -1,4 +1,4 @@
-"""Training: it learns, it stops, it goes on exactly where it was."""
+"""Training: it learns, stops, and resumes exactly where it stopped."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from bahdanau_tf.training.signals import signals_caught
 files = letters.files  # the fixture
 
 
-def test_learns_and_keeps_the_best(files, tmp_path):
+def test_training_learns_and_keeps_the_best_model(files, tmp_path):
     translator = restarted()
     options = {"learning_rate": 0.03, "schedule": "linear", "warmup_steps": 10}
     recipe = replace(RECIPE, epochs=24, evaluate_every=40, **options)
@@ -53,8 +53,8 @@ def test_learns_and_keeps_the_best(files, tmp_path):
     assert log[-1]["device"] == describe_device()
 
 
-def test_batches_by_tokens(files, tmp_path, monkeypatch):
-    """No update holds more, and an epoch is as long as was counted."""
+def test_batches_have_at_most_the_token_budget(files, tmp_path, monkeypatch):
+    """No update has more tokens; an epoch has as many updates as counted."""
     translator = restarted()
     cells = []
 
@@ -85,8 +85,10 @@ def test_batches_by_tokens(files, tmp_path, monkeypatch):
     assert 20 < max(cells) <= 30
 
 
-def test_stops_when_bleu_stalls(files, tmp_path, monkeypatch, capsys):
-    """The weights stay as they are, and no word is that of the dev set."""
+def test_training_stops_if_bleu_does_not_improve(
+    files, tmp_path, monkeypatch, capsys
+):
+    """The weights do not change, and no word of the dev set is known."""
 
     def no_step(model, optimizer, _):
         optimizer.build(model.trainable_variables)
@@ -106,7 +108,7 @@ def test_stops_when_bleu_stalls(files, tmp_path, monkeypatch, capsys):
     assert f"\n{count:,} weights, {4 * count / 1e6:.1f} MB\n" in f"\n{told}"
     assert result.best_bleu == 0
     assert told.count("dev BLEU (13a) was 0.00 at every evaluation so far") == 1
-    assert "too long" not in told  # as none was
+    assert "too long" not in told  # no line was too long
 
 
 @pytest.fixture(scope="module")
@@ -120,12 +122,12 @@ def never_stopped(files, tmp_path_factory) -> tuple[list[np.ndarray], Path]:
 
 @pytest.fixture
 def finished(never_stopped, tmp_path) -> Path:
-    """A copy of that folder."""
+    """A copy of the folder of that training."""
     return shutil.copytree(never_stopped[1], tmp_path / "finished")
 
 
 def stopped_after(updates: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets SIGTERM come in the midst of an update."""
+    """Sends SIGTERM during an update."""
     make_step = loop.train_step
 
     def interrupting(model, optimizer, loss):
@@ -147,10 +149,10 @@ def stopped_after(updates: int, monkeypatch: pytest.MonkeyPatch) -> None:
     "stop_after",
     [10, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 7, 24))],
 )
-def test_interrupted_training_ends_as_if_never_stopped(
+def test_resumed_training_equals_uninterrupted_training(
     files, tmp_path, monkeypatch, never_stopped, stop_after
 ):
-    """Stopped by a signal after some updates, then run again: equal weights."""
+    """Stopped by a signal after some updates and run again: equal weights."""
     stopped_after(stop_after, monkeypatch)
     first = restarted(dropout=0.2)
     result = train(first, files, RECIPE, tmp_path / "parts")
@@ -177,9 +179,9 @@ def test_interrupted_training_ends_as_if_never_stopped(
 def test_without_dev_the_last_model_is_kept(
     files, tmp_path, monkeypatch, never_stopped, capsys
 ):
-    """`best` is of the last update: of a signal, and of the end.
+    """`best` is the model of the last update, also after a signal.
 
-    And epochs may be added: the run is that of one who wanted all at first.
+    More epochs may be asked for later, with the same result as at once.
     """
     alone = TrainingFiles(files.train_source, files.train_target)
     stopped_after(13, monkeypatch)
@@ -210,7 +212,7 @@ def check_best(folder: Path, wanted: list[np.ndarray]) -> None:
         np.testing.assert_array_equal(found, expected)
 
 
-def test_a_second_interrupt_ends_at_once():
+def test_a_second_interrupt_ends_training_at_once():
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     told: list[str] = []
     with signals_caught(told.append) as came:
@@ -225,7 +227,7 @@ def test_a_second_interrupt_ends_at_once():
     assert after == before
 
 
-def test_a_finished_training_does_nothing_when_run_again(files, finished):
+def test_a_finished_training_does_nothing_if_run_again(files, finished):
     again = restarted(dropout=0.2)
     result = train(again, files, RECIPE, finished)
     assert (result.steps, result.words_per_second) == (30, 0.0)
@@ -276,7 +278,7 @@ def test_recipe_defaults_are_the_papers():
     assert (batching.shuffle, batching.max_length) == ("once", 50)
 
 
-def test_fit_and_train_make_the_same_updates(files, tmp_path):
+def test_fit_makes_the_same_updates_as_train(files, tmp_path):
     """A Keras user's `fit` on `make_dataset` equals our own loop."""
     recipe = replace(
         RECIPE, shuffle="once", shuffle_pool=False, epochs=1, seed=2
@@ -293,7 +295,7 @@ def test_fit_and_train_make_the_same_updates(files, tmp_path):
         pool_batches=2,
         seed=2,
     )
-    # Keras warns where it does not know how many batches there are.
+    # Keras warns if the number of batches is unknown.
     batches = measure(dataset).batches
     dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
     theirs.model.compile(
@@ -305,7 +307,7 @@ def test_fit_and_train_make_the_same_updates(files, tmp_path):
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_sutskevers_recipe():
+def test_sutskever_2014_has_the_papers_optimizer():
     """SGD 0.7, halved every half epoch after the fifth; norm 5; loss / 128."""
     recipe = Recipe.from_preset("sutskever-2014")
     optimizer = recipe.make_optimizer(steps_per_epoch=100)
@@ -322,6 +324,6 @@ def test_sutskevers_recipe():
     assert rates[749] == pytest.approx(0.7 / 32)
 
 
-def test_no_such_recipe():
+def test_an_unknown_recipe_is_refused():
     with pytest.raises(ValueError, match="name is 'soup', wanted one of"):
         Recipe.from_preset("soup")

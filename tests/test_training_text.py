@@ -1,4 +1,4 @@
-"""`train` learns the same of a text, however its file is packed."""
+"""`train` learns the same tokenizers from packed and from plain text."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def pack(folder: Path, how: Callable[[bytes], bytes]) -> None:
     ],
     ids=lambda flags: flags[0],
 )
-def test_the_tokenizers_are_those_of_the_plain_text(tmp_path, flags):
+def test_tokenizers_of_packed_text_equal_those_of_plain_text(tmp_path, flags):
     write_corpus(tmp_path, train=160, dev=1, test=1, max_words=8)
     pack(tmp_path, packed)
     for ending in ("", ".gz"):
@@ -72,7 +72,7 @@ def test_the_tokenizers_are_those_of_the_plain_text(tmp_path, flags):
     assert len(learned[0]) >= 4
 
 
-def test_a_truncated_gz_is_one_sentence(tmp_path, capsys):
+def test_a_truncated_gz_is_reported_in_one_line(tmp_path, capsys):
     write_corpus(tmp_path, train=40, dev=1, test=1)
     pack(tmp_path, lambda text: packed(text)[:-9])
     assert train(tmp_path, ".gz") == 2

@@ -1,4 +1,4 @@
-"""`translate` as a stream, with a stand-in that translates at once."""
+"""`bahdanau-tf translate` with a fake translator that needs no time."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from bahdanau_tf.translation import Translation
 
 
 class Shouter:
-    """Translates words by capitals, in the other order; score -length.
+    """A translator: words in capitals and reverse order; score -length.
 
-    A word "cut" is where translations are cut off. The second best has one
-    "!" more and a score less by 1.
+    A translation with a word "cut" is not finished. The second best has one "!"
+    more and a score lower by 1.
     """
 
     def __init__(self, n_best: int = 1, attention: bool = True) -> None:
@@ -83,7 +83,7 @@ class Shouter:
 
 
 def places(text: str, words: list[str]) -> list[tuple[int, int]]:
-    """Where words stand in a text, in bytes."""
+    """The offsets of words in a text, in bytes."""
     found, end = [], 0
     for word in words:
         start = text.encode().index(word.encode(), end)
@@ -94,7 +94,7 @@ def places(text: str, words: list[str]) -> list[tuple[int, int]]:
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    """Runs the command on text; gives what was written."""
+    """Runs the command on text and returns what it wrote."""
 
     def call(text: str, *flags: str, **options) -> str:
         model = Shouter(**options)
@@ -119,7 +119,7 @@ def test_lines_stay_in_order_over_windows(run):
 
 
 def test_each_line_has_its_prefix(run, tmp_path):
-    """Over windows; that of a line that is split is its first sentence's."""
+    """Also in later windows; if a line is split, for its first sentence."""
     prefixes = tmp_path / "prefixes"
     prefixes.write_text("P0\n\nP2\nP3\n", "utf-8")
     run("a\nb\nc d. e f. g\nh\n", f"--prefixes={prefixes}", "--window=3")
@@ -132,7 +132,7 @@ def test_each_line_has_its_prefix(run, tmp_path):
 @pytest.mark.parametrize(
     ("text", "longer"), [("a\nb\n", "input"), ("", "prefixes")]
 )
-def test_a_prefix_is_wanted_for_each_line(run, tmp_path, capfd, text, longer):
+def test_each_line_needs_a_prefix(run, tmp_path, capfd, text, longer):
     prefixes = tmp_path / "prefixes"
     prefixes.write_text("P0\n", "utf-8")
     with pytest.raises(AssertionError):  # the command does not return 0
@@ -140,7 +140,7 @@ def test_a_prefix_is_wanted_for_each_line(run, tmp_path, capfd, text, longer):
     assert f"--{longer} has one" in capfd.readouterr().err
 
 
-def test_odd_input(run):
+def test_unusual_input_is_translated(run):
     assert run("") == ""
     assert run("no end") == "END NO\n"
     assert run("\n\n") == "\n\n"
@@ -148,7 +148,7 @@ def test_odd_input(run):
     assert run("a\u2028b\x85c\rd\n").count("\n") == 1
 
 
-def test_moses_nbest(run):
+def test_moses_n_best_lists_are_written(run):
     found = run("a b\n\nc\n", "--n_best=2", n_best=2)
     assert found == (
         "0 ||| B A ||| SimpleNamespace0= -4.0000 ||| -2\n"
@@ -161,12 +161,12 @@ def test_moses_nbest(run):
     assert single.endswith("||| -2 ||| 0-1 1-0\n")
 
 
-def test_alignments_in_text(run):
+def test_alignments_are_written_after_the_text(run):
     found = run("a b c\n\n", "--alignments")
     assert found == "C B A ||| 0-2 1-1 2-0\n ||| \n"
 
 
-def test_json_lines(run):
+def test_json_lines_are_written(run):
     found = run("é b\n\n", "--format=json", "--n_best=2", n_best=2)
     first, second = map(json.loads, found.split("\n")[:-1])
     assert first == {
@@ -189,7 +189,7 @@ def test_json_lines(run):
     assert known["weights"] == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
 
 
-def test_compressed_output(run, tmp_path, monkeypatch):
+def test_compressed_output_is_written(run, tmp_path, monkeypatch):
     monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
     source, output = tmp_path / "s.gz", tmp_path / "o.gz"
     source.write_bytes(gzip.compress(b"a b\n"))
@@ -198,7 +198,7 @@ def test_compressed_output(run, tmp_path, monkeypatch):
     assert gzip.decompress(output.read_bytes()) == b"B A\n"
 
 
-def test_a_mark_or_carriage_returns_do_not_matter(
+def test_byte_order_mark_and_carriage_returns_are_ignored(
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
@@ -208,7 +208,9 @@ def test_a_mark_or_carriage_returns_do_not_matter(
     assert capsys.readouterr().out == "B A\n\nC\n"
 
 
-def test_a_truncated_gz_keeps_what_was_done(tmp_path, monkeypatch, capsys):
+def test_a_truncated_gz_keeps_the_translations_so_far(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
     source, output = tmp_path / "s.gz", tmp_path / "o"
     lines = [f"{number} {number * number}" for number in range(10_000)]
@@ -242,7 +244,7 @@ def test_a_file_may_be_translated_in_place(tmp_path, monkeypatch):
     assert path.read_text() == "B A\n" * 3000
 
 
-def test_an_error_keeps_the_old_output_and_what_was_done(
+def test_an_error_keeps_the_old_output_and_the_translations_so_far(
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
@@ -256,7 +258,7 @@ def test_an_error_keeps_the_old_output_and_what_was_done(
     assert (tmp_path / "output.part").read_text() == "B A\n"
 
 
-def test_what_is_cut_off_is_named(run, capsys):
+def test_lines_with_unfinished_translations_are_named(run, capsys):
     run("a\na cut\nb\nc cut\ncut\n", "--window=3")
     assert capsys.readouterr().err == (
         "line 2: translation cut off at the length limit\n"
@@ -276,7 +278,7 @@ def test_long_lines_are_named_and_translated_whole(run, capsys):
 
 @pytest.fixture
 def trained(tmp_path):
-    """Makes a folder of training by the max_length of its recipe."""
+    """Makes a training folder whose recipe has the given max_length."""
 
     def call(name: str, length: object) -> Path:
         (tmp_path / name / "best").mkdir(parents=True)
@@ -305,7 +307,7 @@ def test_lines_longer_than_those_of_the_training_are_named(
     assert not capsys.readouterr().err
 
 
-def test_of_an_ensemble_the_least_length_counts(run, trained, capsys):
+def test_the_least_max_length_of_an_ensemble_counts(run, trained, capsys):
     folders = [trained(f"m{n}", n) for n in (0, 4, 3, 9)]
     names = ",".join(map(str, folders))
     run("a b c\na b c d\n", f"--model_dir={names}")
@@ -313,9 +315,7 @@ def test_of_an_ensemble_the_least_length_counts(run, trained, capsys):
 
 
 @pytest.mark.parametrize("length", [0, None, "3", True])
-def test_no_line_is_too_long_where_nothing_says_so(
-    run, trained, capsys, length
-):
+def test_without_a_max_length_no_line_is_too_long(run, trained, capsys, length):
     folder = trained("model", length)
     run("a b c d\n" * 3, f"--model_dir={folder}")
     (folder / "training.json").write_text("{")
@@ -325,21 +325,21 @@ def test_no_line_is_too_long_where_nothing_says_so(
     assert "--max_source_length" in capsys.readouterr().err
 
 
-def test_long_lines_are_split_on_request(run, capsys):
+def test_long_lines_are_split_with_split_long(run, capsys):
     found = run(
         "a b\na b c d\na b. C d e. F g h i.\nA. Z b.\n",
         "--max_source_length=3",
         "--split_long",
     )
-    # The last is not too long and stays whole.
+    # The last line is not too long and stays whole.
     assert found == "B A\nD C B A\nB. A E. D C I. H G F\nB. Z A.\n"
     err = capsys.readouterr().err
     assert "line 3: translated sentence by sentence\n" in err
     assert "lines 2, 3: longer than --max_source_length=3\n" in err
 
 
-def test_parts_of_a_line_add_up():
-    """Offsets, alignments, scores and n best of a line split in three."""
+def test_translations_of_the_parts_of_a_line_are_joined():
+    """Offsets, alignments, scores and n-best of a line split in three."""
     line = "Où est là. Été. Cut cut d."
     model = Shouter(n_best=2)
     (found,), (split,), long = translate_lines(model, [line], 1, split=True)
@@ -364,11 +364,11 @@ def test_parts_of_a_line_add_up():
     (second,) = found.alternatives
     assert second.score == -8
     assert sorted(second.tokens) == sorted([*found.tokens, "!"])
-    # "!" looked at the end of its part, and looks at that of the line.
+    # "!" was aligned to the end of its part, so now to the end of the line.
     assert second.weights[second.tokens.index("!"), -1] == 1
 
 
-def test_n_best_of_parts_are_the_best_sums():
+def test_n_best_of_a_split_line_have_the_best_sums():
     line = "A a. B b. C c."
     model = Shouter(n_best=3)
     (found,), _, _ = translate_lines(model, [line], 2, split=True)
@@ -378,7 +378,7 @@ def test_n_best_of_parts_are_the_best_sums():
     assert len(texts) == 3
 
 
-def test_parts_without_attention_or_words():
+def test_parts_may_have_no_attention_and_no_words():
     model = Shouter(attention=False)
     (found,), _, _ = translate_lines(model, ["A b. C d. "], 2, split=True)
     assert found.weights is None
@@ -403,7 +403,7 @@ def test_bad_flags_and_files_are_reported_in_one_line(
     assert "attention" in capsys.readouterr().err
 
 
-def test_the_window_on_a_terminal_is_a_line(monkeypatch, capsys):
+def test_on_a_terminal_each_line_is_translated_at_once(monkeypatch, capsys):
     model = Shouter()
     monkeypatch.setattr(translate, "load_translator", lambda _: model)
     typed = io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"a b\nc\n")))
@@ -437,7 +437,7 @@ sys.exit(status)
 def stream(*flags: str, **options) -> subprocess.CompletedProcess[str]:
     here = str(Path(__file__).parent)
     environment = {**os.environ, "PYTHONPATH": str(Path(here).parent)}
-    environment.pop("PYTHONUNBUFFERED", None)  # as a user's shell
+    environment.pop("PYTHONUNBUFFERED", None)  # as in a user's shell
     return subprocess.run(
         [
             sys.executable,
@@ -455,7 +455,7 @@ def stream(*flags: str, **options) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_closed_pipe_is_no_error():
+def test_a_closed_output_pipe_is_no_error():
     reader, writer = os.pipe()
     os.close(reader)
     done = stream(input="a\n" * 3000, stdout=writer, stderr=subprocess.PIPE)
@@ -468,7 +468,7 @@ def test_a_closed_pipe_is_no_error():
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_lines(tmp_path):
-    """A million lines, every fourth of them named on standard error."""
+    """A million lines, every fourth of them reported on standard error."""
     source = tmp_path / "source"
     with source.open("w") as lines:
         lines.writelines(f"line {n} of many\n" for n in range(1_000_000))
@@ -485,7 +485,7 @@ def test_memory_does_not_grow_with_lines(tmp_path):
     assert int(last.split()[0]) < 20_000
 
 
-def test_split_sentences_by_hand():
+def test_split_sentences_splits_known_examples():
     for text in (
         "Mr. Smith left. | Why? | He knew!",
         "J. R. R. Tolkien wrote it. | It sold.",
@@ -508,7 +508,7 @@ def test_split_sentences_by_hand():
 
 
 @given(st.text(st.sampled_from('aA1 .!?…。！"»)「」\u00a0\nMr'), max_size=60))
-def test_split_sentences_loses_nothing(text):
+def test_split_sentences_keeps_every_character(text):
     parts = split_sentences(text)
     assert "".join(parts) == text
     assert all(parts)

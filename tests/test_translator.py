@@ -1,4 +1,4 @@
-"""Strings to strings: order, neighbours, blanks, saving, export."""
+"""Translator: translation of strings, saving, loading, scores, errors."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def without_attention() -> Translator:
     return make_translator(RNNEncDec)
 
 
-def test_each_sentence_is_translated_as_if_alone(translator):
+def test_a_translation_does_not_depend_on_other_sentences(translator):
     together = translator.translate(ODD)
     small_batches = translator.translate(ODD, batch_size=3)
     for sentence, one, other in zip(ODD, together, small_batches, strict=True):
@@ -69,7 +69,7 @@ def test_each_sentence_is_translated_as_if_alone(translator):
         assert one.score == pytest.approx(alone.score, abs=1e-4)
 
 
-def test_no_words_in_no_words_out(translator):
+def test_blank_sentences_have_empty_translations(translator):
     for translation in translator.translate(["", "  ", "\u3000", "\t"]):
         assert translation.text == ""
         assert translation.tokens == []
@@ -85,7 +85,7 @@ def test_one_string_is_refused(translator):
 RANKED = Decoding(beam_size=4, n_best=4, max_length=20)
 
 
-def test_scores_are_the_models_own(translator):
+def test_scores_equal_those_of_teacher_forcing(translator):
     """log p(y | x) of a translation, computed with teacher forcing."""
     sentences = ["the cat sleeps.", "a red dog sees the cat."]
     ranked = [
@@ -108,7 +108,7 @@ def test_scores_are_the_models_own(translator):
 def ids_of(translator: Translator, found: Translation) -> list[int]:
     tokens = tf.constant(found.tokens)
     ids = translator.target_text.vocabulary.ids(tokens).numpy()
-    # Tokens with a meaning of their own are spelled by their names.
+    # [UNK] as a token is a special symbol, not a word of the vocabulary.
     ids[np.array(found.tokens) == "[UNK]"] = 1
     return [*ids.tolist(), *([2] if found.finished else [])]
 
@@ -133,7 +133,7 @@ def test_weights_and_offsets_belong_to_the_sentence(translator):
     np.testing.assert_allclose(short.weights.sum(1), 1.0, atol=1e-5)
 
 
-def test_neither_an_unknown_word_nor_an_ngram_twice(translator):
+def test_unknown_words_and_repeated_ngrams_are_forbidden(translator):
     decoding = Decoding(unknown="forbid", no_repeated_ngrams=2, max_length=30)
     for translation in translator.translate([*ODD, "zyx zyx"], decoding):
         assert "[UNK]" not in translation.tokens
@@ -141,21 +141,23 @@ def test_neither_an_unknown_word_nor_an_ngram_twice(translator):
         assert len(pairs) == len(set(pairs))
 
 
-def test_greedy_is_a_beam_of_one(translator):
+def test_a_beam_of_one_is_greedy_by_the_logits(translator):
     (greedy,) = translator.translate(["the cat."], Decoding(beam_size=1))
     source = translator.source_text.tokenize(tf.constant(["the cat."]))
     target = ids_of(translator, greedy)
     inputs = {"source": source.to_tensor(), "target": tf.constant([target])}
-    # Logits at a place know the words before it.
+    # The logits at a position depend on the words before it.
     logits = translator.model(inputs)[0].numpy()
     assert target == (logits[:, 1:].argmax(1) + 1).tolist()
 
 
 @pytest.mark.parametrize("kind", ["translator", "without_attention"])
-def test_save_and_load(tmp_path, kind, request):
+def test_a_loaded_translator_gives_the_same_translations(
+    tmp_path, kind, request
+):
     translator = request.getfixturevalue(kind)
     translator.save(tmp_path / "saved")
-    translator.save(tmp_path / "saved")  # in place of the first
+    translator.save(tmp_path / "saved")  # replaces the first
     loaded = Translator.load(tmp_path / "saved")
     assert loaded.decoding == translator.decoding
     for before, after in zip(
@@ -173,7 +175,7 @@ def test_no_alignment_without_attention(without_attention):
 
 @pytest.fixture(scope="module")
 def saved(translator, tmp_path_factory):
-    """A folder that `save` has written."""
+    """A folder written by `save`."""
     folder = tmp_path_factory.mktemp("translator") / "saved"
     translator.save(folder)
     return folder
@@ -181,11 +183,11 @@ def saved(translator, tmp_path_factory):
 
 @pytest.fixture
 def damaged(saved, tmp_path):
-    """A copy of it, to be spoiled."""
+    """A copy of that folder, to be damaged."""
     return shutil.copytree(saved, tmp_path / "damaged")
 
 
-def test_load_wants_a_translator(tmp_path):
+def test_load_refuses_folders_without_a_translator(tmp_path):
     with pytest.raises(ValueError, match="there is no folder"):
         Translator.load(tmp_path / "nothing")
     with pytest.raises(ValueError, match="holds no translator"):
@@ -211,7 +213,7 @@ def test_load_wants_a_translator(tmp_path):
         (lambda text: text.replace('"alpha": 1', '"alpha": -1'), "alpha is -1"),
     ],
 )
-def test_a_description_that_cannot_be_read_is_named(damaged, spoil, said):
+def test_a_damaged_translator_json_is_named(damaged, spoil, said):
     path = damaged / "translator.json"
     assert spoil(path.read_text()) != path.read_text()
     path.write_text(spoil(path.read_text()))
@@ -225,7 +227,7 @@ def test_a_description_that_cannot_be_read_is_named(damaged, spoil, said):
     [
         lambda data: data[: len(data) // 2],
         lambda data: b"",
-        # A bit of a weight, of a file's name in the archive, and of its end.
+        # A bit of a weight, of a file name in the archive, and at its end.
         lambda data: flipped(data, len(data) // 2),
         lambda data: flipped(data, data.rindex(b"config.json")),
         lambda data: flipped(data, len(data) - 9),
@@ -241,7 +243,7 @@ def test_a_damaged_model_is_named(damaged, spoil):
 
 
 def flipped(data: bytes, place: int) -> bytes:
-    """One bit is another."""
+    """Flips one bit."""
     return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
 
 
@@ -254,7 +256,7 @@ def flipped(data: bytes, place: int) -> bytes:
         (lambda text: text.replace('"reverse"', '"soup"'), "'soup'"),
     ],
 )
-def test_a_tokenizer_that_cannot_be_read_is_named(damaged, spoil, said):
+def test_a_damaged_tokenizer_is_named(damaged, spoil, said):
     path = damaged / "target" / "tokenizer.json"
     path.write_text(spoil(path.read_text()))
     with pytest.raises(ValueError, match=said) as caught:
@@ -277,8 +279,8 @@ def test_a_missing_file_is_named(damaged, name):
         Translator.load(damaged)
 
 
-def test_what_keras_does_not_know_is_said_in_its_words(damaged):
-    """The archive is whole, and its class is not there."""
+def test_a_class_unknown_to_keras_is_reported_with_its_message(damaged):
+    """The archive is complete, but names an unknown class."""
     path = damaged / "model.keras"
     with zipfile.ZipFile(path) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
@@ -290,7 +292,7 @@ def test_what_keras_does_not_know_is_said_in_its_words(damaged):
         Translator.load(damaged)
 
 
-def test_text_and_model_must_fit(translator):
+def test_tokenizers_of_other_sizes_are_refused(translator):
     wrong = WordTokenizer(Vocabulary([*SPECIAL, "one"]), language="fr")
     with pytest.raises(ValueError, match="target_text has 4 ids"):
         Translator(translator.model, translator.source_text, wrong)
@@ -316,9 +318,9 @@ def test_decoding_names_a_bad_option(option, value):
 
 
 class Copyist(StepwiseModel):
-    """A model without weights: an unknown word for each source word.
+    """A model without weights: [UNK] for each source word.
 
-    Word i is aligned to source word i; after the last it ends.
+    Target word i is aligned to source word i; then follows the end symbol.
     """
 
     source_vocabulary_size = 11
@@ -370,11 +372,11 @@ def test_unknown_words_are_replaced_by_the_aligned_ones(reverse):
     links = translator.translate(sentences)[0].hard_alignment
     assert links == {
         (3 - i if reverse else i, i) for i in range(4)
-    }  # the places of the source are those of its text
+    }  # positions in reading order of the source
 
 
-def test_a_graph_is_made_once_for_the_parts_there_are(monkeypatch):
-    """Replaced, they count as if the translator had been made of them."""
+def test_a_graph_is_traced_again_only_if_parts_are_replaced(monkeypatch):
+    """If parts are replaced, translations use the new parts."""
     source = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]))
     target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
     decoding = Decoding(beam_size=1, unknown="replace")
@@ -401,7 +403,7 @@ def test_a_graph_is_made_once_for_the_parts_there_are(monkeypatch):
     assert len(made) == 3
 
 
-def test_a_part_that_does_not_fit_is_refused_when_it_is_set(translator):
+def test_setting_a_tokenizer_of_another_size_is_refused(translator):
     text = WordTokenizer(Vocabulary(SPECIAL))
     for name in ("source_texts", "target_text"):
         with pytest.raises(ValueError, match="_text has 3 ids"):
@@ -409,7 +411,7 @@ def test_a_part_that_does_not_fit_is_refused_when_it_is_set(translator):
     assert translator.target_text.vocabulary_size > 3
 
 
-def test_replacement_wants_attention(without_attention):
+def test_replacing_unknown_words_needs_attention(without_attention):
     with pytest.raises(ValueError, match="RNNEncDec has no attention"):
         without_attention.translate(["the cat."], Decoding(unknown="replace"))
 
@@ -429,14 +431,14 @@ def test_a_dictionary_is_saved_with_the_translator(tmp_path, translator):
 
 
 @pytest.mark.parametrize("line", ["one", "a\tb\tc", "\tb", "a\t"])
-def test_a_dictionary_file_says_which_line_is_wrong(tmp_path, line):
+def test_a_bad_line_of_a_dictionary_is_named(tmp_path, line):
     path = tmp_path / "dictionary.tsv"
     path.write_text(f"good\tbon\r\n\n{line}\n", encoding="utf-8")
     with pytest.raises(ValueError, match="line 3 is"):
         Dictionary.load(path)
 
 
-def test_score_is_what_the_softmax_says(translator):
+def test_score_equals_the_softmax_of_the_logits(translator):
     sources = ["the cat sleeps.", "a dog", "the red dog sees a cat."]
     targets = ["le chat dort.", "un un un un un chien", ""]
     for source, target, scored in zip(
@@ -457,7 +459,7 @@ def test_score_is_what_the_softmax_says(translator):
         assert len(scored.tokens) == ids.shape[1] - 1
 
 
-def test_score_wants_a_translation_for_each_source(translator):
+def test_score_needs_a_translation_for_each_source(translator):
     assert translator.score([], []) == []
     (nothing,) = translator.score(["the cat"], [""])
     assert nothing.tokens == []
@@ -465,7 +467,9 @@ def test_score_wants_a_translation_for_each_source(translator):
         translator.score(["a", "b"], ["c"])
 
 
-def test_lengths_follow_the_source_and_coverage_reaches_the_score(translator):
+def test_length_limits_follow_the_source_and_scores_include_coverage(
+    translator,
+):
     decoding = Decoding(min_length_ratio=2.0, max_length_ratio=2.0, beta=0.5)
     sentences = ["the cat sleeps.", "the red cat sees a red red dog."]
     for best in translator.translate(sentences, decoding):
@@ -482,7 +486,7 @@ def test_alignment_error_rate_of_a_translation():
         "a b", "x y", tokens=["x", "y"], source_tokens=["a", "b"],
         weights=weights,
     )  # fmt: skip
-    assert translation.pharaoh == "0-0 0-1"  # the end symbols have no links
+    assert translation.pharaoh == "0-0 0-1"  # end symbols have no links
     assert translation.alignment_error_rate(frozenset({(0, 0), (1, 1)})) == 0.5
     assert (
         translation.alignment_error_rate(

@@ -1,4 +1,4 @@
-"""Lines all in capitals: read as sentences, and nothing else is touched."""
+"""`true_cased`: only lines in capitals are changed, to sentence case."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ PLAIN = [
     "The NEW HOUSE",
     "the BIG house",
     "\u01c5 BIG HOUSE",  # a title-case letter
-    "DEN\u0130Z VE KARA",  # the small form is of three bytes
-    "3 \u212a UND MEHR",  # the Kelvin sign, three bytes; k is one
+    "DEN\u0130Z VE KARA",  # the lower case has three bytes
+    "3 \u212a UND MEHR",  # the Kelvin sign has three bytes, k has one
     "A BIG\0 HOUSE",
     b"A BIG \xff HOUSE",
     "日本 한국",
@@ -48,11 +48,11 @@ PLAIN = [
         ("E\u0301COLE FERME\u0301E", "E\u0301cole ferme\u0301e"),
     ],
 )
-def test_capitals_become_a_sentence(text: str, wanted: str) -> None:
+def test_lines_in_capitals_become_sentences(text: str, wanted: str) -> None:
     assert true_cased(tf.constant([text])).numpy()[0].decode() == wanted
 
 
-def test_other_lines_stay_as_they_were() -> None:
+def test_other_lines_do_not_change() -> None:
     strings = tf.constant(PLAIN)
     assert true_cased(strings).numpy().tolist() == strings.numpy().tolist()
     assert true_cased(strings[:0]).shape == 0
@@ -60,7 +60,7 @@ def test_other_lines_stay_as_they_were() -> None:
 
 @given(st.lists(st.text(st.characters(categories=["Lu", "M", "Zs"]))))
 @settings(max_examples=50)
-def test_each_character_keeps_its_bytes(texts: list[str]) -> None:
+def test_each_character_keeps_its_length_in_bytes(texts: list[str]) -> None:
     strings = tf.constant(texts, tf.string)
     for text, result in zip(texts, true_cased(strings).numpy(), strict=True):
         pairs = list(zip(text, result.decode(), strict=True))
@@ -79,7 +79,7 @@ def learn(
     return lambda **options: SubwordTokenizer.train([path], 290, **options)
 
 
-def test_ids_are_those_of_the_sentence(learn: Callable[..., Any]) -> None:
+def test_ids_equal_those_of_the_sentence(learn: Callable[..., Any]) -> None:
     texts = ["A BIG DOG  SELLS THE UMBRELLA.", "NATO", *PLAIN]
     tokenizer, plain = learn(true_case=True), learn()
     ids = plain.tokenize(["A big dog  sells the umbrella.", *texts[1:]])
@@ -97,21 +97,25 @@ def test_ids_are_those_of_the_sentence(learn: Callable[..., Any]) -> None:
         assert row == [text[a:b] for a, b in zip(first, last, strict=True)]
 
 
-def test_the_option_is_kept(learn: Callable[..., Any], tmp_path: Path) -> None:
+def test_true_case_is_saved_and_loaded(
+    learn: Callable[..., Any], tmp_path: Path
+) -> None:
     for true_case in (True, False):
         learn(true_case=true_case).save(tmp_path)
         assert load_text(tmp_path).true_case is true_case
 
 
 @pytest.mark.parametrize("name", ["train.en", "train.fr"])
-def test_multi30k_is_not_touched(
+def test_multi30k_does_not_change(
     shared: Callable[[str], Path], name: str
 ) -> None:
     lines = shared(f"data/multi30k/{name}").read_bytes().split(b"\n")
     assert true_cased(tf.constant(lines)).numpy().tolist() == lines
 
 
-def test_a_stock_server_has_the_ops(learn: Callable[..., Any]) -> None:
+def test_graphs_have_only_ops_of_stock_servers(
+    learn: Callable[..., Any],
+) -> None:
     tokenizer = learn(true_case=True)
     graph = tf.function(
         lambda strings: (

@@ -1,4 +1,4 @@
-"""Numbered versions: whole, each with a number of its own, no leftovers."""
+"""Numbered versions of exports: complete, unique numbers, no leftovers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bahdanau_tf.serving.versions import publish
 from bahdanau_tf.serving.versions import workplace
 from bahdanau_tf.serving.versions import writing
 
-# What an export does, and then waits to be killed.
+# Begins an export and waits to be killed.
 WRITER = """
 import sys
 from pathlib import Path
@@ -43,7 +43,7 @@ def names(base: Path) -> list[str]:
 
 
 def numbers(base: Path) -> list[str]:
-    """What a server takes for versions: folders whose name is a number."""
+    """The folders that a server takes for versions: those named by numbers."""
     return [name for name in names(base) if name.isdecimal()]
 
 
@@ -64,10 +64,10 @@ def test_versions_appear_when_they_are_complete(tmp_path):
     assert names(base) == ["1", "10", "9", "notes"]
 
 
-def test_two_exports_at_once_take_two_numbers(tmp_path, monkeypatch):
+def test_two_simultaneous_exports_get_different_numbers(tmp_path, monkeypatch):
     with workplace(tmp_path) as one, workplace(tmp_path) as other:
         folders = model(one, "one"), model(other, "other")
-        # Both have looked before either is there.
+        # Both look for a free number before either publishes.
         looked = iter([1, 1, 2])
         monkeypatch.setattr(versions, "_next_version", lambda _: next(looked))
         found = [publish(folder, tmp_path) for folder in folders]
@@ -77,7 +77,7 @@ def test_two_exports_at_once_take_two_numbers(tmp_path, monkeypatch):
     assert names(tmp_path) == ["1", "2"]
 
 
-def test_after_an_error_nothing_is_left(tmp_path):
+def test_after_an_error_no_file_is_left(tmp_path):
     def fail() -> None:
         with workplace(tmp_path) as place:
             model(place)
@@ -88,7 +88,7 @@ def test_after_an_error_nothing_is_left(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_what_a_killed_export_left_goes_with_the_next(tmp_path):
+def test_the_next_export_removes_files_of_a_killed_one(tmp_path):
     writer = subprocess.Popen(
         [sys.executable, "-c", WRITER, str(tmp_path)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -98,7 +98,7 @@ def test_what_a_killed_export_left_goes_with_the_next(tmp_path):
     )
     place = Path(writer.stdout.readline().strip())
     with workplace(tmp_path):
-        assert (place / "model").is_dir()  # its owner is at work
+        assert (place / "model").is_dir()  # its process is running
     writer.kill()
     writer.communicate()
     assert (place / "model").is_dir()
@@ -107,9 +107,7 @@ def test_what_a_killed_export_left_goes_with_the_next(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_an_export_that_cannot_be_written_says_so_before_it_traces(
-    tmp_path, monkeypatch
-):
+def test_an_unwritable_folder_is_reported_before_tracing(tmp_path, monkeypatch):
     file = tmp_path / "file"
     file.write_text("")
 
@@ -123,7 +121,7 @@ def test_an_export_that_cannot_be_written_says_so_before_it_traces(
         export_module(None, file, Limits())
 
 
-def test_a_full_disk_is_told_in_one_sentence(tmp_path):
+def test_a_full_disk_is_reported_in_one_line(tmp_path):
     said = (
         ".export.x/model/variables_temp/part-00000-of-00001.data; "
         "No space left on device [Op:SaveV2]"

@@ -1,4 +1,4 @@
-"""The alignment viewer: read back as a parser and as a browser see it."""
+"""The HTML view of an alignment, checked by a parser and in a browser."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SCRIPTS = (
 
 
 def offsets_of(text: str, words: list[str]) -> list[tuple[int, int]]:
-    """Where words stand in a text, in bytes."""
+    """The offsets of words in a text, in bytes."""
     found, place = [], 0
     for word in words:
         start = text.encode().index(word.encode(), place)
@@ -51,7 +51,7 @@ def offsets_of(text: str, words: list[str]) -> list[tuple[int, int]]:
 def translation(
     source: str, text: str, tokens: list[str], weights: Any = None
 ) -> Translation:
-    """A translation of words that blanks part."""
+    """A translation of words separated by spaces."""
     words = source.split()
     if weights is None:
         random = np.random.default_rng(4)
@@ -70,14 +70,14 @@ def translation(
 
 
 class Seen(HTMLParser):
-    """What a parser makes of the HTML.
+    """The contents of the HTML, as read by a parser.
 
     Attributes:
         tags: All tags, with their attributes.
-        texts: What stands in each <div>: the translation, then the source.
+        texts: The text of each <div>: the translation, then the source.
         words: For each word of the two texts, by (side, number), its text and
             its shares of the other text.
-        told: What is told about each word.
+        told: The sentence about each word.
     """
 
     def __init__(self, html: str) -> None:
@@ -122,7 +122,7 @@ class Seen(HTMLParser):
 
 
 @pytest.mark.parametrize(("source", "text", "tokens"), SCRIPTS)
-def test_words_and_shares_are_those_of_the_translation(source, text, tokens):
+def test_words_and_weights_equal_those_of_the_translation(source, text, tokens):
     shown = translation(source, text, tokens)
     seen = Seen(shown._repr_html_())
     assert seen.texts == [f"{text}(end)", f"{source}(end)"]
@@ -143,7 +143,7 @@ def test_words_and_shares_are_those_of_the_translation(source, text, tokens):
             assert on_target == 0
 
 
-def test_the_shares_are_told_in_words_largest_first():
+def test_weights_are_described_in_words_largest_first():
     weights = [[0.2, 0.7, 0.1], [0.96, 0.04, 0.0], [0.04, 0.04, 0.92]]
     shown = translation("the cat", "le chat", ["le", "chat"], weights)
     told = Seen(shown._repr_html_()).told
@@ -171,7 +171,7 @@ def check_harmless(html: str) -> Seen:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_stays_text(text):
+def test_hostile_text_is_escaped(text):
     shown = translation(text, text, text.split())
     seen = check_harmless(shown._repr_html_())
     assert seen.texts == [f"{text}(end)"] * 2
@@ -182,8 +182,8 @@ def test_hostile_text_stays_text(text):
 @hypothesis.given(
     strategies.text(max_size=12), strategies.text(min_size=1, max_size=12)
 )
-def test_any_text_comes_through(source, text):
-    """Also bytes that lie within a character, and blanks."""
+def test_any_text_is_shown_completely(source, text):
+    """Also offsets inside a character, and white space."""
     size = len(text.encode())
     cuts = [0, size // 3, size // 2, size]
     whole = Translation(
@@ -195,16 +195,16 @@ def test_any_text_comes_through(source, text):
         weights=np.full([4, 2], 0.5),
     )
     seen = check_harmless(whole._repr_html_())
-    # A token without characters stands as a dot, where it is.
+    # A token without characters is shown as a dot at its place.
     found = [one.replace("·", "") for one in seen.texts]
     wanted = [f"{text}(end)", f"{source}(end)"]
     assert found == [one.replace("·", "") for one in wanted]
 
 
-def test_tokens_that_share_characters_are_one_part():
+def test_tokens_that_share_characters_are_joined():
     parts = parts_of("ﬁ x", [(0, 3), (0, 3), (4, 5)], 4)
     assert parts == [(0, 1, (0, 1)), (2, 3, (2,)), (3, 3, (3,))]
-    # The bytes of one character, as sub-words may cut it.
+    # The bytes of one character, as byte subwords may split it.
     assert parts_of("猫a", [(0, 1), (1, 3), (3, 4)], 3) == [
         (0, 1, (0, 1)),
         (1, 2, (2,)),
@@ -216,7 +216,7 @@ def test_tokens_that_share_characters_are_one_part():
     )
 
 
-def test_blanks_are_no_part_of_a_sub_word():
+def test_spaces_are_not_part_of_a_subword():
     assert parts_of("a cat ", [(0, 1), (1, 6)], 2) == [
         (0, 1, (0,)),
         (2, 5, (1,)),
@@ -225,18 +225,18 @@ def test_blanks_are_no_part_of_a_sub_word():
         (0, 1, (0,)),
         (3, 4, (1, 2)),
     ]
-    # A last blank is not the end symbol.
+    # A space at the end is not the end symbol.
     assert parts_of("a ", [(0, 1), (1, 2)], 3)[1:] == [
         (2, 2, (1,)),
         (2, 2, (2,)),
     ]
 
 
-def test_parts_come_in_the_order_of_the_text():
+def test_parts_are_in_the_order_of_the_text():
     assert parts_of("a b", [(2, 3), (0, 1)], 2) == [(0, 1, (1,)), (2, 3, (0,))]
 
 
-def test_without_attention_both_texts_and_a_note():
+def test_without_attention_both_texts_and_a_note_are_shown():
     seen = Seen(Translation("the cat", "le chat", ["le", "chat"])._repr_html_())
     assert seen.texts == ["le chat", "the cat"]
     assert not seen.words
@@ -245,7 +245,7 @@ def test_without_attention_both_texts_and_a_note():
     assert "No alignment" not in Translation("  ")._repr_html_()
 
 
-def test_a_long_sentence_stays_small():
+def test_the_html_of_a_long_sentence_is_small():
     words = [f"w{i}" for i in range(300)]
     text = " ".join(words)
     html = translation(text, text, words)._repr_html_()
@@ -265,7 +265,7 @@ def shown(page, tmp_path) -> Iterator[Callable[..., Page]]:
         path: Path = tmp_path / "page.html"
         drawn = "".join(one._repr_html_() for one in translations)
         path.write_text(
-            # A notebook that hides with force, and its dark colours.
+            # A notebook style that forces [hidden], with dark colours.
             "<!doctype html><meta charset=utf-8><style>[hidden]{display:none "
             "!important}body{background:#111;color:#eee}</style>" + drawn,
             "utf-8",
@@ -281,7 +281,7 @@ def shown(page, tmp_path) -> Iterator[Callable[..., Page]]:
 
 
 def marks(page: Page, section: int, side: str) -> list[tuple[float, float]]:
-    """Of each word how thick the line below it is and how strong its tint."""
+    """For each word, the width of its underline and the opacity of its tint."""
     styles = page.evaluate(
         f"[...document.querySelectorAll('section')[{section}]"
         f".querySelectorAll('[data-{side}]')].map((one) => {{"
@@ -298,7 +298,7 @@ def marks(page: Page, section: int, side: str) -> list[tuple[float, float]]:
 
 
 def told(page: Page) -> list[str]:
-    """What is shown below each translation."""
+    """The sentence shown below each translation."""
     return page.evaluate(
         "[...document.querySelectorAll('[aria-live]')]"
         ".map((one) => one.innerText)"
@@ -314,7 +314,7 @@ CAT = translation(
 
 
 @pytest.mark.slow
-def test_pointing_lights_up_the_aligned_words_of_this_drawing_alone(shown):
+def test_pointing_marks_aligned_words_only_in_the_same_view(shown):
     page = shown(CAT, CAT)
     hint = "Point at a word, or move to it with Tab."
     assert told(page) == [hint, hint]
@@ -335,7 +335,7 @@ def test_pointing_lights_up_the_aligned_words_of_this_drawing_alone(shown):
 
 
 @pytest.mark.slow
-def test_it_works_from_the_keyboard_and_the_mouse_goes_first(shown):
+def test_it_works_with_the_keyboard_and_the_mouse_takes_precedence(shown):
     page = shown(CAT)
     page.call("Input.dispatchMouseEvent", type="mouseMoved", x=890, y=890)
     for _ in range(2):
@@ -364,7 +364,7 @@ def test_words_of_any_script_can_be_pointed_at(shown, source, text, tokens):
 
 
 @pytest.mark.slow
-def test_a_browser_runs_nothing_of_hostile_text(shown):
+def test_hostile_text_is_not_run_in_a_browser(shown):
     page = shown(*(translation(text, text, text.split()) for text in HOSTILE))
     for number in range(len(HOSTILE)):
         page.evaluate(

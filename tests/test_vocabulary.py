@@ -1,4 +1,4 @@
-"""Vocabulary: a line number is an id."""
+"""Vocabulary: ids, files, the most frequent words, coverage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bahdanau_tf.text import Vocabulary
 
-# Letters that Python takes for line ends or blanks, and others.
+# Characters that Python takes for line ends or white space, and others.
 WORDS = st.text(st.sampled_from("ab\u2028\u0085\x0c é한"), min_size=1)
 
 
@@ -29,7 +29,7 @@ def test_special_symbols_are_found_by_name() -> None:
     assert vocabulary.ids(words).numpy().tolist() == [[3, 1], [1, 1]]
 
 
-def test_ids_are_words_again_in_any_shape() -> None:
+def test_words_invert_ids_in_any_shape() -> None:
     vocabulary = Vocabulary(["[PAD]", "[UNK]", "[END]", "a", "é"])
     ids = tf.constant([[[4], [-1]], [[5], [2]]], tf.int64)
     words = vocabulary.words(ids)
@@ -73,14 +73,14 @@ def test_build_keeps_the_most_frequent_words(
     counts = collections.Counter(w for words in sentences for w in words)
     kept = tokens[3:]
     assert len(kept) == min(size - 3, len(counts))
-    # Frequent words first; among equals, in the order of code points.
+    # Frequent words first; equally frequent ones in the order of code points.
     order = [(-counts[word], word) for word in kept]
     assert order == sorted(order)
     left_out = [(-n, word) for word, n in counts.items() if word not in kept]
     assert not kept or all(order[-1] < other for other in left_out)
 
 
-def test_build_reads_lines_and_leaves_special_symbols_out() -> None:
+def test_build_reads_lines_and_leaves_out_special_symbols() -> None:
     lines = ["b a [UNK] b", "", " [END]  c [PAD] [UNK] [UNK]"]
     tokens = Vocabulary.build(lines, 100).tokens
     assert tokens == ["[PAD]", "[UNK]", "[END]", "b", "a", "c"]
@@ -88,7 +88,7 @@ def test_build_reads_lines_and_leaves_special_symbols_out() -> None:
         Vocabulary.build(lines, 2)
 
 
-def test_build_does_not_hold_the_sentences() -> None:
+def test_build_does_not_keep_the_sentences_in_memory() -> None:
     def sentences() -> Iterator[list[str]]:
         for number in range(20_000):
             yield [f"{number % 50}"] * 50
@@ -101,7 +101,7 @@ def test_build_does_not_hold_the_sentences() -> None:
 
 
 @given(st.lists(WORDS, unique=True))
-def test_saved_words_are_loaded(words: list[str]) -> None:
+def test_a_vocabulary_is_saved_and_loaded(words: list[str]) -> None:
     import tempfile
 
     vocabulary = Vocabulary(["[PAD]", *words, "[END]", "[UNK]"])
@@ -131,7 +131,7 @@ def test_saved_words_are_loaded(words: list[str]) -> None:
         ("", r"no special symbol \[PAD\]"),
     ],
 )
-def test_bad_files_are_refused(
+def test_bad_vocabularies_are_refused(
     tmp_path: Path, lines: str, message: str
 ) -> None:
     path = tmp_path / "vocabulary.txt"
@@ -154,7 +154,7 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
         Vocabulary.load(path, vocabulary.checksum)
 
 
-def test_a_failed_save_leaves_the_old_file(
+def test_a_failed_save_keeps_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "vocabulary.txt"
@@ -171,7 +171,7 @@ def test_a_failed_save_leaves_the_old_file(
     assert os.listdir(tmp_path) == ["vocabulary.txt"]
 
 
-def test_coverage_counts_running_words() -> None:
+def test_coverage_counts_known_and_all_words() -> None:
     vocabulary = Vocabulary(["[PAD]", "[UNK]", "[END]", "a", "b"])
     coverage = vocabulary.coverage(iter(["a b c a", ["[UNK]", "b"], []]))
     assert (coverage.running, coverage.known) == (6, 4)

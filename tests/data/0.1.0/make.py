@@ -1,12 +1,13 @@
-"""Writes the archives beside this file, with the code of version 0.1.0.
+"""Writes the archives in this folder with the code of version 0.1.0.
 
-In an environment with TensorFlow 2.18.0, TensorFlow Text 2.18.0, Keras 3.8.0:
+Run it in an environment with TensorFlow 2.18.0, TensorFlow Text 2.18.0 and
+Keras 3.8.0:
 
     git worktree add --detach ../old 416e849
     PYTHONPATH=../old python tests/data/0.1.0/make.py
 
-The oldest versions write, so that all that are supported can read. Each
-archive has the files and, in expected.json, what that code made of them.
+The oldest supported versions write the files, so that all can read them. Each
+archive has, in expected.json, the results of that version.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def write_models(folder: Path) -> dict[str, Any]:
 
 
 def write_translators(folder: Path) -> dict[str, Any]:
-    """Folders of `Translator.save`: of words and of sub-words."""
+    """Folders of `Translator.save`, with words and with subwords."""
     sources, targets = write_text(folder / "text", 30)
     words = word_translator(folder / "text")
     joint = [folder / "text.en", folder / "text.fr"]
@@ -107,7 +108,7 @@ def write_translators(folder: Path) -> dict[str, Any]:
 def told(
     translator: Translator, sources: list[str], targets: list[str]
 ) -> dict[str, Any]:
-    """What a translator says of sentences and of given translations."""
+    """Translations of sentences, and scores of given translations."""
     translations = [
         {
             "text": one.text,
@@ -124,7 +125,7 @@ def told(
 
 
 def word_translator(stem: Path) -> Translator:
-    """RNNsearch of words with all that lies beside a model."""
+    """RNNsearch of words, with dictionary and lexicon."""
     sides = [
         WordTokenizer.train([f"{stem}.{code}"], 30, language=code)
         for code in ("en", "fr")
@@ -145,7 +146,7 @@ def word_translator(stem: Path) -> Translator:
 
 
 def write_training(folder: Path) -> dict[str, Any]:
-    """A folder of `train` after two epochs; what the next two bring."""
+    """A folder of `train` after two epochs, and the costs of two more."""
     write_text(folder / "train", 40)
     write_text(folder / "dev", 5, seed=2)
     flags = [
@@ -176,7 +177,7 @@ def write_training(folder: Path) -> dict[str, Any]:
 
 
 def train(folder: Path, name: str, flags: list[str]) -> None:
-    """Runs the command."""
+    """Runs `bahdanau-tf train`."""
     files = [
         f"--{split}_{side}={folder / split}.{code}"
         for split in ("train", "dev")
@@ -188,7 +189,7 @@ def train(folder: Path, name: str, flags: list[str]) -> None:
 
 
 def recording(make: Callable[..., Any], costs: list[float]) -> Callable:
-    """`train_step`, which notes the loss of each batch."""
+    """`train_step` that also records the loss of each batch."""
 
     def made(*arguments: Any) -> Callable:
         step = make(*arguments)
@@ -204,7 +205,7 @@ def recording(make: Callable[..., Any], costs: list[float]) -> Callable:
 
 
 def write_export(folder: Path) -> dict[str, Any]:
-    """A SavedModel, and what its signatures answer."""
+    """A SavedModel, and the outputs of its signatures."""
     sources, targets = write_text(folder / "text", 30)
     place = word_translator(folder / "text").export(
         folder / "export", max_source_length=20, max_target_length=20
@@ -223,7 +224,7 @@ def write_export(folder: Path) -> dict[str, Any]:
 
 
 def plain(value: tf.Tensor) -> Any:
-    """A tensor as JSON holds it."""
+    """A tensor as JSON values."""
     if value.dtype == tf.string:
         return np.char.decode(value.numpy().astype(bytes), "utf-8").tolist()
     return value.numpy().tolist()
@@ -245,7 +246,7 @@ def write_text(
 
 
 def randomise(model: keras.Model) -> None:
-    """Weights that no initializer of any version decides."""
+    """Random weights that do not depend on initializers of a version."""
     random = np.random.default_rng(0)
     for weight in model.trainable_variables:
         weight.assign(random.normal(0, 0.8, weight.shape))
