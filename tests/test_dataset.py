@@ -447,6 +447,35 @@ def test_subwords_are_sampled_only_with_the_option(lines: Lines) -> None:
         assert [text.sampled for text in texts] == [sample, sample]
 
 
+class Doubled(Numbers):
+    """Where words are sampled, there are twice as many of them."""
+
+    def tokenize(
+        self, strings: tf.Tensor, sample: bool = False
+    ) -> tf.RaggedTensor:
+        again = [strings, strings] if sample else [strings]
+        return super().tokenize(tf.strings.join(again, " "))
+
+
+def test_sub_words_are_sampled_in_the_first_epochs(lines: Lines) -> None:
+    epochs = make_dataset(
+        lines.paths,
+        Numbers(),
+        Doubled(),
+        sample_subwords=True,
+        sampled_epochs=2,
+        max_length=None,
+        shuffle="none",
+        pool_batches=1,
+    )
+    seen = [measure(epochs).tokens for _ in range(4)]
+    source = sum(len(s) + 1 for s, t in lines.pairs if s and t)
+    target = sum(len(t) for s, t in lines.pairs if s and t)
+    ends = sum(1 for s, t in lines.pairs if s and t)
+    once, twice = source + target + ends, source + 2 * target + ends
+    assert seen == [twice, twice, once, once]
+
+
 # Reading files.
 
 LINE_CHARACTERS = st.text(

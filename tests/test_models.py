@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from oracle import randomized
 import bahdanau_tf
 from bahdanau_tf import layers
 from bahdanau_tf.layers.decoder import STEP_ORDERS
+from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models import Ensemble
 from bahdanau_tf.models import RNNEncDec
 from bahdanau_tf.models import RNNSearch
@@ -75,6 +77,9 @@ VARIANTS = {
     "main-text": partial(search, step_order="main-text"),
     "full-output": partial(search, factored_output=False),
     "tied": partial(search, tie_embeddings=True),
+    "shared": lambda **options: RNNSearch(
+        K_Y, K_Y, share_embeddings=True, tie_embeddings=True, **SIZES, **options
+    ),
     "tied-full": partial(
         search, tie_embeddings=True, factored_output=False, maxout_units=M
     ),
@@ -621,10 +626,43 @@ def test_saved_and_loaded_models_are_equal(name: str, tmp_path: Path) -> None:
     close(loaded(batch), model(batch).numpy(), 0)
 
 
+def test_shared_embeddings_get_the_gradients_of_both_sides() -> None:
+    """The gradient is the sum of those of two equal embeddings."""
+    shared = example("shared")
+    apart = RNNSearch(K_Y, K_Y, tie_embeddings=True, **SIZES)
+    assert shared.source_embedding is shared.target_embedding
+
+    def place(weight: Any) -> str:
+        path = re.sub(r"_\d+", "", weight.path)  # Keras numbers the layers
+        return path.replace("target_embedding", "source_embedding")
+
+    values = {place(weight): weight.numpy() for weight in shared.weights}
+    for weight in apart.weights:
+        weight.assign(values[place(weight)])
+    batch = batch_of(SOURCE, TARGET)
+    sums: list[dict[str, np.ndarray]] = []
+    for model in (shared, apart):
+        with tf.GradientTape() as tape:
+            loss = TokenCrossentropy()(batch["target"], model(batch))
+        weights = model.trainable_variables
+        found: dict[str, np.ndarray] = {}
+        for weight, by in zip(
+            weights, tape.gradient(loss, weights), strict=True
+        ):
+            found[place(weight)] = found.get(place(weight), 0) + np.asarray(by)
+        sums.append(found)
+    assert sums[0].keys() == sums[1].keys()
+    for path, gradient in sums[0].items():
+        np.testing.assert_allclose(
+            gradient, sums[1][path], atol=1e-5, rtol=1e-5
+        )
+
+
 # Dropout.
 
 
 DROPOUTS = (
+    "word_dropout",
     "embedding_dropout",
     "annotation_dropout",
     "state_dropout",
@@ -643,6 +681,17 @@ def test_dropout_is_applied_only_in_training(name: str, dropout: str) -> None:
     close(model(batch), wanted, 0)
     one, other = (model(batch, training=True).numpy() for _ in range(2))
     assert np.abs(one - wanted).max() > 1e-3 < np.abs(one - other).max()
+
+
+def test_word_dropout_drops_whole_words() -> None:
+    model = search(word_dropout=0.25)
+    ids = tf.constant(np.random.default_rng(4).integers(1, K_X, (40, 50)))
+    embedded = model.source_embedding(ids)
+    ratio = model.word_dropout(embedded, training=True) / embedded
+    kept = np.asarray(ratio[..., 0])
+    np.testing.assert_allclose(ratio, kept[..., None] * np.ones(M), rtol=1e-5)
+    np.testing.assert_allclose(kept[kept != 0], 1 / 0.75, rtol=1e-5)
+    assert (kept == 0).mean() == pytest.approx(0.25, abs=0.05)
 
 
 def test_readout_dropout_scales_the_kept_units() -> None:
@@ -695,6 +744,10 @@ def encoder_of(kind: Any = layers.BidirectionalEncoder, **options: Any) -> Any:
         (
             lambda: search(tie_embeddings=True, factored_output=False),
             r"tied embeddings units \(3\) and embedding_dim \(4\)",
+        ),
+        (
+            lambda: search(share_embeddings=True),
+            "source_vocabulary_size is 11 and target_vocabulary_size is 13",
         ),
         (
             lambda: search(

@@ -50,6 +50,7 @@ class Batching:
         seed: seed of all random orders.
         sample_subwords: whether tokenizers split words in a randomly drawn way
             each time; the batches then do not depend on the seed alone.
+        sampled_epochs: number of first epochs in which they do; None: all.
 
     Raises:
         ValueError: a value is out of range.
@@ -63,6 +64,7 @@ class Batching:
     shuffle: Literal["none", "once", "each_epoch"] = "once"
     seed: int = 0
     sample_subwords: bool = False
+    sampled_epochs: int | None = None
 
     def __post_init__(self) -> None:
         check_values(
@@ -72,6 +74,7 @@ class Batching:
             pool_batches=_COUNT,
             token_budget=Range(1, 10**9),
             seed=Range(0, 2**32, below_high=True),
+            sampled_epochs=Range(0, 10**9),
         )
 
     @property

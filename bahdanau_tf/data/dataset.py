@@ -8,6 +8,7 @@ appendix B.2).
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 from collections.abc import Iterator
@@ -56,6 +57,7 @@ def make_dataset(
     shuffle: Literal["none", "once", "each_epoch"] = Batching.shuffle,
     seed: int = Batching.seed,
     sample_subwords: bool = Batching.sample_subwords,
+    sampled_epochs: int | None = Batching.sampled_epochs,
 ) -> tf.data.Dataset:
     """One epoch of batches for `fit`; each iteration is the next epoch.
 
@@ -77,6 +79,7 @@ def make_dataset(
         shuffle: see `Batching`.
         seed: see `Batching`.
         sample_subwords: see `Batching`.
+        sampled_epochs: see `Batching`.
 
     Returns:
         Dataset of ({"source": int32 [B, T_x], "target": int32 [B, T_y]},
@@ -97,6 +100,7 @@ def make_dataset(
         shuffle,
         seed,
         sample_subwords,
+        sampled_epochs,
     )
     if not isinstance(corpus, ParallelCorpus):
         corpus = ParallelCorpus(*corpus)
@@ -153,7 +157,9 @@ class _Stream:
         self.batching = batching
         self.order = lru_cache(maxsize=1)(self._order)
         self.fitting = tf.function(
-            self._fitting, input_signature=CHUNK_SIGNATURE, autograph=False
+            self._fitting,
+            input_signature=(*CHUNK_SIGNATURE, tf.TensorSpec([], tf.int64)),
+            autograph=False,
         )
         self._check_that_a_pair_fits()
 
@@ -178,7 +184,9 @@ class _Stream:
             output_signature=CHUNK_SIGNATURE,
         )
         return (
-            chunks.map(self.fitting, tf.data.AUTOTUNE)
+            chunks.map(
+                lambda *chunk: self.fitting(*chunk, epoch), tf.data.AUTOTUNE
+            )
             .rebatch(self.batching.pool_size)
             .enumerate()
             .flat_map(
@@ -213,12 +221,15 @@ class _Stream:
         return rows
 
     def _fitting(
-        self, lines: tf.Tensor, source: tf.Tensor, target: tf.Tensor
+        self,
+        lines: tf.Tensor,
+        source: tf.Tensor,
+        target: tf.Tensor,
+        epoch: tf.Tensor,
     ) -> Pool:
         """Tokenises a chunk and keeps the pairs of an allowed length."""
         sides = zip(self.texts, (source, target), strict=True)
-        sample = {"sample": True} if self.batching.sample_subwords else {}
-        ids = [text.tokenize(strings, **sample) for text, strings in sides]
+        ids = [self._ids(text, strings, epoch) for text, strings in sides]
         fits = tf.fill(tf.shape(lines), True)
         for rows in ids:
             length = rows.row_lengths() - 1
@@ -227,6 +238,21 @@ class _Stream:
                 fits &= length <= self.batching.max_length
         kept = tf.where(fits)[:, 0]
         return Pool(*(tf.gather(part, kept) for part in (lines, *ids)))
+
+    def _ids(
+        self, text: Tokenizer, strings: tf.Tensor, epoch: tf.Tensor
+    ) -> tf.RaggedTensor:
+        batching = self.batching
+        if not batching.sample_subwords:
+            return text.tokenize(strings)
+        sampled = functools.partial(text.tokenize, strings, sample=True)
+        if batching.sampled_epochs is None:
+            return sampled()
+        return tf.cond(
+            epoch < batching.sampled_epochs,
+            sampled,
+            lambda: text.tokenize(strings),
+        )
 
     def batches(
         self, pool: Pool, epoch: tf.Tensor, first: tf.Tensor
@@ -258,7 +284,8 @@ class _Stream:
 
     def _check_that_a_pair_fits(self) -> None:
         for chunk in self.chunks(0, 0):
-            if len(self.fitting(*map(tf.constant, chunk)).lines):
+            first = tf.constant(0, tf.int64)
+            if len(self.fitting(*map(tf.constant, chunk), first).lines):
                 return
         raise ValueError(
             f"Batching: none of the {len(self.corpus)} sentence pairs has 1 "

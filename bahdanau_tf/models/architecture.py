@@ -42,8 +42,14 @@ class Architecture:
             original code, or one matrix [l, K_y], as in the paper.
         tie_embeddings: Whether the last output matrix is the transposed
             target embedding; needs l = m unless the output is factored.
+        share_embeddings: Whether both sides have the same embeddings; needs
+            one vocabulary for both. With `tie_embeddings` the three matrices
+            are one (Press and Wolf 2017, arXiv 1608.05859).
         embedding_bias: Whether embeddings have a bias, as in the original
             code.
+        word_dropout: Probability with which the embedding of a word is
+            dropped as a whole, on both sides (Gal and Ghahramani 2016, arXiv
+            1512.05287; Sennrich et al. 2016, arXiv 1606.02891).
         embedding_dropout: Dropout rate of the embeddings.
         annotation_dropout: Dropout rate of the annotations, before keys,
             contexts and s_0 are computed.
@@ -70,7 +76,9 @@ class Architecture:
     step_order: str = "original"
     factored_output: bool = True
     tie_embeddings: bool = False
+    share_embeddings: bool = False
     embedding_bias: bool = True
+    word_dropout: float = 0.0
     embedding_dropout: float = 0.0
     annotation_dropout: float = 0.0
     state_dropout: float = 0.0
@@ -97,8 +105,16 @@ class Architecture:
 
         Raises:
             ValueError: An encoder, a readout or a bridge is something else,
-                or an argument is for a readout that is not made here.
+                an argument is for a readout that is not made here, or shared
+                embeddings have two sizes.
         """
+        sizes = self.source_vocabulary_size, self.target_vocabulary_size
+        if self.share_embeddings and sizes[0] != sizes[1]:
+            raise ValueError(
+                f"{owner}: source_vocabulary_size is {sizes[0]} and "
+                f"target_vocabulary_size is {sizes[1]}, wanted the same for "
+                "share_embeddings"
+            )
         for name, fits, wanted in (
             (
                 "encoder",

@@ -15,6 +15,7 @@ from bahdanau_tf.layers.glimpse import Glimpse
 from bahdanau_tf.layers.glimpse import StepMemory
 from bahdanau_tf.layers.output_weights import OutputWeights
 from bahdanau_tf.layers.recurrent import shifted
+from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import rows_at
 from bahdanau_tf.models import presets
 from bahdanau_tf.models.architecture import Architecture
@@ -79,7 +80,11 @@ class EncoderDecoder(StepwiseModel):
         self._remember(given.config())
         dtype = self.dtype_policy
         self.source_embedding = make_embedding(given, "source", dtype)
-        self.target_embedding = make_embedding(given, "target", dtype)
+        self.target_embedding = (
+            self.source_embedding
+            if given.share_embeddings
+            else make_embedding(given, "target", dtype)
+        )
         self.encoder = make_encoder(given, self.encoder_class, dtype)
         self.decoder = make_decoder(given, dtype)
         state_size = self.decoder.cell.state_size
@@ -90,6 +95,9 @@ class EncoderDecoder(StepwiseModel):
             given, "annotation_dropout", dtype
         )
         self.readout_dropout = make_dropout(given, "readout_dropout", dtype)
+        self.word_dropout = make_dropout(
+            given, "word_dropout", dtype, noise_shape=(None, None, 1)
+        )
         check_fit(self)
         self.build()
 
@@ -98,8 +106,8 @@ class EncoderDecoder(StepwiseModel):
         if self.built:
             return
         m = self.target_embedding.embedding_dim
-        self.source_embedding.build((None, None))
-        self.target_embedding.build((None, None))
+        build_once(self.source_embedding, (None, None))
+        build_once(self.target_embedding, (None, None))
         self.encoder.build((None, None, m))
         encoded_shape = self.encoder.encoded_shape()
         self.bridge.build(encoded_shape)
@@ -111,6 +119,7 @@ class EncoderDecoder(StepwiseModel):
             (None, context) if context else None,
         )
         # These have no weights; they are built for `summary`.
+        self.word_dropout.build((None, None, m))
         self.embedding_dropout.build((None, None, m))
         self.annotation_dropout.build(encoded_shape.annotations)
         self.readout_dropout.build((None, None, self.readout.hidden_size))
@@ -204,13 +213,15 @@ class EncoderDecoder(StepwiseModel):
         return self.readout_dropout(hidden, training=training), glimpse
 
     def _embedded_target(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
-        embedded = self.target_embedding(ids)
+        return self._dropped_words(self.target_embedding(ids), training)
+
+    def _dropped_words(self, embedded: tf.Tensor, training: bool) -> tf.Tensor:
+        embedded = self.word_dropout(embedded, training=training)
         return self.embedding_dropout(embedded, training=training)
 
     def _encoded(self, source: tf.Tensor, training: bool) -> Encoded:
-        embedded = self.source_embedding(source)
         encoded = self.encoder(
-            self.embedding_dropout(embedded, training=training),
+            self._dropped_words(self.source_embedding(source), training),
             mask=source != PAD_ID,
             training=training,
         )

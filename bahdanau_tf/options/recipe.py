@@ -35,6 +35,10 @@ class Recipe:
         constant_share: Share of the training after which "linear" falls.
         max_norm: Largest global norm of a batch's gradient.
         label_smoothing: ε of the loss.
+        r_drop: α of R-Drop (Liang et al. 2021), which reads each batch twice,
+            with different dropout, and asks for the same predictions: 0 for
+            none, or about 1 to 5. An update then takes more than twice as
+            long.
         divisor: Divides the summed loss of a batch.
         batch_size: Number of sentence pairs in a batch.
         token_budget: Largest number of tokens on the longer side of a batch,
@@ -50,6 +54,8 @@ class Recipe:
             (random, the same in all epochs) or "each_epoch".
         sample_subwords: Whether words are split into sub-words in a newly
             drawn way in each epoch.
+        sampled_epochs: Number of first epochs in which they are; all if not
+            given.
         epochs: Number of passes over the corpus.
         evaluate_every: Number of updates between evaluations on the dev set; 0
             for once an epoch.
@@ -71,6 +77,7 @@ class Recipe:
     constant_share: float = 0.5
     max_norm: float = 1.0
     label_smoothing: float = 0.0
+    r_drop: float = 0.0
     divisor: float = 1.0
     batch_size: int = Batching.batch_size
     token_budget: int | None = Batching.token_budget
@@ -79,6 +86,7 @@ class Recipe:
     shuffle_pool: bool = Batching.shuffle_pool
     shuffle: Literal["none", "once", "each_epoch"] = Batching.shuffle
     sample_subwords: bool = Batching.sample_subwords
+    sampled_epochs: int | None = Batching.sampled_epochs
     epochs: float = 5.0
     evaluate_every: int = 0
     patience: int = 10
@@ -94,6 +102,7 @@ class Recipe:
             max_norm=Range(0, 1e9, above_low=True),
             label_smoothing=Range(0, 1, below_high=True),
             max_length=_COUNT,
+            r_drop=Range(0, 1000),
             divisor=Range(0, 1e9, above_low=True),
             epochs=Range(0, 1e6, above_low=True),
             evaluate_every=_COUNT,

@@ -71,7 +71,7 @@ class TextOptions:
     def unused(self) -> dict[str, str]:
         """Options that this tokenizer does not use, and the flag behind it."""
         if self.tokenizer == "word":
-            names = ("joint", "sample_subwords")
+            names = ("joint", "sample_subwords", "sampled_epochs")
             return dict.fromkeys(names, "--tokenizer=word")
         names = ("source_language", "target_language")
         unused = dict.fromkeys(names, f"--tokenizer={self.tokenizer}")

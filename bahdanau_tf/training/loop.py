@@ -142,6 +142,7 @@ class _Training:
             self.model,
             self.optimizer,
             TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor),
+            recipe.r_drop,
         )
         self.state = State()
         self.checkpoints = Checkpoints(

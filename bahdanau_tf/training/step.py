@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.protocol import TranslationModel
+from bahdanau_tf.training.r_drop import r_drop_loss
 
 
 def words_loss(
@@ -56,6 +57,7 @@ def train_step(
     model: keras.Model,
     optimizer: keras.optimizers.Optimizer,
     loss: TokenCrossentropy,
+    r_drop: float = 0.0,
 ) -> tf.types.experimental.PolymorphicFunction:
     """The update as one tf.function, for batches of any shape.
 
@@ -63,6 +65,7 @@ def train_step(
         model: The model; its weights change.
         optimizer: The optimizer, built here.
         loss: The loss.
+        r_drop: α of `r_drop_loss`; 0 reads a batch once.
 
     Returns:
         A function of a batch (inputs, target, token weights) that updates the
@@ -82,7 +85,10 @@ def train_step(
         token_weights: tf.Tensor,
     ) -> tf.Tensor:
         def cost() -> tf.Tensor:
-            return words_loss(model, loss, inputs, target, token_weights)
+            batch = inputs, target, token_weights
+            if r_drop:
+                return r_drop_loss(model, loss, r_drop, *batch)
+            return words_loss(model, loss, *batch)
 
         return update(model, optimizer, cost)
 
