@@ -202,6 +202,11 @@ def test_an_unknown_value_is_named(train_refused, flag):
         (["--joint"], "--joint is not used with --tokenizer=word"),
         (["--sample_subwords"], "--sample_subwords is not used with"),
         (
+            ["--tokenizer=bpe", "--sampled_epochs=3"],
+            "--sampled_epochs is not used with --nosample_subwords",
+        ),
+        (["--share_embeddings"], "--share_embeddings needs --joint"),
+        (
             ["--tokenizer=bpe", "--joint", "--target_vocabulary_size=400"],
             "--target_vocabulary_size is not used with --joint",
         ),

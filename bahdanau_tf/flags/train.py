@@ -99,6 +99,8 @@ def options(flags: absl_flags.FlagValues) -> Options:
     for one in found:
         for name, where in one.unused().items():
             refuse(flags, [name], f"with {where}")
+    if found.model.share_embeddings and not found.text.joint:
+        raise ValueError("--share_embeddings needs --joint, one vocabulary")
     return found
 
 

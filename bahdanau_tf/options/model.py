@@ -33,6 +33,7 @@ _WITHOUT = {
         "step_order",
         "factored_output",
         "tie_embeddings",
+        "share_embeddings",
         "annotation_dropout",
         "initialization",
     ),
@@ -66,6 +67,10 @@ class ModelOptions:
             seq2seq-lstm).
         state_dropout: Dropout rate of the recurrent states.
         readout_dropout: Dropout rate of the readout.
+        share_embeddings: Whether both sides have the same embeddings; needs
+            --joint (not for seq2seq-lstm).
+        word_dropout: Probability with which the embedding of a word is
+            dropped as a whole.
         initialization: "paper", or "glorot" for larger initial kernels, which
             learn faster (not for seq2seq-lstm).
 
@@ -89,6 +94,8 @@ class ModelOptions:
     state_dropout: float = 0.0
     readout_dropout: float = 0.0
     initialization: Literal["paper", "glorot"] = "paper"
+    share_embeddings: bool = False
+    word_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         check_values(
@@ -98,6 +105,7 @@ class ModelOptions:
             attention_units=_SIZE,
             maxout_units=_SIZE,
             layers=Range(1, 100),
+            word_dropout=_SHARE,
             embedding_dropout=_SHARE,
             annotation_dropout=_SHARE,
             state_dropout=_SHARE,

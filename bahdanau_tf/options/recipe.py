@@ -140,10 +140,13 @@ class Recipe:
 
     def unused(self) -> dict[str, str]:
         """Options that this schedule does not use, and the flag behind it."""
-        if self.schedule == "linear":
-            return {}
-        names = ("warmup_steps", "constant_share")
-        return dict.fromkeys(names, f"--schedule={self.schedule}")
+        unused = {}
+        if self.schedule != "linear":
+            names = ("warmup_steps", "constant_share")
+            unused = dict.fromkeys(names, f"--schedule={self.schedule}")
+        if not self.sample_subwords:
+            unused["sampled_epochs"] = "--nosample_subwords"
+        return unused
 
     def make_batching(self) -> Batching:
         """How the corpus becomes batches."""
