@@ -8,7 +8,6 @@ appendix B.2).
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 from collections.abc import Iterator
@@ -245,12 +244,13 @@ class _Stream:
         batching = self.batching
         if not batching.sample_subwords:
             return text.tokenize(strings)
-        sampled = functools.partial(text.tokenize, strings, sample=True)
+        # An option of sub-word tokenizers alone, not of all.
+        sample = {"sample": True}
         if batching.sampled_epochs is None:
-            return sampled()
+            return text.tokenize(strings, **sample)
         return tf.cond(
             epoch < batching.sampled_epochs,
-            sampled,
+            lambda: text.tokenize(strings, **sample),
             lambda: text.tokenize(strings),
         )
 

@@ -71,10 +71,10 @@ class TextOptions:
     def unused(self) -> dict[str, str]:
         """Options that this tokenizer does not use, and the flag behind it."""
         if self.tokenizer == "word":
-            names = ("joint", "sample_subwords", "sampled_epochs")
-            return dict.fromkeys(names, "--tokenizer=word")
-        names = ("source_language", "target_language")
-        unused = dict.fromkeys(names, f"--tokenizer={self.tokenizer}")
+            of_subwords = ("joint", "sample_subwords", "sampled_epochs")
+            return dict.fromkeys(of_subwords, "--tokenizer=word")
+        of_words = ("source_language", "target_language")
+        unused = dict.fromkeys(of_words, f"--tokenizer={self.tokenizer}")
         if self.joint:
             unused["target_vocabulary_size"] = "--joint"
         return unused
