@@ -35,8 +35,8 @@ class Page:
     """An empty page; collects its `requests` and its `problems` (errors).
 
     Args:
-            binary: The path of the browser.
-            profile: An empty folder for the browser's profile.
+        binary: The path of the browser.
+        profile: An empty folder for the browser's profile.
         size: Width and height of the window.
     """
 

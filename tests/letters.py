@@ -71,15 +71,15 @@ def make_translator(dropout: float = 0.0) -> Translator:
     return Translator(model, source, target)
 
 
-class Beginner(NamedTuple):
+class Untrained(NamedTuple):
     translator: Translator
     values: list[np.ndarray]
 
 
 @functools.cache
-def beginner(dropout: float) -> Beginner:
+def untrained(dropout: float) -> Untrained:
     translator = make_translator(dropout)
-    return Beginner(
+    return Untrained(
         translator, [one.numpy() for one in translator.model.variables]
     )
 
@@ -89,7 +89,7 @@ def restarted(dropout: float = 0.0) -> Translator:
 
     Like `make_translator`, but functions that were traced need no new tracing.
     """
-    translator, values = beginner(dropout)
+    translator, values = untrained(dropout)
     for variable, value in zip(translator.model.variables, values, strict=True):
         variable.assign(value)
     return translator

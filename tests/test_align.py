@@ -98,7 +98,7 @@ def check(translator: Translator, count: int = 4, turned: bool = False) -> None:
         assert one.weights.shape == shape
 
 
-def test_weights_are_those_of_step_by_step_decoding(translator):
+def test_weights_and_scores_equal_step_by_step_decoding(translator):
     check(translator, len(SOURCES))
 
 
@@ -126,7 +126,7 @@ def test_subwords_are_aligned(tmp_path):
     np.testing.assert_allclose(one.weights.sum(1), 1.0, atol=1e-5)
 
 
-def test_align_gives_search_output_the_alignment_of_the_search(translator):
+def test_align_reproduces_the_alignment_of_search(translator):
     found = [one for one in translator.translate(SOURCES) if one.tokens]
     assert len(found) == len(SOURCES) - 1
     pairs = [[one.source for one in found], [one.text for one in found]]
@@ -205,7 +205,7 @@ def test_the_command_writes_weights(tmp_path, translator):
         np.testing.assert_allclose(found["weights"], one.weights, atol=1e-4)
 
 
-def test_the_command_wants_a_target_for_each_line(tmp_path, translator, capfd):
+def test_the_command_needs_a_target_for_each_line(tmp_path, translator, capfd):
     text = tmp_path / "text"
     text.write_text("the cat\n")
     command = ["align", f"--model_dir={tmp_path / 'model'}", f"--source={text}"]

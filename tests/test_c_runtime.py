@@ -184,7 +184,7 @@ def without_attention() -> Translator:
 
 
 def with_shortlist() -> Translator:
-    """With float16 weights, too."""
+    """The weights are float16, too."""
     translator = with_words()
     last = translator.target_text.vocabulary_size - 1
     own = np.full([translator.source_text.vocabulary_size, 1], last)

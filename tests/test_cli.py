@@ -161,7 +161,7 @@ class Trained(NamedTuple):
 
 @pytest.fixture(scope="module")
 def awkward(corpus, tmp_path_factory) -> Trained:
-    """RNNencdec of .gz files with blank lines and a line of 10,000 words."""
+    """RNNencdec trained on .gz files with blank lines and a very long line."""
     folder = tmp_path_factory.mktemp("awkward")
     lines = {
         side: (corpus / f"train.{side}").read_text().split("\n")[:-1]
@@ -188,7 +188,7 @@ def awkward(corpus, tmp_path_factory) -> Trained:
     return Trained(flags, folder / "model", told.getvalue())
 
 
-def test_compressed_and_awkward_training_text(awkward):
+def test_compressed_training_text_with_blank_and_long_lines(awkward):
     """Blank lines are skipped and counted; batches skip long lines."""
     assert "source language: en (guessed from the text" in awkward.told
     assert "target language: fr (guessed from the text" in awkward.told
@@ -355,7 +355,7 @@ def test_translate_ends_quietly_when_its_output_pipe_closes(model_dir):
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
-def test_help(command, capsys):
+def test_help_prints_flags(command, capsys):
     assert main([*command, "--help"]) == 0
     assert "--" in capsys.readouterr().out
 
@@ -392,8 +392,8 @@ def test_demo_draws_the_longest_translation_up_to_ten_words(
 
 
 @pytest.mark.slow
-def test_demo(tmp_path):
-    """The whole demo: BLEU of at least 90; half the AER of the diagonal."""
+def test_demo_trains_a_good_translator(tmp_path):
+    """The whole demo: BLEU of at least 90; AER half the diagonal's."""
     done = shell("demo", f"--output_dir={tmp_path / 'demo'}")
     assert done.returncode == 0, done.stderr
     score = float(done.stdout.split("version:")[1].split(" = ")[1].split()[0])

@@ -1,4 +1,4 @@
-"""Tests that every public layer and model must pass; `conformance.py`."""
+"""Tests of every public layer and model; `conformance.py` lists them."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_every_public_layer_has_a_case() -> None:
 
 
 @every_case
-def test_config_round_trip(name: str) -> None:
+def test_a_layer_made_from_its_config_is_equal(name: str) -> None:
     case, layer = CASES[name], example(name)
     config = layer.get_config()
     again = type(layer).from_config(json.loads(json.dumps(to_json(config))))
@@ -147,7 +147,9 @@ def without_builds(config: Any) -> Any:
 
 
 @every_case
-def test_keras_round_trip(name: str, tmp_path: Path) -> None:
+def test_a_keras_model_with_the_layer_is_saved_and_loaded(
+    name: str, tmp_path: Path
+) -> None:
     inputs = list(CASES[name].inputs(Size()))
     holder = Holder(name, example(name))
     wanted = holder(inputs)
@@ -170,7 +172,9 @@ def reloaded(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @every_case
-def test_saved_model_round_trip(name: str, reloaded: Any) -> None:
+def test_a_saved_model_of_the_layer_is_reloaded(
+    name: str, reloaded: Any
+) -> None:
     case = CASES[name]
     function, _ = flat(example(name), case)
     for size in SIZES:
@@ -195,7 +199,9 @@ def test_eager_graph_and_xla_agree_for_any_size(name: str) -> None:
 
 
 @every_case
-def test_mixed_bfloat16(name: str, bfloat16: None) -> None:
+def test_mixed_bfloat16_equals_float32_up_to_rounding(
+    name: str, bfloat16: None
+) -> None:
     """Weights stay float32; outputs are those of float32 up to rounding."""
     case, exact = CASES[name], example(name)
     layer = started(case)

@@ -79,7 +79,7 @@ def histories(vocabulary=4, longest=6):
 
 @PATIENT
 @given(histories(), st.integers(1, 4))
-def test_no_repeated_ngrams(tokens, n):
+def test_no_repeated_ngrams_equals_its_definition(tokens, n):
     def forbidden(row, past, word):
         del row
         grams = [tuple(past[i : i + n]) for i in range(len(past) - n + 1)]
@@ -90,7 +90,7 @@ def test_no_repeated_ngrams(tokens, n):
 
 @PATIENT
 @given(histories(), st.integers(0, 5))
-def test_minimum_length(tokens, least):
+def test_minimum_length_equals_its_definition(tokens, least):
     check(
         constraints.minimum_length(least, EOS),
         tokens,
@@ -101,7 +101,7 @@ def test_minimum_length(tokens, least):
 
 @PATIENT
 @given(histories())
-def test_minimum_length_of_each_row(tokens):
+def test_minimum_length_may_differ_between_rows(tokens):
     least = np.arange(tokens.shape[0], dtype=np.int32) * 2
     check(
         constraints.minimum_length(tf.constant(least), EOS),
@@ -113,7 +113,7 @@ def test_minimum_length_of_each_row(tokens):
 
 @PATIENT
 @given(histories(), st.lists(st.integers(0, 9), max_size=4))
-def test_forbid(tokens, ids):
+def test_forbid_equals_its_definition(tokens, ids):
     """Ids outside the vocabulary forbid nothing."""
     check(
         constraints.forbid(ids),
@@ -125,7 +125,7 @@ def test_forbid(tokens, ids):
 
 @PATIENT
 @given(histories(), st.data())
-def test_forced_prefix(tokens, data):
+def test_forced_prefix_equals_its_definition(tokens, data):
     rows = tokens.shape[0]
     width = data.draw(st.integers(0, 4))
     prefix = np.zeros([rows, width], np.int32)

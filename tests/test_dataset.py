@@ -119,7 +119,7 @@ def flat(batches: list[list[int]]) -> list[int]:
 # The elements of a dataset.
 
 
-def test_batches_hold_padded_ids_and_weights_as_keras_expects(
+def test_batches_contain_padded_ids_and_weights_as_keras_expects(
     lines: Lines,
 ) -> None:
     dataset = make_dataset(lines.paths, Numbers(), Numbers(), batch_size=7)

@@ -159,7 +159,7 @@ def models(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def desk(
+def prepare(
     request: pytest.FixtureRequest,
     corpus: Path,
     tmp_path: Path,
@@ -170,7 +170,7 @@ def desk(
     If the page trains a model itself, that model is not made.
     """
 
-    def lay_out(page: Path, language: str) -> list[Block]:
+    def prepare_page(page: Path, language: str) -> list[Block]:
         blocks = [
             block
             for block in blocks_of(page)
@@ -191,7 +191,7 @@ def desk(
         monkeypatch.setenv("PYTHONPATH", str(package))
         return blocks
 
-    return lay_out
+    return prepare_page
 
 
 def write_groundhog(folder: Path) -> None:
@@ -226,15 +226,15 @@ def small(text: str) -> str:
 
 
 @with_python
-def test_python_blocks_run(page: Path, desk: Callable) -> None:
-    blocks = desk(page, "python")
+def test_python_blocks_run(page: Path, prepare: Callable) -> None:
+    blocks = prepare(page, "python")
     run_blocks((block.name, small(block.text)) for block in blocks)
 
 
 @pytest.mark.slow
 @every_page
-def test_shell_blocks_run(page: Path, desk: Callable) -> None:
-    for block in desk(page, "sh"):
+def test_shell_blocks_run(page: Path, prepare: Callable) -> None:
+    for block in prepare(page, "sh"):
         for words in commands(block.text):
             assert run_command(words) == 0, (block.name, words)
 

@@ -121,6 +121,6 @@ def test_translate_with_several_folders_uses_an_ensemble(
         (["--n_best=2"], "Unknown command line flag 'n_best'"),
     ],
 )
-def test_what_is_wrong_is_said(capfd, flags, sentence):
+def test_bad_flags_are_named(capfd, flags, sentence):
     assert main(["ensembles", *flags]) == 2
     assert sentence in capfd.readouterr().err

@@ -229,7 +229,7 @@ def test_sentences_with_unknown_words_are_left_out():
 # Significance -----------------------------------------------------------------
 
 
-def test_compare_gives_p_values_below_5_percent_only_to_better_systems():
+def test_compare_tells_different_from_similar_systems():
     worse, references = corpus(150, 0.4)
     better, _ = corpus(150, 0.1)
     alike = [*worse[:-3], *better[-3:]]
@@ -330,7 +330,7 @@ def test_known_sentences_have_no_unknown_word_on_either_side():
 
 @settings(deadline=None)
 @given(alignments=st.lists(links, max_size=5))
-def test_pharaoh_round_trip(tmp_path_factory, alignments):
+def test_pharaoh_files_are_written_and_read_back(tmp_path_factory, alignments):
     path = tmp_path_factory.mktemp("pharaoh") / "links"
     evaluation.write_pharaoh(path, alignments)
     assert evaluation.read_pharaoh(path) == alignments

@@ -88,8 +88,10 @@ def test_a_training_stops_when_its_time_is_up_and_is_resumed(
     assert Record.read(folder).seconds >= 3600
 
 
-def test_sigterm_stops_the_trainings_which_save(monkeypatch, tmp_path):
-    """SIGTERM, as from `timeout`: no training goes on running."""
+def test_sigterm_stops_the_trainings_after_they_have_saved(
+    monkeypatch, tmp_path
+):
+    """SIGTERM, as from `timeout`: no training is left running."""
     before = signal.getsignal(signal.SIGTERM)
 
     def sleep(_):

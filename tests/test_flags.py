@@ -41,7 +41,9 @@ def refused(tmp_path: Path, text: Path, monkeypatch, capfd):
 
     It must leave no file behind and must not import TensorFlow.
     """
-    monkeypatch.setattr(cli, "_quiet_start", lambda: pytest.fail("too late"))
+    monkeypatch.setattr(
+        cli, "_quiet_start", lambda: pytest.fail("TensorFlow is imported")
+    )
 
     def run(command: str, *flags: str) -> str:
         before = sorted(tmp_path.rglob("*"))

@@ -1,4 +1,4 @@
-"""The n-gram model compared with a plain implementation and with hand sums."""
+"""The n-gram model compared with a plain implementation and by hand."""
 
 from __future__ import annotations
 
@@ -121,10 +121,12 @@ def test_probabilities_sum_to_one(order):
 
 
 def test_probabilities_equal_values_by_hand():
-    """Bigrams of `a b` and `a a`, with UNKNOWN and END: V = 4.
+    """Bigrams of `a b` and `a a`; `<` and `>` mark begin and end.
 
-    Seen: <a 2, ab aa a> b> 1, so D₂ = (4 + 1) / (4 + 2 + 2) = 5/8.
-    Before a: < a; before b: a; before >: a b. D₁ = (1 + 1) / (1 + 4 + 2) = 2/7.
+    V = 4, with UNKNOWN and END.
+    Counts: <a 2; ab, aa, a>, b> 1. So D₂ = (4 + 1) / (4 + 2 + 2) = 5/8.
+    Words before a: < a; before b: a; before >: a b.
+    So D₁ = (1 + 1) / (1 + 4 + 2) = 2/7.
     p(a) = p(>) = (2 - 2/7) / 5 + 2/7 · 3/5 · 1/4 = 27/70, p(b) = 13/70.
     p(a | <) = (2 - 5/8) / 2 + 5/8 · 1/2 · 27/70 = 181/224.
     p(b | a) = (1 - 5/8) / 3 + 5/8 · 3/3 · 13/70 = 27/112.

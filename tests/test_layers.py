@@ -722,8 +722,6 @@ def shapes(n: int, c: int) -> list[Any]:
         ),
     ],
 )
-def test_errors_name_what_came_and_what_was_wanted(
-    make: Any, words: str
-) -> None:
+def test_errors_name_what_was_given_and_wanted(make: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()

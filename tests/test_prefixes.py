@@ -152,7 +152,7 @@ def test_words_are_sampled_with_their_probability():
 
 
 def test_only_equal_sentences_have_equal_samples():
-    """The tables of all rows are equal; rows 0 and 4, 1 and 3 are the same."""
+    """All tables are equal, and the sources of rows 0 and 4, and of 1 and 3."""
     table = np.tile(table_of(5)[:1], [5, 1, 1])
     decoding = Decoding(sampling=True, n_best=40, max_length=1, seed=1)
     first, second, third, fourth, last = searched(

@@ -180,7 +180,7 @@ def test_the_papers_claim_is_not_tested_without_both_models():
     assert found.text.startswith("There is no RNNsearch beside an RNNencdec")
 
 
-def test_sentences_are_chosen_by_the_papers_rule():
+def test_sentences_of_figure_3_are_chosen_by_the_papers_rule():
     drawn = random.Random(0)
     lengths = [drawn.randint(1, 60) for _ in range(300)]
     known = [drawn.random() < 0.5 for _ in lengths]
@@ -526,7 +526,7 @@ def test_bad_flags_are_refused_before_training(
     capfd, tmp_path, monkeypatch, flags, sentence
 ):
     monkeypatch.setattr(
-        command, "train_all", lambda *_: pytest.fail("hours are spent")
+        command, "train_all", lambda *_: pytest.fail("training was started")
     )
     pairs = {"train": 20, "dev": 2, "test": 3}
     monkeypatch.setattr(suites, "QUICK", replace(suites.QUICK, pairs=pairs))

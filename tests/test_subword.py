@@ -85,7 +85,9 @@ def tokenizer(
     return SubwordTokenizer.train(corpus, 330, request.param)
 
 
-def test_special_symbols(tokenizer: SubwordTokenizer) -> None:
+def test_special_symbols_have_the_ids_0_to_2(
+    tokenizer: SubwordTokenizer,
+) -> None:
     ids = tokenizer.pad_id, tokenizer.unk_id, tokenizer.eos_id
     assert ids == (0, 1, 2)
     assert tokenizer.vocabulary_size == 330
@@ -352,7 +354,9 @@ def test_numbers_outside_the_vocabulary_are_unknown(
 
 
 @pytest.mark.parametrize("unit", ["word ", "é", "a.b'c,d ", " "])
-def test_a_line_of_a_megabyte(tokenizer: SubwordTokenizer, unit: str) -> None:
+def test_a_line_of_a_megabyte_is_tokenized(
+    tokenizer: SubwordTokenizer, unit: str
+) -> None:
     text = unit * (1_000_000 // len(unit.encode()))
     ids = tf.function(tokenizer.tokenize)(tf.constant([text]))
     back = tokenizer.detokenize(ids).numpy()[0].decode()
@@ -456,7 +460,7 @@ def test_a_model_without_the_symbols_is_refused(corpus: list[Path]) -> None:
         SubwordTokenizer(model.getvalue())
 
 
-def test_saved_tokenizer_is_loaded(
+def test_a_saved_tokenizer_is_loaded(
     tokenizer: SubwordTokenizer, tmp_path: Path
 ) -> None:
     SubwordTokenizer(tokenizer.model_proto, reverse=True).save(tmp_path)

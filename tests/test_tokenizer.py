@@ -148,7 +148,7 @@ def test_text_is_split_by_the_rules_of_the_language(
     assert words_of(empty(language), text) == [words.split(" ")]
 
 
-def test_kinds_of_characters_follow_the_normal_form() -> None:
+def test_text_is_split_after_normalization() -> None:
     text = "Ａ５，０００…½ ﬁn™"
     assert words_of(empty(normalization=None), text) == [
         ["Ａ５", "，", "０００", "…", "½", "ﬁn", "™"]
@@ -470,7 +470,7 @@ def test_offsets_refer_to_the_original_text() -> None:
 
 
 @pytest.mark.parametrize("unit", ["word ", "é", "a.b'c,d ", "日本", "'", " "])
-def test_a_line_of_a_megabyte(unit: str) -> None:
+def test_a_line_of_a_megabyte_is_tokenized(unit: str) -> None:
     text = unit * (1_000_000 // len(unit.encode()))
     tokenizer = knowing([text])
     assert tokenizer.detokenize(tokenizer.tokenize([text])).numpy()[
@@ -574,7 +574,7 @@ def test_train_counts_the_words_of_all_files(tmp_path: Path) -> None:
     assert list(tokenizer.sentences([second])) == [["a", "cat", "sat", "."]]
 
 
-def test_saved_tokenizer_is_loaded(tmp_path: Path) -> None:
+def test_a_saved_tokenizer_is_loaded(tmp_path: Path) -> None:
     texts = ["L'Été, ça va ?"]
     tokenizer = knowing(
         texts,
@@ -610,7 +610,7 @@ def test_a_changed_folder_is_refused(tmp_path: Path) -> None:
         load_text(tmp_path)
 
 
-def test_unknown_normal_form_is_refused() -> None:
+def test_an_unknown_normalization_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^WordTokenizer: normalization"):
         empty(normalization="NFX")
 

@@ -119,7 +119,7 @@ def test_lines_stay_in_order_over_windows(run):
 
 
 def test_each_line_has_its_prefix(run, tmp_path):
-    """Also in later windows; if a line is split, for its first sentence."""
+    """Also in later windows; a split line uses it for its first sentence."""
     prefixes = tmp_path / "prefixes"
     prefixes.write_text("P0\n\nP2\nP3\n", "utf-8")
     run("a\nb\nc d. e f. g\nh\n", f"--prefixes={prefixes}", "--window=3")

@@ -23,7 +23,7 @@ typedef struct {
   char *names[MAX_FETCHES];
 } Request;
 
-/* Reads all requests of a file; ends the program where one is malformed. */
+/* Reads all requests of a file; ends the program if one is malformed. */
 Request *read_requests(const char *path, TF_Graph *graph, int *count);
 
 /* Ends the program with a message, written as by printf, and code 2. */

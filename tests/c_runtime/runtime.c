@@ -1,14 +1,15 @@
 /* Runs an exported model in the C++ runtime, without Python, as a TensorFlow
-   model server does: LoadSavedModel, then Session::Run; XLA is switched off.
+   model server does: LoadSavedModel, then Session::Run, without XLA.
 
      runtime --ops LIBRARY...
          writes the registry, an OpList, to the standard output.
      runtime EXPORT REQUESTS LIBRARY...
          runs each request once and prints a line of JSON for each.
      runtime --stress THREADS SECONDS EXPORT REQUESTS LIBRARY...
-         then runs them in threads on one session, and compares the answers.
+         also runs them in threads on one session, and compares the answers.
 
-   LIBRARY are TF Text's op libraries. The last line tells times and memory. */
+   LIBRARY are the op libraries of TensorFlow Text. The last line of the output
+   has times and memory. */
 
 #include <dlfcn.h>
 #include <math.h>
@@ -23,12 +24,12 @@
 
 #include "requests.h"
 
-static const double TOLERANCE = 1e-4; /* of numbers, between two runs */
+static const double TOLERANCE = 1e-4; /* between numbers of two runs */
 
 static TF_Session *session;
 static Request *requests;
 static int request_count;
-static long peak; /* of resident memory, in kilobytes, so far */
+static long peak; /* resident memory so far, in kilobytes */
 static TF_Tensor *(*answers)[MAX_FETCHES];
 static atomic_int stopping;
 static atomic_long runs, errors, differences;
@@ -48,7 +49,7 @@ static long resident_kilobytes(void) {
   return resident * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* The most that was resident since `forget_peak`. */
+/* The peak of resident memory since `forget_peak`. */
 static long peak_kilobytes(void) {
   long peak = -1;
   char line[256];
@@ -151,7 +152,7 @@ static int same(const TF_Tensor *one, const TF_Tensor *other) {
   return 1;
 }
 
-/* Each thread begins elsewhere, so that unlike requests run side by side. */
+/* Threads begin with different requests, so that these run at the same time. */
 static void *work(void *number) {
   TF_Status *status = TF_NewStatus();
   TF_Tensor *found[MAX_FETCHES];
@@ -200,7 +201,7 @@ static void load_libraries(char **paths, TF_Status *status) {
   }
 }
 
-/* The model server does so too. It is no part of the C API. */
+/* The model server does this, too. The function is not in the C API. */
 static void disable_xla(void) {
   void (*disable)(void);
   *(void **)&disable =
