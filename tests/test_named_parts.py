@@ -55,6 +55,21 @@ class Unregistered(General):
 
 
 @keras.saving.register_keras_serializable(package="named")
+class OfOneSize(Plain):
+    def __init__(self):
+        super().__init__(4)
+
+    def get_config(self):
+        return {}
+
+
+@keras.saving.register_keras_serializable(package="named")
+class Hungry(General):
+    def build(self, query_shape, memory_shape):
+        raise MemoryError("no more")
+
+
+@keras.saving.register_keras_serializable(package="named")
 class Failing(General):
     def score(self, query, keys):
         return query + keys.numpy()
@@ -68,13 +83,8 @@ class Forgetful(General):
 
 number = 1
 """
-NAMES = ("General", "Plain", "Failing", "Forgetful")
-SIZES = {
-    "units": 4,
-    "embedding_dim": 3,
-    "attention_units": 5,
-    "maxout_units": 3,
-}
+NAMES = ("General", "Plain", "OfOneSize", "Hungry", "Failing", "Forgetful")
+SIZES = {"units": 4, "embedding_dim": 3, "maxout_units": 3}
 IDS = np.array([[2, 3, 5, 1], [4, 1, 0, 0]], "int32")
 
 
@@ -84,6 +94,7 @@ def folder(tmp_path_factory: Any) -> Any:
     folder = tmp_path_factory.mktemp("named")
     (folder / "named_parts.py").write_text(PARTS)
     (folder / "damaged_parts.py").write_text("nonsense")
+    (folder / "leaving_parts.py").write_text("raise SystemExit(0)")
     (folder / "source").write_text("one two\nthree\ntwo three one\n" * 4)
     (folder / "target").write_text("a b\nc\nb c a\n" * 4)
     sys.path.insert(0, str(folder))
@@ -231,6 +242,7 @@ def test_a_file_cannot_choose_what_is_imported(
     [
         ("--attention=absent.Score", "there is no module absent; add its"),
         ("--attention=damaged_parts.Score", "damaged_parts cannot be imported"),
+        ("--cell=leaving_parts.Cell", "leaving_parts cannot be imported: Sys"),
         ("--attention=named_parts.Absent", "wanted a class of bahdanau_tf"),
         ("--attention=named_parts.number", "wanted a class of bahdanau_tf"),
         ("--attention=GenralAttention", "wanted a class of bahdanau_tf"),
@@ -240,8 +252,10 @@ def test_a_file_cannot_choose_what_is_imported(
         ("--cell=keras.layers.Dense", "--cell is Dense, wanted a cell"),
         ("--attention=named_parts.Unregistered", "register_keras_serializable"),
         ("--attention=named_parts.Forgetful", "argument: 'units'"),
-        ("--attention=named_parts.Failing", "which does not run: Attribute"),
-        ("--attention=DotAttention", "(8 wide) must be of one size"),
+        (
+            "--attention=named_parts.Failing",
+            "with which the model does not run: Attribute",
+        ),
     ],
 )
 def test_bad_parts_are_refused_before_any_text_is_read(
@@ -271,6 +285,60 @@ def test_models_without_the_part_refuse_the_flag(
         assert main(words) == 2
         said = f"--{flag} is not used with --model={model}; leave it out\n"
         assert capsys.readouterr().err.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("part", "size"),
+    [
+        ("--attention=GeneralAttention", "attention_units"),
+        ("--cell=named_parts.OfOneSize", "units"),
+    ],
+)
+def test_a_size_that_a_part_does_not_take_is_refused(
+    folder: Path, tmp_path: Path, capsys: Any, part: str, size: str
+) -> None:
+    model = tmp_path / "model"
+    words = flags_of(folder, part, f"--{size}=4", f"--model_dir={model}")
+    assert main(words) == 2
+    said = f"--{size} is not used with {part}; leave it out\n"
+    assert capsys.readouterr().err.endswith(said)
+    assert not model.exists()
+
+
+def test_a_part_is_not_blamed_for_what_it_did_not_do(
+    folder: Path, monkeypatch: Any
+) -> None:
+    with pytest.raises(MemoryError, match="no more"):
+        ModelOptions(**SIZES, attention="named_parts.Hungry").try_parts()
+
+    def broken(model: Any) -> None:
+        if type(model.decoder.attention).__name__ in broken_for:
+            raise RuntimeError("no device")
+
+    monkeypatch.setattr("bahdanau_tf.options.model.try_model", broken)
+    options = ModelOptions(
+        **SIZES, attention="GeneralAttention", cell="TanhCell"
+    )
+    broken_for = ["GeneralAttention"]
+    with pytest.raises(ValueError, match=r"attention is 'General\w+', w") as e:
+        options.try_parts()
+    assert "cell" not in str(e.value)
+    broken_for = ["GeneralAttention", "BahdanauAttention"]
+    with pytest.raises(RuntimeError, match="no device"):
+        options.try_parts()
+    options = ModelOptions(**SIZES, attention="DotAttention", cell="TanhCell")
+    broken_for = []
+    with pytest.raises(ValueError, match=r"\(8 wide\) must be of one size"):
+        options.try_parts()
+
+
+def test_options_that_are_newer_move_no_older_ones() -> None:
+    """The first ones by position are those that there were at first."""
+    sizes = (4, 3, 5, 3, 2)
+    options = ModelOptions("rnnsearch", *sizes, "appendix", False, True)
+    assert options.step_order == "appendix"
+    assert (options.factored_output, options.tie_embeddings) == (False, True)
+    assert (options.attention, options.cell) == (None, None)
 
 
 def test_a_registered_class_is_not_imported(

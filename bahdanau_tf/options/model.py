@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
 from typing import TYPE_CHECKING
+from typing import Any
 from typing import Literal
 
+from bahdanau_tf.options.named import blamed
+from bahdanau_tf.options.named import is_shortage
 from bahdanau_tf.options.named import make_part
-from bahdanau_tf.options.named import said
+from bahdanau_tf.options.named import takes
 from bahdanau_tf.options.named import try_model
 from bahdanau_tf.ranges import Range
 from bahdanau_tf.ranges import check_values
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
 
 _SIZE = Range(1, 100_000)
 _SHARE = Range(0, 1, below_high=True)
+
+_SIZES = {"attention": "attention_units", "cell": "units"}  # of parts
 
 # Options that a model does not have.
 _WITHOUT = {
@@ -48,7 +55,8 @@ class ModelOptions:
         model: "rnnsearch", "rnnencdec" or "seq2seq-lstm".
         units: n, number of hidden units.
         embedding_dim: m, width of the embeddings.
-        attention_units: n', size of the alignment model (rnnsearch).
+        attention_units: n', size of the alignment model (rnnsearch, with a
+            score that has a size).
         maxout_units: l, width of the readout (not for seq2seq-lstm).
         layers: Number of LSTM layers of each side (seq2seq-lstm).
         attention: Class of the score in place of BahdanauAttention, such as
@@ -72,7 +80,8 @@ class ModelOptions:
         word_dropout: Probability with which the embedding of a word is
             dropped as a whole.
         initialization: "paper", or "glorot" for larger initial kernels, which
-            learn faster (not for seq2seq-lstm).
+            learn faster (not for seq2seq-lstm); a `cell` gets it if it takes
+            kernel_initializer.
 
     Raises:
         ValueError: A value is out of range, or options do not fit together.
@@ -84,8 +93,8 @@ class ModelOptions:
     attention_units: int = 1000
     maxout_units: int = 500
     layers: int = 4
-    attention: str | None = None
-    cell: str | None = None
+    attention: str | None = field(default=None, kw_only=True)
+    cell: str | None = field(default=None, kw_only=True)
     step_order: Literal["original", "appendix", "main-text"] = "original"
     factored_output: bool = True
     tie_embeddings: bool = False
@@ -122,6 +131,19 @@ class ModelOptions:
     def unused(self) -> dict[str, str]:
         """Options that this model does not use, and the flag behind it."""
         return dict.fromkeys(_WITHOUT[self.model], f"--model={self.model}")
+
+    def unused_by_parts(self) -> dict[str, str]:
+        """Options that the named parts do not use, and the flag behind it.
+
+        Raises:
+            ValueError: A class is not found, or is no such part.
+        """
+        self._parts()  # tells first what is wrong with their names
+        return {
+            _SIZES[part]: f"--{part}={name}"
+            for part, name in self._named.items()
+            if not takes(part, name, "units")
+        }
 
     def make(
         self, source_vocabulary_size: int, target_vocabulary_size: int
@@ -193,18 +215,43 @@ class ModelOptions:
     def try_parts(self) -> None:
         """Makes and runs a model, if classes of parts are named.
 
+        An error that comes without a part, too, is not blamed on it, and a
+        lack of memory on none.
+
         Raises:
             ValueError: A class is not found, is no such part, or fails.
         """
         if not self._named:
             return
         self._parts()
-        try:
-            try_model(self.make(3, 3))
-        except Exception as error:  # a user's class may raise anything
-            given = " and ".join(
-                f"{k} is {v!r}" for k, v in self._named.items()
-            )
-            raise ValueError(
-                f"ModelOptions: {given}, which does not run: {said(error)}"
-            ) from error
+        error = _failure(self)
+        if error is None:
+            return
+        guilty = [one for one in self._named if not self._without(one)]
+        if not guilty and (other := self._without(*self._named)):
+            raise other
+        given = " and ".join(
+            f"{part} is {self._named[part]!r}" for part in guilty or self._named
+        )
+        what = f"{given}, with which the model does not run"
+        raise blamed(error, what) from error
+
+    def _without(self, *parts: str) -> Exception | None:
+        """What is raised without these parts."""
+        nothing: Any = dict.fromkeys(parts)
+        return _failure(replace(self, **nothing))
+
+
+def _failure(options: ModelOptions) -> Exception | None:
+    """What is raised when a model is made and run.
+
+    Raises:
+        Exception: Memory is short.
+    """
+    try:
+        try_model(options.make(3, 3))
+    except Exception as error:  # a user's class may raise anything
+        if is_shortage(error):
+            raise
+        return error
+    return None

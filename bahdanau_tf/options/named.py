@@ -43,10 +43,8 @@ def make_part(field: str, name: str, **arguments: object) -> keras.layers.Layer:
         config = keras.saving.serialize_keras_object(made)
         part = keras.saving.deserialize_keras_object(config)
     except Exception as error:  # a user's class may raise anything
-        raise ValueError(
-            f"ModelOptions: {field} is {name!r}, which cannot be made, saved "
-            f"and loaded: {said(error)}"
-        ) from error
+        what = f"{field} is {name!r}, which cannot be made, saved and loaded"
+        raise blamed(error, what) from error
     check = {"attention": as_attention, "cell": as_cell}[field]
     check("ModelOptions", part)
     return part
@@ -61,11 +59,9 @@ def _class(field: str, name: str) -> type:
             f"ModelOptions: {field} is {name!r}, but there is no module "
             f"{error.name}; add its folder to PYTHONPATH"
         ) from error
-    except Exception as error:  # as above
-        raise ValueError(
-            f"ModelOptions: {field} is {name!r}, but {module} cannot be "
-            f"imported: {said(error)}"
-        ) from error
+    except (Exception, SystemExit) as error:  # as above
+        what = f"{field} is {name!r}, but {module} cannot be imported"
+        raise blamed(error, what) from error
     if not isinstance(found, type):
         raise ValueError(
             f"ModelOptions: {field} is {name!r}, wanted a class of {LAYERS} "
@@ -74,12 +70,25 @@ def _class(field: str, name: str) -> type:
     return found
 
 
+def takes(field: str, name: str, argument: str) -> bool:
+    """Whether the constructor of a class that is named has such an argument.
+
+    Raises:
+        ValueError: There is no such class.
+    """
+    return _takes(_class(field, name), argument)
+
+
 def _takes(owner: type, argument: str) -> bool:
-    """Whether a constructor, or one that it calls, has such an argument."""
-    return any(
-        argument in inspect.signature(one.__init__).parameters  # type: ignore[misc]
-        for one in owner.__mro__
-    )
+    """Whether a constructor has an argument, or passes it to one that has."""
+    for one in owner.__mro__:
+        parameters = inspect.signature(one.__init__).parameters  # type: ignore[misc]
+        if argument in parameters:
+            return True
+        kinds = {parameter.kind for parameter in parameters.values()}
+        if inspect.Parameter.VAR_KEYWORD not in kinds:
+            return False
+    return False
 
 
 def try_model(model: StepwiseModel) -> None:
@@ -106,8 +115,27 @@ def try_model(model: StepwiseModel) -> None:
     run({"source": words, "target": words})
 
 
-def said(error: Exception) -> str:
-    """What an exception says, on one line and without Keras' appendices."""
+def blamed(error: BaseException, what: str) -> ValueError:
+    """The refusal of a user's part, whose code raised an error.
+
+    Args:
+        error: The error.
+        what: What it is about, such as "cell is 'MyCell', which does not run".
+
+    Raises:
+        Exception: The error, if it is that memory is short.
+    """
+    if is_shortage(error):
+        raise error
+    # Without Keras' appendices, on one line.
     text = re.split("Arguments received|Full object config", str(error))[0]
     words = re.sub(r"\x1b\[\d*m", "", text).split()
-    return f"{type(error).__name__}: {' '.join(words)}"
+    name = type(error).__name__
+    return ValueError(f"ModelOptions: {what}: {name}: {' '.join(words)}")
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether memory is short."""
+    import tensorflow as tf
+
+    return isinstance(error, (MemoryError, tf.errors.ResourceExhaustedError))
