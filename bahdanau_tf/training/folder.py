@@ -18,7 +18,7 @@ from bahdanau_tf.training.settings import write_settings
 from bahdanau_tf.training.state import State
 from bahdanau_tf.translator import Translator
 
-FREE = ("epochs", "patience", "evaluate_every", "tokenize", "name")
+FREE = ("epochs", "patience", "evaluate_every", "tokenize")
 DEV_TEXT, DEV_TOKENIZER = "dev_text_checksum", "dev_bleu_tokenizer"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -81,7 +82,7 @@ def changes(path: Path, settings: Mapping[str, object]) -> list[Change]:
         ValueError: The file is missing or damaged, or of a newer version.
     """
     now = json.loads(json.dumps(settings))
-    return [*_differences(read_settings(path), now)]
+    return [*_differences(_unnumbered(read_settings(path)), _unnumbered(now))]
 
 
 def read_settings(path: Path) -> dict[str, object]:
@@ -99,19 +100,48 @@ def read_settings(path: Path) -> dict[str, object]:
     return read_versioned(path, FORMAT_VERSION, "model_dir")
 
 
+def _unnumbered(settings: object) -> object:
+    """Settings without the numbers in names that Keras gave to layers.
+
+    The second `GRUCell` of a process is "gru_cell_1", so the same model has
+    other names elsewhere. A name that was chosen is kept.
+    """
+    if isinstance(settings, list):
+        return [_unnumbered(one) for one in settings]
+    if not isinstance(settings, dict):
+        return settings
+    found = {key: _unnumbered(value) for key, value in settings.items()}
+    config = found.get("config")
+    if isinstance(config, dict) and isinstance(config.get("name"), str):
+        kind = re.sub(r"_\d+$", "", config["name"])
+        if kind.replace("_", "") == str(found.get("class_name")).lower():
+            config["name"] = kind
+    return found
+
+
 def _differences(
     before: object, after: object, name: str = ""
 ) -> Iterator[Change]:
-    if not (isinstance(before, dict) and isinstance(after, dict)):
-        if before != after:
-            yield Change(name, _in_short(before), _in_short(after))
-    elif before.get("class_name") != after.get("class_name"):
-        yield Change(name, before.get("class_name"), after.get("class_name"))
-    else:
+    if isinstance(before, dict) and isinstance(after, dict):
+        kinds = before.get("class_name"), after.get("class_name")
+        if kinds[0] != kinds[1]:
+            yield Change(name, *kinds)
+            return
         for key in before:
             yield from _differences(before[key], after.get(key), key)
+    elif (
+        isinstance(before, list)
+        and isinstance(after, list)
+        and len(before) == len(after)
+    ):
+        for one, other in zip(before, after, strict=True):
+            yield from _differences(one, other, name)
+    elif before != after:
+        yield Change(name, _in_short(before), _in_short(after))
 
 
 def _in_short(value: object) -> object:
     """A part of a model is told by its class."""
+    if isinstance(value, list):
+        return [_in_short(one) for one in value]
     return value.get("class_name", value) if isinstance(value, dict) else value
