@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -65,10 +66,10 @@ def answers(
             check=False,
             capture_output=True,
             text=True,
+            errors="replace",
         )
         if done.returncode:
-            reason = done.stderr.strip().split("\n")[-1]
-            raise ValueError(f"{version} cannot be reloaded: {reason}")
+            raise ValueError(f"{version} cannot be reloaded: {_reason(done)}")
         found: reload.Answers = json.loads(
             (folder / "answers.json").read_text("utf-8")
         )
@@ -78,6 +79,15 @@ def answers(
         load_seconds=found["load_seconds"],
         timed=found["timed"],
     )
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    """Why a process failed: a signal, or the last line that it wrote."""
+    if done.returncode < 0:
+        number = -done.returncode
+        return f"killed by signal {number} ({signal.strsignal(number)})"
+    said = done.stderr.strip().split("\n")[-1]
+    return said or f"exit status {done.returncode}"
 
 
 def _plain(requests: Sequence[Request]) -> list[reload.Request]:
