@@ -48,6 +48,12 @@ def translator() -> Translator:
     return make_translator(english(), french())
 
 
+@pytest.fixture(scope="module")
+def reversing() -> Translator:
+    """It reads, and writes, the last word first."""
+    return make_translator(english(reverse=True), french(reverse=True))
+
+
 def step_by_step(
     translator: Translator, source: str, target: str
 ) -> tuple[np.ndarray, float]:
@@ -102,10 +108,8 @@ def test_weights_and_scores_equal_step_by_step_decoding(translator):
     check(translator, len(SOURCES))
 
 
-def test_reversed_texts_are_aligned_in_reading_order():
-    """Also if the model reads and writes sentences in reverse order."""
-    texts = english(reverse=True), french(reverse=True)
-    check(make_translator(*texts), turned=True)
+def test_reversed_texts_are_aligned_in_reading_order(reversing):
+    check(reversing, turned=True)
 
 
 def test_an_ensemble_aligns_by_its_first_source(translator):
@@ -126,7 +130,12 @@ def test_subwords_are_aligned(tmp_path):
     np.testing.assert_allclose(one.weights.sum(1), 1.0, atol=1e-5)
 
 
-def test_align_reproduces_the_alignment_of_search(translator):
+@pytest.mark.parametrize("name", ["translator", "reversing"])
+def test_align_reproduces_the_alignment_of_search(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    """Also if search finds the last word of the translation first."""
+    translator = request.getfixturevalue(name)
     found = [one for one in translator.translate(SOURCES) if one.tokens]
     assert len(found) == len(SOURCES) - 1
     pairs = [[one.source for one in found], [one.text for one in found]]

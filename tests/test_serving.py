@@ -27,6 +27,7 @@ from bahdanau_tf import Translator
 from bahdanau_tf import Vocabulary
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf.serving import Limits
+from bahdanau_tf.serving import answers
 from bahdanau_tf.serving import comparison
 from bahdanau_tf.serving import examine
 from bahdanau_tf.serving import limits
@@ -579,8 +580,8 @@ def korean_and_japanese(corpus: Path) -> Translator:
 
 
 def ensemble(corpus: Path) -> Translator:
-    """Members with subwords and with words in reverse order."""
-    target = SubwordTokenizer.train([corpus], 330)
+    """Subwords, and words in reverse order; the target in reverse order."""
+    target = SubwordTokenizer.train([corpus], 330, reverse=True)
     sources = (
         SubwordTokenizer.train([corpus], 320),
         WordTokenizer.train([corpus], 60, reverse=True),
@@ -640,6 +641,26 @@ def test_weights_too_large_for_float16_are_named(translator):
     model.readout.output_bias.assign(np.full(12, 70_000.0))
     with pytest.raises(ValueError, match=r"round_to_half: .*bias.* 70000"):
         round_to_half(model)
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("kill -9 $$", "killed by signal 9 (Killed)"),
+        ("echo no memory >&2; exit 3", "no memory"),
+        ("exit 3", "exit status 3"),
+    ],
+)
+def test_why_an_export_was_not_reloaded(tmp_path, monkeypatch, command, reason):
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{command}\n")
+    python.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(python))
+    version = tmp_path / "1"
+    version.mkdir()
+    with pytest.raises(ValueError, match="1 cannot be reloaded") as told:
+        answers(version, [])
+    assert str(told.value).endswith(f"reloaded: {reason}")
 
 
 @pytest.mark.slow

@@ -420,3 +420,101 @@ def test_only_names_that_keras_gave_may_change(tmp_path):
         )
 
 
+def test_load_best_refuses_a_folder_without_an_evaluation(tmp_path):
+    write_settings(tmp_path / "training.json", {})
+    with pytest.raises(ValueError, match="stopped before its first evaluation"):
+        load_best(tmp_path)
+    with pytest.raises(ValueError, match="there is no folder"):
+        load_best(tmp_path / "none")
+    (tmp_path / ".best.replaced").mkdir()
+    assert best_folder(tmp_path).name == ".best.replaced"
+    (tmp_path / "best").mkdir()
+    assert best_folder(tmp_path).name == "best"
+
+
+def test_the_best_model_is_read_completely_while_training_replaces_it(
+    tmp_path, monkeypatch
+):
+    """If the folder is replaced while it is read, it is read again."""
+
+    def write(number: int) -> None:
+        with replaced_directory(tmp_path / "best") as aside:
+            for name in "ab":
+                (aside / name).write_text(str(number))
+
+    def load(directory: Path) -> list[str]:
+        first = (directory / "a").read_text()
+        if overtaking:
+            write(overtaking.pop())
+        return [first, (directory / "b").read_text()]
+
+    monkeypatch.setattr(Translator, "load", load)
+    write(0)
+    overtaking = [2, 1]
+    assert load_best(tmp_path) == ["2", "2"]
+    assert not overtaking
+    (tmp_path / "best" / "b").unlink()
+    with pytest.raises(FileNotFoundError):
+        load_best(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("bleu", "tokenize", "words"),
+    [
+        (12.345, "zh", "best dev BLEU 12.35 (greedy, zh);"),
+        (float("nan"), "13a", "no evaluation yet;"),
+        (float("nan"), "", "no dev set, so the last model is the best;"),
+    ],
+)
+def test_a_training_result_describes_its_bleu(bleu, tokenize, words):
+    assert words in str(TrainingResult(bleu, 7, "signal", 6.0, 5.0, tokenize))
+
+
+def test_train_reports_a_full_disk_in_one_line(files, tmp_path, capsys):
+    """The first checkpoint is written before training starts."""
+    flags = {
+        "train_source": files.train_source,
+        "train_target": files.train_target,
+        "source_vocabulary_size": 20,
+        "target_vocabulary_size": 20,
+        "units": 100,
+        "model_dir": tmp_path / "model",
+    }
+    with full_disk(200_000):
+        status = main(["train", *(f"--{k}={v}" for k, v in flags.items())])
+    assert status == 2
+    (sentence,) = [
+        line
+        for line in capsys.readouterr().err.split("\n")
+        if "could not be written" in line
+    ]
+    assert sentence.startswith("bahdanau-tf: train: model_dir: ")
+    assert "File too large" in sentence
+    assert not [*(tmp_path / "model" / "checkpoints").iterdir()]
+
+
+def test_a_full_disk_keeps_the_best_model_and_the_log(trained, folder):
+    before = contents(folder)
+    kept = loop.ModelFolder(folder, None, None, {})  # type: ignore[arg-type]
+    for name, write in (
+        ("best", lambda: kept.save_best(trained.translator)),
+        ("log.jsonl", lambda: kept.log.add({"step": 30, "text": "a" * 2000})),
+    ):
+        with full_disk(1000), pytest.raises(OSError, match="is kept") as told:
+            write()
+        assert f"{folder / name} could not be written: " in str(told.value)
+        kept.log.forget_after(20)
+        assert contents(folder) == before
+
+
+def test_an_error_of_tensorflow_is_reported_in_one_line(
+    trained, files, tmp_path, monkeypatch
+):
+    def exhausted(*batch: Any) -> Any:
+        raise tf.errors.ResourceExhaustedError(
+            None, None, "{{node a}} OOM when allocating [9,9]\n\t[[{{node b}}]]"
+        )
+
+    monkeypatch.setattr(loop, "train_step", lambda *_: exhausted)
+    with pytest.raises(OSError, match=r"train: OOM when .*\[9,9\]; the last"):
+        train(trained.translator, files, SHORT, tmp_path)

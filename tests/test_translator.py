@@ -77,9 +77,46 @@ def test_blank_sentences_have_empty_translations(translator):
     assert translator.translate([]) == []
 
 
-def test_one_string_is_refused(translator):
-    with pytest.raises(ValueError, match="sequence of strings"):
-        translator.translate("the cat")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        tuple,
+        np.array,
+        lambda texts: np.array(texts, object),
+        lambda texts: np.array([text.encode() for text in texts]),
+        tf.constant,
+    ],
+)
+def test_sentences_of_any_kind_become_plain_strings(translator, kind):
+    texts = ["the cat", "", "caf\u00e9"]
+    found = translator.translate(kind(texts))
+    assert [one.source for one in found] == texts
+    assert {type(one.source) for one in found} == {str}
+    assert [one.text for one in found] == [
+        one.text for one in translator.translate(texts)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [
+        ("the cat", "is one string, wanted a sequence of strings"),
+        (np.array("the cat"), "is one string, wanted a sequence of strings"),
+        (tf.constant("the cat"), "is one string, wanted a sequence of strings"),
+        (None, "is None, wanted a sequence of strings"),
+        (["the cat", None], r"\[1\] is NoneType, wanted a string"),
+        (np.array([["the cat"]]), r"\[0\] is ndarray, wanted a string"),
+    ],
+)
+def test_what_is_no_sequence_of_strings_is_refused(
+    translator, sentences, message
+):
+    for call, name in (
+        (translator.translate, "translate: sentences"),
+        (lambda given: translator.score([], given), "score: targets"),
+    ):
+        with pytest.raises(ValueError, match=rf"Translator\.{name} ?{message}"):
+            call(sentences)
 
 
 RANKED = Decoding(beam_size=4, n_best=4, max_length=20)

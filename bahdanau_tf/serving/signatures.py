@@ -20,10 +20,9 @@ does not depend on the other rows.
 Lengths count the end symbol. In `align` it is an empty token after the last
 one, so that the weights of a target token sum to 1 over `source_length` places;
 a translation that is not finished has no end symbol. Other tokens may be empty,
-too: pieces that add a blank, bytes that are not the last of a character. Source
-tokens are in the order of the text, target tokens in that of the search.
-Offsets (start, end) are in bytes. At most 256 bytes of a source token are
-returned, or copied for an unknown word.
+too: pieces that add a blank, bytes that are not the last of a character. Tokens
+are in the order of the texts. Offsets (start, end) are in bytes. At most 256
+bytes of a source token are returned, or copied for an unknown word.
 
 `finished`, bool [B], in `n_best` [B, N], tells whether the end symbol was
 reached; otherwise the translation was cut at the limit, and its score is that
@@ -51,6 +50,7 @@ from bahdanau_tf.serving.limits import Limits
 from bahdanau_tf.serving.limits import n_best_of
 from bahdanau_tf.serving.limits import valid_utf8
 from bahdanau_tf.serving.weights import StoredWeights
+from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.text.rows import as_strings
 from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.text.rows import turned
@@ -142,28 +142,29 @@ class _Served:
 
     def align(self, text: tf.Tensor) -> Outputs:
         found = self.best(as_strings(text))
-        rows = self.graph.source_text.tokenize_with_offsets(text)
-        if self.graph.source_text.reverse:
-            rows = tuple(turned(one) for one in rows)
-        words, starts, ends = rows
+        source, target = self.graph.source_text, self.graph.target_text
+        words, starts, ends = _in_text_order(
+            source, *source.tokenize_with_offsets(text)
+        )
+        first, last = _in_text_order(target, found.starts, found.ends)
         width = self.limits.max_source_length
         height = self.limits.max_target_length
         ended = found.result.finished[:, 0] & ~_is_blank(found)
         translation = found.texts[:, 0]
-        target = surfaces(translation, found.starts, found.ends)
-        target = target.with_values(valid_utf8(target.values))
+        tokens = surfaces(translation, first, last)
+        tokens = tokens.with_values(valid_utf8(tokens.values))
         always = tf.ones_like(ended)
         return {
             "translation": translation,
             "finished": _finished(found)[:, 0],
             "truncated": self._truncated(text, found),
-            "weights": self._weights(found, _count(words)),
+            "weights": self._weights(found, _count(tokens), _count(words)),
             "source_tokens": words.to_tensor(shape=[None, width]),
             "source_offsets": _offsets(starts, ends, width, always),
             "source_length": _count(words) + 1,
-            "target_tokens": target.to_tensor(shape=[None, height]),
-            "target_offsets": _offsets(found.starts, found.ends, height, ended),
-            "target_length": _count(target) + tf.cast(ended, tf.int32),
+            "target_tokens": tokens.to_tensor(shape=[None, height]),
+            "target_offsets": _offsets(first, last, height, ended),
+            "target_length": _count(tokens) + tf.cast(ended, tf.int32),
         }
 
     def score(self, text: tf.Tensor, translation: tf.Tensor) -> Outputs:
@@ -200,15 +201,16 @@ class _Served:
     def _truncated(self, text: tf.Tensor, found: Translated) -> tf.Tensor:
         return self.graph.is_cut(text) | ~_finished(found)[:, 0]
 
-    def _weights(self, found: Translated, words: tf.Tensor) -> tf.Tensor:
-        """The soft alignment, source in the order of its text: [B, T, S]."""
+    def _weights(
+        self, found: Translated, rows: tf.Tensor, columns: tf.Tensor
+    ) -> tf.Tensor:
+        """The soft alignment of so many tokens, in text order: [B, T, S]."""
         weights: tf.Tensor = found.result.weights
         weights = tf.where(_is_blank(found)[:, None, None], 0.0, weights[:, 0])
+        if self.graph.target_text.reverse:
+            weights = _turned(weights, rows, axis=1)
         if self.graph.source_text.reverse:
-            place = tf.range(tf.shape(weights)[2])
-            last = words[:, None] - 1
-            place = tf.where(place <= last, last - place, place)
-            weights = tf.gather(weights, place, axis=2, batch_dims=1)
+            weights = _turned(weights, columns, axis=2)
         size = self.limits.max_target_length, self.limits.max_source_length
         height, width = tf.unstack(size - tf.shape(weights)[1:])
         weights = tf.pad(weights, [[0, 0], [0, height], [0, width]])
@@ -221,6 +223,21 @@ def _concrete(
     return tf.function(
         function, input_signature=specs, autograph=False
     ).get_concrete_function()
+
+
+def _in_text_order(
+    text: Tokenizer, *tokens: tf.RaggedTensor
+) -> tuple[tf.RaggedTensor, ...]:
+    """Turns values of ids, ragged [B, (T)], into the order of the text."""
+    return tuple(turned(one) for one in tokens) if text.reverse else tokens
+
+
+def _turned(weights: tf.Tensor, counts: tf.Tensor, axis: int) -> tf.Tensor:
+    """Reverses the tokens of an axis, of each row so many: [B, T, S]."""
+    place = tf.range(tf.shape(weights)[axis])
+    last = counts[:, None] - 1
+    place = tf.where(place <= last, last - place, place)
+    return tf.gather(weights, place, axis=axis, batch_dims=1)
 
 
 def _of_equal_rows(signature: str, **inputs: tf.Tensor) -> list[tf.Tensor]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TypeVar
+
+import tensorflow as tf
 
 from bahdanau_tf.evaluation.scores import check_counts
 
@@ -30,14 +33,13 @@ def in_batches(
         batch_size: Number of rows in a batch.
 
     Raises:
-        ValueError: A column is one string, the columns differ in length, or
-            `batch_size` is less than 1.
+        ValueError: A column is no sequence of strings, the columns differ in
+            length, or `batch_size` is less than 1.
     """
-    for name, column in columns.items():
-        if isinstance(column, (str, bytes)):
-            raise ValueError(
-                f"{caller}: {name} is one string, wanted a sequence of strings"
-            )
+    columns = {
+        name: _strings(f"{caller}: {name}", column)
+        for name, column in columns.items()
+    }
     check_counts(caller, columns)
     if batch_size < 1:
         raise ValueError(
@@ -51,6 +53,25 @@ def in_batches(
         batch = zip(*(rows[place] for place in places), strict=True)
         done.update(zip(places, work(*map(list, batch)), strict=True))
     return [done[place] for place in range(len(rows))]
+
+
+def _strings(name: str, column: object) -> list[str | bytes]:
+    """The strings of a list, an array or a tensor, without types of NumPy."""
+    if isinstance(column, tf.Tensor):
+        column = column.numpy()
+    if isinstance(column, (str, bytes)) or getattr(column, "shape", 1) == ():
+        raise ValueError(f"{name} is one string, wanted a sequence of strings")
+    if not isinstance(column, Iterable):
+        raise ValueError(f"{name} is {column!r}, wanted a sequence of strings")
+    strings: list[str | bytes] = []
+    for place, one in enumerate(column):
+        if not isinstance(one, (str, bytes)):
+            raise ValueError(
+                f"{name}[{place}] is {type(one).__name__}, wanted a string"
+            )
+        # `str(one)` would be the name of a member of an enumeration.
+        strings.append(str.__str__(one) if isinstance(one, str) else bytes(one))
+    return strings
 
 
 def _length(row: Sentences) -> int:

@@ -25,7 +25,8 @@ class Translation:
     Attributes:
         source: The sentence that was given.
         text: Its translation, detokenised.
-        tokens: Target tokens as they are in `text`, without the end symbol.
+        tokens: Target tokens as they are in `text`, in its order, without the
+            end symbol.
         score: The score by which search ranks: log p(y | x) with penalties.
         log_prob: log p(y | x), in nats, the end symbol included.
         finished: Whether the end symbol was reached within the length limit.
@@ -116,7 +117,8 @@ class Scored(NamedTuple):
 
     Attributes:
         log_prob: log p(y | x), in nats, the end symbol included.
-        tokens: Target tokens as in the vocabulary, without the end symbol.
+        tokens: Target tokens as in the vocabulary, in the order in which the
+            model predicts them, without the end symbol.
         token_log_probs: float32 [T_y], log p(y_i | y_1 .. y_{i-1}, x) of each
             token and of the end symbol.
     """

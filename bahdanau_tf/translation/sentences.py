@@ -137,6 +137,7 @@ def _translate_batch(
             continue
         translations = [
             _translation(
+                graph.target_text,
                 source,
                 texts[row, n],
                 _pairs(starts[row * n_best + n], ends[row * n_best + n]),
@@ -151,12 +152,19 @@ def _translate_batch(
 
 
 def _translation(
-    source: _Tokens, text: bytes, offsets: Offsets, found: SearchResult
+    target: Tokenizer,
+    source: _Tokens,
+    text: bytes,
+    offsets: Offsets,
+    found: SearchResult,
 ) -> Translation:
     """One hypothesis; the arrays of `found` have no axes B and N."""
+    places = _text_order(target, len(offsets))
+    offsets = [offsets[place] for place in places]
     weights = found.weights
     if weights is not None:
-        weights = weights[: int(found.lengths)][:, source.places]
+        end = [*range(len(places), int(found.lengths))]
+        weights = weights[[*places, *end]][:, source.places]
     return Translation(
         source=source.text,
         text=_decoded(text),
@@ -191,15 +199,19 @@ def _tokens(text: Tokenizer, sentences: Sentences) -> Iterator[_Tokens]:
     found = text.tokenize_with_offsets(tf.constant(sentences, tf.string))
     rows = (one.to_list() for one in found)
     for sentence, pieces, starts, ends in zip(sentences, *rows, strict=True):
-        count = len(pieces)
-        places = [*range(count)][:: -1 if text.reverse else 1]
+        places = _text_order(text, len(pieces))
         offsets = _pairs(starts, ends)
         yield _Tokens(
             sentence if isinstance(sentence, str) else _decoded(sentence),
             [_decoded(pieces[place]) for place in places],
             [offsets[place] for place in places],
-            [*places, count],
+            [*places, len(pieces)],
         )
+
+
+def _text_order(text: Tokenizer, count: int) -> list[int]:
+    """The place among the ids of each token of a text."""
+    return [*range(count)][:: -1 if text.reverse else 1]
 
 
 def _pairs(starts: list[int], ends: list[int]) -> Offsets:
