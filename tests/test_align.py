@@ -50,7 +50,7 @@ def translator() -> Translator:
 
 @pytest.fixture(scope="module")
 def reversing() -> Translator:
-    """It reads, and writes, the last word first."""
+    """A translator that reads and writes sentences in reverse order."""
     return make_translator(english(reverse=True), french(reverse=True))
 
 

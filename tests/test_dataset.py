@@ -448,7 +448,7 @@ def test_subwords_are_sampled_only_with_the_option(lines: Lines) -> None:
 
 
 class Doubled(Numbers):
-    """Where words are sampled, there are twice as many of them."""
+    """A tokenizer that gives twice as many words if it samples."""
 
     def tokenize(
         self, strings: tf.Tensor, sample: bool = False
@@ -457,7 +457,7 @@ class Doubled(Numbers):
         return super().tokenize(tf.strings.join(again, " "))
 
 
-def test_sub_words_are_sampled_in_the_first_epochs(lines: Lines) -> None:
+def test_subwords_are_sampled_only_in_the_first_epochs(lines: Lines) -> None:
     epochs = make_dataset(
         lines.paths,
         Numbers(),

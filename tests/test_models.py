@@ -626,8 +626,8 @@ def test_saved_and_loaded_models_are_equal(name: str, tmp_path: Path) -> None:
     close(loaded(batch), model(batch).numpy(), 0)
 
 
-def test_shared_embeddings_get_the_gradients_of_both_sides() -> None:
-    """The gradient is the sum of those of two equal embeddings."""
+def test_the_gradient_of_shared_embeddings_is_that_of_both_sides() -> None:
+    """It is the sum of the gradients of two equal, separate embeddings."""
     shared = example("shared")
     apart = RNNSearch(K_Y, K_Y, tie_embeddings=True, **SIZES)
     assert shared.source_embedding is shared.target_embedding

@@ -294,7 +294,7 @@ def test_models_without_the_part_refuse_the_flag(
         ("--cell=named_parts.OfOneSize", "units"),
     ],
 )
-def test_a_size_that_a_part_does_not_take_is_refused(
+def test_a_size_that_a_part_does_not_use_is_refused(
     folder: Path, tmp_path: Path, capsys: Any, part: str, size: str
 ) -> None:
     model = tmp_path / "model"
@@ -305,7 +305,7 @@ def test_a_size_that_a_part_does_not_take_is_refused(
     assert not model.exists()
 
 
-def test_a_part_is_not_blamed_for_what_it_did_not_do(
+def test_only_the_part_that_fails_is_named(
     folder: Path, monkeypatch: Any
 ) -> None:
     with pytest.raises(MemoryError, match="no more"):
@@ -332,8 +332,8 @@ def test_a_part_is_not_blamed_for_what_it_did_not_do(
         options.try_parts()
 
 
-def test_options_that_are_newer_move_no_older_ones() -> None:
-    """The first ones by position are those that there were at first."""
+def test_newer_options_do_not_move_older_positional_ones() -> None:
+    """The order of the first, positional options stays the same."""
     sizes = (4, 3, 5, 3, 2)
     options = ModelOptions("rnnsearch", *sizes, "appendix", False, True)
     assert options.step_order == "appendix"

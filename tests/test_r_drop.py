@@ -34,17 +34,17 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
     return logits - np.logaddexp.reduce(logits, -1, keepdims=True)
 
 
-def test_without_dropout_it_is_the_plain_loss() -> None:
+def test_without_dropout_r_drop_equals_the_plain_loss() -> None:
     model, loss = model_with(), TokenCrossentropy(0.1, divisor=2.0)
     wanted = words_loss(model, loss, *batch())
     oracle.close(r_drop_loss(model, loss, 3.0, *batch()), float(wanted), 1e-4)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
-def test_the_equation_of_the_paper(
+def test_the_loss_equals_the_equation_of_the_paper(
     smoothing: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given the features of both passes, the loss is that of NumPy."""
+    """NumPy computes the loss from the features of both passes."""
     model = model_with(readout_dropout=0.5)
     seen = []
     features = model.features
@@ -61,7 +61,7 @@ def test_the_equation_of_the_paper(
     logits = rows @ oracle.array(output.kernel).T + oracle.array(output.bias)
     of_p, of_q = np.split(log_softmax(logits), 2)
     labels = TARGET[TARGET != 0]
-    assert np.abs(of_p - of_q).max() > 0.1  # two masks
+    assert np.abs(of_p - of_q).max() > 0.1  # two dropout masks
     wanted = 0.0
     for p, q, label in zip(of_p, of_q, labels, strict=True):
         for one in (p, q):
@@ -72,8 +72,8 @@ def test_the_equation_of_the_paper(
     assert found == pytest.approx(wanted, rel=1e-5)
 
 
-def test_its_gradient_pulls_the_two_passes_together() -> None:
-    """After updates by R-Drop two dropout masks give closer predictions."""
+def test_training_with_r_drop_makes_predictions_more_alike() -> None:
+    """With R-Drop, predictions vary less between dropout masks."""
     distances = []
     for alpha in (0.0, 20.0):
         keras.utils.set_random_seed(3)

@@ -651,7 +651,9 @@ def test_weights_too_large_for_float16_are_named(translator):
         ("exit 3", "exit status 3"),
     ],
 )
-def test_why_an_export_was_not_reloaded(tmp_path, monkeypatch, command, reason):
+def test_the_reason_why_an_export_was_not_reloaded_is_given(
+    tmp_path, monkeypatch, command, reason
+):
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{command}\n")
     python.chmod(0o755)

@@ -389,12 +389,12 @@ def test_settings_absent_from_an_old_file_may_have_any_value(tmp_path):
 
 
 def named(kind: str, name: str, *cells: dict) -> dict:
-    """A layer as Keras describes it."""
+    """The config of a layer as serialized by Keras."""
     return {"class_name": kind, "config": {"name": name, "cells": [*cells]}}
 
 
-def test_only_names_that_keras_gave_may_change(tmp_path):
-    """Those of layers in a list, too, but no other name."""
+def test_only_automatic_names_of_layers_may_change(tmp_path):
+    """Also those of layers in a list."""
     path = tmp_path / "training.json"
     stack = named("StackedCells", "stack", named("GRUCell", "gru_cell_7"))
     write_settings(path, {"cell": stack, "dtype": named("DTypePolicy", "half")})

@@ -87,7 +87,7 @@ def test_blank_sentences_have_empty_translations(translator):
         tf.constant,
     ],
 )
-def test_sentences_of_any_kind_become_plain_strings(translator, kind):
+def test_sentences_may_be_arrays_and_tensors_of_strings(translator, kind):
     texts = ["the cat", "", "caf\u00e9"]
     found = translator.translate(kind(texts))
     assert [one.source for one in found] == texts
@@ -108,7 +108,7 @@ def test_sentences_of_any_kind_become_plain_strings(translator, kind):
         (np.array([["the cat"]]), r"\[0\] is ndarray, wanted a string"),
     ],
 )
-def test_what_is_no_sequence_of_strings_is_refused(
+def test_sentences_that_are_no_sequence_of_strings_are_refused(
     translator, sentences, message
 ):
     for call, name in (
