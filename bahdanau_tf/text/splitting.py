@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from bahdanau_tf.text.characters import Characters
 from bahdanau_tf.text.characters import Kind
+from bahdanau_tf.text.characters import NormalForm
 from bahdanau_tf.text.languages import Apostrophe
 from bahdanau_tf.text.languages import Language
 from bahdanau_tf.text.rows import after
@@ -84,6 +87,31 @@ class Words(NamedTuple):
         return tf.RaggedTensor.from_value_rowids(
             values, tf.cast(self.rows, tf.int64), self.count, validate=False
         )
+
+
+@functools.lru_cache(maxsize=16)
+def splitter(
+    form: NormalForm, invisible: bool, language: Language
+) -> Callable[[tf.Tensor], Words]:
+    """Returns `split` as a graph, which is traced once.
+
+    It is large, and whatever is made of words needs it.
+
+    Args:
+        form: Normal form to which the words will be converted, or None.
+        invisible: Whether invisible characters are removed.
+        language: Rules of the language.
+
+    Returns:
+        A function of string [B].
+    """
+    characters = Characters(form, invisible)
+    function: Callable[[tf.Tensor], Words] = tf.function(
+        lambda strings: split(strings, characters, language),
+        input_signature=[tf.TensorSpec([None], tf.string)],
+        autograph=False,
+    )
+    return function
 
 
 def split(

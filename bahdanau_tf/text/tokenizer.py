@@ -15,7 +15,6 @@ from bahdanau_tf.progress import counted
 from bahdanau_tf.text import blanks
 from bahdanau_tf.text import splitting
 from bahdanau_tf.text._tensorflow_text import tensorflow_text
-from bahdanau_tf.text.characters import Characters
 from bahdanau_tf.text.characters import NormalForm
 from bahdanau_tf.text.languages import RULES
 from bahdanau_tf.text.languages import language as rules_of
@@ -119,7 +118,7 @@ class WordTokenizer(tf.Module):
         self.unk_id = vocabulary.unk_id
         self.eos_id = vocabulary.eos_id
         self._rules = rules_of(language, rules)
-        self._characters = Characters(normalization, rules > 1)
+        self._split = splitting.splitter(normalization, rules > 1, self._rules)
 
     @classmethod
     def train(
@@ -332,7 +331,7 @@ class WordTokenizer(tf.Module):
     def _words(self, strings: tf.Tensor) -> splitting.Words:
         if self.true_case:
             strings = true_cased(strings)
-        return splitting.split(strings, self._characters, self._rules)
+        return self._split(strings)
 
     def _text(self, words: splitting.Words) -> tf.Tensor:
         """Encodes words and normalises each: string [N]."""
