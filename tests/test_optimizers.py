@@ -226,6 +226,14 @@ def test_accumulation_in_fit_equals_one_larger_batch(name: str) -> None:
     equal_weights(*after, 1e-5)
 
 
+def test_a_weight_of_another_model_is_refused():
+    optimizer = Adam(gradient_accumulation_steps=2)
+    optimizer.build([keras.Variable([1.0])])
+    other = keras.Variable([1.0], name="other")
+    with pytest.raises(ValueError, match="Adam: other is a weight for which"):
+        optimizer.apply([tf.constant([1.0])], [other])
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @optimizers
 def test_a_gradient_that_is_not_finite_changes_nothing(

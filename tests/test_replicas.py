@@ -14,6 +14,7 @@ OPTIMIZERS = ("Adadelta", "Adam", "SGD")
 # A new process, because virtual devices must be made before TensorFlow starts;
 # one for each model, because TensorFlow remembers the shapes it has reduced.
 PROGRAM = """
+import contextlib
 import json
 import sys
 import keras
@@ -73,6 +74,26 @@ def trained(name, replicas, make=words_alone, bad_update=None):
     }
 
 
+def told(is_made_inside, is_built_inside):
+    # Of an optimizer that is made or built outside the scope of the weights.
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    made, built = (
+        strategy.scope() if is_inside else contextlib.nullcontext()
+        for is_inside in (is_made_inside, is_built_inside)
+    )
+    with strategy.scope():
+        layer = keras.layers.Dense(1)
+        layer.build((None, 1))
+    with made:
+        optimizer = optimizers.Adam()
+    try:
+        with built:
+            optimizer.build(layer.trainable_variables)
+    except ValueError as error:
+        return str(error)
+    return "nothing"
+
+
 if sys.argv[1:] == ["RNNSearch"]:
     found = {
         f"Adadelta {replicas}": trained("Adadelta", replicas, rnnsearch)
@@ -85,6 +106,7 @@ else:
         for replicas in (1, 2)
     }
     found["overflow"] = trained("Adam", 2, bad_update=2)
+    found["told"] = [told(*cases) for cases in np.ndindex(2, 2)]
 print(json.dumps(found))
 """
 
@@ -129,3 +151,11 @@ def test_an_overflow_on_one_replica_is_skipped_by_both(trained: dict) -> None:
     assert two["skipped"] == 1
     assert two["iterations"] == 5
     assert all(np.isfinite(weight).all() for weight in two["weights"])
+
+
+def test_an_optimizer_outside_the_scope_is_refused(trained: dict) -> None:
+    *refused, inside = trained["told"]
+    assert inside == "nothing"
+    for message in refused:
+        assert message.startswith("Adam: ")
+        assert "not made in the same strategy.scope(), wanted" in message

@@ -47,7 +47,8 @@ class Guarded(keras.optimizers.Optimizer):
 
     Raises:
         ValueError: `max_norm` is not positive, or
-            `gradient_accumulation_steps` is less than 2.
+            `gradient_accumulation_steps` is less than 2; or, when it is built,
+            not all is made in the same `strategy.scope()`.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Guarded(keras.optimizers.Optimizer):
             )
         self.max_norm = max_norm
         self.accumulation_steps = steps
+        self.strategy = tf.distribute.get_strategy()
 
     def build(self, variables: Sequence[Variable]) -> None:
         if not self.built:
@@ -93,6 +95,24 @@ class Guarded(keras.optimizers.Optimizer):
             # Not a dictionary, which checkpoints would have to hold.
             self.places = MappingProxyType(_places(variables))
         super().build(variables)
+
+    def add_variable_from_reference(
+        self, reference_variable: Variable, *args: Any, **kwargs: Any
+    ) -> keras.Variable:
+        """A variable of the optimizer like a weight, on all replicas."""
+        weight = _variable(reference_variable)
+        has_copies = isinstance(weight, tf.distribute.DistributedValues)
+        if self.strategy is not tf.distribute.get_strategy() or (
+            has_copies and not tf.distribute.has_strategy()
+        ):
+            raise ValueError(
+                f"{type(self).__name__}: the weights, the optimizer and its "
+                "variables were not made in the same strategy.scope(), wanted "
+                "weights, optimizer and `build` in one"
+            )
+        return super().add_variable_from_reference(
+            reference_variable, *args, **kwargs
+        )
 
     def apply(
         self,
@@ -176,7 +196,13 @@ class Guarded(keras.optimizers.Optimizer):
 
     def _place(self, variable: Variable) -> int:
         """Its place in `build`, also of what is a replica's copy of it."""
-        return self.places[handle(variable).ref()]
+        place = self.places.get(handle(variable).ref())
+        if place is None:
+            raise ValueError(
+                f"{type(self).__name__}: {variable.name} is a weight for which "
+                "the optimizer was not built, wanted one of `build`"
+            )
+        return place
 
     def get_config(self) -> dict[str, object]:
         return {
