@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bahdanau_tf.optimizers import Adam
 from bahdanau_tf.training.checkpoints import Checkpoints
 from bahdanau_tf.training.state import State
 
@@ -162,7 +164,7 @@ def test_a_checkpoint_that_lacks_a_variable_is_refused(tmp_path):
     checkpoints = Checkpoints(tmp_path, numbers=more)
     with pytest.raises(ValueError, match=r"ckpt-3 lacks variables .* version"):
         checkpoints.restore("ckpt-3")
-    checkpoints = Checkpoints(tmp_path, partial=["numbers"], numbers=more)
+    checkpoints = Checkpoints(tmp_path, added=[more.another], numbers=more)
     checkpoints.restore("ckpt-3")
     assert (more.value.numpy() == 3.0).all()
     assert more.another.numpy() == 1.0
@@ -186,10 +188,71 @@ def test_checkpoints_of_an_older_version_are_read(tmp_path):
     for _ in range(3):
         manager.save()
     state = State()
-    checkpoints = Checkpoints(tmp_path, partial=["state"], state=state)
+    checkpoints = Checkpoints(tmp_path, added=state.added, state=state)
     checkpoints.restore(checkpoints.newest_whole()[0])
     for name in before:
         np.testing.assert_array_equal(getattr(state, name), getattr(old, name))
     assert np.isnan(state.best_loss)
     checkpoints.save()
     assert names(tmp_path) == files_of(3, 4)
+
+
+def test_objects_without_variables_may_be_added(tmp_path):
+    """A later version's model may have more of them."""
+    written(tmp_path)
+    numbers = Numbers()
+    numbers.layer = tf.Module()
+    numbers.layers = [tf.Module()]
+    Checkpoints(tmp_path, numbers=numbers).restore("ckpt-3")
+    assert (numbers.value.numpy() == 3.0).all()
+
+
+def test_a_state_is_not_begun_again_because_a_variable_is_missing(tmp_path):
+    state = State()
+    Checkpoints(tmp_path, state=state).save()
+    state.updates = tf.Variable(state.step)
+    checkpoints = Checkpoints(tmp_path, added=state.added, state=state)
+    with pytest.raises(ValueError, match="ckpt-1 lacks variables"):
+        checkpoints.restore("ckpt-1")
+
+
+class Counting(Adam):
+    """As a later version that counts something more."""
+
+    def __init__(self, first: bool):
+        super().__init__()
+        self.first = first
+
+    def build(self, variables):
+        if self.first:
+            self.more = self.add_variable(name="more", shape=())
+        super().build(variables)
+        if not self.first:
+            self.more = self.add_variable(name="more", shape=())
+
+
+def built(optimizer: Adam) -> Adam:
+    optimizer.build([keras.Variable(0.0, name=name) for name in "ab"])
+    for place, one in enumerate(optimizer.variables):
+        one.assign(place + 1)
+    return optimizer
+
+
+def test_an_optimizer_s_slots_are_not_exchanged(tmp_path):
+    """By a new variable before them; after them, it keeps its value."""
+    before = built(Adam())
+    Checkpoints(tmp_path, optimizer=before).save()
+    for first in (True, False):
+        after = built(Counting(first))
+        for one in after.variables:
+            one.assign(-1)
+        checkpoints = Checkpoints(tmp_path, added=[after.more], optimizer=after)
+        if first:
+            with pytest.raises(ValueError, match="lacks variables"):
+                checkpoints.restore("ckpt-1")
+            assert {float(one) for one in after.variables} == {-1}
+        else:
+            checkpoints.restore("ckpt-1")
+            *restored_ones, more = [float(one) for one in after.variables]
+            assert restored_ones == [float(one) for one in before.variables]
+            assert more == -1

@@ -145,13 +145,14 @@ class _Training:
             recipe.r_drop,
         )
         self.state = State()
+        seeds = _seeds(self.model)
         self.checkpoints = Checkpoints(
             model_dir / "checkpoints",
-            partial=["state"],  # 0.1.0 at first kept no losses
+            added=[*self.state.added, *seeds],  # a layer may have dropout now
             model=self.model,
             optimizer=self.optimizer,
             state=self.state,
-            seeds=_seeds(self.model),
+            seeds=seeds,
         )
         self.folder = ModelFolder(
             model_dir, self.checkpoints, self.state, self._settings()

@@ -36,6 +36,14 @@ class State(tf.Module):
         self.stale = _variable(0, tf.int32)
         self.seconds = _variable(0.0)
 
+    @property
+    def added(self) -> tuple[tf.Variable, ...]:
+        """Those that the first version lacked; a new one belongs here.
+
+        With checkpoints of earlier versions they keep their initial values.
+        """
+        return self.loss, self.words, self.best_loss
+
 
 def _variable(value: object, dtype: tf.DType = tf.float64) -> tf.Variable:
     return tf.Variable(value, dtype=dtype, trainable=False)
