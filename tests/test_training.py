@@ -307,6 +307,15 @@ def test_fit_makes_the_same_updates_as_train(files, tmp_path):
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+def test_newer_options_of_a_recipe_move_no_older_ones():
+    """By position they are those that there were at first."""
+    first = ("adam", 0.1, "linear", 7, 0.25, 2.0, 0.1, 3.0, 8, 20, 4, True)
+    recipe = Recipe(*first, "none", True, 2.0, 6, 9, 11)
+    assert (recipe.divisor, recipe.batch_size, recipe.max_length) == (3, 8, 20)
+    assert (recipe.shuffle, recipe.sample_subwords) == ("none", True)
+    assert (recipe.epochs, recipe.patience, recipe.seed) == (2.0, 9, 11)
+
+
 def test_sutskever_2014_has_the_papers_optimizer():
     """SGD 0.7, halved every half epoch after the fifth; norm 5; loss / 128."""
     recipe = Recipe.from_preset("sutskever-2014")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from dataclasses import field
 from dataclasses import fields
 from typing import TYPE_CHECKING
 from typing import Literal
@@ -77,20 +78,24 @@ class Recipe:
     constant_share: float = 0.5
     max_norm: float = 1.0
     label_smoothing: float = 0.0
-    r_drop: float = 0.0
+    r_drop: float = field(default=0.0, kw_only=True)
     divisor: float = 1.0
     batch_size: int = Batching.batch_size
-    token_budget: int | None = Batching.token_budget
+    token_budget: int | None = field(
+        default=Batching.token_budget, kw_only=True
+    )
     max_length: int = Batching.max_length or 0
     pool_batches: int = Batching.pool_batches
     shuffle_pool: bool = Batching.shuffle_pool
     shuffle: Literal["none", "once", "each_epoch"] = Batching.shuffle
     sample_subwords: bool = Batching.sample_subwords
-    sampled_epochs: int | None = Batching.sampled_epochs
+    sampled_epochs: int | None = field(
+        default=Batching.sampled_epochs, kw_only=True
+    )
     epochs: float = 5.0
     evaluate_every: int = 0
     patience: int = 10
-    tokenize: str | None = None
+    tokenize: str | None = field(default=None, kw_only=True)
     seed: int = 1
 
     def __post_init__(self) -> None:
