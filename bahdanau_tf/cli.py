@@ -41,6 +41,7 @@ COMMANDS = {
     "report": "write the paper's tables and figures from any corpus",
     "rescore": "re-rank n-best lists with a model",
     "lexicon": "learn target words for each source word, for --shortlist",
+    "distil": "write training text with a model's or ensemble's translations",
     "export": "write a SavedModel that takes and returns strings",
     "data": "list public corpora, or get one",
     "select": "choose training pairs similar to an in-domain text",

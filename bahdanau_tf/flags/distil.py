@@ -1,0 +1,64 @@
+"""Writes training text whose targets are translations by a model or ensemble.
+
+A model that is trained on them learns what the ensemble does (sequence-level
+knowledge distillation, Kim and Rush 2016, arXiv 1606.07947). The folder
+--out_dir gets source.txt and target.txt for `train`: the pairs of the training
+text and, after each, its source with the translation. --nobeside writes the
+translations only. --closest takes the hypothesis of the beam that is closest to
+the reference, by chrF, not the best one ("interpolation").
+
+Pairs with a blank side are left out, and translations that are empty or were
+cut off at the length limit.
+"""
+
+from __future__ import annotations
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.flags.fields import Group
+from bahdanau_tf.flags.fields import check_files
+from bahdanau_tf.flags.fields import check_folder
+from bahdanau_tf.flags.fields import define_strings
+from bahdanau_tf.flags.lines import define_batches
+from bahdanau_tf.flags.model import check_model
+from bahdanau_tf.flags.model import define_model
+from bahdanau_tf.flags.model import define_search
+
+REQUIRED = ("model_dir", "train_source", "train_target", "out_dir")
+
+
+def define(flags: absl_flags.FlagValues) -> None:
+    """Defines the flags of the command."""
+    define_model(flags)
+    define_search(flags, without=("n_best",))
+    define_strings(
+        flags,
+        "Files",
+        {
+            "train_source": "training text, source side; may be .gz",
+            "train_target": "training text, target side; may be .gz",
+            "out_dir": "folder for source.txt and target.txt, which have the "
+            "ending .part until they are complete",
+        },
+    )
+    options: Group = {"flag_values": flags, "module_name": "Distillation"}
+    absl_flags.DEFINE_bool(
+        "beside",
+        True,
+        "whether the pairs of the training text are written, too",
+        **options,
+    )
+    absl_flags.DEFINE_bool(
+        "closest",
+        False,
+        "whether to take the hypothesis that is closest to the reference",
+        **options,
+    )
+    define_batches(flags)
+
+
+def check(flags: absl_flags.FlagValues) -> None:
+    """Raises for mistakes that can be found before a model is loaded."""
+    check_model(flags)
+    check_files(flags, "train_source", "train_target", "dictionary")
+    check_folder("out_dir", flags.out_dir)
