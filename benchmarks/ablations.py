@@ -1,0 +1,164 @@
+"""What each technique is worth: BLEU on the dev set, one change at a time.
+
+    python benchmarks/ablations.py --data_dir=data --out_dir=ablations
+    python benchmarks/ablations.py --out_dir=ablations --show
+
+A cell is one training, of the recipe with one change, for `--minutes` of one
+core. `--seeds=1,2,3` gives each change so many cells. Two cells run side by
+side, or `--jobs`, each on a core of its own. Cells that are there already are
+not trained again, and a cell that was broken off is resumed, so the program may
+be stopped at any time; it trains what is missing and prints the table.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+from collections.abc import Iterator
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import mean
+from typing import NamedTuple
+
+from absl import app
+from absl import flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("out_dir", None, "folder of the cells", required=True)
+flags.DEFINE_string("data_dir", None, "folder of the text, for `train`")
+flags.DEFINE_string("recipe", "multi30k-en-fr", "the recipe that is changed")
+flags.DEFINE_list("changes", None, "which of CHANGES, all if not given")
+flags.DEFINE_list("seeds", ["1"], "seeds of each change")
+flags.DEFINE_integer("minutes", 20, "minutes of a cell")
+flags.DEFINE_integer("jobs", 2, "cells side by side")
+flags.DEFINE_bool("show", False, "prints the table without training")
+
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "TF_NUM_INTRAOP_THREADS": "1",
+    "TF_NUM_INTEROP_THREADS": "1",
+}
+BASE = "nothing"
+CHANGES: dict[str, Sequence[str]] = {
+    BASE: [],
+    "step order main-text": ["--step_order=main-text"],
+    "dropout .1/.2/.2": [
+        *("--embedding_dropout=0.1", "--annotation_dropout=0.2"),
+        "--readout_dropout=0.2",
+    ],
+    "dropout .3/.4/.4": [
+        *("--embedding_dropout=0.3", "--annotation_dropout=0.4"),
+        "--readout_dropout=0.4",
+    ],
+    "dropout of states .1": ["--state_dropout=0.1"],
+    "word dropout .1": ["--word_dropout=0.1"],
+    "sampled sub-words": ["--sample_subwords"],
+    "three-way tying": ["--share_embeddings"],
+    "untied": ["--notie_embeddings"],
+    "R-Drop 1": ["--r_drop=1"],
+    "R-Drop 3": ["--r_drop=3"],
+    "no label smoothing": ["--label_smoothing=0"],
+    "label smoothing .2": ["--label_smoothing=0.2"],
+    "rate .001": ["--learning_rate=0.001"],
+    "rate .004": ["--learning_rate=0.004"],
+    "batch 40": ["--batch_size=40"],
+    "batch 160": ["--batch_size=160"],
+    "2,000 sub-words": ["--source_vocabulary_size=2000"],
+    "8,000 sub-words": ["--source_vocabulary_size=8000"],
+    "384 units": [
+        *("--units=384", "--embedding_dim=384"),
+        *("--attention_units=384", "--maxout_units=384"),
+    ],
+}
+
+
+class Cell(NamedTuple):
+    """One training."""
+
+    change: str
+    seed: int
+
+    @property
+    def folder(self) -> Path:
+        """Where it is trained."""
+        name = "".join(c if c.isalnum() else "_" for c in self.change)
+        return Path(FLAGS.out_dir, f"{name}-{self.seed}")
+
+    @property
+    def log(self) -> list[dict[str, float]]:
+        """The evaluations of a training that is over; else empty."""
+        if not (self.folder / "over").exists():
+            return []
+        lines = (self.folder / "model" / "log.jsonl").read_text("utf-8")
+        return [json.loads(line) for line in lines.splitlines()]
+
+    def train(self, cores: queue.Queue[int]) -> None:
+        """Trains it, or goes on, on a core that is free."""
+        if self.log:
+            return
+        core = cores.get()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        command = [
+            *(sys.executable, "-m", "bahdanau_tf", "train"),
+            *(f"--recipe={FLAGS.recipe}", f"--data_dir={FLAGS.data_dir}"),
+            *(f"--model_dir={self.folder / 'model'}", f"--seed={self.seed}"),
+            *(f"--minutes={FLAGS.minutes}", "--epochs=1000"),
+            *("--patience=1000", *CHANGES[self.change]),
+        ]
+        with (self.folder / "output").open("ab") as output:
+            status = subprocess.run(
+                command,
+                stdout=output,
+                stderr=output,
+                env=os.environ | ONE_THREAD,
+                preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+                check=False,
+            ).returncode
+        cores.put(core)
+        if status == 0:
+            (self.folder / "over").touch()
+        print(f"{self.change}, seed {self.seed}: status {status}", flush=True)
+
+
+def rows(changes: Sequence[str], seeds: Sequence[int]) -> Iterator[str]:
+    """The lines of a Markdown table of all cells that are over."""
+    yield "| change | epochs | dev BLEU, greedy, by seed | mean | difference |"
+    yield "|---|---|---|---|---|"
+    base = 0.0
+    for change in changes:
+        logs = [log for seed in seeds if (log := Cell(change, seed).log)]
+        if not logs:
+            continue
+        best = [max(line["dev_bleu"] for line in log) for log in logs]
+        base = mean(best) if change == BASE else base
+        epochs = mean(log[-1]["epoch"] for log in logs)
+        each = ", ".join(f"{bleu:.2f}" for bleu in best)
+        yield (
+            f"| {change} | {epochs:.1f} | {each} | {mean(best):.2f} | "
+            f"{mean(best) - base:+.2f} |"
+        )
+
+
+def main(_: Sequence[str]) -> None:
+    """Trains what is missing, and prints the table."""
+    changes = FLAGS.changes or list(CHANGES)
+    unknown = set(changes) - set(CHANGES)
+    if unknown:
+        app.usage(f"--changes: {unknown}, wanted some of {[*CHANGES]}", True, 2)
+    seeds = [int(seed) for seed in FLAGS.seeds]
+    if not FLAGS.show:
+        cores: queue.Queue[int] = queue.Queue()
+        for core in sorted(os.sched_getaffinity(0))[: FLAGS.jobs]:
+            cores.put(core)
+        cells = [Cell(change, seed) for seed in seeds for change in changes]
+        with ThreadPoolExecutor(FLAGS.jobs) as side_by_side:
+            list(side_by_side.map(lambda cell: cell.train(cores), cells))
+    print("\n".join(rows(changes, seeds)))
+
+
+if __name__ == "__main__":
+    app.run(main)
