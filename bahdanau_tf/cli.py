@@ -4,8 +4,8 @@ Each subcommand is two modules. The one in `bahdanau_tf.flags` describes its
 flags and does not need TensorFlow: it has a docstring, which is the help,
 `define(flags)`, and `check(flags)`, which is called when all flags named in
 REQUIRED are given. The one in `bahdanau_tf.commands` has `run(flags)`. If
-TAKES_ARGUMENTS is set, `check` and `run` also get the arguments that are not
-flags.
+ARGUMENTS is set, the choices of each argument that is not a flag, `check` and
+`run` also get these arguments.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: Sequence[str] | None) -> int:
-    complete_if_asked(COMMANDS, defined_flags, {"recipe": _recipes()})
+    complete_if_asked(
+        COMMANDS, defined_flags, _arguments, {"recipe": _recipes()}
+    )
     name, *rest = [*(sys.argv[1:] if argv is None else argv)] or ["--help"]
     if name in ("--help", "-h", "help"):
         return _say(_usage(), sys.stdout, 0)
@@ -87,7 +89,7 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         _count_own(name, flags)
         if flags.help:
             return _say(_help(name, taken, flags), sys.stdout, 0)
-        takes_arguments = getattr(taken, "TAKES_ARGUMENTS", False)
+        takes_arguments = bool(_arguments(name))
         if left and not takes_arguments:
             return _fail(f"{name}: {left[0]!r} is not a flag; see --help")
         given = (flags, left) if takes_arguments else (flags,)
@@ -144,6 +146,12 @@ def defined_flags(name: str) -> absl_flags.FlagValues:
         "traceback", False, "show the traceback of an error", **every
     )
     return flags
+
+
+def _arguments(name: str) -> Sequence[Sequence[str]]:
+    """The choices of each argument of a subcommand that is not a flag."""
+    found = import_module(f"bahdanau_tf.flags.{name}")
+    return getattr(found, "ARGUMENTS", ())
 
 
 def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
@@ -303,6 +311,7 @@ def _usage_of(flag: absl_flags.Flag[object]) -> str:
 
 def _wrapped(text: str) -> list[str]:
     text = re.sub(r"^<.*?>: ", "", text)  # absl begins with the choices
+    text = " ".join(text.split())  # and breaks lines itself
     return textwrap.wrap(
         text, 78, initial_indent=" " * 6, subsequent_indent=" " * 6
     )

@@ -23,6 +23,7 @@ from typing import cast
 
 GZIP = b"\x1f\x8b"  # the first two bytes of a gzip file, RFC 1952
 DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)
+PART = ".part"  # ending of a file that is not complete
 AT_ONCE = 1 << 22  # bytes unpacked at once
 
 
@@ -87,8 +88,8 @@ def written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
     """Opens a file, plain or .gz, or standard output, to write lines to.
 
     A file is written as `path`.part and renamed at the end. So `path` is
-    never incomplete and may be the input file, too; after an error the lines
-    written so far are in `path`.part.
+    never incomplete; after an error the lines written so far are in
+    `path`.part.
 
     Args:
         path: The file; None for standard output.
@@ -108,7 +109,7 @@ def _written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
         sys.stdout.flush()
         return
     special = os.path.exists(path) and not os.path.isfile(path)  # /dev/null
-    aside = path if special else f"{os.fspath(path)}.part"
+    aside = path if special else f"{os.fspath(path)}{PART}"
     opener = gzip.open if Path(path).suffix == ".gz" else open
     with opener(aside, "wt", encoding="utf-8", newline="\n") as stream:
         yield cast(TextIO, stream)

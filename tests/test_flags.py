@@ -26,6 +26,7 @@ RECIPES = sorted(
 )
 
 PAIR = ["--source={text}", "--reference={text}"]
+DEV = [f"--dev_{name}={{text}}" for name in ("source", "input", "reference")]
 
 
 @pytest.fixture
@@ -100,6 +101,8 @@ def test_help_has_groups_and_every_flag(command, capsys):
     for name in defined_flags(command):
         assert f"--{name}=" in said or f"--[no]{name} " in said
     assert max(map(len, said.split("\n")[1:])) <= 80
+    assert "Raises:" not in said  # of the docstring that describes the flags
+    assert ";  " not in said  # absl's own line break
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -385,6 +388,101 @@ def test_other_commands_refuse_bad_flags(
     assert said in refused(command, *flags)
 
 
+SELECT = [
+    *("--source={text}", "--target={text}", "--pairs=1"),
+    *("--in_domain_source={text}", "--in_domain_target={text}"),
+]
+
+
+@pytest.mark.parametrize(
+    ("command", "flags", "said"),
+    [
+        ("translate", ["--input={text}", "--output={text}"], "input"),
+        ("translate", ["--input={text}", "--output={link}"], "input"),
+        ("translate", ["--input={link}", "--output={text}"], "input"),
+        ("translate", ["--input={text}", "--output={hard}"], "input"),
+        ("translate", ["--input={tmp}/o.part", "--output={tmp}/o"], "input"),
+        ("translate", ["--prefixes={text}", "--output={text}"], "prefixes"),
+        ("align", ["--source={text}", "--target={z}", "--output={z}"], "targ"),
+        ("rescore", ["--source={z}", "--output={z}"], "source"),
+        ("rescore", ["--source={z}", "--output={text}", *DEV], "dev_source"),
+        ("evaluate", [*PAIR, "--output={text}"], "source"),
+        (
+            "evaluate",
+            ["--reference={z}", "--source={text}", "--output={z}"],
+            "reference",
+        ),
+        (
+            "evaluate",
+            ["--reference={z}", "--source={z}", "--output={text}"]
+            + ["--hypotheses=other={text}"],
+            "hypotheses",
+        ),
+        (
+            "select",
+            [*SELECT, "--output_source={text}", "--output_target=x"],
+            "source",
+        ),
+        (
+            "select",
+            [*SELECT, "--output_source={tmp}/n", "--output_target={tmp}/./n"],
+            "output_source",
+        ),
+        (
+            "select",
+            [*SELECT, "--output_source={tmp}/n", "--output_target={tmp}/m"]
+            + ["--scores={tmp}/m"],
+            "output_target",
+        ),
+    ],
+)
+def test_an_output_that_is_another_file_of_the_command_is_refused(
+    refused, tmp_path, text, command, flags, said
+):
+    """Also by another name, and where only its first ending is the same."""
+    (tmp_path / "link").symlink_to(text)
+    (tmp_path / "hard").hardlink_to(text)
+    (tmp_path / "o.part").write_text("a\n")
+    (tmp_path / "z.gz").write_text("a\n")
+    names = {
+        "text": text,
+        "tmp": tmp_path,
+        "link": tmp_path / "link",
+        "hard": tmp_path / "hard",
+        "z": tmp_path / "z.gz",
+    }
+    given = [flag.format(**names) for flag in flags]
+    if command != "select":
+        given.append("--model_dir=x")
+    assert f"also --{said}" in refused(command, *given)
+    assert text.read_text() == "a b\n"
+
+
+def test_an_output_that_is_standard_input_is_refused(refused, text):
+    kept = os.dup(0)
+    with text.open() as stream:
+        os.dup2(stream.fileno(), 0)
+    try:
+        said = refused("translate", "--model_dir=x", f"--output={text}")
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+    assert "--output is also standard input" in said
+
+
+def test_a_device_may_be_named_twice(text):
+    """Nothing is lost there, whatever is read or written."""
+    flags = defined_flags("select")
+    flags(
+        [
+            "select",
+            *(flag.format(text=text) for flag in SELECT),
+            *(f"--output_{side}={os.devnull}" for side in ("source", "target")),
+        ]
+    )
+    import_module("bahdanau_tf.flags.select").check(flags)
+
+
 def test_a_shortage_of_memory_is_reported_in_one_line(
     text, tmp_path, monkeypatch, capfd
 ):
@@ -456,6 +554,8 @@ def test_choices_and_defaults_of_flags_equal_those_of_the_classes():
         ("bahdanau-tf train --optimizer a", {"adadelta ", "adam "}),
         ("bahdanau-tf train --recipe rnnenc", {"rnnencdec-30", "rnnencdec-50"}),
         ("bahdanau-tf translate --flagf", {"--flagfile "}),
+        ("bahdanau-tf data l", {"list "}),
+        ("bahdanau-tf data get mult", {"multi30k "}),
     ],
 )
 def test_a_shell_completes_commands_flags_and_values(tmp_path, line, wanted):

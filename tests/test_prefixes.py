@@ -440,7 +440,7 @@ def test_samples_do_not_depend_on_other_rows(translator):
         ({"temperature": 0.5}, "temperature is 0.5, which has no effect"),
         ({"seed": 1}, "seed is 1, which has no effect"),
         ({"sampling": True, "shrink": True}, "shrink is True, which has no"),
-        ({"sampling": True, "beam_size": 2}, "beam_size is 2, which has no"),
+        ({"sampling": True, "beam_size": 2}, "beam_size .*; leave it"),
         ({"sampling": True, "temperature": 0.0}, "temperature is 0.0, wanted"),
         ({"sampling": True, "top_p": 1.5}, "top_p is 1.5, wanted"),
         ({"sampling": True, "top_k": -1}, "top_k is -1, wanted"),

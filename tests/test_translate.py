@@ -226,24 +226,6 @@ def test_a_truncated_gz_keeps_the_translations_so_far(
     assert not output.exists()
 
 
-def test_a_file_may_be_translated_in_place(tmp_path, monkeypatch):
-    monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
-    path = tmp_path / "text"
-    path.write_text("a b\n" * 3000)
-    assert (
-        main(
-            [
-                "translate",
-                "--model_dir=x",
-                f"--input={path}",
-                f"--output={path}",
-            ]
-        )
-        == 0
-    )
-    assert path.read_text() == "B A\n" * 3000
-
-
 def test_an_error_keeps_the_old_output_and_the_translations_so_far(
     tmp_path, monkeypatch, capsys
 ):

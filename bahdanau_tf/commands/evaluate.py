@@ -18,7 +18,9 @@ from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.commands.common.scoring import tell_untokenized
 from bahdanau_tf.commands.common.scoring import tokenizer_for
 from bahdanau_tf.evaluation.tables import as_text
+from bahdanau_tf.flags.evaluate import name_and_path
 from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.text_files import PART
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import written
 from bahdanau_tf.translation import Translation
@@ -71,7 +73,7 @@ def _others(
     systems: dict[str, list[str]] = {}
     taken = {MODEL} if _has_model(flags) else set()
     for given in flags.hypotheses or []:
-        name, path = _name_and_path(given)
+        name, path = name_and_path(given)
         if name in {*taken, *systems}:
             raise ValueError(
                 f"--hypotheses: the name {name!r} is taken, wanted another "
@@ -96,14 +98,6 @@ def _print(test: TestSet) -> None:
         print(f"\n{as_text(test.table(columns))}", end="")
 
 
-def _name_and_path(given: str) -> tuple[str, str]:
-    """Reads NAME=FILE, or FILE, which may exist with a = in its name."""
-    name, equals, path = given.partition("=")
-    if equals and name and not os.path.exists(given):
-        return name, path
-    return os.path.basename(given), given
-
-
 def _translated(
     translator: Translator, sources: Sequence[str], output: str | None
 ) -> list[Translation]:
@@ -123,7 +117,7 @@ def _translated(
                 line.update(len(done), f"sentences, {rate:.1f} a second")
     except KeyboardInterrupt:
         if output is not None:
-            line.note(f"{len(done)} translations are in {output}.part")
+            line.note(f"{len(done)} translations are in {output}{PART}")
         raise
     unfinished = sum(not translation.finished for translation in done)
     line.note(

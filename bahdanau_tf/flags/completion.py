@@ -19,6 +19,7 @@ from absl import flags as absl_flags
 def complete_if_asked(
     commands: Mapping[str, str],
     flags_of: Callable[[str], absl_flags.FlagValues],
+    arguments_of: Callable[[str], Sequence[Sequence[str]]],
     choices: Mapping[str, Sequence[str]],
 ) -> None:
     """Answers a shell's request for completion and exits; else does nothing.
@@ -26,6 +27,7 @@ def complete_if_asked(
     Args:
         commands: The subcommands and their descriptions.
         flags_of: Returns the flags of a subcommand.
+        arguments_of: Returns the choices of each of its other arguments.
         choices: The values of flags that are not enumerations.
 
     Raises:
@@ -42,6 +44,8 @@ def complete_if_asked(
         flags = flags_of(command)
         for name in flags:
             _tell(subparser, flags[name], choices.get(name))
+        for place, words in enumerate(arguments_of(command)):
+            subparser.add_argument(f"argument {place}", choices=words)
     argcomplete.autocomplete(parser, always_complete_options="long")
 
 

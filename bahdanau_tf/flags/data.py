@@ -15,10 +15,11 @@ from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.corpora.public.registry import CORPORA
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.train import DATA_VARIABLE
 
-TAKES_ARGUMENTS = True
+ARGUMENTS = (("list", "get"), tuple(CORPORA))
 
 
 def define(flags: absl_flags.FlagValues) -> None:

@@ -18,8 +18,11 @@ source or reference. The paper forbids unknown words there: --unknown=forbid.
 
 from __future__ import annotations
 
+import os
+
 from absl import flags as absl_flags
 
+from bahdanau_tf.flags.fields import check_file
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
@@ -59,16 +62,28 @@ def define(flags: absl_flags.FlagValues) -> None:
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
-    check_files(flags, "source", "reference", "dictionary")
-    check_output("output", flags.output)
+    read = check_files(flags, "source", "reference", "dictionary")
     if flags.source is None and not flags.hypotheses:
         raise ValueError(
             "--source (with --model_dir) or --hypotheses is missing"
         )
     if flags.source is None and flags.model_dir:
         raise ValueError("--source is missing, the text for --model_dir")
+    for given in flags.hypotheses or []:
+        _, path = name_and_path(given)
+        check_file("hypotheses", path)
+        read.append(("--hypotheses", path))
+    check_output("output", flags.output, read)
     if flags.model_dir or not flags.hypotheses:
         check_model(flags)
         return
     refuse(flags, ["output"], "without --model_dir")
     refuse_without_model(flags)
+
+
+def name_and_path(given: str) -> tuple[str, str]:
+    """Reads NAME=FILE, or FILE, which may exist with a = in its name."""
+    name, equals, path = given.partition("=")
+    if equals and name and not os.path.exists(given):
+        return name, path
+    return os.path.basename(given), given

@@ -22,10 +22,13 @@ from typing import TypeVar
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.text_files import PART
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 T = TypeVar("T", bound="DataclassInstance")
+File = tuple[str, str | int]  # its name in messages; its path or descriptor
 
 _DEFINE: dict[type, Callable[..., object]] = {
     bool: absl_flags.DEFINE_bool,
@@ -126,14 +129,25 @@ def check_file(flag: str, path: str | None) -> None:
         raise ValueError(f"--{flag}: {path} is a folder, wanted a file")
 
 
-def check_files(flags: absl_flags.FlagValues, *names: str) -> None:
+def check_files(flags: absl_flags.FlagValues, *names: str) -> list[File]:
     """Checks that the files of these flags, if given, exist.
+
+    Returns:
+        The files that will be read, for `check_output`; standard input if
+        --input is not given.
 
     Raises:
         ValueError: The message has the flag.
     """
+    found: list[File] = []
     for name in names:
-        check_file(name, flags[name].value)
+        path = flags[name].value
+        check_file(name, path)
+        if path is not None:
+            found.append((f"--{name}", path))
+        elif name == "input":
+            found.append(("standard input", 0))
+    return found
 
 
 def check_folder(flag: str, path: str) -> None:
@@ -151,8 +165,13 @@ def check_folder(flag: str, path: str) -> None:
         raise ValueError(f"--{flag}: no permission to write to {place}")
 
 
-def check_output(flag: str, path: str | None) -> None:
-    """Checks that a file can be written; None is standard output.
+def check_output(flag: str, path: str | None, taken: Iterable[File]) -> None:
+    """Checks that a file can be written without the loss of another one.
+
+    Args:
+        flag: The flag.
+        path: Its value; None is standard output.
+        taken: The files that are read, and the other ones that are written.
 
     Raises:
         ValueError: The message has the flag.
@@ -161,10 +180,30 @@ def check_output(flag: str, path: str | None) -> None:
         return
     if not path or os.path.isdir(path):
         raise ValueError(f"--{flag} is {path!r}, wanted the name of a file")
+    if os.path.exists(path) and not os.path.isfile(path):
+        return  # a device or a pipe
+    for name, other in taken:
+        if _is_same(path, other):
+            raise ValueError(f"--{flag} is also {name}, wanted another file")
+        if _is_same(path + PART, other):
+            raise ValueError(
+                f"--{flag} is {path + PART} until it is complete, which is "
+                f"also {name}; wanted another file"
+            )
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         raise ValueError(f"--{flag}: there is no folder {folder}")
     check_folder(flag, str(folder))
+
+
+def _is_same(path: str, other: str | int) -> bool:
+    """Whether two names are of one file, which need not exist yet."""
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        if isinstance(other, int):
+            return False
+        return os.path.realpath(path) == os.path.realpath(other)
 
 
 def refuse(
@@ -188,6 +227,7 @@ def refuse(
 
 def _attribute_texts(owner: type) -> dict[str, str]:
     text = inspect.cleandoc(owner.__doc__ or "").split("Attributes:\n")[1]
+    text = re.split(r"\n(?=\S)", text)[0]  # up to the next section
     texts: dict[str, str] = {}
     name = ""
     for line in text.split("\n"):

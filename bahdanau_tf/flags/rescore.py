@@ -41,7 +41,8 @@ def define(flags: absl_flags.FlagValues) -> None:
         {
             "source": "the sentences that the lists translate",
             "input": "n-best lists; may be .gz",
-            "output": "file for the ranked lists; may be .gz",
+            "output": "file for the ranked lists; may be .gz; it has the "
+            "ending .part until it is complete",
             "dev_source": "sentences on which the weight is chosen",
             "dev_input": "their n-best lists",
             "dev_reference": "their reference translations",
@@ -80,5 +81,5 @@ def check(flags: absl_flags.FlagValues) -> None:
     if not given:
         refuse(flags, ["tokenize", "ignore_case"], "without --dev_reference")
     check_model(flags)
-    check_files(flags, "source", "input", *_DEV)
-    check_output("output", flags.output)
+    read = check_files(flags, "source", "input", *_DEV)
+    check_output("output", flags.output, read)

@@ -8,8 +8,6 @@ sentence per line. Files may be plain or .gz, UTF-8.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from absl import flags as absl_flags
 
 from bahdanau_tf.data.selection import ORDER
@@ -18,15 +16,17 @@ from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
 
-_FILES = {
+_READ = {
     "source": "the corpus to select from",
     "target": "its translation",
     "in_domain_source": "text of the wanted kind",
     "in_domain_target": "its translation",
+}
+_WRITTEN = {
     "output_source": "file for the selected lines of --source",
     "output_target": "file for the selected lines of --target",
 }
-REQUIRED = (*_FILES, "pairs")
+REQUIRED = (*_READ, *_WRITTEN, "pairs")
 
 
 def define(flags: absl_flags.FlagValues) -> None:
@@ -35,7 +35,7 @@ def define(flags: absl_flags.FlagValues) -> None:
         "file for the score of each line of the corpus; lower is better, inf "
         "for lines that are blank on a side"
     )
-    define_strings(flags, "Files", {**_FILES, "scores": scores})
+    define_strings(flags, "Files", {**_READ, **_WRITTEN, "scores": scores})
     options: Group = {"flag_values": flags, "module_name": "Selection"}
     absl_flags.DEFINE_integer(
         "pairs", None, "number of pairs to keep", **options
@@ -49,16 +49,9 @@ def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that would otherwise be found after hours."""
     if not 1 <= flags.order <= 100:
         raise ValueError(f"--order is {flags.order}, wanted 1 to 100")
-    check_files(flags, *_FILES.keys() - {"output_source", "output_target"})
-    places: dict[Path, str] = {}
-    for name in ("output_source", "output_target", "scores"):
+    taken = check_files(flags, *_READ)
+    for name in (*_WRITTEN, "scores"):
         path = flags[name].value
-        if path is None:
-            continue
-        place = Path(path).absolute()
-        if place in places:
-            raise ValueError(
-                f"--{name} is the file of --{places[place]}, wanted another"
-            )
-        check_output(name, path)
-        places[place] = name
+        check_output(name, path, taken)
+        if path is not None:
+            taken.append((f"--{name}", path))

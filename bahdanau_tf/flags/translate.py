@@ -87,5 +87,5 @@ def define(flags: absl_flags.FlagValues) -> None:
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     check_model(flags)
-    check_files(flags, "input", "prefixes", "dictionary")
-    check_output("output", flags.output)
+    read = check_files(flags, "input", "prefixes", "dictionary")
+    check_output("output", flags.output, read)

@@ -56,7 +56,8 @@ class Decoding:
         shrink: Whether the beam gets narrower by one with each finished
             hypothesis, as in the original code; search then stops earlier.
         sampling: Whether translations are drawn word by word, without beam
-            search. The draws depend on the sentence and the seed alone.
+            search. The draws depend on the sentence and the seed alone; alpha
+            and beta only score and rank them.
         temperature: Words are drawn from softmax(logits / temperature).
         top_k: Words are drawn among the k most probable ones; 0 for all.
         top_p: Words are then drawn among the fewest most probable ones whose
@@ -111,7 +112,7 @@ class Decoding:
             if one.name in unused and value != one.default:
                 raise ValueError(
                     f"Decoding: {one.name} is {value!r}, which has no effect "
-                    f"when sampling is {self.sampling}; wanted {one.default!r}"
+                    f"when sampling is {self.sampling}; leave it out"
                 )
 
     def greedy(self) -> Decoding:
