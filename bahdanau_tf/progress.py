@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterable
@@ -53,13 +54,20 @@ class ProgressLine(StatusLine):
         total: Number of steps, those of earlier runs included.
         done: Steps done in earlier runs.
         stream: As for `StatusLine`.
+        seconds: The job ends after this time, even if steps are left. The
+            number of steps is then estimated, too, and written with a "~".
     """
 
     def __init__(
-        self, total: int, done: int = 0, stream: TextIO | None = None
+        self,
+        total: int,
+        done: int = 0,
+        stream: TextIO | None = None,
+        seconds: float = math.inf,
     ) -> None:
         super().__init__(stream)
         self._total = total
+        self._end = time.monotonic() + seconds
         self._first = done
         self._start: float | None = None  # after the first step
 
@@ -70,18 +78,20 @@ class ProgressLine(StatusLine):
             self._first, self._start = done, now
         if not self._is_due(now) and done < self._total:
             return
-        line = f"{done}/{self._total} {text}{self._left(done, now)}"
+        total, left, about = self._total, "", ""
+        if self._start is not None and done > self._first:
+            # The mean time of the steps after the first.
+            per_step = max(now - self._start, 1e-9) / (done - self._first)
+            seconds = per_step * (self._total - done)
+            if seconds > self._end - now:
+                seconds = max(self._end - now, 0.0)
+                total, about = done + round(seconds / per_step), "~"
+            left = f", {_clock(seconds)} left"
+        line = f"{done}/{about}{total} {text}{left}"
         if self._live:
-            bar = "█" * round(20 * done / max(self._total, 1))
+            bar = "█" * round(20 * done / max(total, 1))
             line = f"{bar:░<20} {line}"
         self._show(line, now)
-
-    def _left(self, done: int, now: float) -> str:
-        """The time left, from the mean time of the steps after the first."""
-        if self._start is None or done <= self._first:
-            return ""
-        per_step = (now - self._start) / (done - self._first)
-        return f", {_clock(per_step * (self._total - done))} left"
 
 
 class LineCounter(StatusLine):

@@ -30,3 +30,23 @@ def test_the_remaining_time_is_estimated_without_the_first_step(
         minutes, seconds = text.split(", ")[1].split()[0].split(":")
         assert 60 * int(minutes) + int(seconds) == 2 * (100 - step)
     assert last.endswith("loss 1.0, 0:00 left")
+
+
+def test_a_job_of_limited_time_says_how_far_it_will_come(monkeypatch):
+    clock = [50.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    stream = io.StringIO()
+    line = ProgressLine(1000, 0, stream, seconds=345.0)
+    for step in range(1, 4):
+        clock[0] += 45.0
+        line.update(step, "loss 1.0")
+    assert stream.getvalue() == (
+        "1/1000 loss 1.0\n"
+        "2/~8 loss 1.0, 4:15 left\n"  # 255 seconds are 5.67 steps of 45
+        "3/~8 loss 1.0, 3:30 left\n"
+    )
+    line = ProgressLine(4, 0, stream, seconds=345.0)
+    for step in range(1, 4):
+        clock[0] += 45.0
+        line.update(step, "loss 1.0")
+    assert stream.getvalue().endswith("3/4 loss 1.0, 0:45 left\n")

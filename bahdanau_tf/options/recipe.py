@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import keras
 
 _COUNT = Range(0, 10**9)
+FINAL_SHARE = 0.02  # the last rate of "linear" as a share of the peak
 # Default rates: the paper's, Keras', and Sutskever et al.'s.
 _RATES = {"adadelta": 1.0, "adam": 0.001, "sgd": 0.7}
 
@@ -58,10 +59,14 @@ class Recipe:
         sampled_epochs: Number of first epochs in which they are; all if not
             given.
         epochs: Number of passes over the corpus.
+        minutes: Longest time of all runs together, evaluations included; 0 for
+            any. The rate of "linear" then falls with the time, if that is over
+            sooner than the epochs.
         evaluate_every: Number of updates between evaluations on the dev set; 0
             for once an epoch.
         patience: Number of evaluations after which training stops, without a
-            better BLEU, or an equal one with a lower loss.
+            better BLEU, or an equal one with a lower loss; with `minutes`
+            counted from when the rate falls.
         tokenize: sacreBLEU's tokenizer for the dev BLEU, such as char, or none
             for tokenized text; if not given, it follows from the target's
             language and script.
@@ -93,6 +98,7 @@ class Recipe:
         default=Batching.sampled_epochs, kw_only=True
     )
     epochs: float = 5.0
+    minutes: float = 0.0
     evaluate_every: int = 0
     patience: int = 10
     tokenize: str | None = field(default=None, kw_only=True)
@@ -110,6 +116,7 @@ class Recipe:
             r_drop=Range(0, 1000),
             divisor=Range(0, 1e9, above_low=True),
             epochs=Range(0, 1e6, above_low=True),
+            minutes=Range(0, 1e6),
             evaluate_every=_COUNT,
             patience=Range(1, _COUNT.high),
         )
@@ -121,6 +128,26 @@ class Recipe:
         if self.learning_rate is None:
             return _RATES[self.optimizer]
         return self.learning_rate
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether the learning rate follows the time, by `rate_after`."""
+        return self.schedule == "linear" and self.minutes > 0
+
+    def rate_after(self, updates: int, share: float) -> float:
+        """The learning rate of "linear" in a training of limited time.
+
+        It is that of `WarmupLinearDecay`, but falls by the share of the
+        training that is over, which need not be a share of its updates.
+
+        Args:
+            updates: Number of updates made.
+            share: Share of the training that is over, from 0 to 1.
+        """
+        warm = min((updates + 1) / max(self.warmup_steps, 1), 1.0)
+        span = max(1.0 - self.constant_share, 1e-9)
+        fallen = min(max((share - self.constant_share) / span, 0.0), 1.0)
+        return self.rate * min(warm, 1.0 - fallen * (1.0 - FINAL_SHARE))
 
     @staticmethod
     def from_preset(name: str) -> Recipe:
@@ -161,17 +188,22 @@ class Recipe:
     def make_optimizer(
         self, steps_per_epoch: int
     ) -> keras.optimizers.Optimizer:
-        """The optimizer, with the learning rate of `schedule`."""
+        """The optimizer, with the learning rate of `schedule`.
+
+        If `is_paced`, its learning rate is a variable, to which the training
+        assigns `rate_after` before each update.
+        """
         from bahdanau_tf import optimizers
 
         rate: float | keras.optimizers.schedules.LearningRateSchedule
         rate = self.rate
-        if self.schedule == "linear":
+        if self.schedule == "linear" and not self.is_paced:
             rate = optimizers.WarmupLinearDecay(
                 rate,
                 math.ceil(self.epochs * steps_per_epoch),
                 self.warmup_steps,
                 self.constant_share,
+                FINAL_SHARE,
             )
         elif self.schedule == "halved":
             rate = optimizers.HalvedEveryHalfEpoch(rate, steps_per_epoch)

@@ -18,7 +18,7 @@ from bahdanau_tf.training.settings import write_settings
 from bahdanau_tf.training.state import State
 from bahdanau_tf.translator import Translator
 
-FREE = ("epochs", "patience", "evaluate_every", "tokenize")
+FREE = ("epochs", "minutes", "patience", "evaluate_every", "tokenize")
 DEV_TEXT, DEV_TOKENIZER = "dev_text_checksum", "dev_bleu_tokenizer"
 
 
@@ -30,6 +30,7 @@ class ModelFolder:
         checkpoints: The checkpoints of the training, in this folder.
         state: The state of the training, which is checkpointed, too.
         settings: The settings that a resumed training must have in common.
+        is_paced: Whether the learning rate follows the time.
 
     Attributes:
         best: The folder of the best model.
@@ -42,6 +43,7 @@ class ModelFolder:
         checkpoints: Checkpoints,
         state: State,
         settings: Mapping[str, object],
+        is_paced: bool = False,
     ) -> None:
         self.best = path / "best"
         self.log = Log(path / "log.jsonl")
@@ -50,6 +52,7 @@ class ModelFolder:
         self._checkpoints = checkpoints
         self._state = state
         self._now = settings
+        self._is_paced = is_paced
 
     def restore(self) -> list[str]:
         """Restores the newest checkpoint, if the folder has one.
@@ -106,6 +109,7 @@ class ModelFolder:
     def _check(self) -> None:
         dev = (DEV_TEXT, DEV_TOKENIZER)
         check_settings(self._settings, self._now, (*FREE, *dev))
+        self._check_pace()
         if not self.best.exists():
             return  # no model was chosen on a dev set
         for name, before, after in changes(self._settings, self._now):
@@ -118,6 +122,20 @@ class ModelFolder:
                     f"--tokenize={before}, name another folder, or move "
                     f"{self.best} away to choose again"
                 )
+
+    def _check_pace(self) -> None:
+        """Raises if the rate is to follow the time from now on only.
+
+        Then it is a variable, which the checkpoints lack.
+        """
+        before = read_settings(self._settings).get("recipe")
+        was_timed = isinstance(before, dict) and before.get("minutes")
+        if self._is_paced and not was_timed:
+            raise ValueError(
+                f"model_dir: {self._path} was trained without a limit of "
+                "time, by which the learning rate would fall; leave --minutes "
+                "out, or name another folder"
+            )
 
     def begin(self) -> None:
         """Writes what must exist before the training continues.

@@ -33,6 +33,7 @@ from bahdanau_tf.training.folder import DEV_TEXT
 from bahdanau_tf.training.folder import DEV_TOKENIZER
 from bahdanau_tf.training.folder import ModelFolder
 from bahdanau_tf.training.lock import locked
+from bahdanau_tf.training.pace import Pace
 from bahdanau_tf.training.result import TrainingResult
 from bahdanau_tf.training.selection import is_best
 from bahdanau_tf.training.settings import TRAINING_TEXT
@@ -155,7 +156,11 @@ class _Training:
             seeds=seeds,
         )
         self.folder = ModelFolder(
-            model_dir, self.checkpoints, self.state, self._settings()
+            model_dir,
+            self.checkpoints,
+            self.state,
+            self._settings(),
+            recipe.is_paced,
         )
         self.words = 0.0
         self.training_seconds = 0.0
@@ -179,7 +184,11 @@ class _Training:
         self.batches = self._batches()
         self.folder.begin()
         step = int(self.state.step)
-        self.line = ProgressLine(self.total_steps, step)
+        used = float(self.state.seconds)
+        self.pace = Pace(self.total_steps, self.recipe.minutes, used)
+        self.line = ProgressLine(
+            self.total_steps, step, seconds=self.pace.seconds_left
+        )
         for note in notes:
             self.line.note(note)
         weights = [weight.value for weight in self.model.weights]
@@ -197,10 +206,8 @@ class _Training:
             self.line.note(f"resuming from update {step}")
 
     def run(self) -> TrainingResult:
-        """Trains until the epochs are over, BLEU stalls or a signal comes."""
-        started = time.monotonic()
-        # The start, if earlier runs had ended just now.
-        self.started = started - float(self.state.seconds)
+        """Trains until all is done, time is over, BLEU stalls or a signal."""
+        used = self.pace.seconds
         with signals_caught(self.line.note) as caught:
             stopped_by = self._loop(caught)
         if stopped_by == "signal":
@@ -209,7 +216,7 @@ class _Training:
             best_bleu=float(self.state.best_bleu),
             steps=int(self.state.step),
             stopped_by=stopped_by,
-            seconds=time.monotonic() - started,
+            seconds=self.pace.seconds - used,
             words_per_second=self.words / max(self.training_seconds, 1e-9),
             tokenize=self.dev.tokenize if self.dev else "",
         )
@@ -226,6 +233,10 @@ class _Training:
             return over
         for batch, position in self.batches:
             self._tell_what_was_left_out(position)
+            if self.recipe.is_paced:
+                share = self.pace.share(step)
+                rate = self.recipe.rate_after(step, share)
+                self.optimizer.learning_rate = rate
             cost = float(self.step(*batch)) * self.recipe.divisor
             step += 1
             words = float(tf.reduce_sum(batch[2]))
@@ -234,11 +245,15 @@ class _Training:
             self.training_seconds += now - lap
             self._count(step, cost, words)
             is_due = step % self.evaluate_every == 0
-            if is_due or step >= self.total_steps:
-                self._evaluate(step)
+            over = self._is_over(step)
+            if is_due or over:
+                with self.pace.evaluating():
+                    self._evaluate(step)
+                self._be_patient(step)
+                over = self._is_over(step) or over
             self.state.step.assign(step)
             self.state.position.assign(position)
-            over = "signal" if caught else self._is_over(step)
+            over = "signal" if caught else over
             if over or is_due or now - saved > CHECKPOINT_SECONDS:
                 self._save()
                 saved = time.monotonic()
@@ -265,7 +280,7 @@ class _Training:
             )
 
     def _save(self) -> None:
-        self.state.seconds.assign(time.monotonic() - self.started)
+        self.state.seconds.assign(self.pace.seconds)
         self.checkpoints.save()
 
     def _tell_what_was_left_out(self, position: Position) -> None:
@@ -280,10 +295,18 @@ class _Training:
                     "tokens), left out"
                 )
 
+    def _be_patient(self, step: int) -> None:
+        """Does not count evaluations before a paced rate falls."""
+        falls_from = self.recipe.constant_share
+        if self.recipe.is_paced and self.pace.share(step) <= falls_from:
+            self.state.stale.assign(0)
+
     def _is_over(self, step: int) -> str:
         if int(self.state.stale) >= self.recipe.patience:
             return "patience"
-        return "epochs" if step >= self.total_steps else ""
+        if step >= self.total_steps:
+            return "epochs"
+        return "minutes" if self.pace.is_out_of_time else ""
 
     def _batches(self) -> Iterator[tuple[Batch, Position]]:
         position = Position(*self.state.position.numpy().tolist())
@@ -333,7 +356,7 @@ class _Training:
                 "so far: the best model is chosen by dev loss; --tokenize sets "
                 "another tokenizer for BLEU"
             )
-        record["seconds"] = time.monotonic() - self.started
+        record["seconds"] = self.pace.seconds
         record["device"] = describe_device()
         record["date"] = datetime.now(timezone.utc).isoformat(" ", "seconds")
         self.folder.log.add(record)

@@ -1,0 +1,73 @@
+"""How much of a training is over, by its updates and by its time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Pace:
+    """The time of a training, evaluations included, and what of it is over.
+
+    Time is kept for the evaluation with which a training ends, as much as the
+    longest one took; before the first one, a tenth of the time.
+
+    Args:
+        total_steps: Number of updates of the whole training.
+        minutes: Longest time of all runs together; 0 for any.
+        used: Seconds that earlier runs took.
+        clock: Returns seconds, by which the time is measured.
+    """
+
+    def __init__(
+        self,
+        total_steps: int,
+        minutes: float = 0.0,
+        used: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._total_steps = total_steps
+        self._limit = 60 * minutes if minutes else math.inf
+        self._clock = clock
+        self._start = clock() - used  # if earlier runs had ended just now
+        self._longest: float | None = None  # evaluation of this run
+
+    @property
+    def seconds(self) -> float:
+        """The time of all runs so far."""
+        return self._clock() - self._start
+
+    @property
+    def seconds_left(self) -> float:
+        """The time left for updates; infinite without a limit."""
+        return max(self._for_updates - self.seconds, 0.0)
+
+    @property
+    def _for_updates(self) -> float:
+        """The whole time without that of the last evaluation."""
+        if self._longest is None:
+            return 0.9 * self._limit
+        return max(self._limit - self._longest, 1e-9)
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether the training must end now."""
+        return self.seconds_left <= 0
+
+    def share(self, step: int) -> float:
+        """The share of the training that is over after `step` updates.
+
+        It is that of the updates or that of the time, whichever is larger.
+        """
+        of_time = self.seconds / self._for_updates
+        return min(max(step / self._total_steps, of_time), 1.0)
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Measures the evaluation in the block."""
+        start = self._clock()
+        yield
+        self._longest = max(self._longest or 0.0, self._clock() - start)

@@ -1,0 +1,171 @@
+"""A training of limited time: its learning rate and its end, by a clock."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import replace
+
+import letters
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+from letters import RECIPE
+from letters import log_of
+from letters import restarted
+
+from bahdanau_tf.optimizers import WarmupLinearDecay
+from bahdanau_tf.training import Recipe
+from bahdanau_tf.training import loop
+from bahdanau_tf.training import train
+from bahdanau_tf.training.pace import Pace
+
+files = letters.files  # the fixture
+
+
+@pytest.fixture
+def alone(files):
+    """Without a dev set, so that evaluations take no time."""
+    return replace(files, dev_source=None, dev_target=None)
+
+
+TIMED = replace(
+    RECIPE,
+    schedule="linear",
+    warmup_steps=3,
+    learning_rate=0.02,
+    epochs=1000,
+    minutes=1.0,
+)
+
+
+@given(
+    st.integers(1, 500),
+    st.integers(0, 500),
+    st.integers(0, 50),
+    st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+)
+def test_by_updates_the_rate_is_that_of_the_schedule(
+    total, step, warmup_steps, constant_share
+):
+    recipe = Recipe(
+        learning_rate=0.5,
+        schedule="linear",
+        warmup_steps=warmup_steps,
+        constant_share=constant_share,
+        minutes=5,
+    )
+    step = min(step, total - 1)
+    by_updates = WarmupLinearDecay(0.5, total, warmup_steps, constant_share)
+    found = recipe.rate_after(step, step / total)
+    if total * (1 - constant_share) >= 1:  # the schedule takes a whole update
+        assert found == pytest.approx(float(by_updates(step)), rel=1e-4)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2), st.integers(300, 9000))
+def test_the_rate_never_rises_after_the_warm_up(shares, updates):
+    recipe = Recipe(optimizer="adam", schedule="linear", minutes=1)
+    rates = [recipe.rate_after(updates, share) for share in sorted(shares)]
+    assert rates == sorted(rates, reverse=True)
+    assert recipe.rate_after(updates, 1.0) == pytest.approx(0.02 * recipe.rate)
+
+
+def test_the_larger_share_counts_and_time_is_kept_for_an_evaluation():
+    now = [1000.0]
+    paced = Pace(100, minutes=2.0, used=30.0, clock=lambda: now[0])
+    assert paced.seconds == 30
+    assert paced.share(10) == pytest.approx(30 / 108)  # a tenth is kept
+    assert paced.share(50) == 0.5
+    with paced.evaluating():
+        now[0] += 20
+    assert paced.share(0) == pytest.approx(50 / 100)
+    assert paced.seconds_left == 50
+    now[0] += 49.9
+    assert not paced.is_out_of_time
+    now[0] += 0.2
+    assert paced.is_out_of_time
+    assert paced.share(0) == 1
+
+
+def test_without_a_limit_time_does_not_matter():
+    now = [0.0]
+    paced = Pace(10, clock=lambda: now[0])
+    now[0] = 1e9
+    assert paced.seconds_left == math.inf
+    assert not paced.is_out_of_time
+    assert paced.share(4) == 0.4
+
+
+class Clock:
+    """Each update takes a second of it, whatever the test's machine does."""
+
+    def __init__(self, monkeypatch, unlearning=False):
+        self.now = 0.0
+        self.rates: list[float] = []
+        make_step = loop.train_step
+
+        def step_of(model, optimizer, loss):
+            step = make_step(model, optimizer, loss)
+
+            def ticking(*batch):
+                self.now += 1.0
+                self.rates.append(float(optimizer.learning_rate))
+                return tf.constant(1.0) if unlearning else step(*batch)
+
+            return ticking
+
+        monkeypatch.setattr(loop, "train_step", step_of)
+        paced = functools.partial(Pace, clock=lambda: self.now)
+        monkeypatch.setattr(loop, "Pace", paced)
+
+
+def test_time_ends_a_training_and_lets_the_rate_fall(
+    alone, tmp_path, monkeypatch
+):
+    clock = Clock(monkeypatch)
+    result = train(restarted(), alone, TIMED, tmp_path)
+    assert (result.stopped_by, result.seconds) == ("minutes", 60.0)
+    assert result.steps == 60
+    assert log_of(tmp_path)[-1]["step"] == 60
+    rates = clock.rates
+    assert rates[:4] == pytest.approx([0.02 / 3, 0.04 / 3, 0.02, 0.02])
+    assert rates[29] == pytest.approx(0.02)
+    falls = [one - two for one, two in itertools.pairwise(rates[31:])]
+    assert falls == pytest.approx([0.02 * 0.98 / 30] * 28, rel=1e-3)
+    # All is over; the same command does nothing, more time goes on.
+    assert train(restarted(), alone, TIMED, tmp_path).steps == 60
+    longer = replace(TIMED, minutes=1.5)
+    result = train(restarted(), alone, longer, tmp_path)
+    assert (result.steps, result.seconds) == (90, 30.0)
+    assert len(rates) == 90
+    assert rates[75] == pytest.approx(0.02 * (1 - 0.98 * 2 / 3), rel=1e-3)
+
+
+def test_patience_waits_until_the_rate_falls(files, tmp_path, monkeypatch):
+    """Nothing is learned, so each evaluation is as bad as the first."""
+    Clock(monkeypatch, unlearning=True)
+    recipe = replace(TIMED, patience=1, evaluate_every=5)
+    result = train(restarted(), files, recipe, tmp_path)
+    assert (result.stopped_by, result.steps) == ("patience", 35)
+    assert RECIPE.minutes == 0
+
+
+def test_the_pace_of_a_training_is_chosen_once(alone, tmp_path, monkeypatch):
+    Clock(monkeypatch)
+    untimed = replace(TIMED, minutes=0, epochs=1)
+    train(restarted(), alone, untimed, tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ValueError, match="without a limit of time"):
+        train(restarted(), alone, TIMED, tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("schedule", ["constant", "halved"])
+def test_other_schedules_only_end(schedule):
+    timed = Recipe(schedule=schedule, minutes=1)
+    untimed = replace(timed, minutes=0)
+    assert not timed.is_paced
+    rates = [one.make_optimizer(10).learning_rate for one in (timed, untimed)]
+    assert float(rates[0]) == float(rates[1])
