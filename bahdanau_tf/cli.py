@@ -285,11 +285,13 @@ def _usage() -> str:
 def _help(name: str, taken: ModuleType, flags: absl_flags.FlagValues) -> str:
     lines = [f"bahdanau-tf {name}: {COMMANDS[name]}", "", taken.__doc__ or ""]
     required = _required(taken)
+    chosen = getattr(taken, "CHOSEN", ())
     for group, members in flags.flags_by_module_dict().items():
         lines.append(f"{group}:")
         for flag in members:
             mark = "  (required)" if flag.name in required else ""
-            lines += [f"  {_usage_of(flag)}{mark}", *_wrapped(flag.help)]
+            usage = _usage_of(flag, flag.name in chosen)
+            lines += [f"  {usage}{mark}", *_wrapped(flag.help)]
         lines.append("")
     return "\n".join(lines)
 
@@ -299,14 +301,18 @@ def _required(taken: ModuleType) -> Sequence[str]:
     return getattr(taken, "REQUIRED", ())
 
 
-def _usage_of(flag: absl_flags.Flag[object]) -> str:
+def _usage_of(flag: absl_flags.Flag[object], is_chosen: bool) -> str:
     """A flag with its type and default: --units=<int>  [1000]."""
-    if flag.boolean:
-        return f"--[no]{flag.name}  [{'yes' if flag.default else 'no'}]"
-    choices = getattr(flag.parser, "enum_values", None)
-    value = "|".join(choices) if choices else flag.flag_type().split()[-1]
-    default = "" if flag.default in (None, []) else f"  [{flag.default}]"
-    return f"--{flag.name}=<{value}>{default}"
+    usage, default = f"--[no]{flag.name}", "yes" if flag.default else "no"
+    if not flag.boolean:
+        choices = getattr(flag.parser, "enum_values", None)
+        value = "|".join(choices) if choices else flag.flag_type().split()[-1]
+        usage = f"--{flag.name}=<{value}>"
+        default = "" if flag.default in (None, []) else str(flag.default)
+    if is_chosen:
+        recipe = f"; recipe: {default}" if default else ""
+        return f"{usage}  [from the text{recipe}]"
+    return f"{usage}  [{default}]" if default else usage
 
 
 def _wrapped(text: str) -> list[str]:

@@ -54,6 +54,7 @@ def other_flags(corpus: Path, model_dir: Path) -> list[str]:
     """Without flags that only some models or tokenizers take."""
     return [
         "train",
+        "--recipe=paper",
         f"--data_dir={corpus}",
         "--train_source=train.en",
         "--train_target=train.fr",
@@ -175,6 +176,7 @@ def awkward(corpus, tmp_path_factory) -> Trained:
             stream.write("\n".join(text) + "\n")
     flags = [
         "train",
+        "--recipe=paper",
         f"--train_source={folder / 'train.en.gz'}",
         f"--train_target={folder / 'train.fr.gz'}",
         f"--model_dir={folder / 'model'}",
@@ -216,6 +218,7 @@ def test_rnnencdec_is_trained_and_true_cases_its_source(awkward, capsys):
 def test_seq2seq_lstm_with_joint_bpe_is_trained(corpus, tmp_path, capsys):
     flags = [
         "train",
+        "--recipe=paper",
         f"--train_source={corpus / 'train.en'}",
         f"--train_target={corpus / 'train.fr'}",
         f"--model_dir={tmp_path}",

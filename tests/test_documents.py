@@ -29,7 +29,10 @@ from bahdanau_tf.cli import _expanded
 from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.cli import main
 from bahdanau_tf.corpora import write_corpus
+from bahdanau_tf.data.facts import TYPICAL
+from bahdanau_tf.flags.train import choose
 from bahdanau_tf.flags.train import options
+from bahdanau_tf.flags.train import values_of
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 BLOCK = re.compile(
@@ -152,7 +155,7 @@ def models(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     train = ["train", f"--data_dir={corpus}", "--train_source=train.en"]
     train += ["--train_target=train.fr", f"--model_dir={folder / 'model'}"]
-    assert main([*train, *FLAGS["train"]]) == 0
+    assert main([*train, "--recipe=paper", *FLAGS["train"]]) == 0
     for name in ("model1", "model2", "forward", "r1", "r2", "r3", "r4", "r5"):
         shutil.copytree(folder / "model", folder / name)
     return folder
@@ -298,7 +301,8 @@ def check_flags(name: str, command: str, *words: str) -> None:
     line = " ".join(words)
     if command == "train" and "--flagfile" not in line and "$" not in line:
         flags(["train", *_expanded(list(words), flags)])
-        options(flags)  # raises if the model does not use a flag
+        chosen = values_of(choose(flags, TYPICAL))
+        options(flags, chosen)  # raises if the model does not use a flag
 
 
 @every_page

@@ -161,6 +161,8 @@ def test_help_of_train_groups_the_flags(capsys):
         "token_budget=0",
         "patience=0",
         "seed=-1",
+        "minutes=-1",
+        "minutes=nan",
         "source_vocabulary_size=0",
         "target_vocabulary_size=3",
         "source_language=xx",
@@ -204,13 +206,16 @@ def test_an_unknown_value_is_named(train_refused, flag):
         (["--model=seq2seq-lstm", "--tie_embeddings"], "--tie_embeddings"),
         (["--model=seq2seq-lstm", "--notie_embeddings"], "--tie_embeddings"),
         (["--model=seq2seq-lstm", "--initialization=paper"], "seq2seq-lstm"),
-        (["--joint"], "--joint is not used with --tokenizer=word"),
-        (["--sample_subwords"], "--sample_subwords is not used with"),
+        (["--tokenizer=word", "--joint"], "--joint is not used with --token"),
+        (["--tokenizer=word", "--sample_subwords"], "--sample_subwords is not"),
         (
             ["--tokenizer=bpe", "--sampled_epochs=3"],
             "--sampled_epochs is not used with --nosample_subwords",
         ),
-        (["--share_embeddings"], "--share_embeddings needs --joint"),
+        (
+            ["--tokenizer=word", "--share_embeddings"],
+            "--share_embeddings needs --joint",
+        ),
         (
             ["--tokenizer=bpe", "--joint", "--target_vocabulary_size=400"],
             "--target_vocabulary_size is not used with --joint",
@@ -220,12 +225,21 @@ def test_an_unknown_value_is_named(train_refused, flag):
             "--source_language is not used with --tokenizer=bpe",
         ),
         (["--tokenizer=unigram", "--target_language=fr"], "--target_language"),
-        (["--tokenize=char"], "--tokenize is not used without --dev_source"),
-        (["--patience=3"], "--patience is not used without --dev_source"),
-        (["--warmup_steps=5"], "--warmup_steps is not used with --schedule"),
+        (
+            ["--recipe=paper", "--tokenize=char"],
+            "--tokenize is not used without --dev_source",
+        ),
+        (["--recipe=paper", "--patience=3"], "--patience is not used without"),
+        (["--recipe=paper", "--joint"], "--joint is not used with --tokenizer"),
+        (["--recipe=paper", "--warmup_steps=5"], "--warmup_steps is not used"),
+        (["--schedule=constant", "--warmup_steps=5"], "--warmup_steps is not"),
+        (
+            ["--dev_source={text}", "--dev_target={text}", "--dev_pairs=4"],
+            "--dev_pairs is not used with --dev_source",
+        ),
         (["--schedule=halved", "--constant_share=0.1"], "--constant_share"),
         (
-            ["--nofactored_output", "--tie_embeddings", "--maxout_units=7"],
+            ["--tie_embeddings", "--maxout_units=7", "--embedding_dim=8"],
             "wanted the same for tie_embeddings",
         ),
         (["--dev_source=x"], "--dev_source and --dev_target go together"),
@@ -238,8 +252,9 @@ def test_an_unknown_value_is_named(train_refused, flag):
     ],
 )
 def test_flags_that_would_be_ignored_or_fail_are_refused(
-    train_refused, flags, said
+    train_refused, text, flags, said
 ):
+    flags = [flag.format(text=text) for flag in flags]
     assert said in train_refused(*flags)
 
 

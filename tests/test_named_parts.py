@@ -108,6 +108,7 @@ def folder(tmp_path_factory: Any) -> Any:
 def flags_of(folder: Path, *more: str) -> list[str]:
     return [
         "train",
+        "--recipe=paper",
         *(f"--{name}={size}" for name, size in SIZES.items()),
         f"--train_source={folder / 'source'}",
         f"--train_target={folder / 'target'}",

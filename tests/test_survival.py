@@ -481,7 +481,13 @@ def test_train_reports_a_full_disk_in_one_line(files, tmp_path, capsys):
         "model_dir": tmp_path / "model",
     }
     with full_disk(200_000):
-        status = main(["train", *(f"--{k}={v}" for k, v in flags.items())])
+        status = main(
+            [
+                "train",
+                "--recipe=paper",
+                *(f"--{k}={v}" for k, v in flags.items()),
+            ]
+        )
     assert status == 2
     (sentence,) = [
         line

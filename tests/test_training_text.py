@@ -13,6 +13,7 @@ from bahdanau_tf.cli import main
 from bahdanau_tf.corpora import write_corpus
 
 SMALL = [
+    "--recipe=paper",
     "--source_vocabulary_size=340",
     "--units=8",
     "--embedding_dim=8",

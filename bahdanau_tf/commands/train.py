@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
+from bahdanau_tf.data.facts import TYPICAL
+from bahdanau_tf.data.facts import measure
+from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.flags.chosen import FILE
+from bahdanau_tf.flags.chosen import given_values
+from bahdanau_tf.flags.chosen import read_flags
+from bahdanau_tf.flags.chosen import write_flags
 from bahdanau_tf.flags.fields import refuse
+from bahdanau_tf.flags.train import choose
+from bahdanau_tf.flags.train import define
 from bahdanau_tf.flags.train import options
 from bahdanau_tf.flags.train import paths
+from bahdanau_tf.flags.train import values_of
+from bahdanau_tf.options.fitted import Choice
+from bahdanau_tf.progress import StatusLine
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingPlan
+from bahdanau_tf.training import is_begun
 from bahdanau_tf.training import locked
 from bahdanau_tf.training import train
 
@@ -19,19 +33,55 @@ from bahdanau_tf.training import train
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
     check_tokenize_flag(flags)
-    found = options(flags)
-    for name, where in found.model.unused_by_parts().items():
-        refuse(flags, [name], f"with {where}")
-    plan = TrainingPlan(
-        *found, TrainingFiles(**paths(flags)), Path(flags.model_dir)
-    )
-    with locked(plan.model_dir):
+    files, model_dir = TrainingFiles(**paths(flags)), Path(flags.model_dir)
+    written = model_dir / FILE
+    choices: list[Choice] = []
+    values: dict[str, Any] = {}
+    if not is_begun(model_dir):
+        choices = _choices(flags, files)
+        values = values_of(choices)
+    elif written.is_file() and flags.recipe is None:
+        values = _chosen_before(flags, written)
+    text, model, recipe, dev_pairs = options(flags, values)
+    plan = TrainingPlan(text, model, recipe, files, model_dir, dev_pairs)
+    with locked(model_dir):
+        translator = plan.prepare()
+        if choices:
+            write_flags(written, choices, given_values(flags))
+            StatusLine().note(f"what was chosen and given: {written}")
         result = train(
-            plan.prepare(),
-            plan.files,
-            plan.recipe,
-            plan.model_dir,
-            flags.tensorboard,
+            translator, plan.texts, recipe, model_dir, flags.tensorboard
         )
     print(result)
     return 130 if result.stopped_by == "signal" else 0
+
+
+def _choices(
+    flags: absl_flags.FlagValues, files: TrainingFiles
+) -> list[Choice]:
+    """Chooses what the user did not give, and says it."""
+    # Classes of the user's own are tried before the text is read.
+    model = options(flags, values_of(choose(flags, TYPICAL))).model
+    unused = model.unused_by_parts()
+    for name, where in unused.items():
+        refuse(flags, [name], f"with {where}")
+    model.try_parts()
+    if flags.recipe is not None:
+        return []
+    facts = measure(ParallelCorpus(files.train_source, files.train_target))
+    choices = choose(flags, facts)
+    if choices:
+        line = StatusLine()
+        line.note(f"chosen to fit {facts.pairs:,} sentence pairs:")
+        for choice in choices:
+            line.note(f"  {choice.reason}")
+    return [choice.without(unused) for choice in choices]
+
+
+def _chosen_before(
+    flags: absl_flags.FlagValues, written: Path
+) -> dict[str, object]:
+    """What was chosen when the folder was made, and is not given now."""
+    given = given_values(flags)
+    values = read_flags(written, define)
+    return {name: values[name] for name in values if name not in given}

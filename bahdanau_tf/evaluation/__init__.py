@@ -18,6 +18,8 @@ from bahdanau_tf.evaluation.lengths import length_bins
 from bahdanau_tf.evaluation.lengths import length_rows
 from bahdanau_tf.evaluation.measure import bleu_tokenizer
 from bahdanau_tf.evaluation.measure import has_blanks
+from bahdanau_tf.evaluation.measure import is_tokenized
+from bahdanau_tf.evaluation.measure import script
 from bahdanau_tf.evaluation.references import References
 from bahdanau_tf.evaluation.scores import Score
 from bahdanau_tf.evaluation.scores import bleu
@@ -47,12 +49,14 @@ __all__ = [
     "format_pharaoh",
     "hard_links",
     "has_blanks",
+    "is_tokenized",
     "known_sentences",
     "length_bins",
     "length_rows",
     "mean_entropy",
     "parse_pharaoh",
     "read_pharaoh",
+    "script",
     "select",
     "without_unknown_words",
     "write_pharaoh",

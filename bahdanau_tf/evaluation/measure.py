@@ -76,6 +76,49 @@ def has_blanks(sentences: Sequence[str]) -> bool:
     return not _script("", letters) or _is_tokenized(sentences, letters)
 
 
+def script(sentences: Sequence[str]) -> str:
+    """The script in which a text is written, by its letters.
+
+    Args:
+        sentences: A part of the text.
+
+    Returns:
+        The first word of Unicode's names of most of the letters, in small
+        letters: "latin", "cyrillic", "hangul"; "kana" for Japanese and "han"
+        for Chinese; "" without letters.
+    """
+    letters = _letters(sentences)
+    found = _script("", letters)
+    if found in (_KANA, _HAN):
+        return "kana" if found == _KANA else "han"
+    names: Counter[str] = Counter()
+    for letter, count in letters.items():
+        names[_name(letter)] += count
+    return names.most_common(1)[0][0].lower() if names else ""
+
+
+def is_tokenized(sentences: Sequence[str]) -> bool:
+    """Whether blanks were put between all words and punctuation of a text.
+
+    In most scripts a full stop then stands alone; text of a script without
+    blanks has a blank after every few letters.
+
+    Args:
+        sentences: A part of the text.
+    """
+    letters = _letters(sentences)
+    if _script("", letters):
+        return _is_tokenized(sentences, letters)
+    ends = [line.split()[-1] for line in sentences if line.strip()]
+    stops = [word for word in ends if _is_punctuation(word[-1])]
+    alone = sum(all(map(_is_punctuation, word)) for word in stops)
+    return 2 * alone > len(stops)
+
+
+def _is_punctuation(letter: str) -> bool:
+    return unicodedata.category(letter)[0] == "P"
+
+
 def _letters(sentences: Sequence[str]) -> Counter[str]:
     return Counter(
         letter

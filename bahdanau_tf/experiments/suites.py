@@ -165,6 +165,7 @@ def _taken(model: str, flags: Sequence[str]) -> tuple[str, ...]:
 
 
 _COMMON = (
+    "--recipe=paper "
     "--optimizer=adam --schedule=linear --shuffle=each_epoch --shuffle_pool"
 )
 _MODELS = "--nofactored_output --initialization=glorot --layers=2"

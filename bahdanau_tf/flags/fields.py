@@ -87,14 +87,24 @@ def define_fields(
         _DEFINE[hint](name, field.default, text, **options)
 
 
-def from_flags(flags: absl_flags.FlagValues, owner: type[T]) -> T:
+def from_flags(
+    flags: absl_flags.FlagValues,
+    owner: type[T],
+    chosen: Mapping[str, object] = types.MappingProxyType({}),
+) -> T:
     """Makes the dataclass from its flags; other fields have their defaults.
+
+    Args:
+        flags: The flags.
+        owner: The dataclass.
+        chosen: Values that are used in place of those of the flags.
 
     Raises:
         ValueError: A value is out of range. The message has class and field.
     """
     names = [one.name for one in dataclasses.fields(owner)]
-    return owner(**{name: flags[name].value for name in names if name in flags})
+    values = {name: flags[name].value for name in names if name in flags}
+    return owner(**{name: chosen.get(name, values[name]) for name in values})
 
 
 def is_given(flags: absl_flags.FlagValues, name: str) -> bool:
@@ -234,6 +244,6 @@ def _attribute_texts(owner: type) -> dict[str, str]:
         entry = re.fullmatch(r" {4}(\w+): (.*)", line)
         if entry:
             name, texts[name] = entry[1], entry[2]
-        elif line.strip():
+        elif line.startswith(" "):
             texts[name] += " " + line.strip()
     return texts

@@ -3,16 +3,28 @@
 The folder --model_dir gets the tokenizers, checkpoints, a log and, in "best",
 the model with the best BLEU on the dev set. Running the same command again
 resumes from the last checkpoint.
+
+Flags marked [from the text] are chosen so that they fit the text, its number of
+pairs, lengths and scripts, unless they are given. What was chosen is printed,
+with reasons, and written to the file train.flags in --model_dir. With --recipe
+nothing is chosen: flags that are not in the recipe have the values after
+"recipe:", the paper's.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 from typing import NamedTuple
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.data.facts import TYPICAL
+from bahdanau_tf.data.facts import Facts
+from bahdanau_tf.flags.chosen import given_values
 from bahdanau_tf.flags.fields import check_file
 from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.flags.fields import define_fields
@@ -22,18 +34,29 @@ from bahdanau_tf.flags.fields import refuse
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
+from bahdanau_tf.options import fitted
+from bahdanau_tf.options.fitted import Choice
 
 DATA_VARIABLE = "BAHDANAU_TF_DATA"
 REQUIRED = ("train_source", "train_target", "model_dir")
+CHOSEN = fitted.CHOSEN
 _FILES = ("train_source", "train_target", "dev_source", "dev_target")
 
 
 class Options(NamedTuple):
-    """The options of a training, from its flags."""
+    """The options of a training, from its flags.
+
+    Attributes:
+        text: The options of the tokenizers.
+        model: The options of the model.
+        recipe: The options of training.
+        dev_pairs: Number of training pairs to hold out as dev text.
+    """
 
     text: TextOptions
     model: ModelOptions
     recipe: Recipe
+    dev_pairs: int
 
 
 def define(flags: absl_flags.FlagValues) -> None:
@@ -63,6 +86,14 @@ def define(flags: absl_flags.FlagValues) -> None:
         flag_values=flags,
         module_name="Files",
     )
+    absl_flags.DEFINE_integer(
+        "dev_pairs",
+        0,
+        "number of training pairs that are held out as dev text; 0 for none",
+        lower_bound=0,
+        flag_values=flags,
+        module_name="Files",
+    )
     define_fields(flags, "Text", TextOptions)
     define_fields(flags, "Model", ModelOptions)
     define_fields(flags, "Training", Recipe)
@@ -79,29 +110,52 @@ def check(flags: absl_flags.FlagValues) -> None:
         raise ValueError("--dev_source and --dev_target go together")
     for name, path in paths(flags).items():
         check_file(name, path)
-    options(flags)
-    if flags.dev_source is None:
-        refuse(flags, ["tokenize", "patience"], "without --dev_source")
+    if flags.dev_source is not None and flags.dev_pairs:
+        refuse(flags, ["dev_pairs"], "with --dev_source")
+    options(flags, values_of(choose(flags, TYPICAL)))
 
 
-def options(flags: absl_flags.FlagValues) -> Options:
+def choose(flags: absl_flags.FlagValues, facts: Facts) -> list[Choice]:
+    """Chooses the options that the user did not give; none with a recipe."""
+    if flags.recipe is not None:
+        return []
+    return fitted.fitted(facts, given_values(flags))
+
+
+def values_of(choices: list[Choice]) -> dict[str, Any]:
+    """The chosen values, by the names of their flags."""
+    return {name: v for one in choices for name, v in one.values.items()}
+
+
+def options(
+    flags: absl_flags.FlagValues,
+    chosen: Mapping[str, Any] = MappingProxyType({}),
+) -> Options:
     """The options of text, model and recipe.
+
+    Args:
+        flags: The flags.
+        chosen: Values of flags that the user did not give.
 
     Raises:
         ValueError: A value is out of range, or a flag was given that the
-            model, the tokenizer or the schedule does not use.
+            model, the tokenizer, the schedule or a training without dev text
+            does not use.
     """
-    found = Options(
-        from_flags(flags, TextOptions),
-        from_flags(flags, ModelOptions),
-        from_flags(flags, Recipe),
+    text, model, recipe = found = (
+        from_flags(flags, TextOptions, chosen),
+        from_flags(flags, ModelOptions, chosen),
+        from_flags(flags, Recipe, chosen),
     )
     for one in found:
         for name, where in one.unused().items():
             refuse(flags, [name], f"with {where}")
-    if found.model.share_embeddings and not found.text.joint:
+    if model.share_embeddings and not text.joint:
         raise ValueError("--share_embeddings needs --joint, one vocabulary")
-    return found
+    dev_pairs = chosen.get("dev_pairs", flags.dev_pairs)
+    if flags.dev_source is None and not dev_pairs and not chosen:
+        refuse(flags, ["tokenize", "patience"], "without --dev_source")
+    return Options(text, model, recipe, dev_pairs)
 
 
 def paths(flags: absl_flags.FlagValues) -> dict[str, str]:

@@ -98,7 +98,7 @@ class Recipe:
         default=Batching.sampled_epochs, kw_only=True
     )
     epochs: float = 5.0
-    minutes: float = 0.0
+    minutes: float = field(default=0.0, kw_only=True)
     evaluate_every: int = 0
     patience: int = 10
     tokenize: str | None = field(default=None, kw_only=True)

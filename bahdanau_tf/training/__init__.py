@@ -5,6 +5,7 @@ from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.loop import TrainingFiles
 from bahdanau_tf.training.loop import train
 from bahdanau_tf.training.plan import TrainingPlan
+from bahdanau_tf.training.plan import is_begun
 from bahdanau_tf.training.result import TrainingResult
 from bahdanau_tf.training.step import train_step
 
@@ -13,6 +14,7 @@ __all__ = [
     "TrainingFiles",
     "TrainingPlan",
     "TrainingResult",
+    "is_begun",
     "locked",
     "train",
     "train_step",

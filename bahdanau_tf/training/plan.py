@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import keras
 
@@ -14,9 +15,13 @@ from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import load_text
 from bahdanau_tf.text.protocol import Tokenizer
+from bahdanau_tf.training.dev_text import check_held_out
+from bahdanau_tf.training.dev_text import divided
+from bahdanau_tf.training.dev_text import held_out
 from bahdanau_tf.training.languages import with_languages
 from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.loop import TrainingFiles
@@ -25,6 +30,14 @@ from bahdanau_tf.training.settings import check_settings
 from bahdanau_tf.training.settings import read_settings
 from bahdanau_tf.training.settings import write_settings
 from bahdanau_tf.translator import Translator
+
+Learned: TypeAlias = WordTokenizer | SubwordTokenizer
+
+
+def is_begun(model_dir: Path) -> bool:
+    """Whether a folder has a model or a checkpoint."""
+    models = ("best/*", "checkpoints/*.index")
+    return any(any(model_dir.glob(path)) for path in models)
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,8 @@ class TrainingPlan:
         recipe: The options of training.
         files: The training and dev sets.
         model_dir: The folder of the training.
+        dev_pairs: Number of training pairs to hold out as dev set, if `files`
+            has none.
     """
 
     text: TextOptions
@@ -44,6 +59,16 @@ class TrainingPlan:
     recipe: Recipe
     files: TrainingFiles
     model_dir: Path
+    dev_pairs: int = 0
+
+    @property
+    def texts(self) -> TrainingFiles:
+        """The training and dev sets after `prepare`, for `train`."""
+        return divided(self.model_dir) if self._held_out else self.files
+
+    @property
+    def _held_out(self) -> int:
+        return self.dev_pairs if self.files.dev_source is None else 0
 
     @property
     def is_begun(self) -> bool:
@@ -52,8 +77,7 @@ class TrainingPlan:
         A run that ended before its first checkpoint may have left settings and
         tokenizers; they are written again.
         """
-        models = ("best/*", "checkpoints/*.index")
-        return any(any(self.model_dir.glob(path)) for path in models)
+        return is_begun(self.model_dir)
 
     def prepare(self) -> Translator:
         """Makes a translator to train, with the tokenizers of `model_dir`.
@@ -80,22 +104,32 @@ class TrainingPlan:
             known = read_settings(settings)
             text = with_languages(self.text, self.files, known)
             check_settings(settings, asdict(text))
+            check_held_out(self.model_dir, self.files, self._held_out)
             texts = [load_text(folder) for folder in folders]
             return Translator(self._make_model(*texts), *texts)
-        pairs = len(self._checked_corpus())
+        corpus = self._checked_corpus()
         text = with_languages(self.text, self.files, {})
         check_words(text, self.files)
-        StatusLine().note(
-            f"learning the tokenizers from {pairs} sentence pairs"
-        )
-        learned = text.learn(self.files.train_source, self.files.train_target)
-        model = self._make_model(*learned)
-        with locked(self.model_dir):
+        with (
+            locked(self.model_dir),
+            held_out(self.model_dir, corpus, self._held_out),
+        ):
+            learned, model = self._learn(text, len(corpus))
             for side, folder in zip(learned, folders, strict=True):
                 side.save(folder)
             write_settings(settings, asdict(text))
         self._tell_sizes(learned)
         return Translator(model, *(load_text(folder) for folder in folders))
+
+    def _learn(
+        self, text: TextOptions, pairs: int
+    ) -> tuple[tuple[Learned, Learned], EncoderDecoder]:
+        """The tokenizers, and a model for them."""
+        StatusLine().note(
+            f"learning the tokenizers from {pairs} sentence pairs"
+        )
+        learned = text.learn(self.texts.train_source, self.texts.train_target)
+        return learned, self._make_model(*learned)
 
     def _checked_corpus(self) -> ParallelCorpus:
         """The training text; raises if it or the dev set is not parallel."""
@@ -113,7 +147,7 @@ class TrainingPlan:
         for side, text in zip(("source", "target"), texts, strict=True):
             line = f"{side}: {text.vocabulary_size} ids"
             if isinstance(text, WordTokenizer):
-                path = getattr(self.files, f"train_{side}")
+                path = getattr(self.texts, f"train_{side}")
                 line += f", {text.coverage([path])}"
             elif text.vocabulary_size < (wanted := self.text.size_of(side)):
                 line += f", fewer than {wanted}: the text has no more"

@@ -19,10 +19,14 @@ from bahdanau_tf.options import TextOptions
 
 FORMAT_VERSION = 1
 TRAINING_TEXT = "training_text_checksum"
+DEV_PAIRS = "dev_pairs"
 _FLAGS = {
-    field.name
-    for options in (TextOptions, ModelOptions, Recipe)
-    for field in fields(options)
+    DEV_PAIRS,
+    *(
+        field.name
+        for options in (TextOptions, ModelOptions, Recipe)
+        for field in fields(options)
+    ),
 }
 
 

@@ -1,0 +1,101 @@
+"""Holds pairs of a training text out, to choose the best model by them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.files import replaced_directory
+
+CHUNK = 10_000  # lines read or written at once
+LARGEST = 20  # a line of more than one in so many pairs is not held out
+
+
+def source_keys(corpus: ParallelCorpus) -> np.ndarray:
+    """uint64 [pairs]: the same number for the same source line."""
+    keys = (
+        int.from_bytes(_digest(line), "big")
+        for first in range(0, len(corpus), CHUNK)
+        for line in corpus.read(corpus.rows[first : first + CHUNK])[0]
+    )
+    return np.fromiter(keys, np.uint64, len(corpus))
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.blake2b(line.strip(), digest_size=8).digest()
+
+
+def held_out_rows(corpus: ParallelCorpus, pairs: int) -> np.ndarray:
+    """Chooses pairs to hold out, by a hash of their source lines.
+
+    Pairs with the same source line are held out together, so that none of them
+    is trained on. A line that occurs in more than 5 % of the pairs is not held
+    out.
+
+    Args:
+        corpus: The text.
+        pairs: Number of pairs; a few more if the last line occurs repeatedly.
+
+    Returns:
+        uint32 [rows], numbers of lines, ascending.
+
+    Raises:
+        ValueError: There are too few pairs.
+    """
+    keys = source_keys(corpus)
+    lines, counts = np.unique(keys, return_counts=True)
+    is_rare = counts <= max(len(keys) // LARGEST, 1)
+    lines, counts = lines[is_rare], counts[is_rare]
+    # np.unique sorts, so the lines come in the order of their hashes.
+    needed = int(np.searchsorted(np.cumsum(counts), pairs)) + 1
+    rows = corpus.rows[np.isin(keys, lines[:needed])]
+    if len(rows) < pairs or 2 * len(rows) > len(keys):
+        raise ValueError(
+            f"hold_out: dev_pairs is {pairs}, which is too many for "
+            f"{len(keys)} sentence pairs with {len(lines)} source lines to "
+            "choose from; wanted fewer, or a dev text of your own"
+        )
+    return rows
+
+
+def hold_out(
+    corpus: ParallelCorpus, pairs: int, folder: str | os.PathLike[str]
+) -> int:
+    """Divides a text into a smaller training text and a dev text.
+
+    Args:
+        corpus: The text.
+        pairs: Number of pairs to hold out, see `held_out_rows`.
+        folder: Gets the files train.source, train.target, dev.source and
+            dev.target, or none of them.
+
+    Returns:
+        The number of pairs held out.
+
+    Raises:
+        ValueError: There are too few pairs.
+        OSError: The files cannot be written.
+    """
+    dev = held_out_rows(corpus, pairs)
+    rest = np.setdiff1d(np.arange(corpus.lines, dtype=np.uint32), dev)
+    with replaced_directory(folder) as new:
+        for name, rows in (("train", rest), ("dev", dev)):
+            _write(corpus, rows, new / f"{name}.source", new / f"{name}.target")
+    return len(dev)
+
+
+def _write(corpus: ParallelCorpus, rows: np.ndarray, *paths: Path) -> None:
+    with open(paths[0], "wb") as source, open(paths[1], "wb") as target:
+        for first in range(0, len(rows), CHUNK):
+            sides = corpus.read(rows[first : first + CHUNK])
+            source.writelines(_ended(sides[0]))
+            target.writelines(_ended(sides[1]))
+
+
+def _ended(lines: Iterable[bytes]) -> Iterable[bytes]:
+    return (line + b"\n" for line in lines)

@@ -1,0 +1,84 @@
+"""The flags that `train` chooses from the text: which, and their file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.files import write_atomically
+from bahdanau_tf.flags.fields import is_given
+from bahdanau_tf.options import ModelOptions
+from bahdanau_tf.options import Recipe
+from bahdanau_tf.options import TextOptions
+from bahdanau_tf.options.fitted import Choice
+
+FILE = "train.flags"
+NAMES = (
+    *(
+        field.name
+        for owner in (TextOptions, ModelOptions, Recipe)
+        for field in fields(owner)
+    ),
+    "dev_pairs",
+)
+
+
+def given_values(flags: absl_flags.FlagValues) -> dict[str, object]:
+    """The options that the user gave, and "dev_source" if there is one."""
+    names = (*NAMES, "dev_source")
+    return {name: flags[name].value for name in names if is_given(flags, name)}
+
+
+def write_flags(
+    path: Path, choices: Sequence[Choice], given: Mapping[str, object]
+) -> None:
+    """Writes a file of flags: what was chosen, with reasons, and what given.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    lines = [
+        "# Chosen from the text by `bahdanau-tf train`. This file can be",
+        "# edited and used as --flagfile of a training in another folder.",
+    ]
+    for choice in choices:
+        lines += ["", f"# {choice.reason}", *_words(choice.values)]
+    own = {name: given[name] for name in given if name in NAMES}
+    if own:
+        lines += ["", "# given", *_words(own)]
+    write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
+
+
+def _words(values: Mapping[str, object]) -> Iterator[str]:
+    for name, value in values.items():
+        if isinstance(value, bool):
+            yield f"--{name}" if value else f"--no{name}"
+        else:
+            yield f"--{name}={value}"
+
+
+def read_flags(
+    path: Path, define: Callable[[absl_flags.FlagValues], None]
+) -> dict[str, object]:
+    """Reads the options of a file that `write_flags` wrote.
+
+    Args:
+        path: The file; it may have been edited.
+        define: Defines the flags of `train`.
+
+    Raises:
+        ValueError: A flag is unknown or has no such value.
+    """
+    flags = absl_flags.FlagValues()
+    define(flags)
+    try:
+        flags(["train", *flags.read_flags_from_files([f"--flagfile={path}"])])
+    except absl_flags.Error as error:
+        raise ValueError(f"model_dir: {path}: {error}") from error
+    return {name: flags[name].value for name in NAMES if is_given(flags, name)}

@@ -1,0 +1,338 @@
+"""Options that fit a text: the rules by which `train` chooses.
+
+Each rule is a pure function of the facts about a text and of the options that
+are known so far, those that the user gave first. docs/train.md has them as a
+table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
+from typing import Any
+from typing import NamedTuple
+
+from bahdanau_tf.data.facts import Facts
+from bahdanau_tf.data.facts import Side
+from bahdanau_tf.options.model import ModelOptions
+from bahdanau_tf.options.recipe import Recipe
+from bahdanau_tf.options.text import TextOptions
+
+# The options that are chosen, if they are not given.
+CHOSEN = (
+    *("tokenizer", "joint", "source_vocabulary_size"),
+    *("target_vocabulary_size", "reverse_source", "units", "embedding_dim"),
+    *("attention_units", "maxout_units", "layers", "factored_output"),
+    *("tie_embeddings", "initialization", "embedding_dropout"),
+    *("annotation_dropout", "readout_dropout", "label_smoothing", "optimizer"),
+    *("learning_rate", "schedule", "warmup_steps", "constant_share"),
+    *("batch_size", "shuffle", "shuffle_pool", "max_length", "dev_pairs"),
+    *("patience", "epochs", "minutes", "evaluate_every"),
+)
+MINUTES = 60
+SPECIAL = 260  # bytes, special symbols and the blank among the sub-words
+NAMES = {  # how scripts are called, if not by their name
+    "han": "Chinese characters",
+    "hangul": "Hangul",
+    "kana": "Japanese characters",
+    "": "no letters",
+}
+# Pairs of a text, the units that fit it, and the learning rate of Adam.
+UNITS = (
+    (5_000, 128, 2e-3),
+    (500_000, 256, 2e-3),
+    (5_000_000, 512, 1e-3),
+    (math.inf, 1000, 5e-4),
+)
+
+
+class Choice(NamedTuple):
+    """Options that are chosen together.
+
+    Attributes:
+        values: The values, by the names of their flags.
+        reason: What they are and why, as a line to print.
+    """
+
+    values: dict[str, Any]
+    reason: str
+
+    def without(self, names: Collection[str]) -> Choice:
+        """The choice without some of its values."""
+        kept = {n: v for n, v in self.values.items() if n not in names}
+        return self._replace(values=kept)
+
+
+def fitted(facts: Facts, given: Mapping[str, Any]) -> list[Choice]:
+    """Chooses the options that are not given.
+
+    Args:
+        facts: The text.
+        given: The options that the user gave, by the names of their flags, with
+            "dev_source" if there is a dev text.
+
+    Returns:
+        The choices; together with `given` they fit each other.
+    """
+    known, choices = dict(given), []
+    for rule in RULES:
+        choice = rule(facts, known)
+        unused = _unused({**choice.values, **known})
+        choice = choice.without({*known, *unused})
+        if choice.values:
+            choices.append(choice)
+            known |= choice.values
+    return choices
+
+
+def _unused(known: Mapping[str, Any]) -> set[str]:
+    """Options that have no effect with what is known."""
+    names = ("tokenizer", "joint", "model", "schedule")
+    some = {name: known[name] for name in names if name in known}
+    return {
+        name
+        for owner in (TextOptions, ModelOptions, Recipe)
+        for name in owner(
+            **{k: some[k] for k in some if k in owner.__dataclass_fields__}
+        ).unused()
+    }
+
+
+def _tokens(facts: Facts, known: Mapping[str, Any]) -> Choice:
+    """Sub-words; joint if both sides have the same letters."""
+    names = ("source_language", "target_language")
+    by_language = [name for name in names if name in known]
+    letters = [_letters(side) for side in (facts.source, facts.target)]
+    if known.get("tokenizer", "word" if by_language else "bpe") == "word":
+        reason = "words"
+        if by_language:
+            reason += f": --{by_language[0]} is about words"
+        return Choice({"tokenizer": "word"}, reason)
+    joint = letters[0] == letters[1] and "target_vocabulary_size" not in known
+    joint = known.get("joint", joint or bool(known.get("share_embeddings")))
+    reason = f"the source has {letters[0]}, the target {letters[1]}"
+    if letters[0] == letters[1]:
+        reason = f"both sides have {letters[0]}"
+    if facts.source.is_tokenized and facts.target.is_tokenized:
+        reason += "; they are tokenized, and translations will be"
+    how = "joint" if joint else "each side its own"
+    return Choice(
+        {"tokenizer": "bpe", "joint": joint}, f"sub-words, {how}: {reason}"
+    )
+
+
+def _letters(side: Side) -> str:
+    return NAMES.get(side.script, f"{side.script.title()} letters")
+
+
+def _vocabulary(facts: Facts, known: Mapping[str, Any]) -> Choice:
+    """More ids for more pairs, as far as the text has letters for them."""
+    sides = {"source": facts.source, "target": facts.target}
+    if known["tokenizer"] == "word":
+        size = _between(500, 10_000 * math.sqrt(facts.pairs / 29_000), 50_000)
+        sizes = dict.fromkeys(sides, _rounded(size))
+    elif known.get("joint"):
+        size = facts.source.size + facts.target.size
+        sizes = {"source": subwords(facts.pairs, size, facts.characters)}
+    else:
+        sizes = {
+            name: subwords(facts.pairs, side.size, side.characters)
+            for name, side in sides.items()
+        }
+    values = {f"{name}_vocabulary_size": size for name, size in sizes.items()}
+    all_known = {**values, **known}
+    told = f"vocabulary of {all_known['source_vocabulary_size']:,} ids"
+    if not known.get("joint"):
+        target = all_known["target_vocabulary_size"]
+        told += f" for the source, {target:,} for the target"
+    return Choice(values, told)
+
+
+def subwords(pairs: int, size: int, characters: int) -> int:
+    """Number of sub-words for a text.
+
+    Args:
+        pairs: Number of sentence pairs.
+        size: Number of characters of the text.
+        characters: Number of different characters.
+    """
+    needed = SPECIAL + characters  # SentencePiece refuses less
+    wanted = _between(500, 4000 * math.sqrt(pairs / 29_000), 32_000)
+    wanted = max(_rounded(wanted), needed + _rounded(wanted / 4))
+    return min(wanted, needed + size // 20)
+
+
+def _model(facts: Facts, known: Mapping[str, Any]) -> Choice:
+    """All layers as wide as the number of pairs allows."""
+    units = known.get("units", _by_pairs(facts)[1])
+    embedding = known.get("embedding_dim", units)
+    if known.get("tie_embeddings") and "embedding_dim" not in known:
+        embedding = known.get("maxout_units", embedding)
+    maxout = known.get("maxout_units", embedding)
+    is_factored = known.get("factored_output", False)
+    values = {
+        "units": units,
+        "embedding_dim": embedding,
+        "attention_units": units,
+        "maxout_units": maxout,
+        "layers": 2,
+        "factored_output": is_factored,
+        "tie_embeddings": embedding == maxout and not is_factored,
+        "initialization": "glorot",
+    }
+    name = known.get("model", ModelOptions.model)
+    if name == "seq2seq-lstm":
+        values["reverse_source"] = True  # as Sutskever et al. did
+    return Choice(values, f"{name} with {units} units: {_size(facts)}")
+
+
+def _size(facts: Facts) -> str:
+    if facts.pairs < UNITS[0][0]:
+        return f"few for a small text, under {UNITS[0][0]:,} pairs"
+    if facts.pairs < UNITS[1][0]:
+        return f"for up to {UNITS[1][0]:,} pairs"
+    return "many for a large text"
+
+
+def _dropout(facts: Facts, known: Mapping[str, Any]) -> Choice:
+    """More dropout the more often each pair is seen."""
+    epochs = _epochs(facts.pairs)
+    rates, why = (0.3, 0.4, 0.4), "high since each pair is seen often"
+    if epochs < 8:
+        rates, why = (0.1, 0.2, 0.2), "low since each pair is seen rarely"
+    elif epochs <= 40:
+        rates, why = (0.2, 0.3, 0.3), "since each pair is seen some times"
+    names = ("embedding_dropout", "annotation_dropout", "readout_dropout")
+    values = {**dict(zip(names, rates, strict=True)), "label_smoothing": 0.1}
+    *told, smoothing = (f"{known.get(n, r):g}" for n, r in values.items())
+    return Choice(
+        values,
+        f"dropout {', '.join(told)}, {why}; label smoothing {smoothing}",
+    )
+
+
+def _updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
+    """Adam with a linear decay; 50 updates an epoch or more."""
+    batch = max(known.get("batch_size", _batch_size(facts.pairs)), 1)
+    updates = known.get("epochs", _epochs(facts.pairs)) * facts.pairs / batch
+    values = {
+        "optimizer": "adam",
+        "schedule": "linear",
+        "warmup_steps": max(int(min(200.0, updates / 10)), 1),
+        "constant_share": 0.5,
+        "batch_size": batch,
+        "shuffle": "each_epoch",
+        "shuffle_pool": True,
+    }
+    if known.get("optimizer", "adam") == "adam":
+        values["learning_rate"] = _by_pairs(facts)[2]
+        if isinstance(units := known.get("units"), int):
+            values["learning_rate"] = _rate(units)
+    optimizer = known.get("optimizer", "adam")
+    rate = known.get("learning_rate", values.get("learning_rate"))
+    told = optimizer if rate is None else f"{optimizer}, learning rate {rate:g}"
+    return Choice(values, f"{told}, batches of {batch} pairs")
+
+
+def _batch_size(pairs: int) -> int:
+    return int(_between(8, pairs / 50, 80))
+
+
+def _rate(units: int) -> float:
+    return next(
+        (rate for _, most, rate in UNITS if units <= most), UNITS[-1][2]
+    )
+
+
+def _length(facts: Facts, known: Mapping[str, Any]) -> Choice:
+    """Room for nearly all pairs, in tokens as they are estimated."""
+    tokens = max(
+        _estimated(side, known["tokenizer"] == "word")
+        for side in (facts.source, facts.target)
+    )
+    longest = int(_between(20, 10 * math.ceil(tokens / 10), 200))
+    return Choice(
+        {"max_length": longest},
+        f"pairs of up to {longest} tokens, which are nearly all",
+    )
+
+
+def _estimated(side: Side, is_word: bool) -> float:
+    """Upper estimate of the tokens of nearly every line."""
+    if is_word and side.has_blanks:
+        return 1.5 * side.words  # with punctuation
+    # A sub-word of an alphabet has 2 letters or more, on average.
+    alone = side.script in ("kana", "han", "hangul") or not side.has_blanks
+    return side.length / (1 if alone else 2)
+
+
+def _dev_text(facts: Facts, known: Mapping[str, Any]) -> Choice:
+    """Holds 5 % out, at most 1,000 pairs, if there is no dev text."""
+    if "dev_source" in known:
+        return Choice({"patience": Recipe.patience}, "dev text: yours")
+    pairs = min(1000, facts.pairs // 20) if facts.different >= 400 else 0
+    if not known.get("dev_pairs", pairs):
+        return Choice(
+            {"dev_pairs": 0},
+            "no dev text held out of so few different lines: the last model is "
+            "taken for the best",
+        )
+    return Choice(
+        {"dev_pairs": pairs, "patience": Recipe.patience},
+        f"{known.get('dev_pairs', pairs):,} pairs held out as dev text, to "
+        "choose the best model by",
+    )
+
+
+def _time(facts: Facts, known: Mapping[str, Any]) -> Choice:
+    """An hour, unless the number of epochs is given."""
+    per_epoch = math.ceil(facts.pairs / max(known["batch_size"], 1))
+    values = {
+        "epochs": float(_epochs(facts.pairs)),
+        "minutes": 0.0 if "epochs" in known else float(MINUTES),
+        "evaluate_every": int(_between(250, per_epoch, 1000)),
+    }
+    if 250 <= per_epoch <= 1000 or known.get("token_budget"):
+        values["evaluate_every"] = 0  # once an epoch
+    epochs, minutes = (
+        known.get(name, values[name]) for name in ("epochs", "minutes")
+    )
+    told = f"at most {epochs:g} epochs"
+    if minutes:
+        told = f"at most {minutes:g} minutes and {epochs:g} epochs"
+    if "minutes" not in known and minutes:
+        told += "; --minutes=N sets another time"
+    return Choice(values, told)
+
+
+def _epochs(pairs: int) -> int:
+    return round(_between(3, 30 * math.sqrt(30_000 / pairs), 100))
+
+
+def _by_pairs(facts: Facts) -> tuple[float, int, float]:
+    return next(row for row in UNITS if facts.pairs < row[0])
+
+
+def _between(low: float, value: float, high: float) -> float:
+    return max(low, min(value, high))
+
+
+def _rounded(number: float) -> int:
+    """To two digits, so that it is easily read."""
+    unit: int = 10 ** max(math.floor(math.log10(number)) - 1, 0)
+    return round(number / unit) * unit
+
+
+Rule = Callable[[Facts, Mapping[str, Any]], Choice]
+RULES: tuple[Rule, ...] = (
+    _tokens,
+    _vocabulary,
+    _model,
+    _dropout,
+    _updates,
+    _length,
+    _dev_text,
+    _time,
+)

@@ -1,0 +1,83 @@
+"""The dev text of a training: given, or held out of the training text."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bahdanau_tf.data.held_out import hold_out
+from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.training.loop import TrainingFiles
+from bahdanau_tf.training.settings import DEV_PAIRS
+from bahdanau_tf.training.settings import TRAINING_TEXT
+from bahdanau_tf.training.settings import check_settings
+from bahdanau_tf.training.settings import write_settings
+
+TEXTS, SETTINGS = "text", "held_out.json"
+
+
+def divided(model_dir: Path) -> TrainingFiles:
+    """The training and dev texts of a folder that held pairs out."""
+    names = ("train.source", "train.target", "dev.source", "dev.target")
+    return TrainingFiles(*(str(model_dir / TEXTS / name) for name in names))
+
+
+@contextmanager
+def held_out(
+    model_dir: Path, corpus: ParallelCorpus, dev_pairs: int
+) -> Iterator[None]:
+    """Divides a training text; after an error in the block it is as before.
+
+    Args:
+        model_dir: The folder of the training, which is new.
+        corpus: The training text.
+        dev_pairs: Number of pairs to hold out; 0 leaves the text as it is.
+
+    Raises:
+        ValueError: There are too few pairs.
+        OSError: The texts cannot be written.
+    """
+    texts, settings = model_dir / TEXTS, model_dir / SETTINGS
+    settings.unlink(missing_ok=True)
+    if not dev_pairs:
+        yield
+        return
+    try:
+        pairs = hold_out(corpus, dev_pairs, texts)
+        dev = divided(model_dir).dev_source
+        StatusLine().note(
+            f"{pairs} of {len(corpus)} sentence pairs are held out as dev "
+            f"text: {dev} and .target"
+        )
+        yield
+        write_settings(settings, _settings(corpus, dev_pairs))
+    except BaseException:
+        shutil.rmtree(texts, ignore_errors=True)
+        raise
+
+
+def check_held_out(
+    model_dir: Path, files: TrainingFiles, dev_pairs: int
+) -> None:
+    """Checks that a begun training holds out the same pairs of the same text.
+
+    Raises:
+        ValueError: It does not.
+        OSError: A file cannot be read.
+    """
+    path = model_dir / SETTINGS
+    if path.is_file():
+        corpus = ParallelCorpus(files.train_source, files.train_target)
+        check_settings(path, _settings(corpus, dev_pairs))
+    elif dev_pairs:
+        raise ValueError(
+            f"model_dir: {model_dir} holds another model: --{DEV_PAIRS} is 0 "
+            f"there and {dev_pairs} now; name another folder"
+        )
+
+
+def _settings(corpus: ParallelCorpus, dev_pairs: int) -> dict[str, object]:
+    return {DEV_PAIRS: dev_pairs, TRAINING_TEXT: corpus.checksum}

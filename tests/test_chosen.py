@@ -1,0 +1,242 @@
+"""`train` without a recipe: it chooses, says what and why, and keeps to it."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from bahdanau_tf import cli
+from bahdanau_tf.cli import main
+from bahdanau_tf.commands import train as command
+from bahdanau_tf.corpora import write_corpus
+from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.flags.train import choose
+from bahdanau_tf.flags.train import options
+from bahdanau_tf.training import TrainingResult
+
+SMALL = ["--units=8", "--batch_size=64", "--epochs=1", "--label_smoothing=0"]
+
+
+class Trained(NamedTuple):
+    corpus: Path
+    folder: Path
+    told: str
+
+    @property
+    def texts(self) -> list[str]:
+        """The flags that any command on this folder needs."""
+        return [
+            "train",
+            f"--train_source={self.corpus / 'train.en'}",
+            f"--train_target={self.corpus / 'train.fr'}",
+            f"--model_dir={self.folder}",
+        ]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    corpus = tmp_path_factory.mktemp("corpus")
+    write_corpus(corpus, train=440, dev=1, test=1, max_words=6)
+    made = Trained(corpus, tmp_path_factory.mktemp("model") / "model", "")
+    with pytest.MonkeyPatch.context() as patched:
+        notes: list[str] = []
+        patched.setattr(
+            command.StatusLine, "note", lambda self, text: notes.append(text)
+        )
+        assert main([*made.texts, *SMALL]) == 0
+    return made._replace(told="\n".join(notes))
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """All files but the one that has the name that Keras gave the model."""
+    return {
+        path: path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "training.json"
+    }
+
+
+def test_what_is_chosen_is_said_and_written(trained):
+    written = (trained.folder / "train.flags").read_text()
+    for said in (
+        "sub-words, joint: both sides have Latin letters",
+        "rnnsearch with 8 units",
+        "at most 1 epochs",
+        "22 pairs held out as dev text",
+    ):
+        assert f"  {said}" in trained.told
+        assert f"# {said}" in written
+    assert "\n--joint\n" in written
+    assert "\n# given\n--units=8\n" in written
+    assert str(trained.folder / "train.flags") in trained.told
+
+
+def test_the_dev_text_is_in_the_folder(trained):
+    text = trained.folder / "text"
+    dev = ParallelCorpus(text / "dev.source", text / "dev.target")
+    rest = ParallelCorpus(text / "train.source", text / "train.target")
+    assert len(dev) >= 22
+    assert len(dev) + len(rest) == 440
+    assert f"{len(dev)} of 440 sentence pairs are held out" in trained.told
+
+
+def test_the_file_of_flags_means_the_same(trained):
+    """Given as --flagfile, it leaves nothing to be chosen."""
+    path = trained.folder / "train.flags"
+    flags = cli.defined_flags("train")
+    flags(["train", *cli._expanded([f"--flagfile={path}"], flags)])
+    assert choose(flags, command.TYPICAL) == []
+    text, model, recipe, dev_pairs = options(flags)
+    assert (text.joint, model.units, dev_pairs) == (True, 8, 22)
+    assert (model.maxout_units, model.tie_embeddings) == (8, True)
+    settings = (trained.folder / "training.json").read_text()
+    for name, value in asdict(recipe).items():
+        assert f'"{name}": ' in settings, value
+
+
+@pytest.mark.parametrize("own", [[], SMALL])
+def test_it_goes_on_with_what_was_chosen(trained, capsys, own):
+    """By the same command, or by one that names the texts alone."""
+    before = contents(trained.folder)
+    assert main([*trained.texts, *own]) == 0
+    out, err = capsys.readouterr()
+    assert "chosen" not in err
+    assert "resuming from update 7" in err
+    assert out.startswith("7 updates, stopped by epochs; best dev BLEU")
+    assert contents(trained.folder) == before
+
+
+def test_another_choice_in_the_same_folder_is_refused(
+    trained, tmp_path, capsys
+):
+    before = contents(trained.folder)
+    for words, said in (
+        (["--units=9"], "--embedding_dim is 8 and"),
+        (["--label_smoothing=0.2"], "--label_smoothing is 0 there and 0.2"),
+        (["--dev_pairs=30"], "--dev_pairs is 22 there and 30 now"),
+        (["--lowercase"], "--lowercase is False there and True now"),
+    ):
+        assert main([*trained.texts, *words]) == 2, said
+        assert words[0].split("=")[0] in capsys.readouterr().err
+    more = tmp_path / "more.en"
+    more.write_text((trained.corpus / "train.en").read_text() + "One more.\n")
+    texts = [f"--train_source={more}", f"--train_target={more}"]
+    assert main([*trained.texts, *texts]) == 2
+    assert "the training text has changed since" in capsys.readouterr().err
+    assert contents(trained.folder) == before
+
+
+def test_a_mistake_in_the_edited_file_is_a_sentence(trained, capsys):
+    path = trained.folder / "train.flags"
+    good = path.read_text()
+    path.write_text(good + "--layer=5\n")
+    try:
+        assert main(trained.texts) == 2
+        (said,) = capsys.readouterr().err.rstrip("\n").split("\n")
+    finally:
+        path.write_text(good)
+    assert str(path) in said
+    assert "layer" in said
+
+
+LONG = "A very long line of words. " * 400
+
+
+def packed(path: Path) -> None:
+    path.write_bytes(gzip.compress(path.read_bytes()))
+
+
+def left(path: Path) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "pack", "said"),
+    [
+        (["The cat."] * 12, ["Le chat."] * 12, left, "no dev text"),
+        (["Same."] * 900, ["Même."] * 900, left, "no dev text"),
+        (
+            [f"犬が{n}匹走っている。" for n in range(450)],
+            [f"{n} dogs are running." for n in range(450)],
+            left,
+            "the source has Japanese characters, the target Latin letters",
+        ),
+        (
+            [f"개 {n}마리가 달린다." for n in range(60)],
+            [f"الكلب {n} يركض." for n in range(60)],
+            left,
+            "the source has Hangul, the target Arabic letters",
+        ),
+        (
+            [f"the {n} dogs run ." for n in range(60)],
+            [f"les {n} chiens courent ." for n in range(60)],
+            packed,
+            "they are tokenized, and translations will be",
+        ),
+        (
+            [LONG, *(f"Line {n}." for n in range(60))],
+            [LONG, *(f"Zeile {n}." for n in range(60))],
+            left,
+            "joint",
+        ),
+    ],
+    ids=["twelve", "same", "japanese", "korean", "tokenized", "long"],
+)
+def test_any_text_gets_tokenizers_and_a_model(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    source: list[str],
+    target: list[str],
+    pack: Callable[[Path], None],
+    said: str,
+) -> None:
+    """All is prepared as it would be for a training."""
+    plans = []
+
+    def trained(translator, files, recipe, *_):
+        plans.append((translator, files, recipe))
+        return TrainingResult(0.0, 0, "signal", 1.0, 1.0)
+
+    monkeypatch.setattr(command, "train", trained)
+    for name, lines in (("source", source), ("target", target)):
+        (tmp_path / name).write_text("".join(f"{x}\n" for x in lines), "utf-8")
+        pack(tmp_path / name)
+    words = [
+        f"--train_source={tmp_path / 'source'}",
+        f"--train_target={tmp_path / 'target'}",
+        f"--model_dir={tmp_path / 'model'}",
+    ]
+    assert main(["train", *words, "--units=4"]) == 130
+    assert said in capsys.readouterr().err
+    ((translator, files, recipe),) = plans
+    assert translator.model.count_params() > 0
+    is_held_out = files.dev_source is not None
+    assert is_held_out == (len({*source}) >= 400)
+    assert recipe.minutes == 60
+
+
+def test_lines_that_are_all_too_long_are_told(tmp_path, capsys):
+    path = tmp_path / "long"
+    path.write_text(f"{LONG}\n" * 3)
+    words = [f"--train_source={path}", f"--train_target={path}"]
+    words.append(f"--model_dir={tmp_path / 'model'}")
+    assert main(["train", *words]) == 2
+    *_, last = capsys.readouterr().err.rstrip("\n").split("\n")
+    assert "no line of 1 to 4,192 bytes" in last
+    assert not (tmp_path / "model").exists()
+
+
+def test_more_pairs_than_can_be_held_out_are_refused(tmp_path, capsys):
+    path = tmp_path / "short"
+    path.write_text("a b\nc d\n" * 20)
+    words = [f"--train_source={path}", f"--train_target={path}"]
+    words += [f"--model_dir={tmp_path / 'model'}", "--dev_pairs=30"]
+    assert main(["train", *words]) == 2
+    assert "--dev_pairs is 30, which is too many" in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()

@@ -1,0 +1,228 @@
+"""The rules by which `train` chooses what fits a text."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from dataclasses import replace
+from importlib import resources
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bahdanau_tf import cli
+from bahdanau_tf.data.facts import TYPICAL
+from bahdanau_tf.data.facts import Facts
+from bahdanau_tf.data.facts import Side
+from bahdanau_tf.flags.chosen import given_values
+from bahdanau_tf.flags.train import choose
+from bahdanau_tf.flags.train import options
+from bahdanau_tf.flags.train import values_of
+from bahdanau_tf.options import ModelOptions
+from bahdanau_tf.options import Recipe
+from bahdanau_tf.options import TextOptions
+from bahdanau_tf.options.fitted import CHOSEN
+from bahdanau_tf.options.fitted import fitted
+from bahdanau_tf.options.fitted import subwords
+
+RECIPES = sorted(
+    entry.name.removesuffix(".flags")
+    for entry in resources.files("bahdanau_tf").joinpath("recipes").iterdir()
+)
+PAIRS = st.integers(1, 10**8)
+SIDES = st.builds(
+    Side,
+    script=st.sampled_from(["latin", "cyrillic", "hangul", "han", "kana", ""]),
+    has_blanks=st.booleans(),
+    is_tokenized=st.booleans(),
+    size=st.integers(1, 10**10),
+    characters=st.integers(1, 20_000),
+    length=st.integers(1, 10**6),
+    words=st.integers(1, 10**5),
+)
+FACTS = st.builds(
+    Facts,
+    pairs=PAIRS,
+    different=PAIRS,
+    characters=st.integers(1, 30_000),
+    source=SIDES,
+    target=SIDES,
+)
+GIVEN = st.fixed_dictionaries(
+    {},
+    optional={
+        "tokenizer": st.sampled_from(["word", "bpe", "unigram"]),
+        "model": st.sampled_from(["rnnsearch", "rnnencdec", "seq2seq-lstm"]),
+        "schedule": st.sampled_from(["constant", "linear", "halved"]),
+        "optimizer": st.sampled_from(["adam", "sgd", "adadelta"]),
+        "units": st.integers(1, 2000),
+        "embedding_dim": st.integers(1, 2000),
+        "factored_output": st.booleans(),
+        "epochs": st.floats(0.1, 100),
+        "minutes": st.floats(0, 100),
+        "batch_size": st.integers(1, 300),
+        "target_vocabulary_size": st.integers(500, 900),
+        "dev_source": st.just("dev.en"),
+    },
+)
+
+
+def of(facts: Facts, given: dict[str, Any]) -> dict[str, Any]:
+    return values_of(fitted(facts, given))
+
+
+def parsed(*words: str) -> dict[str, Any]:
+    """What is chosen for a typical text beside the flags of a command."""
+    flags = cli.defined_flags("train")
+    flags(["train", *cli._expanded(list(words), flags)])
+    return values_of(choose(flags, TYPICAL))
+
+
+@given(FACTS, GIVEN)
+def test_what_is_chosen_fits_what_is_given(facts, given):
+    """No dataclass refuses it, nothing of it is unused, nothing is replaced."""
+    values = of(facts, given)
+    assert {*values} <= {*CHOSEN}
+    assert not {*values} & {*given}
+    known = {**given, **values}
+    for owner in (TextOptions, ModelOptions, Recipe):
+        names = {field.name for field in fields(owner)} & {*known}
+        made = owner(**{name: known[name] for name in names})
+        assert not {*made.unused()} & {*values}
+    if "dev_source" in given:
+        assert "dev_pairs" not in values
+    else:
+        assert 20 * values["dev_pairs"] <= facts.pairs
+        assert values["dev_pairs"] <= 1000
+
+
+@given(FACTS, PAIRS, GIVEN)
+def test_larger_texts_get_larger_models_and_fewer_epochs(facts, more, given):
+    larger = replace(facts, pairs=facts.pairs + more)
+    one, two = of(facts, given), of(larger, given)
+    for name in ("units", "batch_size", "source_vocabulary_size"):
+        assert one.get(name, 0) <= two.get(name, 0)
+    for name in ("epochs", "learning_rate", "embedding_dropout"):
+        assert one.get(name, 0) >= two.get(name, 0)
+
+
+@given(PAIRS, st.integers(1, 10**9), st.integers(1, 20_000))
+def test_no_more_sub_words_than_a_text_can_give(pairs, size, characters):
+    """Nor fewer than its characters need, which SentencePiece refuses."""
+    found = subwords(pairs, size, characters)
+    assert 256 + 3 + characters < found <= 260 + characters + size
+    assert found <= max(32_000, 40_000 + characters)
+
+
+def test_every_option_of_the_list_is_chosen_for_some_text():
+    flags = ({}, {"model": "seq2seq-lstm"}, {"target_vocabulary_size": 500})
+    assert {*CHOSEN} == {
+        name
+        for given in (*flags, {"dev_source": "x"})
+        for name in of(TYPICAL, given)
+    } | {"target_vocabulary_size"}
+
+
+def test_the_choice_for_multi30k_is_near_the_recipe_that_was_measured():
+    """29,000 captions, whose recipe was found by hand."""
+    values = parsed("--dev_source=a", "--dev_target=b")
+    recipe = cli.defined_flags("train")
+    words = cli._expanded(["--recipe=multi30k-en-fr"], recipe)
+    recipe(["train", *words])
+    for name in set(values) - {"epochs", "minutes", "patience"}:
+        wanted = recipe[name].value
+        if isinstance(wanted, (str, bool)):
+            assert values[name] == wanted, name
+        else:
+            assert values[name] == pytest.approx(wanted, rel=0.1), name
+
+
+def test_scripts_decide_whether_sub_words_are_joint():
+    other = replace(TYPICAL, target=replace(TYPICAL.target, script="hangul"))
+    assert of(TYPICAL, {})["joint"]
+    assert "target_vocabulary_size" not in of(TYPICAL, {})
+    assert not of(other, {})["joint"]
+    assert of(other, {})["target_vocabulary_size"] >= 500
+    assert not of(TYPICAL, {"target_vocabulary_size": 700})["joint"]
+    reasons = " ".join(choice.reason for choice in fitted(other, {}))
+    assert "the source has Latin letters, the target Hangul" in reasons
+
+
+def test_many_characters_get_as_many_sub_words():
+    side = replace(TYPICAL.source, script="han", characters=6000)
+    values = of(replace(TYPICAL, pairs=10_000, source=side), {})
+    assert values["source_vocabulary_size"] > 6260
+    assert values["target_vocabulary_size"] < 3000
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (["--units=64"], {"embedding_dim": 64, "maxout_units": 64}),
+        (["--units=64", "--embedding_dim=32"], {"maxout_units": 32}),
+        (["--maxout_units=9"], {"tie_embeddings": False}),
+        (["--tie_embeddings", "--maxout_units=9"], {"embedding_dim": 9}),
+        (["--factored_output"], {"tie_embeddings": False}),
+        (["--tokenizer=word"], {"source_vocabulary_size": 10_000}),
+        (["--source_language=en"], {"tokenizer": "word"}),
+        (["--joint"], {"tokenizer": "bpe"}),
+        (["--share_embeddings"], {"joint": True}),
+        (["--model=seq2seq-lstm"], {"reverse_source": True, "layers": 2}),
+        (["--optimizer=adadelta"], {"schedule": "linear"}),
+        (["--epochs=3"], {"minutes": 0}),
+        (["--minutes=3"], {"epochs": 30}),
+        ([], {"minutes": 60, "dev_pairs": 1000}),
+        (["--dev_pairs=0"], {"minutes": 60}),
+        (["--batch_size=20"], {"evaluate_every": 1000}),
+    ],
+)
+def test_given_flags_come_first_and_the_rest_suits_them(words, wanted):
+    values = parsed(*words)
+    assert values == values | wanted
+    given = {word.split("=")[0].removeprefix("--") for word in words}
+    assert not given & {*values}
+
+
+@pytest.mark.parametrize(
+    ("words", "absent"),
+    [
+        (["--tokenizer=word"], "joint"),
+        (["--model=rnnencdec"], "attention_units"),
+        (["--model=seq2seq-lstm"], "annotation_dropout"),
+        (["--schedule=constant"], "warmup_steps"),
+        (["--optimizer=sgd"], "learning_rate"),
+    ],
+)
+def test_what_would_have_no_effect_is_not_chosen(words, absent):
+    assert absent not in parsed(*words)
+
+
+def test_an_hour_is_said_to_be_a_choice():
+    (said,) = [
+        choice.reason
+        for choice in fitted(TYPICAL, {})
+        if "minutes" in choice.values
+    ]
+    assert said.startswith("at most 60 minutes")
+    assert "--minutes=N" in said
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_with_a_recipe_nothing_is_chosen(name):
+    assert parsed(f"--recipe={name}") == {}
+
+
+@pytest.mark.parametrize("name", set(RECIPES) - {"paper"})
+def test_recipes_name_all_that_would_be_chosen(name):
+    """So a copy of one that was edited means the same, as --flagfile."""
+    flags = cli.defined_flags("train")
+    flags(["train", *cli._expanded([f"--recipe={name}"], flags)])
+    assert {*values_of(fitted(TYPICAL, given_values(flags)))} <= {"patience"}
+
+
+def test_the_recipe_of_the_papers_values_is_that_of_the_classes():
+    flags = cli.defined_flags("train")
+    flags(["train", *cli._expanded(["--recipe=paper"], flags)])
+    found = options(flags)
+    assert found == (TextOptions(), ModelOptions(), Recipe(), 0)
