@@ -53,6 +53,8 @@ def run(flags: absl_flags.FlagValues) -> int:
             translator, plan.texts, recipe, model_dir, flags.tensorboard
         )
     print(result)
+    if result.stopped_by == "minutes":
+        StatusLine().note("the same command with more --minutes goes on")
     return 130 if result.stopped_by == "signal" else 0
 
 
