@@ -244,6 +244,6 @@ def _attribute_texts(owner: type) -> dict[str, str]:
         entry = re.fullmatch(r" {4}(\w+): (.*)", line)
         if entry:
             name, texts[name] = entry[1], entry[2]
-        elif line.startswith(" "):
+        elif line.strip():
             texts[name] += " " + line.strip()
     return texts

@@ -75,7 +75,8 @@ def define(flags: absl_flags.FlagValues) -> None:
             "corpus": "folder of the text files in --data_dir, if that holds "
             "several corpora; ignored if it does not exist",
             "recipe": "name of a file of flags in the package, such as "
-            "multi30k-en-fr; later flags override it",
+            "multi30k-en-fr or paper; later flags override it, and nothing is "
+            "chosen from the text",
         },
     )
     absl_flags.DEFINE_bool(
