@@ -37,9 +37,12 @@ hypothesis.settings.load_profile("bahdanau_tf")
 # The slowest files start first, so that no worker of pytest-xdist runs one of
 # them alone at the end.
 LONGEST_FIRST = (
-    *("training", "conformance", "models", "dataset", "survival", "cli"),
-    *("serving", "translator", "documents", "ensembles_command", "notebooks"),
-    *("package", "optimizers", "report", "tokenizer", "fast_training"),
+    *("training", "dataset", "serving", "models", "conformance", "translator"),
+    *("tokenizer", "cli", "survival", "lexicon", "named_parts", "old_files"),
+    *("notebooks", "minimal_model", "optimizers", "align", "fast_training"),
+    *("search", "layers", "prefixes", "plan", "ensembles_command", "loading"),
+    *("masks", "replicas", "ensemble", "constraints", "compiled_step"),
+    *("documents", "tensorboard", "subword", "translate", "viewer"),
 )
 
 

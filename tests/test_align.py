@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from bahdanau_tf import SubwordTokenizer
 from bahdanau_tf import Translator
 from bahdanau_tf import plot_alignment
 from bahdanau_tf.cli import main
+from bahdanau_tf.commands import align
 from bahdanau_tf.evaluation import parse_pharaoh
 
 SOURCES = [
@@ -177,19 +179,22 @@ def test_bad_input_and_models_without_attention_are_refused(translator):
         translator.align(*pairs, batch_size=0)
 
 
-def run(tmp_path: Any, translator: Translator, *flags: str) -> int:
+@pytest.fixture
+def run(tmp_path, translator, monkeypatch) -> Callable[..., int]:
     """Runs the command on all pairs, two lines at a time."""
-    translator.save(tmp_path / "model")
-    given = [f"--model_dir={tmp_path / 'model'}", "--window=2", *flags]
+    monkeypatch.setattr(align, "load_translator", lambda _: translator)
+    files = []
     for name, lines in (("source", SOURCES), ("target", TARGETS)):
         path = tmp_path / name
         path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-        given.append(f"--{name}={path}")
-    return main(["align", *given])
+        files.append(f"--{name}={path}")
+    return lambda *flags: main(
+        ["align", "--model_dir=x", "--window=2", *files, *flags]
+    )
 
 
-def test_the_command_writes_links(tmp_path, translator, capfd):
-    assert run(tmp_path, translator) == 0
+def test_the_command_writes_links(run, translator, capfd):
+    assert run() == 0
     out, err = capfd.readouterr()
     wanted = translator.align(SOURCES, TARGETS)
     links = [parse_pharaoh(line) for line in out.split("\n")[:-1]]
@@ -199,10 +204,10 @@ def test_the_command_writes_links(tmp_path, translator, capfd):
     assert "2 of 6 lines: words on one side only" in err
 
 
-def test_the_command_writes_weights(tmp_path, translator):
+def test_the_command_writes_weights(run, tmp_path, translator):
     output = tmp_path / "found"
     flags = ("--format=json", f"--output={output}", "--batch_size=1")
-    assert run(tmp_path, translator, *flags) == 0
+    assert run(*flags) == 0
     objects = [json.loads(line) for line in output.read_text().split("\n")[:-1]]
     wanted = translator.align(SOURCES, TARGETS)
     for found, one in zip(objects, wanted, strict=True):

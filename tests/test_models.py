@@ -192,9 +192,7 @@ def reference_forward(
 def test_logits_and_alignment_equal_the_reference(name: str) -> None:
     model = example(name)
     wanted = reference_forward(model, SOURCE, TARGET)
-    logits = everywhere(
-        lambda x, y: model({"source": x, "target": y}), SOURCE, TARGET
-    )
+    logits = model(batch_of(SOURCE, TARGET))
     assert logits.dtype == tf.float32
     close(logits, wanted.logits, 2e-5)
     _, glimpse = model.hidden(batch_of(SOURCE, TARGET))
@@ -330,7 +328,7 @@ def stepwise(
     model: Any, source: Any, target: np.ndarray, step: Any = None
 ) -> tuple[Any, Any]:
     """`decode_step` with given targets [B, K, T_y] -> logits, weights."""
-    step = step or tf.function(model.decode_step)
+    step = step or model.decode_step
     memory, state = model.encode(tf.constant(source))
     beams = target.shape[1]
     state = tf.nest.map_structure(

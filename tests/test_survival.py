@@ -58,8 +58,8 @@ def trained(files, tmp_path_factory) -> SimpleNamespace:
     costs: list[tuple[float, int]] = []
     make_step = loop.train_step
 
-    def watching(model: Any, optimizer: Any, loss: Any) -> Any:
-        step = make_step(model, optimizer, loss)
+    def watching(*arguments: Any) -> Any:
+        step = make_step(*arguments)
 
         def watched(*batch: Any) -> Any:
             cost = step(*batch)

@@ -46,8 +46,8 @@ def watched(monkeypatch) -> list[tuple[float, float, float]]:
     seen: list[tuple[float, float, float]] = []
     make_step = loop.train_step
 
-    def watching(model: Any, optimizer: Any, loss: Any) -> Any:
-        step = make_step(model, optimizer, loss)
+    def watching(model: Any, optimizer: Any, *others: Any) -> Any:
+        step = make_step(model, optimizer, *others)
 
         def watched(*batch: Any) -> Any:
             cost = step(*batch)

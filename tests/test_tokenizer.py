@@ -119,6 +119,7 @@ def collapsed(text: str, form: str | None = "NFC") -> str:
         ("en", "It's here, isn't it?", "It 's here , isn 't it ?"),
         ("en", "In 1990's rock'n'roll.", "In 1990 's rock 'n'roll ."),
         ("en", "the dogs' bowls", "the dogs ' bowls"),
+        ("en", "'tis the dogs'", "'tis the dogs'"),
         ("en", "5,300 men, a,b 1,x", "5,300 men , a , b 1 , x"),
         ("en", "Wait... what?!", "Wait ... what ? !"),
         ("en", "Dr. No met e.g. J. Doe.", "Dr. No met e.g. J. Doe ."),

@@ -42,11 +42,11 @@ ODD = [
 ]
 
 
+RANKED = Decoding(beam_size=4, n_best=4, max_length=20)
+
+
 def make_translator(model_class: type = RNNSearch) -> Translator:
-    decoding = Decoding(max_length=20)
-    return toy_translator(
-        english(), french(), decoding, model_class=model_class
-    )
+    return toy_translator(english(), french(), RANKED, model_class=model_class)
 
 
 @pytest.fixture(scope="module")
@@ -119,15 +119,12 @@ def test_sentences_that_are_no_sequence_of_strings_are_refused(
             call(sentences)
 
 
-RANKED = Decoding(beam_size=4, n_best=4, max_length=20)
-
-
 def test_scores_equal_those_of_teacher_forcing(translator):
     """log p(y | x) of a translation, computed with teacher forcing."""
     sentences = ["the cat sleeps.", "a red dog sees the cat."]
     ranked = [
         found
-        for best in translator.translate(sentences, RANKED)
+        for best in translator.translate(sentences)
         for found in (best, *best.alternatives)
     ]
     sources = translator.source_text.tokenize(
@@ -151,7 +148,7 @@ def ids_of(translator: Translator, found: Translation) -> list[int]:
 
 
 def test_n_best_is_sorted_and_distinct(translator):
-    (best,) = translator.translate(["the cat sees a dog."], RANKED)
+    (best,) = translator.translate(["the cat sees a dog."])
     found = [best, *best.alternatives]
     done = [t.score for t in found if t.finished]
     assert done == sorted(done, reverse=True)
@@ -188,11 +185,7 @@ def test_a_beam_of_one_is_greedy_by_the_logits(translator):
     assert target == (logits[:, 1:].argmax(1) + 1).tolist()
 
 
-@pytest.mark.parametrize("kind", ["translator", "without_attention"])
-def test_a_loaded_translator_gives_the_same_translations(
-    tmp_path, kind, request
-):
-    translator = request.getfixturevalue(kind)
+def test_a_loaded_translator_gives_the_same_translations(tmp_path, translator):
     translator.save(tmp_path / "saved")
     translator.save(tmp_path / "saved")  # replaces the first
     loaded = Translator.load(tmp_path / "saved")
