@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import TextIO
 
+NOTES_APART = 30.0  # seconds between two reports of odd lines
+SHOWN = 20  # runs of line numbers in one report
+
 
 class StatusLine:
     """A line about a long job, on standard error or another stream.
@@ -94,15 +97,49 @@ class ProgressLine(StatusLine):
         self._show(line, now)
 
 
+class _Odd:
+    """The numbers of lines that are odd in one way, since the last report."""
+
+    def __init__(self) -> None:
+        self.total = 0  # also before
+        self.reports = 0
+        self._count = 0
+        self._runs: list[list[int]] = []  # first and last number of each
+
+    def add(self, number: int) -> None:
+        self.total += 1
+        self._count += 1
+        if self._runs and self._runs[-1][1] == number - 1:
+            self._runs[-1][1] = number
+        elif len(self._runs) <= SHOWN:  # one more shows that some are left out
+            self._runs.append([number, number])
+
+    def report(self) -> str:
+        """The lines, as "lines 2, 4-6"; "" if there are none."""
+        if not self._count:
+            return ""
+        said = ", ".join(
+            f"{first}-{last}" if first < last else f"{first}"
+            for first, last in self._runs[:SHOWN]
+        )
+        if len(self._runs) > SHOWN:
+            said += f", ... ({self._count} lines)"
+        said = f"line{'s' * (self._count > 1)} {said}"
+        self._count, self._runs = 0, []
+        self.reports += 1
+        return said
+
+
 class LineCounter(StatusLine):
     """Counts the lines that are done, and reports which are odd.
 
-    The total is unknown, since the lines may come from a pipe.
+    The total is unknown, since the lines may come from a pipe. Odd lines are
+    collected and reported every 30 seconds and at the end.
 
     Args:
         about: What the lines are; written before the count.
-        quiet: Whether to report odd lines only, for when the output itself
-            goes to the same terminal.
+        quiet: Whether to report odd lines only, and at once, for when the
+            output itself goes to the same terminal.
     """
 
     def __init__(self, about: str = "", quiet: bool = False) -> None:
@@ -111,13 +148,16 @@ class LineCounter(StatusLine):
         self._told = 0
         self._about = f"{about}: " if about else ""
         self._quiet = quiet
-        self._start = self._last = time.monotonic()
-        self._odd: dict[str, int] = {}
+        self._start = self._last = self._noted = time.monotonic()
+        self._odd: dict[str, _Odd] = {}
 
     def advance(self, lines: int) -> None:
         """Counts `lines` more; reports if the last report is old enough."""
         self.done += lines
         now = time.monotonic()
+        if self._quiet or now - self._noted >= NOTES_APART:
+            self._noted = now
+            self._note_odd()
         if self._quiet or not self._is_due(now):
             return
         self._told = self.done
@@ -129,27 +169,32 @@ class LineCounter(StatusLine):
         return f"{self._about}{self.done} lines, {digits} lines/s"
 
     def report(self, what: str, places: Sequence[int]) -> None:
-        """Reports odd lines among those not yet counted.
+        """Collects odd lines among those not yet counted, in ascending order.
 
         Args:
             what: What is odd about them.
             places: Which lines; 0 is the first line that is not yet counted.
         """
-        if not places:
-            return
-        self._odd[what] = self._odd.get(what, 0) + len(places)
-        numbers = ", ".join(str(self.done + place + 1) for place in places)
-        self.note(f"line{'s' * (len(places) > 1)} {numbers}: {what}")
+        for place in places:
+            self._odd.setdefault(what, _Odd()).add(self.done + place + 1)
+
+    def _note_odd(self) -> None:
+        for what, odd in self._odd.items():
+            if said := odd.report():
+                self.note(f"{said}: {what}")
 
     def close(self) -> None:
         """Reports the final counts: of all lines, and of the odd ones.
 
-        The first is left out if it was never reported, or just now.
+        The first is left out if it was never reported, or just now, the others
+        if one report has named all of them.
         """
         if self._told and (self._live or self._told < self.done):
             self.note(str(self))
-        for what, count in self._odd.items():
-            self.note(f"{count} of {self.done} lines: {what}")
+        self._note_odd()
+        for what, odd in self._odd.items():
+            if odd.reports > 1:
+                self.note(f"{odd.total} of {self.done} lines: {what}")
 
 
 def counted(lines: Iterable[str], about: str) -> Iterator[str]:

@@ -80,11 +80,38 @@ def test_a_terminal_shows_one_line_that_is_rewritten(clock, monkeypatch):
     counter.close()
     assert screen.getvalue() == (
         "\r\x1b[K10 lines, 5.0 lines/s"
-        "\r\x1b[Klines 11, 14: odd\n"
         "\r\x1b[K20 lines, 5.0 lines/s"
         "\r\x1b[K20 lines, 5.0 lines/s\n"
-        "\r\x1b[K2 of 20 lines: odd\n"
+        "\r\x1b[Klines 11, 14: odd\n"
     )
+
+
+def test_odd_lines_are_reported_every_half_minute_and_counted(
+    clock, monkeypatch
+):
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    counter = LineCounter()
+    for seconds, places in ((1, [1, 2]), (28, [0]), (2, [9]), (1, [4])):
+        clock[0] += seconds
+        counter.report("odd", places)
+        counter.advance(10)
+    counter.close()
+    assert [row for row in log.getvalue().split("\n") if "odd" in row] == [
+        "lines 2-3, 11, 30: odd",
+        "line 35: odd",
+        "5 of 40 lines: odd",
+    ]
+
+
+def test_a_report_names_only_some_of_many_odd_lines(monkeypatch):
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    counter = LineCounter()
+    counter.report("odd", range(0, 10_000, 2))
+    counter.close()
+    first = ", ".join(str(number) for number in range(1, 40, 2))
+    assert log.getvalue() == f"lines {first}, ... (5000 lines): odd\n"
 
 
 def test_quiet_shows_no_counts(clock, monkeypatch):
@@ -96,3 +123,12 @@ def test_quiet_shows_no_counts(clock, monkeypatch):
     counter.advance(5)
     counter.close()
     assert screen.getvalue() == ""
+
+
+def test_quiet_reports_odd_lines_at_once(clock, monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    counter = LineCounter(quiet=True)
+    counter.report("odd", [0])
+    counter.advance(1)
+    assert screen.getvalue() == "line 1: odd\n"

@@ -273,10 +273,15 @@ def test_the_command_reranks(run, tmp_path, capsys):
         "0 ||| bz ||| LM0= -1 SimpleNamespace0= -11.0000 ||| -6\n"
         "2 ||| d ||| LM0= -3 SimpleNamespace0= -1.0000 ||| -2\n"
     )
-    assert capsys.readouterr().err == (
-        "line 2: no hypotheses\n1 of 3 lines: no hypotheses\n"
-    )
+    assert capsys.readouterr().err == "line 2: no hypotheses\n"
     assert run(*flags, "--weight=0", "--format=text") == "bz\n\nd\n"
+
+
+def test_sentences_without_hypotheses_are_named_together(run, tmp_path, capsys):
+    source = write(tmp_path / "source", *"abcdefgh")
+    nbest = write(tmp_path / "nbest", "3 ||| d ||| LM0= -3 ||| -3")
+    run(f"--source={source}", f"--input={nbest}")
+    assert capsys.readouterr().err == "lines 1-3, 5-8: no hypotheses\n"
 
 
 def test_the_command_chooses_a_weight(run, tmp_path, capsys):

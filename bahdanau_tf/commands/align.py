@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import closing
 
 from absl import flags as absl_flags
 
@@ -20,8 +21,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     translator = load_translator(flags)
     translator.align([], [])  # refuses a model without attention
     pairs = line_pairs(flags, "source", "target")
-    counter = LineCounter()
-    with written(flags.output) as output:
+    with written(flags.output) as output, closing(LineCounter()) as counter:
         while window := list(itertools.islice(pairs, flags.window)):
             sources, targets = map(list, zip(*window, strict=True))
             found = translator.align(sources, targets, flags.batch_size)
@@ -29,7 +29,6 @@ def run(flags: absl_flags.FlagValues) -> int:
             output.flush()
             counter.report("words on one side only", _one_sided(found))
             counter.advance(len(window))
-    counter.close()
     return 0
 
 

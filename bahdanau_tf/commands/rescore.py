@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 
 from absl import flags as absl_flags
 
@@ -26,8 +27,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     weight = _weight(flags, translator)
     feature = type(translator.model).__name__
     lists = read_nbest(read_lines(flags.input), read_lines(flags.source))
-    counter = LineCounter()
-    with written(flags.output) as output:
+    with written(flags.output) as output, closing(LineCounter()) as counter:
         for nbest, log_probs in score_nbest(translator, lists):
             ranked = combine(nbest.hypotheses, log_probs, weight, feature)
             if flags.format == "text":
@@ -37,7 +37,6 @@ def run(flags: absl_flags.FlagValues) -> int:
             if not ranked:
                 counter.report("no hypotheses", [0])
             counter.advance(1)
-    counter.close()
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 from absl import flags as absl_flags
@@ -31,8 +32,11 @@ def run(flags: absl_flags.FlagValues) -> int:
     lines = _lines(flags)
     typed = flags.input is None and sys.stdin.isatty()
     size = 1 if typed else flags.window
-    counter = LineCounter(quiet=flags.output is None and sys.stdout.isatty())
-    with written(flags.output) as output:
+    quiet = flags.output is None and sys.stdout.isatty()
+    with (
+        written(flags.output) as output,
+        closing(LineCounter(quiet=quiet)) as counter,
+    ):
         while window := list(itertools.islice(lines, size)):
             found = translate_lines(
                 translator,
@@ -46,9 +50,8 @@ def run(flags: absl_flags.FlagValues) -> int:
             for number, translation in numbered:
                 output.writelines(to_lines(number, translation))
             output.flush()
-            _report(counter, found, limit.text)
+            _report(counter, found, limit.text, flags.split_long)
             counter.advance(len(window))
-    counter.close()
     return 0
 
 
@@ -92,11 +95,18 @@ class _Limit(NamedTuple):
         return cls(shortest, text)
 
 
-def _report(counter: LineCounter, found: Found, long: str) -> None:
+def _report(
+    counter: LineCounter, found: Found, long: str, split_long: bool
+) -> None:
     """Reports lines that were split, are too long, or were cut off."""
     cut = [i for i, t in enumerate(found.translations) if not t.finished]
-    counter.report("translated sentence by sentence", found.split)
-    counter.report(long, found.long)
+    whole = [i for i in found.long if i not in found.split]
+    if split_long:
+        parts = [i for i in found.long if i in found.split]
+        counter.report("translated sentence by sentence", found.split)
+        counter.report(f"a sentence is {long}, may lose words", parts)
+        long = f"{long}, could not be split, may lose words"
+    counter.report(long, whole)
     counter.report("translation cut off at the length limit", cut)
 
 
