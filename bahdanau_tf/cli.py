@@ -156,6 +156,9 @@ def _arguments(name: str) -> Sequence[Sequence[str]]:
 
 def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
     """An error's message; "Recipe: epochs is 0" becomes "--epochs is 0"."""
+    if isinstance(error, OSError) and error.strerror:
+        name = "" if error.filename is None else f"{error.filename}: "
+        return f"{name}{error.strerror}"
     if _is_shortage(error):
         why = re.sub(r"^\{\{.*?\}\} ", "", str(error).split("\n")[0])
         return f"memory or disk is full; smaller sizes need less. {why}"

@@ -38,8 +38,10 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
             file.write(data)
         os.chmod(aside, 0o644)  # mkstemp gives 0600; other users may read it
         os.replace(aside, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(aside)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 

@@ -169,7 +169,10 @@ def _full_disk_named(path: str | os.PathLike[str] | None) -> Iterator[None]:
         if not full or error.filename is not None:
             raise
         name = "standard output" if path is None else os.fspath(path)
-        raise OSError(error.errno, error.strerror, name) from error
+        kept = ""
+        if os.path.exists(name + PART):
+            kept = f"; what was written is in {name}{PART}"
+        raise OSError(error.errno, f"{error.strerror}{kept}", name) from error
 
 
 def _name(path: str | os.PathLike[str] | None) -> str:

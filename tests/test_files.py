@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from limits import largest_file
 
 from bahdanau_tf.files import remove_leftovers
 from bahdanau_tf.files import replaced_directory
@@ -47,6 +48,16 @@ def test_a_file_is_replaced_as_a_whole(tmp_path):
     write_atomically(path, b"two")
     assert path.read_bytes() == b"two"
     assert [p.name for p in path.parent.iterdir()] == ["file"]
+
+
+def test_a_file_that_finds_no_room_is_named_and_kept(tmp_path):
+    path = tmp_path / "file"
+    write_atomically(path, b"one")
+    no_room = pytest.raises(OSError, match=r"File too large: '.*/file'")
+    with largest_file(4), no_room:
+        write_atomically(path, b"two and more")
+    assert path.read_bytes() == b"one"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
 # Replaces a folder of three files many times. Each time, the process is killed

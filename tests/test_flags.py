@@ -521,6 +521,29 @@ def test_a_shortage_of_memory_is_reported_in_one_line(
         assert "{{" not in err
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(28, "No space left", "tiny/o.json"), "tiny/o.json: No space"),
+        (OSError(28, "No space left"), "No space left"),
+        (OSError("The site is closed."), "The site is closed."),
+    ],
+)
+def test_an_error_of_the_system_is_a_sentence(
+    text, monkeypatch, capfd, error, said
+):
+    from bahdanau_tf.commands import translate
+
+    def load(_):
+        raise error
+
+    monkeypatch.setattr(translate, "load_translator", load)
+    assert main(["translate", "--model_dir=x", f"--input={text}"]) == 2
+    found = capfd.readouterr().err
+    assert found.startswith(f"bahdanau-tf: translate: {said}")
+    assert "Errno" not in found
+
+
 INTERRUPTED = """
 import os, signal, sys
 class Finder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -18,10 +19,13 @@ from bahdanau_tf import Decoding
 from bahdanau_tf import Ensemble
 from bahdanau_tf import RNNEncDec
 from bahdanau_tf import RNNSearch
+from bahdanau_tf import SubwordTokenizer
 from bahdanau_tf import Translator
 from bahdanau_tf import Vocabulary
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf.cli import main
+from bahdanau_tf.commands import lexicon as lexicon_command
+from bahdanau_tf.commands.lexicon import first_ids
 from bahdanau_tf.translation import Lexicon
 from bahdanau_tf.translation import Translated
 from bahdanau_tf.translation import learn_lexicon
@@ -357,6 +361,28 @@ def test_the_command_writes_the_lexicon_where_translate_reads_it(folder, capfd):
     assert un not in lexicon.words[words[0]]
     flags = [f"--model_dir={folder / 'model'}", f"--input={folder / 'en'}"]
     assert main(["translate", *flags, "--shortlist"]) == 0
+
+
+def test_bytes_are_not_counted_as_frequent_words(tmp_path):
+    path = tmp_path / "text"
+    path.write_text("the cat sees the dog\n" * 20)
+    subwords = SubwordTokenizer.train([path], 290)
+    tokens = subwords.ids_to_tokens(tf.range(subwords.vocabulary_size)).numpy()
+    first = first_ids(subwords, 6)
+    assert sum(b"<0x" not in token for token in tokens[:first]) == 6
+    assert sum(b"<0x" in token for token in tokens[:first]) == 256
+    assert b"<0x" not in tokens[first - 1]
+    assert first_ids(subwords, 1000) == len(tokens)
+    assert first_ids(make_translator().target_text, 6) == 6  # of words
+
+
+def test_a_folder_that_cannot_be_written_is_refused_at_once(
+    folder, capfd, monkeypatch
+):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(lexicon_command, "ParallelCorpus", pytest.fail)
+    assert main(command(folder)) == 2
+    assert "--model_dir: no permission to write" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -676,6 +676,8 @@ def test_examine_finds_no_difference_for_any_kind_of_translator(
     assert report.differences == []
     listed = "\n".join(report.facts)
     assert ("align" in listed) == translator.model.has_alignment
+    assert "it reads 24 tokens of a text and writes 20," in listed
+    assert "0 rows" not in listed
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from limits import largest_file
 
 from bahdanau_tf import text_files
 from bahdanau_tf.data import ParallelCorpus
@@ -237,3 +238,12 @@ def test_a_full_disk_names_the_file():
     no_room = pytest.raises(OSError, match=r"No space left .*: '/dev/full'")
     with no_room, written("/dev/full") as stream:
         stream.write("a")
+
+
+def test_a_full_disk_names_what_is_kept(tmp_path):
+    path = tmp_path / "file"
+    kept = rf"File too large; what was written is in {path}.part: '{path}'"
+    no_room = pytest.raises(OSError, match=kept)
+    with no_room, largest_file(4), written(path) as stream:
+        stream.write("one\ntwo\n")
+    assert (tmp_path / "file.part").read_text() == "one\n"

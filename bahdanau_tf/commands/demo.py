@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from absl import flags as absl_flags
@@ -102,12 +101,7 @@ def _train(folder: Path, epochs: float) -> Translator:
         target_language="fr",
     )
     plan = TrainingPlan(text, model, recipe, files, folder / "model")
-    start = time.monotonic()
-    result = train(plan.prepare(), files, recipe, plan.model_dir)
-    print(
-        f"  {result.steps} updates in {time.monotonic() - start:.0f} s, "
-        f"{result.words_per_second:.0f} target words a second"
-    )
+    print(f"  {train(plan.prepare(), files, recipe, plan.model_dir)}")
     return Translator.load(plan.model_dir / "best")
 
 

@@ -11,7 +11,10 @@ from absl import flags as absl_flags
 from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.data.dataset import make_dataset
+from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.text.protocol import Tokenizer
+from bahdanau_tf.text.subword import BYTE
 from bahdanau_tf.translation import Lexicon
 from bahdanau_tf.translation import learn_lexicon
 from bahdanau_tf.translation.saved import best_folder
@@ -21,10 +24,13 @@ from bahdanau_tf.translator import Translator
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
-    corpus = ParallelCorpus(flags.source, flags.target)
     folder = best_folder(flags.model_dir)
+    check_folder("model_dir", str(folder))
+    corpus = ParallelCorpus(flags.source, flags.target)
     translator = Translator.load(folder)
-    _check_frequent(translator, flags.frequent)
+    text = translator.target_text
+    first = first_ids(text, flags.frequent)
+    Lexicon(np.full([1, 1], -1), first).check(1, text)
     batches = make_dataset(
         corpus, translator.source_text, translator.target_text, shuffle="none"
     )
@@ -32,21 +38,25 @@ def run(flags: absl_flags.FlagValues) -> int:
         translator.model,
         _with_progress(batches, len(corpus)),
         flags.words,
-        flags.frequent,
+        first,
     )
     lexicon.save(folder / LEXICON)
     print(
         f"{folder / LEXICON}: {(lexicon.words >= 0).sum()} target words for "
         f"{(lexicon.words >= 0).any(axis=1).sum()} source words, besides the "
-        f"first {lexicon.first}"
+        f"first {lexicon.first} of the vocabulary"
     )
     return 0
 
 
-def _check_frequent(translator: Translator, first: int) -> None:
-    """Raises ValueError if --frequent is too small for the vocabulary."""
-    first = min(first, translator.target_text.vocabulary_size)
-    Lexicon(np.full([1, 1], -1), first).check(1, translator.target_text)
+def first_ids(text: Tokenizer, words: int) -> int:
+    """The number of first ids of which `words` are no bytes, or all ids.
+
+    In a sub-word vocabulary the ids of 256 bytes precede those of words.
+    """
+    tokens = text.ids_to_tokens(tf.range(text.vocabulary_size)).numpy()
+    others = [i for i, token in enumerate(tokens) if not BYTE.fullmatch(token)]
+    return others[min(words, len(others)) - 1] + 1
 
 
 def _with_progress(batches: tf.data.Dataset, pairs: int) -> Iterator[Batch]:

@@ -43,7 +43,9 @@ def define(flags: absl_flags.FlagValues) -> None:
         "frequent",
         2000,
         "number of first words of the target vocabulary that every sentence "
-        "may use; more are slower and closer to the whole vocabulary",
+        "may use, special symbols included, and besides them the bytes of a "
+        "sub-word vocabulary; more are slower and closer to the whole "
+        "vocabulary",
         lower_bound=1,
         **options,
     )

@@ -96,7 +96,7 @@ def examine(
             for name, outputs in zip(names, found.outputs, strict=False)
             for what in wanted.differ(name, outputs)
         ]
-    facts = _facts(version, found, len(compared[0].inputs["text"]))
+    facts = _facts(version, found, len(wanted.texts), limits)
     return Report(facts, differences)
 
 
@@ -188,13 +188,17 @@ def _timed(text: Tokenizer, rows: Sequence[bytes]) -> list[Request]:
     ]
 
 
-def _facts(version: Path, answers: Answers, rows: int) -> list[str]:
+def _facts(
+    version: Path, answers: Answers, rows: int, limits: Limits
+) -> list[str]:
     size = sum(p.stat().st_size for p in version.rglob("*") if p.is_file())
     found = operations(version)
     text_ops = sorted(TEXT_OPS.intersection(found))
     facts = [
         f"Size: {size / 1e6:.1f} MB.",
         f"Signatures: {', '.join(answers.signatures)}.",
+        f"Limits: it reads {limits.max_source_length} tokens of a text and "
+        f"writes {limits.max_target_length}, end symbols included.",
         f"Ops: {len(found)} kinds, of TensorFlow Text "
         f"{', '.join(text_ops) or 'none'}.",
         f"Loaded in {answers.load_seconds:.2f} s by a new process with "
@@ -209,7 +213,10 @@ def _facts(version: Path, answers: Answers, rows: int) -> list[str]:
             f"serving_default, {label}: {first:.3f} s at first, "
             f"{sorted(warm)[len(warm) // 2]:.3f} s when warm."
         )
-    facts.append(f"Compared: {rows} rows, unusual ones included, and 0 rows.")
+    facts.append(
+        f"Compared with the model, by each signature: {rows} texts, among them "
+        "empty, very long and malformed ones."
+    )
     records = len(read_warmup(version))
     facts.append(
         f"Warm-up records: {records}, replayed."

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tensorflow_text import SentencepieceTokenizer
 
 BLANK = "\N{LOWER ONE EIGHTH BLOCK}".encode()  # as SentencePiece writes it
+BYTE = re.compile(rb"<0x([0-9A-F]{2})>")  # and the bytes of byte fallback
 
 
 class SubwordTokenizer(tf.Module):
@@ -311,7 +312,7 @@ def _surfaces(tokens: list[bytes]) -> list[bytes]:
     """The bytes that each piece stands for; U+2581 becomes a blank."""
     surfaces = []
     for token in tokens:
-        byte = re.fullmatch(rb"<0x([0-9A-F]{2})>", token)
+        byte = BYTE.fullmatch(token)
         if byte:
             surfaces.append(bytes([int(byte[1], 16)]))
         else:

@@ -33,8 +33,13 @@ class TrainingResult:
             best = "no dev set, so the last model is the best"
         elif math.isnan(self.best_bleu):
             best = "no evaluation yet"
+        work = "nothing was left to train"
+        if self.words_per_second:
+            work = (
+                f"{self.seconds / 60:.1f} minutes, {self.words_per_second:.0f} "
+                "target words a second"
+            )
         return (
             f"{self.steps} updates, stopped by {self.stopped_by}; {best}; "
-            f"{self.seconds / 60:.1f} minutes, {self.words_per_second:.0f} "
-            "target words a second"
+            f"{work}"
         )
