@@ -135,6 +135,18 @@ def example(name: str) -> Any:
 FULL_TARGET = np.where(TARGET == 0, 2, TARGET)  # no padding
 
 
+@pytest.mark.parametrize(
+    ("inputs", "found"),
+    [
+        ([SOURCE, TARGET], "list"),
+        ({"src": SOURCE, "target": TARGET}, r"a dict with \['src', 'target'\]"),
+    ],
+)
+def test_inputs_without_names_are_refused(inputs: Any, found: str) -> None:
+    with pytest.raises(ValueError, match=f"RNNEncDec: inputs is {found}, want"):
+        encdec()(inputs)
+
+
 def in_graph(model: Any) -> Any:
     """The model as a function that is traced once for all sizes."""
     ids = tf.TensorSpec([None, None], tf.int32)

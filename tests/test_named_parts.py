@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -15,6 +17,7 @@ import pytest
 from oracle import randomized
 
 from bahdanau_tf import RNNEncDec
+from bahdanau_tf import TanhReadout
 from bahdanau_tf.cli import main
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.translation.saved import read_model
@@ -26,6 +29,8 @@ import tensorflow as tf
 
 from bahdanau_tf import Attention
 from bahdanau_tf import RecurrentCell
+from bahdanau_tf import TanhReadout
+from bahdanau_tf.layers import Bridge
 
 
 @keras.saving.register_keras_serializable(package="named")
@@ -52,6 +57,77 @@ class Plain(RecurrentCell):
 
 class Unregistered(General):
     pass
+
+
+@keras.saving.register_keras_serializable(package="named")
+class Layered(Attention):
+    # Additive attention in the style of Keras: layers, and no `build`.
+
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.query = keras.layers.Dense(units)
+        self.key = keras.layers.Dense(units, use_bias=False)
+        self.energy = keras.Sequential([keras.layers.Dense(1)])
+
+    def project(self, annotations):
+        return self.key(annotations)
+
+    def score(self, query, keys):
+        hidden = tf.tanh(self.query(query)[:, :, None] + keys[:, None])
+        return self.energy(hidden)[..., 0]
+
+    def get_config(self):
+        return super().get_config() | {"units": self.units}
+
+
+@keras.saving.register_keras_serializable(package="named")
+class LayeredCell(keras.layers.Layer):
+    # A cell in the same style.
+
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.state_size = units
+        self.dense = keras.layers.Dense(units, activation="tanh")
+
+    def call(self, inputs, states):
+        state = self.dense(tf.concat([inputs, states[0]], -1))
+        return state, [state]
+
+    def get_config(self):
+        return super().get_config() | {"units": self.state_size}
+
+
+@keras.saving.register_keras_serializable(package="named")
+class LayeredReadout(TanhReadout):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.dense = keras.layers.Dense(self.units, activation="tanh")
+
+    def _activation(self, preactivation):
+        return self.dense(preactivation)
+
+
+@keras.saving.register_keras_serializable(package="named")
+class LayeredBridge(Bridge):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.dense = keras.layers.Dense(self.sizes[0] + self.embedding_dim)
+
+    def call(self, encoded):
+        both = self.dense(tf.reduce_mean(encoded.annotations, 1))
+        state, first = tf.split(both, [self.sizes[0], self.embedding_dim], -1)
+        return (state,), first
+
+
+@keras.saving.register_keras_serializable(package="named")
+class Listed(Layered):
+    def __init__(self, units, **kwargs):
+        super().__init__(units, **kwargs)
+        self.more = [keras.layers.Dense(units)]
+
+    def score(self, query, keys):
+        return super().score(self.more[0](query), keys)
 
 
 @keras.saving.register_keras_serializable(package="named")
@@ -83,7 +159,7 @@ class Forgetful(General):
 
 number = 1
 """
-NAMES = ("General", "Plain", "OfOneSize", "Hungry", "Failing", "Forgetful")
+NAMES = re.findall(r"^class (\w+)", PARTS, re.MULTILINE)
 SIZES = {"units": 4, "embedding_dim": 3, "maxout_units": 3}
 IDS = np.array([[2, 3, 5, 1], [4, 1, 0, 0]], "int32")
 
@@ -145,6 +221,32 @@ def test_named_parts_equal_built_in_parts_with_the_same_equations(
     np.testing.assert_allclose(one(inputs), other(inputs), atol=1e-6)
 
 
+def test_parts_whose_layers_are_built_by_a_call_have_all_weights_at_once(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Those of the readout and the bridge; see below for score and cell."""
+    sizes = {**SIZES, "kernel_initializer": "glorot_uniform"}
+    parts = importlib.import_module("named_parts")
+    model = RNNEncDec(
+        6,
+        7,
+        **sizes,
+        readout=parts.LayeredReadout(7, 3),
+        bridge=parts.LayeredBridge(4, 3),
+    )
+    owners = {weight.path.split("/")[1] for weight in model.weights}
+    assert {"layered_readout", "layered_bridge"} <= owners
+    plain = RNNEncDec(6, 7, **sizes, readout=TanhReadout(7, 3))
+    kernels = 3 * 3 + 3 + 4 * (4 + 3) + (4 + 3)  # and biases
+    replaced = 4 * 4 + 4  # the bridge's
+    more = model.count_params() - plain.count_params()
+    assert more == kernels - replaced
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    inputs = {"source": IDS, "target": IDS}
+    np.testing.assert_array_equal(loaded(inputs), model(inputs))
+
+
 def test_a_keras_cell_is_used_in_encoder_and_decoder() -> None:
     options = ModelOptions(
         **SIZES, cell="keras.layers.LSTMCell", initialization="glorot"
@@ -176,18 +278,23 @@ for number, words in enumerate(commands):
 def test_a_new_process_translates_and_resumes_training(
     folder: Path, capsys: Any
 ) -> None:
-    """Fails without the module's folder in PYTHONPATH; works with it."""
+    """Fails without the module's folder in PYTHONPATH; works with it.
+
+    The parts are in the style of Keras, without `build`.
+    """
     model = f"--model_dir={folder / 'model'}"
     *train, cell = flags_of(
         folder,
         model,
-        "--attention=named_parts.General",
-        "--cell=named_parts.Plain",
+        "--attention=named_parts.Layered",
+        "--cell=named_parts.LayeredCell",
     )
     assert main([*train, cell, "--epochs=1"]) == 0
     capsys.readouterr()
     assert main(train) == 2
-    assert "--cell is 'Plain' there and None now" in capsys.readouterr().err
+    assert (
+        "--cell is 'LayeredCell' there and None now" in capsys.readouterr().err
+    )
     translate = [
         "translate",
         model,
@@ -244,9 +351,9 @@ def test_a_file_cannot_choose_what_is_imported(
         ("--attention=absent.Score", "there is no module absent; add its"),
         ("--attention=damaged_parts.Score", "damaged_parts cannot be imported"),
         ("--cell=leaving_parts.Cell", "leaving_parts cannot be imported: Sys"),
-        ("--attention=named_parts.Absent", "wanted a class of bahdanau_tf"),
-        ("--attention=named_parts.number", "wanted a class of bahdanau_tf"),
-        ("--attention=GenralAttention", "wanted a class of bahdanau_tf"),
+        ("--attention=named_parts.Absent", "named_parts has no class 'Absent'"),
+        ("--attention=named_parts.number", "named_parts has no class 'number'"),
+        ("--attention=GenralAttention", "did you mean GeneralAttention"),
         ("--attention=", "wanted a class of bahdanau_tf"),
         ("--attention=named_parts.Plain", "--attention is Plain, wanted a"),
         ("--cell=named_parts.General", "--cell is General, wanted a cell"),
@@ -256,6 +363,10 @@ def test_a_file_cannot_choose_what_is_imported(
         (
             "--attention=named_parts.Failing",
             "with which the model does not run: Attribute",
+        ),
+        (
+            "--attention=named_parts.Listed",
+            "each layer as an attribute of its own",
         ),
     ],
 )

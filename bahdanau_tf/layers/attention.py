@@ -46,9 +46,10 @@ class Attention(keras.layers.Layer):
         α_ij = exp(e_ij) / Σ_k exp(e_ik)     over real positions k   (eq. 6)
         c_i  = Σ_j α_ij h_j                                          (eq. 5)
 
-    Subclasses define `project` (annotations to keys) and `score` (e_ij), and
-    `build(query_shape, memory_shape)` if they have weights; it builds layers
-    that `project` calls by `build_keys`. A subclass that overrides `call` must
+    Subclasses define `project` (annotations to keys) and `score` (e_ij). Their
+    weights are those of Keras layers made in `__init__`, each an attribute, or
+    are made in `build(query_shape, memory_shape)`; if that builds a layer that
+    `project` calls, then by `build_keys`. A subclass that overrides `call` must
     take `values` as well: search passes it.
 
     Call arguments:
@@ -344,6 +345,9 @@ class FixedContext(keras.layers.Layer):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
+
+    def build(self, query_shape: Shape, memory_shape: Shape) -> None:
+        """Makes no weights."""
 
     def compute_mask(
         self, query: tf.Tensor, mask: tf.Tensor | None = None

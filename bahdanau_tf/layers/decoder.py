@@ -150,9 +150,8 @@ class AttentionDecoder(keras.layers.Layer):
         build_once(self.cell, (None, width))
         if self.attention is None:
             return
-        if has_weights:
-            query_shape = (None, self.cell.units)
-            build_once(self.attention, query_shape, memory_shape)
+        query_shape = (None, self.cell.units)
+        build_once(self.attention, query_shape, memory_shape)
         if self.cell.context_as_input:
             return
         self.context_kernel = self.add_weight(

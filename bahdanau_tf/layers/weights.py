@@ -49,10 +49,27 @@ def per_block(initializer: Initializer, count: int) -> Callable[..., tf.Tensor]:
 def build_once(layer: keras.layers.Layer, *shapes: Sequence[object]) -> None:
     """Builds a sub-layer unless it is built.
 
-    When Keras loads a model, it builds sub-layers before the layer itself.
+    When Keras loads a model, it builds sub-layers before the layer itself. A
+    layer that has no `build` is built by Keras when it is first called.
     """
-    if not layer.built:
+    if not layer.built and type(layer).build is not keras.layers.Layer.build:
         layer.build(*shapes)
+
+
+def check_tracked(layer: keras.layers.Layer) -> None:
+    """Checks that TensorFlow finds all weights: it saves those in checkpoints.
+
+    Raises:
+        ValueError: It misses one, for example of a layer in a list.
+    """
+    found = {id(x) for x in tf.train.TrackableView(layer).descendants()}
+    for weight in layer.weights:
+        if id(weight) not in found:
+            raise ValueError(
+                f"{type(layer).__name__}: checkpoints would lack the weight "
+                f"{weight.path}; wanted each layer as an attribute of its own, "
+                "made in __init__, and not in a list"
+            )
 
 
 def serialized(part: object) -> object:

@@ -110,7 +110,7 @@ class EncoderDecoder(StepwiseModel):
         build_once(self.target_embedding, (None, None))
         self.encoder.build((None, None, m))
         encoded_shape = self.encoder.encoded_shape()
-        self.bridge.build(encoded_shape)
+        build_once(self.bridge, encoded_shape)
         self.decoder.build_for(m, encoded_shape)
         context = self.decoder.context_size
         self.readout.build(
@@ -123,6 +123,7 @@ class EncoderDecoder(StepwiseModel):
         self.embedding_dropout.build((None, None, m))
         self.annotation_dropout.build(encoded_shape.annotations)
         self.readout_dropout.build((None, None, self.readout.hidden_size))
+        super().build()  # layers that the user's parts have
 
     def _remember(self, arguments: dict[str, object]) -> None:
         """Sets the arguments of the constructor that `get_config` returns.

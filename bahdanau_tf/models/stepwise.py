@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from bahdanau_tf.tensors import Nest
 from bahdanau_tf.tensors import Shape
 
 PAD_ID = 0
+INPUTS = {"source", "target"}
 
 
 class StepwiseModel(keras.Model):
@@ -24,7 +26,7 @@ class StepwiseModel(keras.Model):
     `TranslationModel` describes them; `has_alignment` if its steps return
     attention weights; `features` if it has dropout, or can process a whole
     sentence faster than step by step. Its constructor makes the weights, whose
-    shapes do not depend on the input, and then calls `build`.
+    shapes do not depend on the input, or layers, and then calls `build`.
 
     Id 0 is padding on both sides and, as a previous target word, stands for
     "no word yet".
@@ -36,6 +38,9 @@ class StepwiseModel(keras.Model):
 
     Returns:
         Logits, float32 [B, T_y, K_y]; `logits[:, i]` scores `target[:, i]`.
+
+    Raises:
+        ValueError: The inputs are something else.
     """
 
     start_id = PAD_ID
@@ -53,7 +58,12 @@ class StepwiseModel(keras.Model):
         return False
 
     def build(self, input_shape: Shape | None = None) -> None:
-        """Tells Keras that all weights exist."""
+        """Makes the weights of layers that are built by their first call."""
+        parts = tf.train.TrackableView(self).descendants()
+        layers = [x for x in parts if isinstance(x, keras.Layer)]
+        if not all(layer.built for layer in layers if layer is not self):
+            ids = keras.KerasTensor([None, None], "int32")
+            self.compute_output_spec({"source": ids, "target": ids})
         self.built = True
 
     def compute_mask(
@@ -130,6 +140,7 @@ class StepwiseModel(keras.Model):
     def call(
         self, inputs: dict[str, Nest], training: bool = False
     ) -> tf.Tensor:
+        _check_inputs(type(self).__name__, inputs)
         features, _ = self.features(inputs, training=training)
         return self.logits(features, self.output_weights())
 
@@ -156,3 +167,15 @@ class StepwiseModel(keras.Model):
         ids = tf.TensorSpec([None, None], tf.int32)
         signature = input_signature or [{"source": ids, "target": ids}]
         super().export(filepath, *args, input_signature=signature, **kw)
+
+
+def _check_inputs(owner: str, inputs: object) -> None:
+    found = type(inputs).__name__
+    if isinstance(inputs, Mapping):
+        if inputs.keys() >= INPUTS:
+            return
+        found = f"a dict with {sorted(inputs)}"
+    raise ValueError(
+        f"{owner}: inputs is {found}, wanted a dict with {sorted(INPUTS)}, the "
+        "ids of both sides"
+    )

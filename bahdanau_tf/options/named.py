@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+from difflib import get_close_matches
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -53,7 +55,8 @@ def make_part(field: str, name: str, **arguments: object) -> keras.layers.Layer:
 def _class(field: str, name: str) -> type:
     module, _, last = name.rpartition(".")
     try:
-        found = getattr(import_module(module or LAYERS), last, None)
+        home = import_module(module or LAYERS)
+        found = getattr(home, last, None)
     except ModuleNotFoundError as error:
         raise ValueError(
             f"ModelOptions: {field} is {name!r}, but there is no module "
@@ -64,10 +67,18 @@ def _class(field: str, name: str) -> type:
         raise blamed(error, what) from error
     if not isinstance(found, type):
         raise ValueError(
-            f"ModelOptions: {field} is {name!r}, wanted a class of {LAYERS} "
+            f"ModelOptions: {field} is {name!r}, but {module or LAYERS} has no "
+            f"class {last!r}{_like(last, home)}; wanted a class of {LAYERS} "
             "or module.Class"
         )
     return found
+
+
+def _like(name: str, home: ModuleType) -> str:
+    """The classes of a module with a name that is like this one."""
+    classes = [x for x in dir(home) if isinstance(getattr(home, x), type)]
+    like = get_close_matches(name, classes)
+    return f" (did you mean {' or '.join(like)}?)" if like else ""
 
 
 def takes(field: str, name: str, argument: str) -> bool:
@@ -95,10 +106,12 @@ def try_model(model: StepwiseModel) -> None:
     """Runs a model as training and search will: over a sentence, and stepwise.
 
     Raises:
+        ValueError: Checkpoints would lack a weight.
         Exception: Whatever its parts raise.
     """
     import tensorflow as tf
 
+    from bahdanau_tf.layers.weights import check_tracked
     from bahdanau_tf.models import StepwiseModel
 
     ids = tf.TensorSpec([None, None], tf.int32)
@@ -113,6 +126,7 @@ def try_model(model: StepwiseModel) -> None:
 
     words = tf.constant([[1, 2], [1, 0]])
     run({"source": words, "target": words})
+    check_tracked(model)
 
 
 def blamed(error: BaseException, what: str) -> ValueError:

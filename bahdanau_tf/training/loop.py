@@ -22,6 +22,7 @@ from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.device import describe_device
+from bahdanau_tf.layers.weights import check_tracked
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.progress import ProgressLine
@@ -127,6 +128,7 @@ class _Training:
     ) -> None:
         self.translator = translator
         self.model: keras.Model = translator.model
+        check_tracked(self.model)
         self.recipe = recipe
         self.corpus = ParallelCorpus(files.train_source, files.train_target)
         self.dev = _dev_set(translator, files, recipe)
