@@ -30,6 +30,7 @@ from bahdanau_tf import __version__
 from bahdanau_tf.flags.completion import complete_if_asked
 from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import require
+from bahdanau_tf.interrupts import ended_by_two_interrupts
 
 COMMANDS = {
     "demo": "train on the built-in corpus, translate, draw, export",
@@ -57,10 +58,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: 0 for success, 1 if a check of the command failed, 2
-        for a mistake in flags or files, 130 after Ctrl-C.
+        for a mistake in flags or files, 130 after Ctrl-C. After a second
+        Ctrl-C the process ends, whatever it computes.
     """
     try:
-        return _main(argv)
+        with ended_by_two_interrupts("bahdanau-tf: interrupted"):
+            return _main(argv)
     except KeyboardInterrupt:
         return _fail("interrupted", status=130)
 

@@ -22,6 +22,7 @@ FLOORS = (
     (
         "device",
         "files",
+        "interrupts",
         "keras_register",
         "progress",
         "ranges",

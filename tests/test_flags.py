@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from importlib import import_module
 from importlib import resources
@@ -567,6 +569,43 @@ def test_an_interrupt_while_tensorflow_is_imported_is_reported_in_one_line():
     )
     assert done.returncode == 130
     assert done.stderr == "bahdanau-tf: translate: interrupted\n"
+
+
+BUSY = """
+import hashlib, signal, sys
+from bahdanau_tf import cli
+from bahdanau_tf.training.signals import signals_caught
+
+def compute(argv):
+    with signals_caught(lambda text: print(text, flush=True)):
+        print("begins", flush=True)
+        # For hours; signals are handled by Python when it returns.
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as above
+cli._main = compute
+cli.main()
+"""
+
+
+def test_interrupts_are_heard_while_a_library_computes():
+    """The first is answered, and the second ends the process."""
+    with subprocess.Popen(
+        [sys.executable, "-c", BUSY],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline() == "begins\n"
+        watch = threading.Timer(60, process.kill)
+        watch.start()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline().startswith("stopping after this")
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+        watch.cancel()
+    assert process.returncode == 130
+    assert said.endswith("\nbahdanau-tf: interrupted\n")
 
 
 def test_choices_and_defaults_of_flags_equal_those_of_the_classes():

@@ -6,16 +6,19 @@ import signal
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextlib import suppress
 from types import FrameType
+
+from bahdanau_tf.interrupts import heard
 
 
 @contextmanager
 def signals_caught(tell: Callable[[str], None]) -> Iterator[list[int]]:
     """Collects SIGINT and SIGTERM in a list that the training checks.
 
-    A second SIGINT raises KeyboardInterrupt, which ends the training at once.
-    There is a complete checkpoint at every moment.
+    What follows is told at once, even if an update takes long. A second SIGINT
+    raises KeyboardInterrupt, which ends the training at once, or when the
+    update is over; a command ends at once anyway. There is a complete
+    checkpoint at every moment.
 
     Args:
         tell: Writes a line on the screen.
@@ -24,18 +27,22 @@ def signals_caught(tell: Callable[[str], None]) -> Iterator[list[int]]:
         The list of signals received so far.
     """
     caught: list[int] = []
+    came: list[int] = []  # also those that Python has not handled yet
     before = {}
 
+    def listen(received: int) -> None:
+        came.append(received)
+        said = "stopping after this update"
+        if received == signal.SIGINT:
+            said += "; Ctrl-C again: at once, as of the last checkpoint"
+        if received in before and came.count(signal.SIGINT) < 2:
+            tell(said)
+
     def catch(received: int, _: FrameType | None) -> None:
-        is_interrupt = received == signal.SIGINT
-        if is_interrupt and received in caught:
+        known = [*caught, received]
+        if max(x.count(signal.SIGINT) for x in (known, came)) > 1:
             raise KeyboardInterrupt
         caught.append(received)
-        said = "stopping after this update"
-        if is_interrupt:
-            said += "; Ctrl-C again: at once, as of the last checkpoint"
-        with suppress(RuntimeError):  # received while a line was written
-            tell(said)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         try:
@@ -43,7 +50,8 @@ def signals_caught(tell: Callable[[str], None]) -> Iterator[list[int]]:
         except ValueError:  # only the main thread can handle signals
             break
     try:
-        yield caught
+        with heard(listen):
+            yield caught
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
