@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import keras
+
 from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.models import Ensemble
 from bahdanau_tf.models import TranslationModel
@@ -23,6 +25,7 @@ from bahdanau_tf.translation import Scored
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.parts import part
+from bahdanau_tf.translation.saved import DESCRIPTION
 from bahdanau_tf.translation.saved import best_folder
 from bahdanau_tf.translation.saved import identity
 from bahdanau_tf.translation.saved import read_description
@@ -106,6 +109,14 @@ class Translator:
         self.graph = TranslationGraph(
             model, source_text, target_text, decoding, dictionary, lexicon
         )
+
+    def __repr__(self) -> str:
+        model = type(self.model).__name__
+        if isinstance(self.model, keras.Model):
+            model += f" of {self.model.count_params():,} weights"
+        sources = " and ".join(map(_named, self.source_texts))
+        target = _named(self.target_text)
+        return f"<Translator: {model}; source {sources}; target {target}>"
 
     @property
     def source_text(self) -> SavableTokenizer:
@@ -316,12 +327,19 @@ class Translator:
     def load(cls, directory: str | os.PathLike[str]) -> Translator:
         """Reads what `save` wrote.
 
+        Args:
+            directory: The folder; or that of a training, with the best model
+                in its folder `best`.
+
         Raises:
-            ValueError: The folder holds no translator, or that of a newer
-                version of this package, or a file is missing or damaged.
+            ValueError: The folder holds no translator, or none yet, or that
+                of a newer version of this package, or a file is missing or
+                damaged.
             OSError: A file cannot be read.
         """
         folder = Path(directory)
+        if not (folder / DESCRIPTION).is_file():
+            folder = best_folder(folder)
         sources, decoding = read_description(folder)
         lexicon = folder / LEXICON
         return cls(
@@ -332,6 +350,10 @@ class Translator:
             Dictionary.load(saved_file(folder / DICTIONARY)),
             Lexicon.load(lexicon) if lexicon.is_file() else None,
         )
+
+
+def _named(text: SavableTokenizer) -> str:
+    return f"{type(text).__name__} of {text.vocabulary_size:,} ids"
 
 
 def _source_folder(number: int) -> str:

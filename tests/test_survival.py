@@ -422,14 +422,18 @@ def test_only_automatic_names_of_layers_may_change(tmp_path):
 
 def test_load_best_refuses_a_folder_without_an_evaluation(tmp_path):
     write_settings(tmp_path / "training.json", {})
-    with pytest.raises(ValueError, match="stopped before its first evaluation"):
-        load_best(tmp_path)
+    with pytest.raises(
+        ValueError, match="has not come to its first evaluation"
+    ):
+        Translator.load(tmp_path)
     with pytest.raises(ValueError, match="there is no folder"):
         load_best(tmp_path / "none")
     (tmp_path / ".best.replaced").mkdir()
     assert best_folder(tmp_path).name == ".best.replaced"
     (tmp_path / "best").mkdir()
     assert best_folder(tmp_path).name == "best"
+    with pytest.raises(ValueError, match="best holds no translator"):
+        Translator.load(tmp_path)
 
 
 def test_the_best_model_is_read_completely_while_training_replaces_it(

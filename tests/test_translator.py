@@ -119,6 +119,23 @@ def test_sentences_that_are_no_sequence_of_strings_are_refused(
             call(sentences)
 
 
+def test_many_options_are_no_retracing(translator, caplog):
+    """TensorFlow would warn: it counts functions of one line as one."""
+    with caplog.at_level("WARNING", logger="tensorflow"):
+        for number in range(20):
+            run = translator.graph.function(number, lambda text: text, 1)
+            run(tf.constant([""]))
+    assert "retracing" not in caplog.text
+
+
+def test_a_translator_is_shown_by_its_parts(translator):
+    weights = f"{translator.model.count_params():,}"
+    assert repr(translator) == (
+        f"<Translator: RNNSearch of {weights} weights; source WordTokenizer of "
+        "11 ids; target WordTokenizer of 12 ids>"
+    )
+
+
 def test_scores_equal_those_of_teacher_forcing(translator):
     """log p(y | x) of a translation, computed with teacher forcing."""
     sentences = ["the cat sleeps.", "a red dog sees the cat."]

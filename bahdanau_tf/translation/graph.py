@@ -102,14 +102,17 @@ class TranslationGraph(tf.Module):
     @cached_property
     def _functions(
         self,
-    ) -> dict[Hashable, tf.types.experimental.PolymorphicFunction]:
+    ) -> dict[Hashable, tf.types.experimental.ConcreteFunction]:
         """The functions made so far; cached so that TensorFlow tracks none."""
         return {}
 
     def function(
         self, key: Hashable, function: Callable[..., Found], n: int
     ) -> Callable[..., Found]:
-        """The `tf.function` of a function of n vectors of strings, made once.
+        """The graph of a function of n vectors of strings, made once.
+
+        It is traced here, not when called: TensorFlow warns of functions that
+        differ only in their options as of one that is traced again and again.
 
         Args:
             key: Identifies the function among those of this graph.
@@ -121,7 +124,7 @@ class TranslationGraph(tf.Module):
                 function,
                 input_signature=[tf.TensorSpec([None], tf.string)] * n,
                 autograph=False,
-            )
+            ).get_concrete_function()
         made: Callable[..., Found] = self._functions[key]
         return made
 

@@ -178,9 +178,9 @@ def best_folder(folder: str | os.PathLike[str]) -> Path:
     folder = found_directory(folder)
     if (folder / "training.json").is_file():
         raise ValueError(
-            f"load_best: {folder} holds no translator yet: its training was "
-            "stopped before its first evaluation; run the same `bahdanau-tf "
-            "train` again"
+            f"Translator.load: {folder} holds no translator yet: its training "
+            "has not come to its first evaluation; if it has ended, the same "
+            "`bahdanau-tf train` goes on with it"
         )
     return folder
 
