@@ -46,11 +46,10 @@ class Attention(keras.layers.Layer):
         α_ij = exp(e_ij) / Σ_k exp(e_ik)     over real positions k   (eq. 6)
         c_i  = Σ_j α_ij h_j                                          (eq. 5)
 
-    Subclasses define `project` (annotations to keys) and `score` (e_ij). Their
-    weights are those of Keras layers made in `__init__`, each an attribute, or
-    are made in `build(query_shape, memory_shape)`; if that builds a layer that
-    `project` calls, then by `build_keys`. A subclass that overrides `call` must
-    take `values` as well: search passes it.
+    Subclasses define `project` (annotations to keys) and `score` (e_ij); their
+    weights are those of layers that are attributes, or `build` makes them; it
+    builds layers that `project` calls by `build_keys`. If they override `call`,
+    it must take `values` as well: search passes it.
 
     Call arguments:
         query: float [B, n] or, for beams, [B, K, n]; s_{i-1}.
@@ -73,9 +72,8 @@ class Attention(keras.layers.Layer):
     ) -> None:
         """Builds a layer that `project` calls.
 
-        In a functional model that calls `memory`, the layer is one of the
-        model's own. Once the model is loaded, it calls and saves that one, and
-        the layer here has no weights.
+        In a functional model that calls `memory`, the layer is the model's own.
+        Once loaded, it calls and saves that one; the one here has no weights.
         """
         if self.has_own_keys:
             build_once(layer, tuple(memory_shape[0]))
