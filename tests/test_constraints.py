@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bahdanau_tf import search
 from bahdanau_tf.search import constraints
+from bahdanau_tf.translation.places import of_words
 
 EOS = 1
 PATIENT = settings(deadline=None, max_examples=25)
@@ -112,9 +113,8 @@ def test_minimum_length_may_differ_between_rows(tokens):
 
 
 @PATIENT
-@given(histories(), st.lists(st.integers(0, 9), max_size=4))
+@given(histories(), st.lists(st.integers(0, 3), max_size=4))
 def test_forbid_equals_its_definition(tokens, ids):
-    """Ids outside the vocabulary forbid nothing."""
     check(
         constraints.forbid(ids),
         tokens,
@@ -284,6 +284,34 @@ def test_constraints_that_forbid_every_word_are_ignored():
         assert (result.lengths.numpy() > 0).all()
     free = search.beam_search(step_of(table), tf.zeros([1, 1]), **options)
     np.testing.assert_array_equal(result.tokens, free.tokens)
+
+
+@pytest.mark.parametrize("others", [[], [constraints.no_repeated_ngrams(2)]])
+@pytest.mark.parametrize("find", [search.beam_search, search.sample])
+def test_forbid_refuses_words_outside_the_vocabulary(find, others):
+    """The last id of the vocabulary is accepted."""
+    options = {"start_id": 0, "eos_id": EOS, "max_length": LENGTH}
+    if find is search.sample:
+        options["seed"] = 1
+
+    def found(ids):
+        every = [constraints.forbid(ids), *others]
+        table = step_of(bigrams(1))
+        return find(table, tf.zeros([1, 1]), constraints=every, **options)
+
+    found([2, VOCABULARY - 1])
+    with pytest.raises(ValueError, match=r"word 4 is .* wanted ids below 4"):
+        found([2, VOCABULARY])
+
+
+def test_forbid_refuses_such_words_in_a_shortlist_and_negative_ones():
+    own = tf.constant([[3, -1]])
+    many = of_words(constraints.forbid([99_999]), 2, own, VOCABULARY)
+    history = history_of(tf.zeros([1, 1, 4], tf.int32), tf.constant(1))
+    with pytest.raises(ValueError, match="word 99999 is forbidden"):
+        tf.function(many)(tf.zeros([1, 1, 4]), history)
+    with pytest.raises(ValueError, match="ids are"):
+        constraints.forbid([2, -3])
 
 
 def test_each_row_has_its_own_prefix():

@@ -436,6 +436,12 @@ SELECT = [
             "hypotheses",
         ),
         (
+            "distil",
+            ["--train_source={text}", "--train_target={tmp}/source.txt"]
+            + ["--out_dir={tmp}"],
+            "train_target",
+        ),
+        (
             "select",
             [*SELECT, "--output_source={text}", "--output_target=x"],
             "source",
@@ -460,6 +466,7 @@ def test_an_output_that_is_another_file_of_the_command_is_refused(
     (tmp_path / "link").symlink_to(text)
     (tmp_path / "hard").hardlink_to(text)
     (tmp_path / "o.part").write_text("a\n")
+    (tmp_path / "source.txt").write_text("a\n")
     (tmp_path / "z.gz").write_text("a\n")
     names = {
         "text": text,

@@ -477,7 +477,7 @@ def test_a_training_result_describes_its_bleu(bleu, tokenize, words):
 def test_the_result_of_a_finished_training_has_no_rate():
     said = str(TrainingResult(12.3, 7, "epochs", 0.01, 0.0, "13a"))
     assert said.startswith("7 updates, stopped by epochs; best dev BLEU 12.30")
-    assert said.endswith("; nothing was left to train")
+    assert said.endswith("; no updates in this run")
 
 
 def test_train_reports_a_full_disk_in_one_line(files, tmp_path, capsys):

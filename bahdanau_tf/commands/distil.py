@@ -15,6 +15,7 @@ from bahdanau_tf.commands.common.lines import line_pairs
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import chrf
+from bahdanau_tf.flags.distil import OUTPUTS
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.text_files import written
 from bahdanau_tf.translation import Translation
@@ -39,7 +40,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     with contextlib.ExitStack() as until_complete:
         outputs = [
             until_complete.enter_context(written(str(folder / name)))
-            for name in ("source.txt", "target.txt")
+            for name in OUTPUTS
         ]
         while window := list(itertools.islice(pairs, flags.window)):
             real = [pair for pair in window if all(map(str.strip, pair))]

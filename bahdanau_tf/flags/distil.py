@@ -13,9 +13,12 @@ cut off at the length limit.
 
 from __future__ import annotations
 
+import os
+
 from absl import flags as absl_flags
 
 from bahdanau_tf.flags.fields import Group
+from bahdanau_tf.flags.fields import check_apart
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.flags.fields import define_strings
@@ -25,6 +28,7 @@ from bahdanau_tf.flags.model import define_model
 from bahdanau_tf.flags.model import define_search
 
 REQUIRED = ("model_dir", "train_source", "train_target", "out_dir")
+OUTPUTS = ("source.txt", "target.txt")
 
 
 def define(flags: absl_flags.FlagValues) -> None:
@@ -60,5 +64,8 @@ def define(flags: absl_flags.FlagValues) -> None:
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     check_model(flags)
-    check_files(flags, "train_source", "train_target", "dictionary")
+    read = check_files(flags, "train_source", "train_target", "dictionary")
     check_folder("out_dir", flags.out_dir)
+    for name in OUTPUTS:
+        path = os.path.join(flags.out_dir, name)
+        check_apart(f"--out_dir: {path}", path, read)

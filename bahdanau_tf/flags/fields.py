@@ -192,18 +192,33 @@ def check_output(flag: str, path: str | None, taken: Iterable[File]) -> None:
         raise ValueError(f"--{flag} is {path!r}, wanted the name of a file")
     if os.path.exists(path) and not os.path.isfile(path):
         return  # a device or a pipe
-    for name, other in taken:
-        if _is_same(path, other):
-            raise ValueError(f"--{flag} is also {name}, wanted another file")
-        if _is_same(path + PART, other):
-            raise ValueError(
-                f"--{flag} is {path + PART} until it is complete, which is "
-                f"also {name}; wanted another file"
-            )
+    check_apart(f"--{flag}", path, taken)
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         raise ValueError(f"--{flag}: there is no folder {folder}")
     check_folder(flag, str(folder))
+
+
+def check_apart(what: str, path: str, taken: Iterable[File]) -> None:
+    """Checks that a file that will be written is none of those taken.
+
+    Args:
+        what: What the message says of it.
+        path: The file, or how it will be named; it has the ending .part until
+            it is complete.
+        taken: The files that are read, and the other ones that are written.
+
+    Raises:
+        ValueError: It is one of them, maybe by another name.
+    """
+    for name, other in taken:
+        if _is_same(path, other):
+            raise ValueError(f"{what} is also {name}, wanted another file")
+        if _is_same(path + PART, other):
+            raise ValueError(
+                f"{what} is {path + PART} until it is complete, which is also "
+                f"{name}; wanted another file"
+            )
 
 
 def _is_same(path: str, other: str | int) -> bool:

@@ -62,9 +62,15 @@ def forbid(ids: Sequence[int]) -> Constraint:
         ids: their ids.
 
     Returns:
-        The constraint.
+        The constraint. Search raises a ValueError if an id is larger than
+        those of the vocabulary.
+
+    Raises:
+        ValueError: an id is negative.
     """
     words = list(ids)
+    if min(words, default=0) < 0:
+        raise ValueError(f"forbid: ids are {words}, wanted 0 or more.")
     return Few(len(words), lambda _: tf.constant([[words]], tf.int32))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.search.hypotheses import NEVER
@@ -55,9 +56,29 @@ class Few:
 
     def __call__(self, logits: tf.Tensor, history: History) -> tf.Tensor:
         words = tf.range(tf.shape(logits)[-1])
-        forbidden = self.forbidden(history)[..., tf.newaxis, :]
+        forbidden = self.words(history, logits.shape[-1])[..., tf.newaxis, :]
         is_forbidden = tf.reduce_any(words[:, tf.newaxis] == forbidden, axis=-1)
         return tf.where(is_forbidden, NEVER, logits)
+
+    def words(self, history: History, size: int | None) -> tf.Tensor:
+        """The words forbidden now, int32, broadcastable to `[B, K, M]`.
+
+        Args:
+            history: the hypotheses.
+            size: V; None if it is unknown.
+
+        Raises:
+            ValueError: the words are always the same, and one of them is not
+                in the vocabulary.
+        """
+        words = self.forbidden(history)
+        known = tf.get_static_value(words)
+        if size is not None and known is not None and np.any(known >= size):
+            raise ValueError(
+                f"search: word {np.max(known)} is forbidden, wanted ids below "
+                f"{size}, the size of the vocabulary."
+            )
+        return words
 
 
 Constraint = Callable[[tf.Tensor, History], tf.Tensor]
@@ -98,9 +119,9 @@ def best_of_all(
         return top_continuations(chunks, offset, beam_size)
     count = beam_size + logits.shape[1] * spare
     found = top_continuations(chunks, offset, count)
-    forbidden = tf.concat([_of_parents(f, found, history) for f in few], -1)
+    forbidden = [_of_parents(f, found, history, size) for f in few]
     is_forbidden = tf.reduce_any(
-        found.tokens[..., tf.newaxis] == forbidden, axis=-1
+        found.tokens[..., tf.newaxis] == tf.concat(forbidden, -1), axis=-1
     )
     left, order = tf.math.top_k(
         tf.where(is_forbidden, NEVER, found.log_probs), beam_size
@@ -108,11 +129,13 @@ def best_of_all(
     return Continuations(left, *take(found[1:], order))
 
 
-def _of_parents(few: Few, found: Continuations, history: History) -> tf.Tensor:
+def _of_parents(
+    few: Few, found: Continuations, history: History, size: int | None
+) -> tf.Tensor:
     """The words that each continuation's parent forbids, `[B, M', M]`."""
     places = tf.shape(history.tokens)[:2]
     shape = tf.concat([places, [few.count]], 0)
-    return take(tf.broadcast_to(few.forbidden(history), shape), found.parents)
+    return take(tf.broadcast_to(few.words(history, size), shape), found.parents)
 
 
 def _chunks(logits: tf.Tensor) -> tf.Tensor:

@@ -33,7 +33,7 @@ class TrainingResult:
             best = "no dev set, so the last model is the best"
         elif math.isnan(self.best_bleu):
             best = "no evaluation yet"
-        work = "nothing was left to train"
+        work = "no updates in this run"
         if self.words_per_second:
             work = (
                 f"{self.seconds / 60:.1f} minutes, {self.words_per_second:.0f} "

@@ -59,6 +59,7 @@ def of_words(
         shortlist = tf.concat([frequent, words], axis=1)
         every = tf.pad(logits, [[0, 0], [0, 0], [0, 1]], constant_values=NEVER)
         every = _columns(every, tf.gather(places, history.rows))
+        every = tf.ensure_shape(every, [None, None, size])
         tokens = word_ids(history.tokens, first, words)
         every = constraint(every, history._replace(tokens=tokens))
         there = _columns(every, tf.maximum(shortlist, 0))
