@@ -106,8 +106,8 @@ class Clock:
         self.rates: list[float] = []
         make_step = loop.train_step
 
-        def step_of(model, optimizer, loss):
-            step = make_step(model, optimizer, loss)
+        def step_of(model, optimizer, *more):
+            step = make_step(model, optimizer, *more)
 
             def ticking(*batch):
                 self.now += 1.0
