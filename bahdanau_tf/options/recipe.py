@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _COUNT = Range(0, 10**9)
 FINAL_SHARE = 0.02  # the last rate of "linear" as a share of the peak
+LARGEST_WARMUP = 0.1  # share of a training of limited time
 # Default rates: the paper's, Keras', and Sutskever et al.'s.
 _RATES = {"adadelta": 1.0, "adam": 0.001, "sgd": 0.7}
 
@@ -33,7 +34,8 @@ class Recipe:
         schedule: "constant"; "linear", which warms up and falls from
             `constant_share` of the training to 2 % at its end; or "halved",
             every half epoch after the fifth (Sutskever et al.).
-        warmup_steps: Number of updates until the peak of "linear".
+        warmup_steps: Number of updates until the peak of "linear"; with
+            `minutes` it is reached after a tenth of the training at last.
         constant_share: Share of the training after which "linear" falls.
         max_norm: Largest global norm of a batch's gradient.
         label_smoothing: ε of the loss.
@@ -138,13 +140,15 @@ class Recipe:
         """The learning rate of "linear" in a training of limited time.
 
         It is that of `WarmupLinearDecay`, but falls by the share of the
-        training that is over, which need not be a share of its updates.
+        training that is over, which need not be a share of its updates. If
+        few updates fit into the time, it rises by that share, too.
 
         Args:
             updates: Number of updates made.
             share: Share of the training that is over, from 0 to 1.
         """
-        warm = min((updates + 1) / max(self.warmup_steps, 1), 1.0)
+        warm = (updates + 1) / max(self.warmup_steps, 1)
+        warm = min(max(warm, share / LARGEST_WARMUP), 1.0)
         span = max(1.0 - self.constant_share, 1e-9)
         fallen = min(max((share - self.constant_share) / span, 0.0), 1.0)
         return self.rate * min(warm, 1.0 - fallen * (1.0 - FINAL_SHARE))
