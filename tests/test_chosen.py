@@ -240,3 +240,23 @@ def test_more_pairs_than_can_be_held_out_are_refused(tmp_path, capsys):
     assert main(["train", *words]) == 2
     assert "--dev_pairs is 30, which is too many" in capsys.readouterr().err
     assert not (tmp_path / "model").exists()
+
+
+def test_pairs_may_be_held_out_with_a_recipe(tmp_path, monkeypatch, capsys):
+    """Nothing is chosen, and no flags are written."""
+    texts = []
+
+    def trained(_, files, *__):
+        texts.append(files)
+        return TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
+
+    monkeypatch.setattr(command, "train", trained)
+    path = tmp_path / "text"
+    path.write_text("".join(f"line {n}\n" for n in range(40)))
+    words = [f"--train_source={path}", f"--train_target={path}", "--units=4"]
+    words += [f"--model_dir={tmp_path / 'model'}", "--dev_pairs=7"]
+    assert main(["train", "--recipe=paper", *words]) == 0
+    (files,) = texts
+    assert len(Path(files.dev_source).read_text().split("\n")) == 7 + 1
+    assert "from 33 sentence pairs" in capsys.readouterr().err
+    assert not (tmp_path / "model" / "train.flags").exists()

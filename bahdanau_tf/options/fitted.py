@@ -108,13 +108,16 @@ def _tokens(facts: Facts, known: Mapping[str, Any]) -> Choice:
     if known.get("tokenizer", "word" if by_language else "bpe") == "word":
         reason = "words"
         if by_language:
-            reason += f": --{by_language[0]} is about words"
+            reason += f", for which --{by_language[0]} has rules"
         return Choice({"tokenizer": "word"}, reason)
-    joint = letters[0] == letters[1] and "target_vocabulary_size" not in known
+    is_same = letters[0] == letters[1]
+    joint = is_same and "target_vocabulary_size" not in known
     joint = known.get("joint", joint or bool(known.get("share_embeddings")))
     reason = f"the source has {letters[0]}, the target {letters[1]}"
-    if letters[0] == letters[1]:
+    if is_same:
         reason = f"both sides have {letters[0]}"
+    if joint != is_same:
+        reason = "as the flags that are given want it"
     if facts.source.is_tokenized and facts.target.is_tokenized:
         reason += "; they are tokenized, and translations will be"
     how = "joint" if joint else "each side its own"

@@ -28,13 +28,16 @@ def divided(model_dir: Path) -> TrainingFiles:
 @contextmanager
 def held_out(
     model_dir: Path, corpus: ParallelCorpus, dev_pairs: int
-) -> Iterator[None]:
+) -> Iterator[int]:
     """Divides a training text; after an error in the block it is as before.
 
     Args:
         model_dir: The folder of the training, which is new.
         corpus: The training text.
         dev_pairs: Number of pairs to hold out; 0 leaves the text as it is.
+
+    Yields:
+        The number of pairs that are left to train on.
 
     Raises:
         ValueError: There are too few pairs.
@@ -43,7 +46,7 @@ def held_out(
     texts, settings = model_dir / TEXTS, model_dir / SETTINGS
     settings.unlink(missing_ok=True)
     if not dev_pairs:
-        yield
+        yield len(corpus)
         return
     try:
         pairs = hold_out(corpus, dev_pairs, texts)
@@ -52,7 +55,7 @@ def held_out(
             f"{pairs} of {len(corpus)} sentence pairs are held out as dev "
             f"text: {dev} and .target"
         )
-        yield
+        yield len(corpus) - pairs
         write_settings(settings, _settings(corpus, dev_pairs))
     except BaseException:
         shutil.rmtree(texts, ignore_errors=True)

@@ -112,9 +112,9 @@ class TrainingPlan:
         check_words(text, self.files)
         with (
             locked(self.model_dir),
-            held_out(self.model_dir, corpus, self._held_out),
+            held_out(self.model_dir, corpus, self._held_out) as pairs,
         ):
-            learned, model = self._learn(text, len(corpus))
+            learned, model = self._learn(text, pairs)
             for side, folder in zip(learned, folders, strict=True):
                 side.save(folder)
             write_settings(settings, asdict(text))
