@@ -154,7 +154,7 @@ def options(
     if model.share_embeddings and not text.joint:
         raise ValueError("--share_embeddings needs --joint, one vocabulary")
     dev_pairs = chosen.get("dev_pairs", flags.dev_pairs)
-    if flags.dev_source is None and not dev_pairs and not chosen:
+    if flags.dev_source is None and not dev_pairs and "dev_pairs" not in chosen:
         refuse(flags, ["tokenize", "patience"], "without --dev_source")
     return Options(text, model, recipe, dev_pairs)
 
