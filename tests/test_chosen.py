@@ -260,3 +260,23 @@ def test_pairs_may_be_held_out_with_a_recipe(tmp_path, monkeypatch, capsys):
     assert len(Path(files.dev_source).read_text().split("\n")) == 7 + 1
     assert "from 33 sentence pairs" in capsys.readouterr().err
     assert not (tmp_path / "model" / "train.flags").exists()
+
+
+def test_a_size_that_a_named_part_does_not_take_is_not_chosen(
+    tmp_path, monkeypatch
+):
+    """The file of flags would be refused otherwise."""
+    ended = TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
+    monkeypatch.setattr(command, "train", lambda *_: ended)
+    path = tmp_path / "text"
+    path.write_text("".join(f"line {n}\n" for n in range(40)))
+    texts = [f"--train_source={path}", f"--train_target={path}"]
+    own = ["--units=4", "--attention=GeneralAttention"]
+    one, other = tmp_path / "one", tmp_path / "other"
+    assert main(["train", *texts, *own, f"--model_dir={one}"]) == 0
+    written = f"--flagfile={one / 'train.flags'}"
+    assert "attention_units" not in (one / "train.flags").read_text()
+    assert main(["train", *texts, written, f"--model_dir={other}"]) == 0
+    names = ("text.json", "source/tokenizer.json")
+    for name in names:
+        assert (one / name).read_bytes() == (other / name).read_bytes()

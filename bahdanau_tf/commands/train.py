@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from bahdanau_tf.flags.train import define
 from bahdanau_tf.flags.train import options
 from bahdanau_tf.flags.train import paths
 from bahdanau_tf.flags.train import values_of
+from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.progress import StatusLine
 from bahdanau_tf.training import TrainingFiles
@@ -43,6 +45,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     elif written.is_file() and flags.recipe is None:
         values = _chosen_before(flags, written)
     text, model, recipe, dev_pairs = options(flags, values)
+    _unused_by_parts(flags, model)
     plan = TrainingPlan(text, model, recipe, files, model_dir, dev_pairs)
     with locked(model_dir):
         translator = plan.prepare()
@@ -64,9 +67,7 @@ def _choices(
     """Chooses what the user did not give, and says it."""
     # Classes of the user's own are tried before the text is read.
     model = options(flags, values_of(choose(flags, TYPICAL))).model
-    unused = model.unused_by_parts()
-    for name, where in unused.items():
-        refuse(flags, [name], f"with {where}")
+    unused = _unused_by_parts(flags, model)
     model.try_parts()
     if flags.recipe is not None:
         return []
@@ -78,6 +79,16 @@ def _choices(
         for choice in choices:
             line.note(f"  {choice.reason}")
     return [choice.without(unused) for choice in choices]
+
+
+def _unused_by_parts(
+    flags: absl_flags.FlagValues, model: ModelOptions
+) -> Collection[str]:
+    """Names of options that the named parts do not use; refused if given."""
+    unused = model.unused_by_parts()
+    for name, where in unused.items():
+        refuse(flags, [name], f"with {where}")
+    return unused
 
 
 def _chosen_before(
