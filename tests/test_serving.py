@@ -29,9 +29,11 @@ from bahdanau_tf import WordTokenizer
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving import answers
 from bahdanau_tf.serving import comparison
+from bahdanau_tf.serving import doctor
 from bahdanau_tf.serving import examine
 from bahdanau_tf.serving import limits
 from bahdanau_tf.serving import round_to_half
+from bahdanau_tf.serving.elsewhere import Answers
 from bahdanau_tf.serving.limits import LimitedText
 from bahdanau_tf.serving.limits import first_bytes
 from bahdanau_tf.serving.operations import CORE_OPS
@@ -676,8 +678,14 @@ def test_examine_finds_no_difference_for_any_kind_of_translator(
     assert report.differences == []
     listed = "\n".join(report.facts)
     assert ("align" in listed) == translator.model.has_alignment
-    assert "it reads 24 tokens of a text and writes 20," in listed
-    assert "0 rows" not in listed
+
+
+def test_the_facts_of_an_export_have_its_limits_and_what_was_compared(version):
+    answered = Answers([], ["greedy"], 1.0, [[0.2, 0.1]] * 3)
+    facts = "\n".join(doctor._facts(version, answered, 21, LIMITS))
+    assert "it reads 24 tokens of a text and writes 20," in facts
+    assert "by each signature: 21 texts, among them empty," in facts
+    assert "0 rows" not in facts
 
 
 @pytest.mark.slow
