@@ -205,7 +205,7 @@ def _dropout(facts: Facts, known: Mapping[str, Any]) -> Choice:
     rates, why = (0.3, 0.4, 0.4), "high since each pair is seen often"
     if epochs < 8:
         rates, why = (0.1, 0.2, 0.2), "low since each pair is seen rarely"
-    elif epochs <= 40:
+    elif epochs <= 16:
         rates, why = (0.2, 0.3, 0.3), "since each pair is seen some times"
     names = ("embedding_dropout", "annotation_dropout", "readout_dropout")
     values = {**dict(zip(names, rates, strict=True)), "label_smoothing": 0.1}
