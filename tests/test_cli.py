@@ -123,7 +123,8 @@ def test_translate_reads_and_writes_pipes(model_dir):
         input="The cat sleeps.\n\nThe man reads.\n",
     )
     assert done.returncode == 0
-    assert done.stderr == ""
+    notes = done.stderr.splitlines()  # progress, if it takes 30 seconds
+    assert all(note.endswith("lines/s") for note in notes), notes
     lines = done.stdout.split("\n")
     assert len(lines) == 4
     assert lines[1] == ""

@@ -406,6 +406,15 @@ def test_other_commands_refuse_bad_flags(
     assert said in refused(command, *flags)
 
 
+def test_the_demo_overwrites_no_text_of_the_user(refused, tmp_path):
+    mine = tmp_path / "data" / "train.en"
+    mine.parent.mkdir()
+    mine.write_text("mine\n")
+    said = refused("demo", f"--output_dir={tmp_path}")
+    assert "has train.en, which no earlier demo wrote" in said
+    assert mine.read_text() == "mine\n"
+
+
 SELECT = [
     *("--source={text}", "--target={text}", "--pairs=1"),
     *("--in_domain_source={text}", "--in_domain_target={text}"),

@@ -7,6 +7,8 @@ TensorFlow and TensorFlow Text only that it gives the same translations.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from absl import flags as absl_flags
 
 from bahdanau_tf.flags.fields import Group
@@ -14,6 +16,8 @@ from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.fields import require
 from bahdanau_tf.options import Recipe
+
+SPLITS = ("train", "dev", "test")
 
 
 def define(flags: absl_flags.FlagValues) -> None:
@@ -38,4 +42,12 @@ def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before anything is written."""
     require(flags, "output_dir")
     check_folder("output_dir", flags.output_dir)
+    data = Path(flags.output_dir, "data")
+    written = {f"{s}.{e}" for s in SPLITS for e in ("en", "fr", "align")}
+    there = {path.name for path in data.iterdir()} if data.is_dir() else set()
+    if there & written and not written <= there:
+        raise ValueError(
+            f"--output_dir: {data} has {min(there & written)}, which no "
+            "earlier demo wrote, and which would be lost; name another folder"
+        )
     from_flags(flags, Recipe)
