@@ -707,4 +707,4 @@ def test_examine_finds_another_model_and_a_broken_file(
     broken.mkdir()
     (broken / "saved_model.pb").write_bytes(b"\0")
     (reason,) = examine(translator.graph, broken, LIMITS).differences
-    assert reason.startswith(f"{version} cannot be reloaded: ")
+    assert reason.startswith(f"{broken} cannot be reloaded: ")

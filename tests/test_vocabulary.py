@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import errno
 import hashlib
 import os
 import tracemalloc
@@ -162,7 +163,7 @@ def test_a_failed_save_keeps_the_old_file(
     before = path.read_bytes()
 
     def full_disk(source: object, target: object) -> None:
-        raise OSError("no space left on device")
+        raise OSError(errno.ENOSPC, "no space left on device")
 
     monkeypatch.setattr(os, "replace", full_disk)
     with pytest.raises(OSError, match="no space"):
