@@ -271,7 +271,7 @@ def test_every_signature_gives_the_same_as_in_python(exported, runtime, capsys):
     asked += [requests_of(name, [], []) for name in names]
     asked += [
         requests_of(name, [text], [target])
-        for name in NAMES
+        for name in names
         for text, target in alone
     ]
     answers, (facts,) = runtime.run(version, asked)
@@ -286,8 +286,8 @@ def test_every_signature_gives_the_same_as_in_python(exported, runtime, capsys):
             answer.outputs, {name: one.numpy() for name, one in wanted.items()}
         )
     with capsys.disabled():
-        firsts = [round(one.milliseconds) for one in answers[: len(NAMES)]]
-        sys.stdout.write(f"\n{facts}\nfirst runs {NAMES}: {firsts} ms\n")
+        firsts = [round(one.milliseconds) for one in answers[: len(names)]]
+        sys.stdout.write(f"\n{facts}\nfirst runs {names}: {firsts} ms\n")
 
 
 @pytest.mark.slow
