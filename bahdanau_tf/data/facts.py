@@ -11,7 +11,6 @@ import numpy as np
 from bahdanau_tf.data.held_out import source_keys
 from bahdanau_tf.data.parallel import ParallelCorpus
 
-CHUNK = 10_000  # lines read at once
 SAMPLE = 20_000  # lines from which script and lengths are measured
 LONGEST = 1000  # characters of a line that count for its script
 MOST = 0.995  # the share of lines that are not longer than the lengths here
@@ -70,12 +69,12 @@ TYPICAL = Facts(
 
 
 def measure(corpus: ParallelCorpus) -> Facts:
-    """Reads a text once and measures it."""
+    """Reads a text, a part at a time, and measures it."""
     every = max(len(corpus) // SAMPLE, 1)
     samples: tuple[list[str], list[str]] = ([], [])
     characters: tuple[set[str], set[str]] = (set(), set())
     sizes = [0, 0]
-    for chunk in _chunks(corpus):
+    for chunk in corpus.read_in_chunks(corpus.rows):
         for side, lines in enumerate(chunk):
             text = b"\n".join(lines).decode()
             sizes[side] += len(text)
@@ -91,13 +90,6 @@ def measure(corpus: ParallelCorpus) -> Facts:
         source=source,
         target=target,
     )
-
-
-def _chunks(
-    corpus: ParallelCorpus,
-) -> Iterator[tuple[list[bytes], list[bytes]]]:
-    for first in range(0, len(corpus), CHUNK):
-        yield corpus.read(corpus.rows[first : first + CHUNK])
 
 
 def _side(lines: list[str], size: int, characters: set[str]) -> Side:

@@ -12,7 +12,6 @@ import numpy as np
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.files import replaced_directory
 
-CHUNK = 10_000  # lines read or written at once
 LARGEST = 20  # a line of more than one in so many pairs is not held out
 
 
@@ -20,8 +19,8 @@ def source_keys(corpus: ParallelCorpus) -> np.ndarray:
     """uint64 [pairs]: the same number for the same source line."""
     keys = (
         int.from_bytes(_digest(line), "big")
-        for first in range(0, len(corpus), CHUNK)
-        for line in corpus.read(corpus.rows[first : first + CHUNK])[0]
+        for source, _ in corpus.read_in_chunks(corpus.rows)
+        for line in source
     )
     return np.fromiter(keys, np.uint64, len(corpus))
 
@@ -91,8 +90,7 @@ def hold_out(
 
 def _write(corpus: ParallelCorpus, rows: np.ndarray, *paths: Path) -> None:
     with open(paths[0], "wb") as source, open(paths[1], "wb") as target:
-        for first in range(0, len(rows), CHUNK):
-            sides = corpus.read(rows[first : first + CHUNK])
+        for sides in corpus.read_in_chunks(rows):
             source.writelines(_ended(sides[0]))
             target.writelines(_ended(sides[1]))
 

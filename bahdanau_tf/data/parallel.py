@@ -7,6 +7,7 @@ import hashlib
 import os
 import weakref
 from collections.abc import Iterable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import numpy as np
 from bahdanau_tf.text_files import seekable
 
 BLOCK = 1 << 22  # bytes read at once when a file is indexed
+CHUNK = 10_000  # lines of `read_in_chunks`
 STRIDE = 16  # only the begin of every so many lines is kept in memory
 
 
@@ -151,3 +153,10 @@ class ParallelCorpus:
         """The lines with these numbers, source and target."""
         numbers = rows.tolist()
         return self._source.read(numbers), self._target.read(numbers)
+
+    def read_in_chunks(
+        self, rows: np.ndarray
+    ) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """As `read`, but with few lines in memory at once."""
+        for first in range(0, len(rows), CHUNK):
+            yield self.read(rows[first : first + CHUNK])
