@@ -21,7 +21,7 @@ import tensorflow as tf
 from c_runtime.harness import INVALID_ARGUMENT
 from c_runtime.harness import PYTHON_VARIABLE
 from c_runtime.harness import Runtime
-from oracle import randomized
+from toys import toy_model
 
 from bahdanau_tf import Decoding
 from bahdanau_tf import Lexicon
@@ -145,16 +145,8 @@ def translator_of(
     model_class: type = RNNSearch,
     **options: Any,
 ) -> Translator:
-    """A model with weights so large that it clearly prefers some words."""
-    model = model_class(
-        source.vocabulary_size,
-        target.vocabulary_size,
-        units=8,
-        embedding_dim=6,
-        maxout_units=4,
-        **options,
-    )
-    randomized(model, 7, scale=0.7)
+    """A translator with a `toy_model`."""
+    model = toy_model(source, target, model_class, **options)
     return Translator(
         model, source, target, Decoding(beam_size=3, max_length=12)
     )

@@ -15,6 +15,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import randomized
+from toys import toy_model
 
 import bahdanau_tf
 from bahdanau_tf import Decoding
@@ -104,14 +105,8 @@ def with_large_weights(model: Any, seed: int = 28) -> Any:
 def make_translator(
     source: Any, target: Any, model_class: type = RNNSearch, **options: Any
 ) -> Translator:
-    model = model_class(
-        source.vocabulary_size,
-        target.vocabulary_size,
-        units=8,
-        embedding_dim=6,
-        maxout_units=4,
-    )
-    return Translator(with_large_weights(model), source, target, **options)
+    model = with_large_weights(toy_model(source, target, model_class))
+    return Translator(model, source, target, **options)
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,25 @@ def french(**options: Any) -> WordTokenizer:
     )
 
 
+def toy_model(
+    source: Any,
+    target: Any,
+    model_class: type = RNNSearch,
+    seed: int = 7,
+    **options: Any,
+) -> Any:
+    """A model whose weights are large enough to prefer some words."""
+    model = model_class(
+        source.vocabulary_size,
+        target.vocabulary_size,
+        units=8,
+        embedding_dim=6,
+        maxout_units=4,
+        **options,
+    )
+    return randomized(model, seed, scale=0.7)
+
+
 def toy_translator(
     source: Any,
     target: Any,
@@ -36,13 +55,6 @@ def toy_translator(
     seed: int = 7,
     **options: Any,
 ) -> Translator:
-    """A translator with weights so large that it clearly prefers some words."""
-    model = model_class(
-        source.vocabulary_size,
-        target.vocabulary_size,
-        units=8,
-        embedding_dim=6,
-        maxout_units=4,
-    )
-    randomized(model, seed, scale=0.7)
+    """A translator with a `toy_model`."""
+    model = toy_model(source, target, model_class, seed)
     return Translator(model, source, target, *more, **options)

@@ -69,9 +69,7 @@ def _pairs(
             yield source, reference
         hypotheses = [best, *best.alternatives]
         texts = [
-            " ".join(one.text.split("\n"))
-            for one in hypotheses
-            if one.finished and one.text.strip()
+            one.line for one in hypotheses if one.finished and one.text.strip()
         ]
         if texts and closest:
             texts.sort(key=lambda text: -chrf([text], [reference]).score)

@@ -111,7 +111,7 @@ def _translated(
                 found = translator.translate(some)
                 done += found
                 for one in found:
-                    file.write(" ".join(one.text.split("\n")) + "\n")
+                    file.write(f"{one.line}\n")
                 file.flush()
                 rate = len(done) / (time.monotonic() - start)
                 line.update(len(done), f"sentences, {rate:.1f} a second")

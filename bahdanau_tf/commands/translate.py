@@ -142,10 +142,9 @@ class _Format(NamedTuple):
             return
         for one in (translation, *translation.alternatives):
             links = (one.pharaoh,) if self.alignments else ()
-            text = " ".join(one.text.split("\n"))  # one line per translation
             if self.name == "text":
-                yield " ||| ".join((text, *links)) + "\n"
+                yield " ||| ".join((one.line, *links)) + "\n"
                 return
             feature = f"{self.feature} {one.log_prob:.4f}"
-            line = Hypothesis(number, text, feature, one.score, links)
+            line = Hypothesis(number, one.line, feature, one.score, links)
             yield f"{line}\n"

@@ -57,6 +57,11 @@ class Translation:
     def __str__(self) -> str:
         return self.text
 
+    @property
+    def line(self) -> str:
+        """`text` without line feeds, for files of one translation a line."""
+        return " ".join(self.text.split("\n"))
+
     def _repr_html_(self) -> str:
         """HTML for notebooks; see `bahdanau_tf.plotting.viewer`."""
         return alignment_html(self)
