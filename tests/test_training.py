@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import keras
 import letters
@@ -15,27 +17,36 @@ import pytest
 import tensorflow as tf
 from letters import RECIPE
 from letters import log_of
-from letters import make_translator
-from letters import restarted
 from letters import weights
 
 from bahdanau_tf import Translator
 from bahdanau_tf import make_dataset
-from bahdanau_tf.data.dataset import measure
 from bahdanau_tf.device import describe_device
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.training import Recipe
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import loop
 from bahdanau_tf.training import train
+from bahdanau_tf.training.dev import GREEDY
+from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.settings import check_settings
 from bahdanau_tf.training.settings import write_settings
 from bahdanau_tf.training.signals import signals_caught
 
 files = letters.files  # the fixture
 
+DROPOUT = 0.03  # learning succeeds, and still depends on its random numbers
+# Evaluations, and so checkpoints, are within epochs, which have 10 updates.
+WHOLE = replace(RECIPE, evaluate_every=7)
+
+
+def restarted() -> Translator:
+    """The untrained translator of all tests of this file, with dropout."""
+    return letters.restarted(dropout=DROPOUT)
+
 
 def test_training_learns_and_keeps_the_best_model(files, tmp_path):
+    """The model in `best` is the one that had the best BLEU."""
     translator = restarted()
     options = {"learning_rate": 0.03, "schedule": "linear", "warmup_steps": 10}
     recipe = replace(RECIPE, epochs=24, evaluate_every=40, **options)
@@ -44,8 +55,14 @@ def test_training_learns_and_keeps_the_best_model(files, tmp_path):
     assert result.stopped_by == "epochs"
     assert result.steps == 240
     best = Translator.load(tmp_path / "model" / "best")
-    found = best.translate(["a b", "c d h"])
+    for weight, value in zip(
+        translator.model.weights, best.model.weights, strict=True
+    ):
+        weight.assign(value)
+    found = translator.translate(["a b", "c d h"], GREEDY)
     assert [translation.text for translation in found] == ["A B", "C D H"]
+    dev = DevSet(files.dev_source, files.dev_target, "en", None)
+    assert dev.evaluate(translator).bleu == pytest.approx(result.best_bleu)
     log = log_of(tmp_path / "model")
     scores = [record["dev_bleu"] for record in log]
     assert max(scores) == pytest.approx(result.best_bleu)
@@ -55,33 +72,27 @@ def test_training_learns_and_keeps_the_best_model(files, tmp_path):
 
 def test_batches_have_at_most_the_token_budget(files, tmp_path, monkeypatch):
     """No update has more tokens; an epoch has as many updates as counted."""
-    translator = restarted()
-    cells = []
+    cells, pairs = [], []
 
     def no_step(model, optimizer, *_):
         optimizer.build(model.trainable_variables)
-        return lambda features, *_: (
+
+        def step(features, *_):
             cells.append(max(int(tf.size(ids)) for ids in features.values()))
-            or tf.constant(1.0)
-        )
+            pairs.append(len(features["source"]))
+            return tf.constant(1.0)
+
+        return step
 
     monkeypatch.setattr(loop, "train_step", no_step)
-    recipe = replace(RECIPE, token_budget=30, epochs=2, batch_size=20)
-    files = replace(files, dev_source=None, dev_target=None)
-    result = train(translator, files, recipe, tmp_path / "model")
-    batches = make_dataset(
-        (files.train_source, files.train_target),
-        translator.source_text,
-        translator.target_text,
-        batch_size=20,
-        pool_batches=2,
-        token_budget=30,
-        shuffle="each_epoch",
-        seed=recipe.seed,
-    )
-    epoch = measure(batches)
-    assert epoch.pairs == 80
-    assert result.steps == len(cells) == 2 * epoch.batches
+    # "once": all epochs have equally many batches.
+    budget = {"token_budget": 30, "batch_size": 20, "shuffle": "once"}
+    recipe = replace(RECIPE, **budget, epochs=2)
+    alone = TrainingFiles(files.train_source, files.train_target)
+    result = train(restarted(), alone, recipe, tmp_path / "model")
+    assert result.steps == len(cells)
+    assert sum(pairs) == 2 * 80
+    assert sum(pairs[: len(pairs) // 2]) == 80
     assert 20 < max(cells) <= 30
 
 
@@ -111,70 +122,107 @@ def test_training_stops_if_bleu_does_not_improve(
     assert "too long" not in told  # no line was too long
 
 
+class NeverStopped(NamedTuple):
+    """A training with dropout that was not interrupted.
+
+    Attributes:
+        weights: Its weights at the end.
+        folder: Its folder at the end.
+        early: The folder as it was after update 7.
+    """
+
+    weights: list[np.ndarray]
+    folder: Path
+    early: Path
+
+
 @pytest.fixture(scope="module")
-def never_stopped(files, tmp_path_factory) -> tuple[list[np.ndarray], Path]:
-    """Weights and folder of a training with dropout, not interrupted."""
-    whole = restarted(dropout=0.2)
+def never_stopped(files, tmp_path_factory) -> NeverStopped:
     folder = tmp_path_factory.mktemp("whole")
-    train(whole, files, RECIPE, folder)
-    return weights(whole), folder
+    early = tmp_path_factory.mktemp("early") / "model"
+    whole = restarted()
+    with pytest.MonkeyPatch.context() as patch:
+        before_update(8, lambda: shutil.copytree(folder, early), patch)
+        train(whole, files, WHOLE, folder)
+    return NeverStopped(weights(whole), folder, early)
 
 
 @pytest.fixture
 def finished(never_stopped, tmp_path) -> Path:
     """A copy of the folder of that training."""
-    return shutil.copytree(never_stopped[1], tmp_path / "finished")
+    return shutil.copytree(never_stopped.folder, tmp_path / "finished")
 
 
-def stopped_after(updates: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sends SIGTERM during an update."""
+def before_update(
+    number: int, act: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Does something just before an update."""
     make_step = loop.train_step
 
-    def interrupting(*arguments):
+    def watched(*arguments):
         step = make_step(*arguments)
         calls = []
 
         def counted(*batch):
             calls.append(None)
-            if len(calls) == updates:
-                os.kill(os.getpid(), signal.SIGTERM)
+            if len(calls) == number:
+                act()
             return step(*batch)
 
         return counted
 
-    monkeypatch.setattr(loop, "train_step", interrupting)
+    monkeypatch.setattr(loop, "train_step", watched)
 
 
-@pytest.mark.parametrize(
-    "stop_after",
-    [10, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 7, 24))],
-)
-def test_resumed_training_equals_uninterrupted_training(
-    files, tmp_path, monkeypatch, never_stopped, stop_after
-):
-    """Stopped by a signal and run again with more epochs: equal weights."""
-    stopped_after(stop_after, monkeypatch)
-    first = restarted(dropout=0.2)
-    shorter = replace(RECIPE, epochs=2.5)
-    result = train(first, files, shorter, tmp_path / "parts")
-    assert (result.stopped_by, result.steps) == ("signal", stop_after)
-    first_seconds = result.seconds
-    monkeypatch.undo()
-    second = restarted(dropout=0.2)
-    result = train(second, files, RECIPE, tmp_path / "parts")
-    assert (result.stopped_by, result.steps) == ("epochs", 30)
-    log = log_of(tmp_path / "parts")
-    seconds = [record["seconds"] for record in log]
-    assert seconds == sorted(seconds)
-    assert first_seconds + result.seconds > seconds[-1] > first_seconds
-    whole_weights, folder = never_stopped
-    whole_log = log_of(folder)
+def stopped_after(updates: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sends SIGTERM during an update."""
+    before_update(
+        updates, lambda: os.kill(os.getpid(), signal.SIGTERM), monkeypatch
+    )
+
+
+def check_resumed(
+    resumed: Translator, folder: Path, never_stopped: NeverStopped
+) -> None:
+    """Equal weights and an equal log."""
+    log, whole_log = log_of(folder), log_of(never_stopped.folder)
     for name in ("step", "train_loss", "dev_loss", "dev_bleu", "learning_rate"):
         assert [record[name] for record in log] == pytest.approx(
             [record[name] for record in whole_log], rel=1e-5
         )
-    for expected, found in zip(whole_weights, weights(second), strict=True):
+    seconds = [record["seconds"] for record in log]
+    assert seconds == sorted(seconds)
+    for expected, found in zip(
+        never_stopped.weights, weights(resumed), strict=True
+    ):
         np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
+def test_resumed_training_equals_uninterrupted_training(files, never_stopped):
+    """From a checkpoint within an epoch, as after a power failure."""
+    resumed = restarted()
+    result = train(resumed, files, WHOLE, never_stopped.early)
+    assert (result.stopped_by, result.steps) == ("epochs", 30)
+    check_resumed(resumed, never_stopped.early, never_stopped)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop_after", [1, 7, 10, 24])
+def test_training_stopped_by_a_signal_equals_uninterrupted_training(
+    files, tmp_path, monkeypatch, never_stopped, stop_after
+):
+    """Stopped by a signal and run again with more epochs: equal weights."""
+    with monkeypatch.context() as patch:
+        stopped_after(stop_after, patch)
+        shorter = replace(WHOLE, epochs=2.5)
+        first = train(restarted(), files, shorter, tmp_path)
+    assert (first.stopped_by, first.steps) == ("signal", stop_after)
+    resumed = restarted()
+    result = train(resumed, files, WHOLE, tmp_path)
+    assert (result.stopped_by, result.steps) == ("epochs", 30)
+    last = log_of(tmp_path)[-1]["seconds"]
+    assert first.seconds + result.seconds > last > first.seconds
+    check_resumed(resumed, tmp_path, never_stopped)
 
 
 def test_without_dev_the_last_model_is_kept(
@@ -182,13 +230,17 @@ def test_without_dev_the_last_model_is_kept(
 ):
     """`best` is the model of the last update, also after a signal.
 
-    More epochs may be asked for later. Each update adds 1 to each weight.
+    More epochs may be asked for later: then the sentences, too, go on within
+    the epoch that was interrupted, and so does the time. Each update adds 1 to
+    each weight.
     """
+    lines = []
 
     def plus_one(model, optimizer, *_):
         optimizer.build(model.trainable_variables)
 
-        def step(*batch):
+        def step(features, *_):
+            lines.append(features["source"].numpy().tolist())
             for weight in model.trainable_weights:
                 weight.assign_add(np.ones(weight.shape))
             return tf.constant(1.0)
@@ -205,9 +257,22 @@ def test_without_dev_the_last_model_is_kept(
     assert (result.stopped_by, result.steps) == ("signal", 13)
     assert "stopping after this update\n" in capsys.readouterr().err
     check_best(tmp_path, [weight + 13 for weight in start])
+    first_seconds = result.seconds
     result = train(restarted(), alone, RECIPE, tmp_path)
     assert result.steps == 30
     assert np.isnan(result.best_bleu)
+    last = log_of(tmp_path)[-1]["seconds"]
+    assert first_seconds + result.seconds > last > first_seconds
+    first, *others = (
+        sorted(
+            [word for word in line if word]
+            for batch in lines[start : start + 10]
+            for line in batch
+        )
+        for start in (0, 10, 20)
+    )
+    assert len(first) == 80
+    assert others == [first, first]
     check_best(tmp_path, [weight + 30 for weight in start])
 
 
@@ -237,7 +302,7 @@ def test_a_finished_training_does_nothing_if_run_again(files, finished):
         return [path.read_bytes() for path in sorted(finished.glob("best/*.*"))]
 
     before = of_best(), log_of(finished)
-    result = train(restarted(dropout=0.2), files, RECIPE, finished)
+    result = train(restarted(), files, WHOLE, finished)
     assert (result.steps, result.words_per_second) == (30, 0.0)
     assert not np.isnan(result.best_bleu)
     assert len(before[0]) >= 2
@@ -245,9 +310,9 @@ def test_a_finished_training_does_nothing_if_run_again(files, finished):
 
 
 def test_another_model_in_the_folder_is_refused(files, finished):
-    other = replace(RECIPE, batch_size=9)
+    other = replace(WHOLE, batch_size=9)
     with pytest.raises(ValueError, match="batch_size is 8 there and 9 now"):
-        train(restarted(dropout=0.2), files, other, finished)
+        train(restarted(), files, other, finished)
 
 
 def test_a_newer_format_is_refused(tmp_path):
@@ -286,32 +351,29 @@ def test_recipe_defaults_are_the_papers():
     assert (batching.shuffle, batching.max_length) == ("once", 50)
 
 
-def test_fit_makes_the_same_updates_as_train(files, tmp_path):
+def test_fit_makes_the_same_updates_as_train(files, never_stopped):
     """A Keras user's `fit` on `make_dataset` equals our own loop."""
-    recipe = replace(
-        RECIPE, shuffle="once", shuffle_pool=False, epochs=1, seed=2
-    )
-    ours = restarted()
-    alone = TrainingFiles(files.train_source, files.train_target)
-    train(ours, alone, recipe, tmp_path / "model")
-    theirs = make_translator()
+    theirs = letters.make_translator(dropout=DROPOUT)
     dataset = make_dataset(
         (files.train_source, files.train_target),
         theirs.source_text,
         theirs.target_text,
         batch_size=8,
         pool_batches=2,
-        seed=2,
+        shuffle="each_epoch",
+        shuffle_pool=True,
+        seed=WHOLE.seed,
     )
     # Keras warns if the number of batches is unknown.
-    batches = measure(dataset).batches
-    dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
+    dataset = dataset.apply(tf.data.experimental.assert_cardinality(10))
     theirs.model.compile(
-        optimizer=recipe.make_optimizer(10), loss=TokenCrossentropy()
+        optimizer=WHOLE.make_optimizer(10), loss=TokenCrossentropy()
     )
-    history = theirs.model.fit(dataset, epochs=1, shuffle=False, verbose=0)
-    assert np.isfinite(history.history["loss"][0])
-    for expected, found in zip(weights(ours), weights(theirs), strict=True):
+    history = theirs.model.fit(dataset, epochs=3, shuffle=False, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()
+    for expected, found in zip(
+        never_stopped.weights, weights(theirs), strict=True
+    ):
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
