@@ -77,6 +77,7 @@ def everywhere(function: Callable, *arguments: Any) -> Any:
     graph = tf.function(
         function,
         input_signature=tf.nest.map_structure(specification, arguments),
+        autograph=False,
     )(*arguments)
     close(graph, values(eager), 1e-6)
     return eager

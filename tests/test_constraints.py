@@ -38,7 +38,8 @@ def apply(constraint, logits, tokens, length, graph=False):
             tf.TensorSpec([None, None, None]),
             tf.TensorSpec([None, None, None], tf.int32),
             tf.TensorSpec([], tf.int32),
-        ]
+        ],
+        autograph=False,
     )
     def traced(logits, tokens, step):
         return constraint(logits, history_of(tokens, step))

@@ -223,7 +223,9 @@ def test_loss_in_chunks_equals_loss_of_all_logits(
     if options.get("reduction") and not words:
         return  # there is no mean of no words
     found = {}
-    chunks = tf.function(lambda: loss.of_words(*factors, labels, weights))
+    chunks = tf.function(
+        lambda: loss.of_words(*factors, labels, weights), autograph=False
+    )
     for name, function in (
         ("chunks", chunks),
         ("all", lambda: loss_of_all(loss, factors, labels, weights)),

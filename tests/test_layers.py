@@ -536,7 +536,7 @@ def by_steps(
         lambda t: t[:, None],
         decoder.initial_state(states),
     )
-    step = tf.function(decoder.step, reduce_retracing=True)
+    step = tf.function(decoder.step, reduce_retracing=True, autograph=False)
     memory = decoder.step_memory(memory, readout_term=tf.identity)
     previous = first
     for i in range(embedded.shape[1]):

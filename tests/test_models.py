@@ -150,7 +150,8 @@ def test_inputs_without_names_are_refused(inputs: Any, found: str) -> None:
 def in_graph(model: Any) -> Any:
     """The model as a function that is traced once for all sizes."""
     ids = tf.TensorSpec([None, None], tf.int32)
-    return tf.function(model, input_signature=[{"source": ids, "target": ids}])
+    signature = [{"source": ids, "target": ids}]
+    return tf.function(model, input_signature=signature, autograph=False)
 
 
 def batch_of(source: np.ndarray, target: np.ndarray) -> dict[str, tf.Tensor]:
@@ -379,7 +380,7 @@ def test_hypotheses_of_a_beam_are_decoded_like_separate_rows(name: str) -> None:
     model = example(name)
     random = np.random.default_rng(3)
     target = random.integers(1, K_Y, (3, 4, 5)).astype("int32")
-    step = tf.function(model.decode_step)
+    step = tf.function(model.decode_step, autograph=False)
     logits, _ = stepwise(model, SOURCE, target, step)
     for k in range(4):
         alone, _ = stepwise(model, SOURCE, target[:, k : k + 1], step)

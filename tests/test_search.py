@@ -23,7 +23,7 @@ from bahdanau_tf.search import selections
 EOS = 1
 START = 0
 SOURCE_LENGTH = 3
-NO_DEADLINE = settings(deadline=None, max_examples=15)
+NO_DEADLINE = settings(deadline=None, max_examples=10)
 
 
 class Table:
@@ -470,7 +470,15 @@ def test_bfloat16_logits_are_normalised_in_float32():
     np.testing.assert_allclose(half.scores, full.scores, atol=1e-6)
 
 
-def test_shrink_equals_the_original_program(shared):
+@pytest.mark.parametrize(
+    "graphs",
+    [
+        # Each beam size and each choice about unknown words once.
+        [(3, False), (10, True)],
+        pytest.param([(3, True), (10, False)], marks=pytest.mark.slow),
+    ],
+)
+def test_shrink_equals_the_original_program(shared, graphs):
     """8 sources in one batch, each with its own limits, with `shrink`."""
     folder = shared("groundhog") / "rnnsearch"
     model = RNNSearch.from_groundhog(folder / "params.npz")
@@ -479,7 +487,7 @@ def test_shrink_equals_the_original_program(shared):
     padded = [np.pad(x, [0, max(lengths) - len(x)]) for x in sources]
     runs = dict(np.load(folder / "beam.npz"))
 
-    @tf.function
+    @tf.function(autograph=False)
     def found(minimum, beam_size, ignore_unknown):
         memory, state = model.encode(tf.constant(np.array(padded), tf.int32))
         forbidden = [constraints.forbid([1])] if ignore_unknown else []
@@ -501,9 +509,9 @@ def test_shrink_equals_the_original_program(shared):
         )
 
     compared = 0
-    for beam_size, half, ignore in itertools.product((3, 10), (0, 1), (0, 1)):
+    for (beam_size, ignore), half in itertools.product(graphs, (0, 1)):
         minimum = lengths // 2 if half else np.ones_like(lengths)
-        result = found(tf.constant(minimum, tf.int32), beam_size, bool(ignore))
+        result = found(tf.constant(minimum, tf.int32), beam_size, ignore)
         for run in np.flatnonzero(
             (runs["run_n_samples"] == beam_size)
             & (runs["run_minlen_is_half"] == half)
@@ -526,7 +534,7 @@ def test_shrink_equals_the_original_program(shared):
             ours = [one for one in hypotheses(result, row) if one[2]]
             assert_same(ours, wanted)
             compared += 1
-    assert compared > 30
+    assert compared > 15
 
 
 class Service(tf.Module):
@@ -541,7 +549,8 @@ class Service(tf.Module):
         input_signature=[
             tf.TensorSpec([None, None, 4]),
             tf.TensorSpec([None], tf.int32),
-        ]
+        ],
+        autograph=False,
     )
     def translate(self, memory, limits):
         def step(ids, state, memory):
@@ -713,7 +722,9 @@ def test_a_vocabulary_of_unknown_size_gives_the_same_continuations(
     )
     chosen = [constraints.forbid(forbidden)] if forbidden else []
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 3, None])])
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, 3, None])], autograph=False
+    )
     def best(logits):
         return selections.best_of_all(logits, so_far, history, chosen, 3)
 
