@@ -38,6 +38,13 @@ def rnnsearch() -> Any:
     )
 
 
+def words() -> Any:
+    """The smallest model that can be compiled."""
+    model = keras.Sequential([layers.WordEmbedding(K, 3)])
+    model.build((None, None))
+    return model
+
+
 def by_the_docstring() -> Any:
     """The example of `BahdanauAttention`, twice, as a functional model."""
     states = keras.Input([N], name="states")
@@ -108,14 +115,12 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         model.save(path)
         wanted[path] = outputs_of(model)
 
-    save("alone", rnnsearch())
-    for name, optimizer in (
-        ("adam", optimizers.Adam(optimizers.WarmupLinearDecay(0.1, 9))),
-        ("sgd", optimizers.SGD(optimizers.HalvedEveryHalfEpoch(0.1, 3))),
-        ("adadelta", optimizers.Adadelta()),
+    for name, make, optimizer in (
+        ("adam", rnnsearch, optimizers.Adam(optimizers.WarmupLinearDecay(0.1, 9))),
+        ("sgd", words, optimizers.SGD(optimizers.HalvedEveryHalfEpoch(0.1, 3))),
+        ("adadelta", words, optimizers.Adadelta()),
     ):
-        model = keras.Sequential([layers.WordEmbedding(K, 3)])
-        model.build((None, None))
+        model = make()
         model.compile(
             optimizer,
             losses.TokenCrossentropy(),
@@ -221,7 +226,7 @@ def test_a_new_process_loads_every_file(saved: dict[str, Any]) -> None:
     assert result.returncode == 0, result.stderr[-2000:]
     compiled, outputs = json.loads(result.stdout.splitlines()[-1])
     names = ("Adam", "SGD", "Adadelta")
-    for words, name in zip(compiled[1:], names, strict=False):
+    for words, name in zip(compiled, names, strict=False):
         assert f"bahdanau_tf>{name}" in words
         assert "bahdanau_tf>Perplexity" in words
     for one, other in zip(outputs, saved.values(), strict=True):

@@ -17,8 +17,6 @@ from oracle import randomized
 from bahdanau_tf.layers import WordEmbedding
 from bahdanau_tf.losses import Perplexity
 from bahdanau_tf.losses import TokenCrossentropy
-from bahdanau_tf.models import RNNEncDec
-from bahdanau_tf.models import RNNSearch
 from bahdanau_tf.optimizers import SGD
 from bahdanau_tf.optimizers import Adadelta
 from bahdanau_tf.optimizers import Adam
@@ -36,12 +34,17 @@ TARGET = np.array([[5, 5, 5, 1], [5, 2, 1, 0]], "int32")
 WEIGHTS = (TARGET != 0).astype("float32")
 
 
-def tiny_model(seed: int = 0) -> RNNEncDec:
-    model = RNNEncDec(6, 7, units=4, embedding_dim=3, maxout_units=2)
-    random = np.random.default_rng(seed)
-    for weight in model.weights:
-        weight.assign(random.normal(0, 0.4, weight.shape))
-    return model
+def tiny_model(seed: int = 0) -> keras.Model:
+    """Words of the source and the word at the place: quickly traced."""
+    source, target = (
+        keras.Input([None], dtype="int32", name=name)
+        for name in ("source", "target")
+    )
+    read = keras.ops.mean(WordEmbedding(6, 3)(source), 1, keepdims=True)
+    state = keras.ops.tanh(WordEmbedding(7, 3)(target) + read)
+    inputs = {"source": source, "target": target}
+    model = keras.Model(inputs, keras.layers.Dense(7)(state))
+    return randomized(model, seed, scale=0.4)
 
 
 def batch() -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
@@ -203,6 +206,8 @@ def test_accumulated_gradients_give_one_step_of_their_mean(
             rate, max_norm=1.0, gradient_accumulation_steps=steps
         )
         optimizer.build([weight])
+        config = optimizer.get_config()
+        assert type(optimizer).from_config(config).accumulation_steps == steps
 
         step = applying(optimizer, weight)
         step = tf.function(step, autograph=False) if in_graph else step
@@ -222,16 +227,13 @@ def test_accumulated_gradients_give_one_step_of_their_mean(
     assert np.abs(after[0] - 1).max() > 1e-4
 
 
-@optimizers
-def test_accumulation_in_fit_equals_one_larger_batch(name: str) -> None:
+def test_accumulation_in_fit_equals_one_larger_batch() -> None:
     after = []
     for steps, divisor in ((None, 2), (2, 1)):
         model = keras.Sequential([WordEmbedding(7, 3), keras.layers.Dense(7)])
         model.build((None, None))
         randomized(model)
-        optimizer = {"adam": Adam, "adadelta": Adadelta, "sgd": SGD}[name](
-            0.5, max_norm=0.5, gradient_accumulation_steps=steps
-        )
+        optimizer = Adam(0.5, max_norm=0.5, gradient_accumulation_steps=steps)
         model.compile(optimizer, TokenCrossentropy(divisor=divisor))
         model.fit(
             TARGET,
@@ -240,8 +242,6 @@ def test_accumulation_in_fit_equals_one_larger_batch(name: str) -> None:
             shuffle=False,
             verbose=0,
         )
-        again = type(optimizer).from_config(optimizer.get_config())
-        assert again.accumulation_steps == steps
         after.append(values_of(model))
         equal_weights(model, after[0], 1e-5)
 
@@ -331,20 +331,12 @@ def copying_data() -> tf.data.Dataset:
     ids[:, 3] = 1
     ids = ids.astype("int32")
     weights = np.ones(ids.shape, "float32")
-    data = ({"source": ids, "target": ids}, ids, weights)
+    data = (ids, ids, weights)
     return tf.data.Dataset.from_tensor_slices(data).shuffle(64, 1).batch(16)
 
 
 def test_compile_and_fit_learn_with_callbacks(tmp_path: Path) -> None:
-    model = RNNSearch(
-        6,
-        6,
-        units=16,
-        embedding_dim=8,
-        attention_units=16,
-        maxout_units=8,
-        kernel_initializer="glorot_uniform",
-    )
+    model = keras.Sequential([WordEmbedding(6, 8), keras.layers.Dense(6)])
     model.compile(
         Adam(0.02, max_norm=1.0),
         TokenCrossentropy(),
