@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import keras
@@ -493,9 +494,17 @@ def reference_glimpses(
     return read, contexts, weights
 
 
-@pytest.mark.parametrize("order", STEP_ORDERS)
-@pytest.mark.parametrize("context", ["attention", "fixed", "none"])
-@pytest.mark.parametrize("make_cell", [layers.GRUCell, layers.LSTMCell])
+CONTEXTS = ["attention", "fixed", "none"]
+
+
+@pytest.mark.parametrize(
+    ("make_cell", "context", "order"),
+    [
+        *itertools.product([layers.GRUCell], CONTEXTS, STEP_ORDERS),
+        # Another cell with each context and with each order.
+        *zip([layers.LSTMCell] * 3, CONTEXTS, STEP_ORDERS, strict=True),
+    ],
+)
 def test_decoder_equals_the_reference(
     make_cell: Any, context: str, order: str
 ) -> None:

@@ -116,7 +116,11 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         wanted[path] = outputs_of(model)
 
     for name, make, optimizer in (
-        ("adam", rnnsearch, optimizers.Adam(optimizers.WarmupLinearDecay(0.1, 9))),
+        (
+            "adam",
+            rnnsearch,
+            optimizers.Adam(optimizers.WarmupLinearDecay(0.1, 9)),
+        ),
         ("sgd", words, optimizers.SGD(optimizers.HalvedEveryHalfEpoch(0.1, 3))),
         ("adadelta", words, optimizers.Adadelta()),
     ):
