@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bahdanau_tf import RNNSearch
 from bahdanau_tf import Translator
@@ -93,6 +96,29 @@ def restarted(dropout: float = 0.0) -> Translator:
     for variable, value in zip(translator.model.variables, values, strict=True):
         variable.assign(value)
     return translator
+
+
+def stand_in_step(
+    model: keras.Model, optimizer: keras.optimizers.Optimizer, *_: Any
+) -> Callable[..., tf.Tensor]:
+    """Takes the place of `train_step` where a test is not about the update.
+
+    It needs no tracing. All weights and the optimizer's count change; the
+    weights depend on all batches and their order.
+    """
+    optimizer.build(model.trainable_variables)
+
+    def step(
+        inputs: dict[str, tf.Tensor], target: tf.Tensor, *_: tf.Tensor
+    ) -> tf.Tensor:
+        ids = np.concatenate([np.ravel(inputs["source"]), np.ravel(target)])
+        move = 0.01 * np.sin(ids @ np.arange(len(ids)))
+        for weight in model.trainable_weights:
+            weight.assign(0.99 * weight + move)
+        optimizer.iterations.assign_add(1)
+        return tf.constant(1.0 + move, tf.float32)
+
+    return step
 
 
 def weights(translator: Translator) -> list[np.ndarray]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from letters import stand_in_step
 
 from bahdanau_tf import cli
 from bahdanau_tf.cli import main
@@ -17,7 +18,9 @@ from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.flags.train import choose
 from bahdanau_tf.flags.train import options
+from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.training import TrainingResult
+from bahdanau_tf.training import loop
 
 SMALL = ["--units=8", "--batch_size=64", "--epochs=1", "--label_smoothing=0"]
 
@@ -48,6 +51,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
         patched.setattr(
             command.StatusLine, "note", lambda self, text: notes.append(text)
         )
+        patched.setattr(loop, "train_step", stand_in_step)
         assert main([*made.texts, *SMALL]) == 0
     return made._replace(told="\n".join(notes))
 
@@ -268,6 +272,7 @@ def test_a_size_that_a_named_part_does_not_take_is_not_chosen(
     """The file of flags would be refused otherwise."""
     ended = TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
     monkeypatch.setattr(command, "train", lambda *_: ended)
+    monkeypatch.setattr(ModelOptions, "try_parts", lambda *_: None)
     path = tmp_path / "text"
     path.write_text("".join(f"line {n}\n" for n in range(40)))
     texts = [f"--train_source={path}", f"--train_target={path}"]

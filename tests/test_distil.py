@@ -60,6 +60,7 @@ def distilled(folder: Path, *flags: str) -> list[tuple[str, ...]]:
     return list(zip(*sides, strict=True))
 
 
+@pytest.fixture(scope="module")
 def hypotheses(translator: Translator) -> list[list[str]]:
     """For each real pair the texts of its finished hypotheses, best first."""
     wide = Translator(
@@ -76,27 +77,26 @@ def hypotheses(translator: Translator) -> list[list[str]]:
 
 
 def test_translations_stand_beside_the_references(
-    folder: Path, translator: Translator
+    folder: Path, hypotheses: list[list[str]]
 ) -> None:
     wanted = []
-    for pair, found in zip(REAL, hypotheses(translator), strict=True):
+    for pair, found in zip(REAL, hypotheses, strict=True):
         wanted += [pair, *((pair[0], text) for text in found[:1])]
     assert distilled(folder) == wanted
 
 
 def test_the_closest_hypothesis_is_the_best_by_chrf(
-    folder: Path, translator: Translator
+    folder: Path, hypotheses: list[list[str]]
 ) -> None:
-    every = hypotheses(translator)
     written = distilled(folder, "--nobeside", "--closest")
     wanted = [
         (source, max(found, key=lambda x: chrf_of(x, reference)))
-        for (source, reference), found in zip(REAL, every, strict=True)
+        for (source, reference), found in zip(REAL, hypotheses, strict=True)
     ]
     assert written == wanted
     assert written != [
         (source, found[0])
-        for (source, _), found in zip(REAL, every, strict=True)
+        for (source, _), found in zip(REAL, hypotheses, strict=True)
     ]
 
 

@@ -54,12 +54,14 @@ NOW = datetime(2015, 5, 19, 14, 30, tzinfo=timezone(timedelta(hours=2)))
 
 @pytest.fixture(scope="module")
 def trained(files, tmp_path_factory) -> SimpleNamespace:
-    """A training of two epochs: folder, model, weights, loss of each update."""
+    """A training of two epochs: folder, model, weights, loss of each update.
+
+    The update is a stand-in, here and where this training is resumed.
+    """
     costs: list[tuple[float, int]] = []
-    make_step = loop.train_step
 
     def watching(*arguments: Any) -> Any:
-        step = make_step(*arguments)
+        step = letters.stand_in_step(*arguments)
 
         def watched(*batch: Any) -> Any:
             cost = step(*batch)
@@ -177,8 +179,9 @@ def test_changes_that_would_lose_the_best_model_are_refused(
 
 
 def test_training_resumes_from_the_checkpoint_before_a_damaged_one(
-    trained, files, folder, capsys
+    trained, files, folder, monkeypatch, capsys
 ):
+    monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
     empty(folder / "checkpoints" / "ckpt-3.data-00000-of-00001")
     (folder / ".best.new.abcdefgh").mkdir()
     translator = restarted()
@@ -488,6 +491,9 @@ def test_train_reports_a_full_disk_in_one_line(files, tmp_path, capsys):
         "source_vocabulary_size": 20,
         "target_vocabulary_size": 20,
         "units": 100,
+        "embedding_dim": 20,
+        "attention_units": 20,
+        "maxout_units": 20,
         "model_dir": tmp_path / "model",
     }
     with full_disk(200_000):

@@ -65,12 +65,12 @@ def _choices(
     flags: absl_flags.FlagValues, files: TrainingFiles
 ) -> list[Choice]:
     """Chooses what the user did not give, and says it."""
+    if flags.recipe is not None:
+        return []
     # Classes of the user's own are tried before the text is read.
     model = options(flags, values_of(choose(flags, TYPICAL))).model
     unused = _unused_by_parts(flags, model)
     model.try_parts()
-    if flags.recipe is not None:
-        return []
     facts = measure(ParallelCorpus(files.train_source, files.train_target))
     choices = choose(flags, facts)
     if choices:
