@@ -90,6 +90,23 @@ def seeded() -> None:
     np.random.seed(1409)
 
 
+@pytest.fixture(scope="module")
+def eager_search() -> Iterator[None]:
+    """Searches and scores eagerly, for files of tests about something else.
+
+    For a few short sentences tracing a search costs more than the search.
+    """
+    from bahdanau_tf.translation.graph import TranslationGraph
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            TranslationGraph,
+            "function",
+            lambda graph, key, function, n: function,
+        )
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared() -> Callable[[str], Path]:
     """Finds a file or folder of ../shared, or skips the test."""

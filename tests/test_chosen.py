@@ -22,6 +22,8 @@ from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.training import TrainingResult
 from bahdanau_tf.training import loop
 
+pytestmark = pytest.mark.usefixtures("eager_search")
+
 SMALL = ["--units=8", "--batch_size=64", "--epochs=1", "--label_smoothing=0"]
 
 

@@ -25,6 +25,8 @@ from bahdanau_tf.text import load_text
 from bahdanau_tf.training import loop
 from bahdanau_tf.translation import Translation
 
+pytestmark = pytest.mark.usefixtures("eager_search")
+
 WORDS = ["--source_vocabulary_size=300", "--target_vocabulary_size=300"]
 SMALL = [
     "--units=16",

@@ -15,6 +15,8 @@ from bahdanau_tf import Decoding
 from bahdanau_tf import Translator
 from bahdanau_tf.cli import main
 
+pytestmark = pytest.mark.usefixtures("eager_search")
+
 PAIRS = [
     ("the cat sleeps.", "le chat dort."),
     ("", "un chien"),

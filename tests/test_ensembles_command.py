@@ -15,6 +15,8 @@ from bahdanau_tf import WordTokenizer
 from bahdanau_tf.cli import main
 from bahdanau_tf.corpora.grammar import corpus as grammar
 
+pytestmark = pytest.mark.usefixtures("eager_search")
+
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Path:

@@ -30,6 +30,8 @@ from bahdanau_tf.translation import Lexicon
 from bahdanau_tf.translation import Translated
 from bahdanau_tf.translation import learn_lexicon
 
+pytestmark = pytest.mark.usefixtures("eager_search")
+
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
 ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
 FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]

@@ -14,12 +14,18 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
+from letters import stand_in_step
 from oracle import randomized
 
 from bahdanau_tf import RNNEncDec
 from bahdanau_tf import TanhReadout
 from bahdanau_tf.cli import main
+from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.losses import is_word
 from bahdanau_tf.options import ModelOptions
+from bahdanau_tf.training import loop
+from bahdanau_tf.training.step import words_loss
 from bahdanau_tf.translation.saved import read_model
 
 # The equations of `GeneralAttention` and `TanhCell`, as a user may write them.
@@ -221,6 +227,27 @@ def test_named_parts_equal_built_in_parts_with_the_same_equations(
     np.testing.assert_allclose(one(inputs), other(inputs), atol=1e-6)
 
 
+def test_layers_of_a_part_get_gradients(folder: Path) -> None:
+    """Parts in the style of Keras, whose layers are built by a call."""
+    model = ModelOptions(
+        **SIZES,
+        attention="named_parts.Layered",
+        cell="named_parts.LayeredCell",
+        initialization="glorot",
+    ).make(6, 7)
+    target = tf.constant(IDS)
+    batch = {"source": target, "target": target}, target, is_word(target)
+    with tf.GradientTape() as tape:
+        cost = words_loss(model, TokenCrossentropy(), *batch)
+    variables = {one.path: one for one in model.trainable_weights}
+    gradients = tape.gradient(cost, variables)
+    for name in ("layered/dense", "layered_cell/dense"):
+        found = [g for path, g in gradients.items() if name in path]
+        assert found
+        for gradient in found:
+            assert np.abs(tf.convert_to_tensor(gradient)).max() > 0
+
+
 def test_parts_whose_layers_are_built_by_a_call_have_all_weights_at_once(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -276,12 +303,13 @@ for number, words in enumerate(commands):
 
 
 def test_a_new_process_translates_and_resumes_training(
-    folder: Path, capsys: Any
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     """Fails without the module's folder in PYTHONPATH; works with it.
 
     The parts are in the style of Keras, without `build`.
     """
+    monkeypatch.setattr(loop, "train_step", stand_in_step)
     model = f"--model_dir={folder / 'model'}"
     *train, cell = flags_of(
         folder,
@@ -291,7 +319,9 @@ def test_a_new_process_translates_and_resumes_training(
     )
     assert main([*train, cell, "--epochs=1"]) == 0
     capsys.readouterr()
-    assert main(train) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(ModelOptions, "try_parts", lambda _: None)
+        assert main(train) == 2
     assert (
         "--cell is 'LayeredCell' there and None now" in capsys.readouterr().err
     )

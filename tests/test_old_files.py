@@ -21,6 +21,8 @@ from bahdanau_tf.cli import main
 from bahdanau_tf.training import loop
 from bahdanau_tf.training.dev import Evaluation
 
+pytestmark = pytest.mark.usefixtures("eager_search")
+
 ARCHIVES = Path(__file__).parent / "data" / "0.1.0"
 MODELS = ("rnnsearch", "rnnsearch-parts", "rnnencdec", "seq2seq-lstm")
 

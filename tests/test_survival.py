@@ -47,6 +47,7 @@ from bahdanau_tf.training.state import State
 from bahdanau_tf.translation.saved import best_folder
 from bahdanau_tf.translator import load_best
 
+pytestmark = pytest.mark.usefixtures("eager_search")
 files = letters.files  # the fixture
 SHORT = replace(RECIPE, epochs=2)
 NOW = datetime(2015, 5, 19, 14, 30, tzinfo=timezone(timedelta(hours=2)))
