@@ -23,6 +23,7 @@ from bahdanau_tf.layers.weights import deserialized
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
+from bahdanau_tf.layers.weights import reshaped
 from bahdanau_tf.tensors import Shape
 
 
@@ -232,7 +233,8 @@ class BahdanauAttention(Attention):
     def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
         projected = linear(query, self.query_projection.kernel)
         hidden = tf.tanh(projected[:, :, None] + keys[:, None])
-        return linear(hidden, self.energy.kernel)[..., 0]
+        flat = tf.reshape(hidden, [-1, self.units])
+        return reshaped(linear(flat, self.energy.kernel), hidden)
 
     def get_config(self) -> dict[str, object]:
         return {

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
+from bahdanau_tf.layers.weights import reshaped
+
 
 @dataclass(eq=False)
 class OutputWeights:
@@ -33,11 +35,7 @@ class OutputWeights:
         logits = tf.matmul(flat, kernel, transpose_b=True)
         # Not `+`: inside a loop TensorFlow fuses only bias_add with matmul.
         logits = tf.nn.bias_add(logits, tf.cast(self.bias, logits.dtype))
-        logits = tf.cast(logits, tf.float32)
-        shape = tf.concat([tf.shape(features)[:-1], [words]], 0)
-        logits = tf.reshape(logits, shape)
-        logits.set_shape([*features.shape[:-1], words])
-        return logits
+        return reshaped(tf.cast(logits, tf.float32), features, words)
 
     def first(self, count: int) -> OutputWeights:
         """The output weights of the first `count` words."""

@@ -15,6 +15,7 @@ from bahdanau_tf.layers.weights import Weight
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
+from bahdanau_tf.layers.weights import reshaped
 from bahdanau_tf.tensors import Shape
 
 TERMS = ("state", "previous", "context")
@@ -251,8 +252,8 @@ def pair_maximum(
     Strided slices, or `tf.reduce_max` over an axis of size 2, are several times
     slower, forward and backward.
     """
-    shape = tf.concat([tf.shape(pairs)[:-1], [pairs.shape[-1] // 2, 2]], 0)
-    first, second = tf.unstack(tf.reshape(pairs, shape), num=2, axis=-1)
+    apart = reshaped(pairs, pairs, pairs.shape[-1] // 2, 2)
+    first, second = tf.unstack(apart, num=2, axis=-1)
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
         to_first = tf.where(first >= second, upstream, 0)

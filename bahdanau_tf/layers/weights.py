@@ -105,12 +105,25 @@ def linear(
     else:  # not tf.tensordot, whose gradient XLA cannot compile in a loop
         rows, columns = kernel.shape
         flat = tf.matmul(tf.reshape(inputs, [-1, rows]), kernel)
-        shape = tf.concat([tf.shape(inputs)[:-1], [columns]], 0)
-        outputs = tf.reshape(flat, shape)
-        outputs.set_shape([*inputs.shape[:-1], columns])
+        outputs = reshaped(flat, inputs, columns)
     if bias is None:
         return outputs
     return outputs + tf.cast(bias, inputs.dtype)
+
+
+def reshaped(x: tf.Tensor, like: tf.Tensor, *last: int) -> tf.Tensor:
+    """Reshapes to the dimensions of `like` but its last, and `last`.
+
+    With at most one unknown dimension this is a single operation.
+    """
+    leading = like.shape[:-1].as_list()
+    if leading.count(None) <= 1 and 0 not in (*leading, *last):
+        known = [-1 if size is None else size for size in leading]
+        return tf.reshape(x, [*known, *last])
+    shape = tf.shape(like)[:-1]
+    outputs = tf.reshape(x, tf.concat([shape, last], 0) if last else shape)
+    outputs.set_shape([*leading, *last])
+    return outputs
 
 
 def rows_at(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:

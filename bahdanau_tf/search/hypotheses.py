@@ -19,18 +19,28 @@ class Hypotheses(NamedTuple):
 
     log_probs: tf.Tensor  # float32 [B, M]
     scores: tf.Tensor  # float32 [B, M]
-    lengths: tf.Tensor  # int32 [B, M]
-    tokens: tf.Tensor  # int32 [B, M, T]
-    slots: tf.Tensor  # int32 [B, M, T], the beam place each token came from
+    # int32 [B, M, 2, T]: the tokens, 0 after the last; the beam place that each
+    # came from, -1 after the last. One tensor, since it is moved at every step.
+    path: tf.Tensor
+
+    @property
+    def tokens(self) -> tf.Tensor:
+        """int32 [B, M, T]."""
+        return self.path[:, :, 0]
+
+    @property
+    def slots(self) -> tf.Tensor:
+        """int32 [B, M, T]."""
+        return self.path[:, :, 1]
 
 
 def blank(
     batch: tf.Tensor, count: int, longest: int | tf.Tensor, log_prob: float
 ) -> Hypotheses:
     """Makes hypotheses without tokens, `[B, count]`."""
-    empty = tf.zeros([batch, count, longest], tf.int32)
     value = tf.fill([batch, count], log_prob)
-    return Hypotheses(value, value, empty[..., 0], empty, empty)
+    path = tf.broadcast_to([[0], [-1]], [batch, count, 2, longest])
+    return Hypotheses(value, value, path)
 
 
 def finite(scores: tf.Tensor) -> tf.Tensor:
@@ -59,6 +69,14 @@ def only(mask: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
     return hypotheses._replace(
         log_probs=tf.where(mask, hypotheses.log_probs, NEVER),
         scores=tf.where(mask, hypotheses.scores, NEVER),
+    )
+
+
+def without(mask: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
+    """Empties the hypotheses where the mask `[B, K]` is True."""
+    return hypotheses._replace(
+        log_probs=tf.where(mask, NEVER, hypotheses.log_probs),
+        scores=tf.where(mask, NEVER, hypotheses.scores),
     )
 
 

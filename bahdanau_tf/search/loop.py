@@ -18,6 +18,7 @@ from bahdanau_tf.search.hypotheses import concat
 from bahdanau_tf.search.hypotheses import finite
 from bahdanau_tf.search.hypotheses import only
 from bahdanau_tf.search.hypotheses import take
+from bahdanau_tf.search.hypotheses import without
 from bahdanau_tf.search.penalties import CoveragePenalty
 from bahdanau_tf.search.penalties import Penalty
 from bahdanau_tf.search.penalties import no_coverage_penalty
@@ -62,13 +63,14 @@ class _Rows(NamedTuple):
 
     row: tf.Tensor  # int32 [B], index of the row in the whole batch
     limit: tf.Tensor  # int32 [B]
+    penalty: tf.Tensor  # float32 [B], the length penalty of the limit
     ids: tf.Tensor  # int32 [B, K]
     state: Nest  # of [B, K, ...]
     memory: Nest  # of [B, ...]
-    coverage: tf.Tensor  # float32 [B, K, T_x]
+    coverage: tf.Tensor | tuple[()]  # float32 [B, K, T_x]
     live: Hypotheses  # [B, K]
     finished: Hypotheses  # [B, N]
-    ended: tf.Tensor  # int32 [B], number of hypotheses that have finished
+    ended: tf.Tensor | tuple[()]  # int32 [B], how many hypotheses have finished
     running: tf.Tensor  # bool [B]
 
 
@@ -126,16 +128,17 @@ class Search:
         rows = _Rows(
             row=tf.range(batch),
             limit=limits,
+            penalty=self.length_penalty(tf.cast(limits, tf.float32)),
             ids=tf.fill([batch, self.places], self.start_id),
             state=tf.nest.map_structure(
                 lambda x: tf.repeat(x[:, tf.newaxis], self.places, axis=1),
                 state,
             ),
             memory=memory,
-            coverage=_of_any_size(tf.zeros([batch, self.places, 1]), 2),
+            coverage=self._no_coverage(batch),
             live=only(exists, live),
             finished=blank(batch, n_best, longest, log_prob=NEVER),
-            ended=tf.zeros([batch], tf.int32),
+            ended=tf.zeros([batch], tf.int32) if self.shrink else (),
             running=tf.ones([batch], tf.bool),
         )
         beam = _Beam(
@@ -149,20 +152,37 @@ class Search:
                 clear_after_read=False,
             ),
         )
+        times = tf.range(longest)
+        divisors = self.length_penalty(tf.cast(times + 1, tf.float32))
         (beam,) = tf.while_loop(
             # At least one step, even for an empty batch.
             lambda beam: (beam.time == 0) | (tf.size(beam.rows.row) > 0),
-            lambda beam: (self._advance(beam),),
+            lambda beam: (self._advance(beam, times, divisors),),
             [beam],
         )
         return _result(beam, n_best, self.has_weights)
 
-    def _advance(self, beam: _Beam) -> _Beam:
-        """Adds one token to every live hypothesis."""
+    def _no_coverage(self, batch: tf.Tensor) -> tf.Tensor | tuple[()]:
+        """The coverage before the first step; () if no penalty reads it."""
+        if not self._is_covering:
+            return ()
+        return _of_any_size(tf.zeros([batch, self.places, 1]), 2)
+
+    def _advance(
+        self, beam: _Beam, times: tf.Tensor, divisors: tf.Tensor
+    ) -> _Beam:
+        """Adds one token to every live hypothesis.
+
+        Args:
+            beam: The loop variables.
+            times: int32 [T], 0 to T - 1.
+            divisors: float32 [T], the length penalties of 1 to T tokens.
+        """
         rows = beam.rows
         logits, state, weights = self.step(rows.ids, rows.state, rows.memory)
         logits = tf.cast(logits, tf.float32)
-        logits = tf.ensure_shape(logits, [None, self.places, None])
+        if logits.shape[1] != self.places:
+            logits = tf.ensure_shape(logits, [None, self.places, None])
         log_probs, parents, tokens = self.select(
             logits,
             rows.live.log_probs,
@@ -171,74 +191,71 @@ class Search:
         if self.shrink:
             place = tf.range(self.places) + rows.ended[:, tf.newaxis]
             log_probs = tf.where(place < self.places, log_probs, NEVER)
-        beam = self._attend(beam, weights, parents)
-        coverage = beam.rows.coverage
-        new = self._grow(beam, log_probs, parents, tokens, coverage)
+        coverage, record = self._attend(beam, weights, parents)
+        time = beam.time + 1
+        scores = log_probs / divisors[beam.time]
+        if self._is_covering:
+            penalty = self.coverage_penalty(coverage, rows.row)
+            scores = finite(scores + penalty)
+        is_now = times == beam.time
+        path = _longer(take(rows.live.path, parents), tokens, parents, is_now)
+        new = Hypotheses(log_probs, scores, path)
         ends = (tokens == self.eos_id) & (log_probs > NEVER)
         n_best = rows.finished.scores.shape[1]
         finished = best(concat(rows.finished, only(ends, new)), n_best)
-        live = only(~ends, new)
-        time = beam.time + 1
-        longest = self.length_penalty(tf.cast(rows.limit, tf.float32))
-        bound = tf.reduce_max(live.log_probs, axis=1) / longest
+        live = without(ends, new)
+        bound = tf.reduce_max(live.log_probs, axis=1) / rows.penalty
         worst = finished.scores[:, -1]
+        ended = rows.ended
+        if self.shrink:
+            ended += tf.math.count_nonzero(ends, 1, dtype=tf.int32)
         rows = rows._replace(
             ids=tokens,
             state=take(state, parents),
             coverage=coverage,
             live=live,
             finished=finished,
-            ended=rows.ended + tf.math.count_nonzero(ends, 1, dtype=tf.int32),
+            ended=ended,
             running=(time < rows.limit) & (worst < bound),
         )
         rows, found = _let_go(rows, beam.found)
-        return _Beam(time, rows, found, beam.weights)
+        return _Beam(time, rows, found, record)
+
+    @property
+    def _is_covering(self) -> bool:
+        return self.coverage_penalty is not no_coverage_penalty
 
     def _attend(
         self, beam: _Beam, weights: tf.Tensor | None, parents: tf.Tensor
-    ) -> _Beam:
-        """Records the weights, and adds them to the coverage."""
+    ) -> tuple[tf.Tensor | tuple[()], tf.TensorArray]:
+        """Returns the coverage after this step, and the record of all weights.
+
+        The coverage is () without a penalty.
+        """
         self.has_weights = weights is not None
-        if not self.has_weights:
-            if self.coverage_penalty is not no_coverage_penalty:
+        coverage: tf.Tensor | tuple[()] = beam.rows.coverage
+        if weights is None:
+            if self._is_covering:
                 raise ValueError(
                     "beam_search: a coverage_penalty was given, but the step "
                     "returns no attention weights."
                 )
-            return beam
+            return coverage, beam.weights
         weights = tf.cast(weights, tf.float32)
-        rows = beam.rows
-        shape = [tf.shape(beam.found.live.scores), tf.shape(weights)[2:]]
-        record = tf.scatter_nd(
-            rows.row[:, tf.newaxis], weights, tf.concat(shape, 0)
-        )
-        return beam._replace(
-            rows=rows._replace(coverage=take(rows.coverage + weights, parents)),
-            weights=beam.weights.write(beam.time, record),
-        )
+        if self._is_covering:
+            coverage = take(coverage + weights, parents)
+        batch = tf.shape(beam.found.live.scores)[0]
+        shape = tf.stack([batch, self.places, tf.shape(weights)[2]])
+        whole = tf.scatter_nd(beam.rows.row[:, tf.newaxis], weights, shape)
+        return coverage, beam.weights.write(beam.time, whole)
 
-    def _grow(
-        self,
-        beam: _Beam,
-        log_probs: tf.Tensor,
-        parents: tf.Tensor,
-        tokens: tf.Tensor,
-        coverage: tf.Tensor,
-    ) -> Hypotheses:
-        """Appends `tokens` to the hypotheses at the places `parents`."""
-        lengths = tf.fill(tf.shape(tokens), beam.time + 1)
-        scores = log_probs / self.length_penalty(tf.cast(lengths, tf.float32))
-        penalty = self.coverage_penalty(coverage, beam.rows.row)
-        live = beam.rows.live
-        tokens_so_far, slots = take((live.tokens, live.slots), parents)
-        now = tf.range(tf.shape(slots)[-1]) == beam.time  # [T]
-        return Hypotheses(
-            log_probs=log_probs,
-            scores=finite(scores + penalty),
-            lengths=lengths,
-            tokens=tf.where(now, tokens[..., tf.newaxis], tokens_so_far),
-            slots=tf.where(now, parents[..., tf.newaxis], slots),
-        )
+
+def _longer(
+    path: tf.Tensor, tokens: tf.Tensor, parents: tf.Tensor, is_now: tf.Tensor
+) -> tf.Tensor:
+    """The path of hypotheses with one token more, at the place `is_now`."""
+    step = tf.stack([tokens, parents], axis=2)[..., tf.newaxis]
+    return tf.where(is_now, step, path)
 
 
 def _of_any_size(x: tf.Tensor, *axes: int) -> tf.Tensor:
@@ -285,14 +302,16 @@ def _result(beam: _Beam, n_best: int, has_weights: bool) -> SearchResult:
     rank = tf.cast(exists, tf.int32) + tf.cast(finished, tf.int32)
     order = tf.math.top_k(rank, n_best).indices  # ties keep their order
     chosen, exists, finished = take((both, exists, finished), order)
-    lengths = tf.where(exists, chosen.lengths, 0)
+    lengths = tf.math.count_nonzero(chosen.slots >= 0, -1, dtype=tf.int32)
+    lengths = tf.where(exists, lengths, 0)
     real = tf.range(tf.shape(chosen.tokens)[-1]) < lengths[..., tf.newaxis]
+    slots = tf.maximum(chosen.slots, 0)
     return SearchResult(
         tokens=tf.where(real, chosen.tokens, 0),
         log_probs=tf.where(exists, chosen.log_probs, ABSENT),
         scores=tf.where(exists, chosen.scores, ABSENT),
         lengths=lengths,
-        weights=_follow(beam, chosen.slots, real) if has_weights else None,
+        weights=_follow(beam, slots, real) if has_weights else None,
         finished=finished,
     )
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from collections.abc import Sequence
+from functools import reduce
+from typing import Any
 from typing import NamedTuple
 
 import numpy as np
@@ -119,12 +121,14 @@ def best_of_all(
         return top_continuations(chunks, offset, beam_size)
     count = beam_size + logits.shape[1] * spare
     found = top_continuations(chunks, offset, count)
-    forbidden = [_of_parents(f, found, history, size) for f in few]
-    is_forbidden = tf.reduce_any(
-        found.tokens[..., tf.newaxis] == tf.concat(forbidden, -1), axis=-1
-    )
+    forbidden = [
+        found.tokens[..., tf.newaxis] == _of_parents(one, found, history, size)
+        for one in few
+    ]
+    forbidden = [tf.reduce_any(one, axis=-1) for one in forbidden]
     left, order = tf.math.top_k(
-        tf.where(is_forbidden, NEVER, found.log_probs), beam_size
+        tf.where(reduce(tf.logical_or, forbidden), NEVER, found.log_probs),
+        beam_size,
     )
     return Continuations(left, *take(found[1:], order))
 
@@ -132,10 +136,15 @@ def best_of_all(
 def _of_parents(
     few: Few, found: Continuations, history: History, size: int | None
 ) -> tf.Tensor:
-    """The words that each continuation's parent forbids, `[B, M', M]`."""
-    places = tf.shape(history.tokens)[:2]
-    shape = tf.concat([places, [few.count]], 0)
-    return take(tf.broadcast_to(few.words(history, size), shape), found.parents)
+    """The words that each continuation's parent forbids, `[B, M', M]`.
+
+    If all hypotheses forbid the same, `[1, 1, M]`.
+    """
+    words = few.words(history, size)
+    if words.shape[:2] == [1, 1]:
+        return words
+    shape = tf.concat([tf.shape(history.tokens)[:2], [few.count]], 0)
+    return take(tf.broadcast_to(words, shape), found.parents)
 
 
 def _chunks(logits: tf.Tensor) -> tf.Tensor:
@@ -143,23 +152,16 @@ def _chunks(logits: tf.Tensor) -> tf.Tensor:
 
     The last chunk is padded with -inf.
     """
-    known = logits.shape[-1]
-    if known is not None and known < SMALL:
+    _, width, size = _sizes(logits)
+    if isinstance(size, int) and size < SMALL:
         return logits[..., tf.newaxis]
-    size, length = known, max(CHUNKS)
-    if known is None:
-        size = tf.shape(logits)[-1]
-    else:
-        length = next((c for c in CHUNKS if known % c == 0), length)
-    if known is None or known % length:
+    length = max(CHUNKS)
+    if isinstance(size, int):
+        length = next((c for c in CHUNKS if size % c == 0), length)
+    if not isinstance(size, int) or size % length:
         missing = [[0, 0], [0, 0], [0, -size % length]]
         logits = tf.pad(logits, missing, constant_values=NEVER)
-    count = -(-size // length)
-    shape = tf.concat([tf.shape(logits)[:2], [count, length]], 0)
-    chunks = tf.reshape(logits, shape)
-    known_count = None if known is None else count
-    chunks.set_shape([*logits.shape[:2], known_count, length])
-    return chunks
+    return tf.reshape(logits, [-1, width, -(-size // length), length])
 
 
 def log_normalizer(chunks: tf.Tensor) -> tf.Tensor:
@@ -167,13 +169,27 @@ def log_normalizer(chunks: tf.Tensor) -> tf.Tensor:
 
     `tf.nn.softmax` is one fast pass; `tf.reduce_logsumexp` makes three.
     """
-    shape = tf.shape(chunks)
-    flat = tf.concat([shape[:2], [shape[2] * shape[3]]], 0)
-    shares = tf.reshape(tf.nn.softmax(tf.reshape(chunks, flat)), shape)
+    _, width, number, length = _sizes(chunks)
+    shares = tf.nn.softmax(tf.reshape(chunks, [-1, width, number * length]))
+    shares = tf.reshape(shares, [-1, width, number, length])
     maxima = _maxima(chunks)
     best = tf.argmax(maxima, axis=-1, output_type=tf.int32)
     share = tf.reduce_max(tf.gather(shares, best, batch_dims=2), axis=-1)
     return tf.reduce_max(maxima, axis=-1) - tf.math.log(share)
+
+
+def _sizes(x: tf.Tensor) -> list[Any]:
+    """The sizes of all axes; those that are known as numbers.
+
+    TensorFlow computes with numbers once, with tensors at every step.
+    """
+    known = x.shape.as_list()
+    if known.count(None) <= 1 and known[0] is None:
+        return known  # nobody asks for B
+    return [
+        tf.shape(x)[axis] if size is None else size
+        for axis, size in enumerate(known)
+    ]
 
 
 def _maxima(chunks: tf.Tensor) -> tf.Tensor:
@@ -197,23 +213,32 @@ def top_continuations(
             the whole hypothesis.
         count: N; if there are fewer continuations, the last places are empty.
     """
-    batch, width, number, length = tf.unstack(tf.shape(chunks))
+    _, width, number, length = _sizes(chunks)
+    taken = _smaller(count, width * number)
     maxima = finite(_maxima(chunks) + offset[..., tf.newaxis])
-    maxima = tf.reshape(maxima, [batch, width * number])
-    _, best = tf.math.top_k(maxima, tf.minimum(count, width * number))
-    best = tf.sort(best, axis=-1)  # so that ties keep their order
-    flat = tf.reshape(chunks, [batch, width * number, length])
+    maxima = tf.reshape(maxima, [-1, width * number])
+    best = tf.math.top_k(maxima, taken).indices
+    best = -tf.math.top_k(-best, taken).values  # so that ties keep their order
+    flat = tf.reshape(chunks, [-1, width * number, length])
     among = take(flat, best) + take(offset, best // number)[..., tf.newaxis]
-    among = tf.reshape(finite(among), [batch, tf.shape(best)[1] * length])
-    missing = [[0, 0], [0, tf.maximum(count - tf.shape(among)[1], 0)]]
-    among = tf.pad(among, missing, constant_values=NEVER)
+    among = tf.reshape(finite(among), [-1, taken * length])
+    missing = count - _smaller(count, taken * length)
+    if not isinstance(missing, int) or missing:
+        among = tf.pad(among, [[0, 0], [0, missing]], constant_values=NEVER)
+        best = tf.pad(best, [[0, 0], [0, missing]])
     log_probs, places = tf.math.top_k(among, count)
-    chunk = tf.minimum(places // length, tf.shape(best)[1] - 1)
-    chunk = take(best, chunk)
+    chunk = take(best, places // length)
     words = chunk % number * length + places % length
     # An empty place may point beyond the last word.
     words = tf.where(log_probs > NEVER, words, 0)
     return Continuations(log_probs, chunk // number, words)
+
+
+def _smaller(one: Any, other: Any) -> Any:
+    """The smaller of two sizes of `_sizes`."""
+    if isinstance(one, int) and isinstance(other, int):
+        return min(one, other)
+    return tf.minimum(one, other)
 
 
 def one_each(

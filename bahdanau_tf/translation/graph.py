@@ -11,6 +11,7 @@ from typing import NamedTuple
 from typing import TypeAlias
 from typing import TypeVar
 
+import keras
 import tensorflow as tf
 
 from bahdanau_tf.models.protocol import TranslationModel
@@ -161,6 +162,16 @@ class TranslationGraph(tf.Module):
         Raises:
             ValueError: `decoding.shortlist` is set, but there is no lexicon.
         """
+        with _read_once(self.model):
+            return self._search(source, decoding, prefix, constraints)
+
+    def _search(
+        self,
+        source: Sources,
+        decoding: Decoding,
+        prefix: tf.Tensor | None,
+        constraints: Sequence[Constraint],
+    ) -> SearchResult:
         first_source = tf.nest.flatten(source)[0]
         search = partial(
             decoding.search,
@@ -316,6 +327,13 @@ class TranslationGraph(tf.Module):
         target = _padded(self.target_text.tokenize(translations))
         found = log_probs_and_alignment(self.model, source, target)
         return target, *found
+
+
+def _read_once(model: TranslationModel) -> keras.StatelessScope:
+    """A context in which loops do not read the weights at every step."""
+    return keras.StatelessScope(
+        [(one, tf.convert_to_tensor(one)) for one in getattr(model, "variables", [])]
+    )
 
 
 def _padded(rows: tf.RaggedTensor) -> tf.Tensor:
