@@ -332,7 +332,10 @@ class TranslationGraph(tf.Module):
 def _read_once(model: TranslationModel) -> keras.StatelessScope:
     """A context in which loops do not read the weights at every step."""
     return keras.StatelessScope(
-        [(one, tf.convert_to_tensor(one)) for one in getattr(model, "variables", [])]
+        [
+            (one, tf.convert_to_tensor(one))
+            for one in getattr(model, "variables", [])
+        ]
     )
 
 
