@@ -189,7 +189,7 @@ class Search:
             History(rows.live.tokens, beam.time, rows.row),
         )
         if self.shrink:
-            place = tf.range(self.places) + rows.ended[:, tf.newaxis]
+            place = tf.range(self.places) + tf.expand_dims(rows.ended, 1)
             log_probs = tf.where(place < self.places, log_probs, NEVER)
         coverage, record = self._attend(beam, weights, parents)
         time = beam.time + 1

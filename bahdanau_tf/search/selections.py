@@ -183,7 +183,7 @@ def _sizes(x: tf.Tensor) -> list[Any]:
 
     TensorFlow computes with numbers once, with tensors at every step.
     """
-    known = x.shape.as_list()
+    known: list[Any] = x.shape.as_list()
     if known.count(None) <= 1 and known[0] is None:
         return known  # nobody asks for B
     return [
