@@ -3,7 +3,6 @@
 from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.attention import BahdanauAttention
 from bahdanau_tf.layers.attention import DotAttention
-from bahdanau_tf.layers.attention import FixedContext
 from bahdanau_tf.layers.attention import GeneralAttention
 from bahdanau_tf.layers.attention import Memory
 from bahdanau_tf.layers.bridge import BackwardBridge
@@ -22,6 +21,7 @@ from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.encoder import BidirectionalEncoder
 from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.encoder import UnidirectionalEncoder
+from bahdanau_tf.layers.fixed_context import FixedContext
 from bahdanau_tf.layers.keras_cell import KerasCell
 from bahdanau_tf.layers.output_weights import OutputWeights
 from bahdanau_tf.layers.readout import LinearReadout

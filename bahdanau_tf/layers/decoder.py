@@ -12,13 +12,13 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.attention import BahdanauAttention
-from bahdanau_tf.layers.attention import FixedContext
 from bahdanau_tf.layers.attention import Memory
 from bahdanau_tf.layers.attention import as_attention
 from bahdanau_tf.layers.attention_recurrence import Weights
 from bahdanau_tf.layers.attention_recurrence import attention_recurrence
 from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.encoder import Encoded
+from bahdanau_tf.layers.fixed_context import FixedContext
 from bahdanau_tf.layers.glimpse import DecoderState
 from bahdanau_tf.layers.glimpse import Glimpse
 from bahdanau_tf.layers.glimpse import StepGlimpse
