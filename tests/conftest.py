@@ -92,18 +92,11 @@ def seeded() -> None:
 
 @pytest.fixture(scope="module")
 def eager_search() -> Iterator[None]:
-    """Searches and scores eagerly, for files of tests about something else.
-
-    For a few short sentences tracing a search costs more than the search.
-    """
-    from bahdanau_tf.translation.graph import TranslationGraph
+    """Searches and scores eagerly, for files of tests about something else."""
+    from toys import search_eagerly
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            TranslationGraph,
-            "function",
-            lambda graph, key, function, n: function,
-        )
+        search_eagerly(patch)
         yield
 
 

@@ -588,8 +588,13 @@ def test_an_interrupt_while_tensorflow_is_imported_is_reported_in_one_line():
     assert done.stderr == "bahdanau-tf: translate: interrupted\n"
 
 
+# Without the modules of training that import TensorFlow.
 BUSY = """
-import hashlib, signal, sys
+import hashlib, signal, sys, types
+import bahdanau_tf
+training = types.ModuleType("bahdanau_tf.training")
+training.__path__ = [f"{bahdanau_tf.__path__[0]}/training"]
+sys.modules[training.__name__] = training
 from bahdanau_tf import cli
 from bahdanau_tf.training.signals import signals_caught
 

@@ -25,6 +25,7 @@ from bahdanau_tf.training import loop
 from bahdanau_tf.training import train
 from bahdanau_tf.training.dev import GREEDY
 
+pytestmark = pytest.mark.usefixtures("eager_search")
 files = letters.files  # the fixture
 SHORT = replace(RECIPE, epochs=2, schedule="linear", warmup_steps=5)
 

@@ -225,6 +225,26 @@ def test_training_stopped_by_a_signal_equals_uninterrupted_training(
     check_resumed(resumed, tmp_path, never_stopped)
 
 
+def test_with_dev_a_signal_ends_training_without_an_evaluation(
+    files, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
+    stopped_after(3, monkeypatch)
+    result = train(restarted(), files, RECIPE, tmp_path)
+    assert (result.stopped_by, result.steps) == ("signal", 3)
+    assert "stopped at update 3, saved\n" in capsys.readouterr().err
+    newest = tf.train.latest_checkpoint(tmp_path / "checkpoints")
+    step = tf.train.load_variable(
+        newest, "state/step/.ATTRIBUTES/VARIABLE_VALUE"
+    )
+    assert step == 3
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "checkpoints",
+        "training.json",
+        "training.lock",
+    }
+
+
 def test_without_dev_the_last_model_is_kept(
     files, tmp_path, monkeypatch, capsys
 ):

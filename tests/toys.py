@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from oracle import randomized
 
 from bahdanau_tf import RNNSearch
 from bahdanau_tf import Translator
 from bahdanau_tf import Vocabulary
 from bahdanau_tf import WordTokenizer
+from bahdanau_tf.translation.graph import TranslationGraph
 
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
 ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
@@ -58,3 +60,13 @@ def toy_translator(
     """A translator with a `toy_model`."""
     model = toy_model(source, target, model_class, seed)
     return Translator(model, source, target, *more, **options)
+
+
+def search_eagerly(patch: pytest.MonkeyPatch) -> None:
+    """Translators search and score without tracing a graph.
+
+    For a few short sentences tracing costs more than the search.
+    """
+    patch.setattr(
+        TranslationGraph, "function", lambda graph, key, function, n: function
+    )
