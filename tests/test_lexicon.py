@@ -54,7 +54,7 @@ def make_translator(
         **options,
     )
     randomized(model, seed, scale=0.7)
-    decoding = Decoding(max_length=9)
+    decoding = Decoding(max_length=6)
     return Translator(model, source, target, decoding, lexicon=lexicon)
 
 
@@ -157,11 +157,11 @@ def test_own_words_are_those_of_the_words_in_the_row():
 @pytest.mark.parametrize(
     "decoding",
     [
-        Decoding(max_length=9, n_best=3),
-        Decoding(max_length=9, beam_size=1),
-        Decoding(max_length=9, no_repeated_ngrams=1),
-        Decoding(max_length=9, min_length_ratio=1.0, unknown="forbid"),
-        Decoding(max_length=9, unknown="replace", beta=0.3),
+        Decoding(max_length=6, n_best=3),
+        Decoding(max_length=6, beam_size=1),
+        Decoding(max_length=6, no_repeated_ngrams=1),
+        Decoding(max_length=6, min_length_ratio=1.0, unknown="forbid"),
+        Decoding(max_length=6, unknown="replace", beta=0.3),
     ],
     ids=str,
 )
@@ -213,9 +213,9 @@ def test_probabilities_are_the_softmax_over_the_shortlist(options):
 
 
 def test_a_translation_does_not_depend_on_other_rows(translator):
-    short = Decoding(max_length=9, shortlist=True)
+    short = Decoding(max_length=6, shortlist=True)
     together = found(translator, short)
-    plain = found(translator, Decoding(max_length=9))
+    plain = found(translator, Decoding(max_length=6))
     assert together.texts.numpy().tolist() != plain.texts.numpy().tolist()
     for row, sentence in enumerate(SENTENCES):
         alone = found(translator, short, [sentence])
@@ -229,8 +229,8 @@ def test_a_translation_does_not_depend_on_other_rows(translator):
 def test_an_ensemble_has_the_lexicon_of_its_first_member():
     members = [make_translator(1, ALL[0]), make_translator(2)]
     ensemble = Translator.ensemble(members)
-    short = Decoding(max_length=9, shortlist=True)
-    plain = found(ensemble, Decoding(max_length=9))
+    short = Decoding(max_length=6, shortlist=True)
+    plain = found(ensemble, Decoding(max_length=6))
     assert_equal(plain, found(ensemble, short))
     some = make_translator(1, SOME)
     double = Translator.ensemble([some, some])
@@ -239,7 +239,7 @@ def test_an_ensemble_has_the_lexicon_of_its_first_member():
 
 def test_a_lexicon_is_saved_and_loaded(translator, tmp_path):
     own = make_translator(lexicon=SOME)
-    own.decoding = Decoding(max_length=9, shortlist=True)
+    own.decoding = Decoding(max_length=6, shortlist=True)
     own.save(tmp_path)
     loaded = Translator.load(tmp_path)
     np.testing.assert_array_equal(loaded.lexicon.words, SOME.words)
@@ -251,7 +251,7 @@ def test_a_lexicon_is_saved_and_loaded(translator, tmp_path):
 @pytest.mark.slow
 def test_a_lexicon_is_exported(tmp_path):
     own = make_translator(lexicon=SOME)
-    own.decoding = Decoding(max_length=9, shortlist=True)
+    own.decoding = Decoding(max_length=6, shortlist=True)
     version = own.export(tmp_path)
     served = tf.saved_model.load(str(version)).signatures["serving_default"]
     texts = served(text=tf.constant(SENTENCES))["translation"].numpy()
