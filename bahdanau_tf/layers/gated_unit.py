@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -125,15 +124,9 @@ def product_over_time(inputs: tf.Tensor, gradients: tf.Tensor) -> tf.Tensor:
 
 
 def kernel_parts(kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Splits [U_z | U_r | U] into [U_z | U_r] and U.
-
-    In a loop over steps that reads `kernel` from outside, it is split outside,
-    once: this is a copy.
-    """
+    """Splits [U_z | U_r | U] into [U_z | U_r] and U."""
     n = kernel.shape[0]
-    symbolic = tf.is_symbolic_tensor(kernel)
-    with kernel.graph.as_default() if symbolic else nullcontext():
-        return kernel[:, : 2 * n], kernel[:, 2 * n :]
+    return kernel[:, : 2 * n], kernel[:, 2 * n :]
 
 
 def transposed_parts(kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
