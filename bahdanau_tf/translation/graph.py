@@ -334,7 +334,7 @@ def _read_once(model: TranslationModel) -> keras.StatelessScope:
     return keras.StatelessScope(
         [
             (one, tf.convert_to_tensor(one))
-            for one in getattr(model, "variables", [])
+            for one in getattr(model, "weights", [])
         ]
     )
 
