@@ -105,12 +105,18 @@ def splitter(
     Returns:
         A function of string [B].
     """
-    characters = Characters(form, invisible)
-    function: Callable[[tf.Tensor], Words] = tf.function(
-        lambda strings: split(strings, characters, language),
-        input_signature=[tf.TensorSpec([None], tf.string)],
-        autograph=False,
-    )
+    # A tf.function would be traced again in every loop that calls it.
+    with tf.init_scope():
+        characters = Characters(form, invisible)
+
+        def split_words(strings: tf.Tensor) -> Words:
+            return split(strings, characters, language)
+
+        function: Callable[[tf.Tensor], Words] = tf.function(
+            split_words,
+            input_signature=[tf.TensorSpec([None], tf.string)],
+            autograph=False,
+        ).get_concrete_function()
     return function
 
 
