@@ -14,6 +14,8 @@ from bahdanau_tf.text.rows import append_end
 from bahdanau_tf.text.rows import as_strings
 from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.translation import TranslationGraph
+from bahdanau_tf.translation.graph import Sources
+from bahdanau_tf.translation.graph import joined
 
 BYTES_PER_TOKEN = 64  # more than the average word of any language has
 WORD_BYTES = 256  # of a word that is returned, or copied for an unknown one
@@ -89,8 +91,13 @@ class LimitedText(tf.Module):
 
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Turns strings into at most `max_length` ids: ragged [B, (T)]."""
-        (ids,), _ = self._ids(as_strings(strings))
-        return append_end(ids, self.eos_id)
+        return self.read(strings)[0]
+
+    def read(self, strings: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """`tokenize`, and whether only a part of each string is read."""
+        (ids,), cut = self._ids(as_strings(strings))
+        cut |= tf.strings.length(strings) > self.max_bytes
+        return append_end(ids, self.eos_id), cut
 
     def tokenize_with_offsets(
         self, strings: tf.Tensor
@@ -106,8 +113,7 @@ class LimitedText(tf.Module):
 
     def is_cut(self, strings: tf.Tensor) -> tf.Tensor:
         """Whether only a part of each string is read: bool [B]."""
-        _, cut = self._ids(as_strings(strings))
-        return cut | (tf.strings.length(strings) > self.max_bytes)
+        return self.read(strings)[1]
 
     def cuts_words(self, strings: tf.Tensor) -> tf.Tensor:
         """Whether `tokenize_with_offsets` cuts a word of a row: bool [B]."""
@@ -250,12 +256,18 @@ class LimitedGraph(TranslationGraph):
             graph.lexicon,
         )
 
+    def read(self, strings: tf.Tensor) -> tuple[Sources, tf.Tensor]:
+        """The ids of all sources, and whether a string is read only in part."""
+        ids, cut = zip(
+            *(t.read(strings) for t in self.source_texts), strict=True
+        )
+        if self.decoding.unknown == "replace":
+            cut = (*cut, self.source_texts[0].cuts_words(strings))
+        return joined(ids), tf.reduce_any(tf.stack(cut), axis=0)
+
     def is_cut(self, strings: tf.Tensor) -> tf.Tensor:
         """Whether each string is read only in part: bool [B]."""
-        cut = [text.is_cut(strings) for text in self.source_texts]
-        if self.decoding.unknown == "replace":
-            cut.append(self.source_texts[0].cuts_words(strings))
-        return tf.reduce_any(tf.stack(cut), axis=0)
+        return self.read(strings)[1]
 
 
 def n_best_of(graph: TranslationGraph, limits: Limits) -> int:

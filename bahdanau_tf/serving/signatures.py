@@ -43,6 +43,7 @@ from dataclasses import replace
 
 import tensorflow as tf
 
+from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search.hypotheses import ABSENT
 from bahdanau_tf.serving.limits import LimitedGraph
@@ -56,6 +57,7 @@ from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.text.rows import turned
 from bahdanau_tf.translation import Translated
 from bahdanau_tf.translation import TranslationGraph
+from bahdanau_tf.translation.graph import joined
 
 Outputs = dict[str, tf.Tensor]
 
@@ -113,35 +115,34 @@ class _Served:
     @property
     def has_alignment(self) -> bool:
         found = self.best.get_concrete_function().structured_outputs
-        return found.result.weights is not None
+        return found[0].result.weights is not None
 
     def serving_default(self, text: tf.Tensor) -> Outputs:
-        return self._first(text, self.best(as_strings(text)))
+        return self._first(*self.best(as_strings(text)))
 
     def greedy(self, text: tf.Tensor) -> Outputs:
-        return self._first(text, self._translated(text, self.decoding.greedy()))
+        return self._first(*self._translated(text, self.decoding.greedy()))
 
     def complete(self, text: tf.Tensor, prefix: tf.Tensor) -> Outputs:
         text, prefix = _of_equal_rows("complete", text=text, prefix=prefix)
-        found = self._translated(text, self.decoding, prefix)
+        found, cut = self._translated(text, self.decoding, prefix)
         target = self.graph.target_text
-        cut = target.is_cut(prefix) | target.cuts_words(prefix)
-        outputs = self._first(text, found)
-        return {**outputs, "truncated": outputs["truncated"] | cut}
+        cut |= target.is_cut(prefix) | target.cuts_words(prefix)
+        return self._first(found, cut)
 
     def n_best(self, text: tf.Tensor) -> Outputs:
         decoding = replace(self.graph.decoding, n_best=self.count)
-        found = self._translated(text, decoding)
+        found, cut = self._translated(text, decoding)
         shape = [None, self.count]
         return {
             "translations": tf.ensure_shape(found.texts, shape),
             "scores": tf.ensure_shape(_scores(found), shape),
             "finished": tf.ensure_shape(_finished(found), shape),
-            "truncated": self._truncated(text, found),
+            "truncated": _truncated(found, cut),
         }
 
     def align(self, text: tf.Tensor) -> Outputs:
-        found = self.best(as_strings(text))
+        found, cut = self.best(as_strings(text))
         source, target = self.graph.source_text, self.graph.target_text
         words, starts, ends = _in_text_order(
             source, *source.tokenize_with_offsets(text)
@@ -156,7 +157,7 @@ class _Served:
         return {
             "translation": translation,
             "finished": _finished(found)[:, 0],
-            "truncated": self._truncated(text, found),
+            "truncated": _truncated(found, cut),
             "weights": self._weights(found, _count(tokens), _count(words)),
             "source_tokens": words.to_tensor(shape=[None, width]),
             "source_offsets": _offsets(starts, ends, width, always),
@@ -170,13 +171,17 @@ class _Served:
         text, translation = _of_equal_rows(
             "score", text=text, translation=translation
         )
+        source, cut = self.graph.read(text)
+        ids, target_cut = self.graph.target_text.read(translation)
+        target = joined([ids])
         with self.weights.loaded():
-            ids, log_probs = self.graph.score_graph(text, translation)
-        cut = self.graph.target_text.is_cut(translation)
+            log_probs, _ = log_probs_and_alignment(
+                self.graph.model, source, target
+            )
         return {
             "log_prob": tf.reduce_sum(log_probs, axis=1),
-            "length": tf.math.count_nonzero(ids, 1, dtype=tf.int32),
-            "truncated": cut | self.graph.is_cut(text),
+            "length": tf.math.count_nonzero(target, 1, dtype=tf.int32),
+            "truncated": cut | target_cut,
         }
 
     def _translated(
@@ -184,21 +189,23 @@ class _Served:
         text: tf.Tensor,
         decoding: Decoding,
         prefix: tf.Tensor | None = None,
-    ) -> Translated:
+    ) -> tuple[Translated, tf.Tensor]:
+        """The translations, and whether a text is read only in part."""
+        text = as_strings(text)
+        source, cut = self.graph.read(text)
         with self.weights.loaded():
-            text = as_strings(text)
-            return self.graph.translate_graph(text, decoding, prefix)
+            found = self.graph.translate_graph(
+                text, decoding, prefix, source=source
+            )
+        return found, cut
 
-    def _first(self, text: tf.Tensor, found: Translated) -> Outputs:
+    def _first(self, found: Translated, cut: tf.Tensor) -> Outputs:
         return {
             "translation": found.texts[:, 0],
             "score": _scores(found)[:, 0],
             "finished": _finished(found)[:, 0],
-            "truncated": self._truncated(text, found),
+            "truncated": _truncated(found, cut),
         }
-
-    def _truncated(self, text: tf.Tensor, found: Translated) -> tf.Tensor:
-        return self.graph.is_cut(text) | ~_finished(found)[:, 0]
 
     def _weights(
         self, found: Translated, rows: tf.Tensor, columns: tf.Tensor
@@ -290,6 +297,10 @@ def _finished(found: Translated) -> tf.Tensor:
 def _is_first(hypotheses: tf.Tensor) -> tf.Tensor:
     """True for the first of N hypotheses, given [B, N] values: bool [N]."""
     return tf.range(tf.shape(hypotheses)[1]) == 0
+
+
+def _truncated(found: Translated, cut: tf.Tensor) -> tf.Tensor:
+    return cut | ~_finished(found)[:, 0]
 
 
 def _count(rows: tf.RaggedTensor) -> tf.Tensor:

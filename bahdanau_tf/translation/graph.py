@@ -136,8 +136,7 @@ class TranslationGraph(tf.Module):
 
     def _source_ids(self, sentences: tf.Tensor) -> Sources:
         """int32 [B, T_x], or a tuple of them for a model of several sources."""
-        ids = [_padded(text.tokenize(sentences)) for text in self.source_texts]
-        return tuple(ids) if len(ids) > 1 else ids[0]
+        return joined([text.tokenize(sentences) for text in self.source_texts])
 
     def search(
         self,
@@ -208,6 +207,7 @@ class TranslationGraph(tf.Module):
         decoding: Decoding,
         prefixes: tf.Tensor | None = None,
         constraints: Sequence[Constraint] = (),
+        source: Sources | None = None,
     ) -> Translated:
         """Translates strings, in graph; without words the result is "".
 
@@ -217,6 +217,7 @@ class TranslationGraph(tf.Module):
             prefixes: string [B], with which each translation begins; "" for
                 no prefix.
             constraints: Constraints in addition to those of `decoding`.
+            source: The ids of the sentences, if they are known.
 
         Raises:
             ValueError: Unknown words are to be replaced, but the model has no
@@ -224,7 +225,8 @@ class TranslationGraph(tf.Module):
                 reversed.
         """
         sentences = tf.ensure_shape(sentences, [None])
-        source = self._source_ids(sentences)
+        if source is None:
+            source = self._source_ids(sentences)
         prefix = None if prefixes is None else self._prefix_ids(prefixes)
         result = self.search(source, decoding, prefix, constraints)
         lengths = tf.math.count_nonzero(tf.nest.flatten(source)[0], axis=1)
@@ -327,6 +329,12 @@ class TranslationGraph(tf.Module):
         target = _padded(self.target_text.tokenize(translations))
         found = log_probs_and_alignment(self.model, source, target)
         return target, *found
+
+
+def joined(rows: Sequence[tf.RaggedTensor]) -> Sources:
+    """The ids of all sources, padded, as a model takes them."""
+    ids = [_padded(one) for one in rows]
+    return tuple(ids) if len(ids) > 1 else ids[0]
 
 
 def _read_once(model: TranslationModel) -> keras.StatelessScope:
