@@ -24,6 +24,7 @@ from notebooks import run_blocks
 from notebooks import source
 
 import bahdanau_tf
+from bahdanau_tf import Translator
 from bahdanau_tf.cli import COMMANDS
 from bahdanau_tf.cli import _expanded
 from bahdanau_tf.cli import defined_flags
@@ -156,8 +157,12 @@ def models(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     train = ["train", f"--data_dir={corpus}", "--train_source=train.en"]
     train += ["--train_target=train.fr", f"--model_dir={folder / 'model'}"]
     assert main([*train, "--recipe=paper", *FLAGS["train"]]) == 0
-    for name in ("model1", "model2", "forward", "r1", "r2", "r3", "r4", "r5"):
+    for name in ("model1", "model2", "forward"):
         shutil.copytree(folder / "model", folder / name)
+    translator = Translator.load(folder / "model")
+    translator.source_text.reverse = True
+    for name in ("r1", "r2", "r3", "r4", "r5"):
+        translator.save(folder / name)
     return folder
 
 
