@@ -165,7 +165,7 @@ def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
     if _is_shortage(error):
         why = re.sub(r"^\{\{.*?\}\} ", "", str(error).split("\n")[0])
         return f"memory or disk is full; smaller sizes need less. {why}"
-    found = re.match(r"\w+: (\w+) is ", str(error))
+    found = re.match(r"(?!model_dir)\w+: (\w+) is ", str(error))
     if found and found[1] in flags:
         return f"--{str(error).partition(': ')[2]}"
     return str(error)

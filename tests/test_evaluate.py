@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,7 +42,10 @@ class Copier:
     target_text = Text()
 
     def translate(self, lines: list[str]) -> list[Translation]:
-        return [Translation(line, line) for line in lines]
+        return [
+            Translation(line, line, source_tokens=line.split())
+            for line in lines
+        ]
 
 
 @pytest.fixture
@@ -89,6 +93,25 @@ def test_a_byte_order_mark_is_ignored(tmp_path, capsys):
     hypotheses.write_text("\ufeffthe cat sat .\r\na b c d\r\n")
     rows = run(tmp_path, capsys, f"--hypotheses={hypotheses}")
     assert any(" 100.00 " in f"{row} " for row in rows)
+
+
+def test_sentences_longer_than_those_of_the_training_are_counted(
+    corpus, tmp_path, capsys
+):
+    (tmp_path / "model" / "best").mkdir(parents=True)
+    settings = {"format_version": 1, "recipe": {"max_length": 30}}
+    (tmp_path / "model" / "training.json").write_text(json.dumps(settings))
+    flags = [
+        f"--{name}={tmp_path / file}"
+        for name, file in (
+            *(("model_dir", "model"), ("source", "source")),
+            ("reference", "reference"),
+        )
+    ]
+    assert main(["evaluate", *flags]) == 0
+    long = sum(len(line.split()) > 30 for line in corpus["source"])
+    said = f"{long} of 60 sentences are longer than the 30 tokens of training"
+    assert said in capsys.readouterr().err
 
 
 def table(rows: list[str]) -> dict[str, dict[str, str]]:

@@ -679,3 +679,10 @@ def test_a_shell_completes_commands_flags_and_values(tmp_path, line, wanted):
     assert done.returncode == 0, done.stderr
     found = {word.rstrip() for word in answer.read_text().split("\n")}
     assert found == {word.rstrip() for word in wanted}
+
+
+def test_the_name_of_a_folder_is_not_taken_for_a_flag():
+    error = ValueError("model_dir: model is being trained by process 7")
+    assert cli._by_flag(error, {"model": "rnnsearch"}) == str(error)
+    error = ValueError("Recipe: epochs is 0, wanted more")
+    assert cli._by_flag(error, {"epochs": 0}) == "--epochs is 0, wanted more"

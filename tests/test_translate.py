@@ -294,6 +294,10 @@ def test_the_least_max_length_of_an_ensemble_counts(run, trained, capsys):
     assert capsys.readouterr().err.startswith("line 2: longer than the 3 ")
 
 
+def test_a_line_has_neither_line_feeds_nor_nul():
+    assert Translation("", "a\0b\nc\td").line == "ab c\td"
+
+
 @pytest.mark.parametrize("length", [0, None, "3", True])
 def test_without_a_max_length_no_line_is_too_long(run, trained, capsys, length):
     folder = trained("model", length)

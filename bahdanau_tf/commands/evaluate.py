@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from bahdanau_tf.commands.common.comparison import TestSet
 from bahdanau_tf.commands.common.comparison import by_subset
 from bahdanau_tf.commands.common.comparison import compared
 from bahdanau_tf.commands.common.lines import check_count
+from bahdanau_tf.commands.common.long_lines import trained_limit
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.commands.common.scoring import tell_untokenized
@@ -46,6 +48,7 @@ def run(flags: absl_flags.FlagValues) -> int:
         systems, known = others, []
     else:
         found = _translated(translator, sources, flags.output)
+        _report_long(found, flags.model_dir or [])
         systems = {MODEL: [one.text for one in found], **others}
         known = evaluation.known_sentences([translator], sources, references)
     texts = [] if translator is None else translator.source_texts
@@ -96,6 +99,21 @@ def _print(test: TestSet) -> None:
         print(f"BLEU by source length in {test.unit}")
     if columns:
         print(f"\n{as_text(test.table(columns))}", end="")
+
+
+def _report_long(found: Sequence[Translation], folders: Sequence[str]) -> None:
+    """Reports the sentences that are longer than those of the training."""
+    limit = trained_limit(folders)
+    if limit is None:
+        return
+    count = sum(len(one.source_tokens) > limit for one in found)
+    if count:
+        print(
+            f"{count} of {len(found)} sentences are longer than the {limit} "
+            "tokens of training sentences, and may lose words; see "
+            "translate --split_long",
+            file=sys.stderr,
+        )
 
 
 def _translated(

@@ -13,6 +13,7 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands.common.json_lines import json_line
 from bahdanau_tf.commands.common.lines import line_pairs
 from bahdanau_tf.commands.common.long_lines import Found
+from bahdanau_tf.commands.common.long_lines import trained_limit
 from bahdanau_tf.commands.common.long_lines import translate_lines
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.progress import LineCounter
@@ -20,7 +21,6 @@ from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import written
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.rescoring import Hypothesis
-from bahdanau_tf.translation.saved import trained_length
 from bahdanau_tf.translator import Translator
 
 
@@ -82,8 +82,7 @@ class _Limit(NamedTuple):
         """
         if (given := flags.max_source_length) is not None:
             return cls(given, f"longer than --max_source_length={given}")
-        lengths = filter(None, map(trained_length, flags.model_dir))
-        shortest = min(lengths, default=None)
+        shortest = trained_limit(flags.model_dir)
         if shortest is None and flags.split_long:
             raise ValueError(
                 "--split_long needs --max_source_length: --model_dir does not "

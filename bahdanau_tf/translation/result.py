@@ -59,8 +59,11 @@ class Translation:
 
     @property
     def line(self) -> str:
-        """`text` without line feeds, for files of one translation a line."""
-        return " ".join(self.text.split("\n"))
+        """`text` without line feeds and NUL, for files of one a line.
+
+        A vocabulary of bytes can write them.
+        """
+        return " ".join(self.text.replace("\0", "").split("\n"))
 
     def _repr_html_(self) -> str:
         """HTML for notebooks; see `bahdanau_tf.plotting.viewer`."""

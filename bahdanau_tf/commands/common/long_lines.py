@@ -14,6 +14,7 @@ from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.text.sentences import split_sentences
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.lengths import token_lengths
+from bahdanau_tf.translation.saved import trained_length
 from bahdanau_tf.translator import Translator
 
 
@@ -29,6 +30,14 @@ class Found(NamedTuple):
     translations: list[Translation]
     split: list[int]
     long: list[int]
+
+
+def trained_limit(folders: Sequence[str]) -> int | None:
+    """The length in tokens of the longest sentences all models have seen.
+
+    None if no folder has it.
+    """
+    return min(filter(None, map(trained_length, folders)), default=None)
 
 
 def translate_lines(
