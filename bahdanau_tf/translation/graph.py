@@ -11,7 +11,6 @@ from typing import NamedTuple
 from typing import TypeAlias
 from typing import TypeVar
 
-import keras
 import tensorflow as tf
 
 from bahdanau_tf.models.protocol import TranslationModel
@@ -161,16 +160,6 @@ class TranslationGraph(tf.Module):
         Raises:
             ValueError: `decoding.shortlist` is set, but there is no lexicon.
         """
-        with _read_once(self.model):
-            return self._search(source, decoding, prefix, constraints)
-
-    def _search(
-        self,
-        source: Sources,
-        decoding: Decoding,
-        prefix: tf.Tensor | None,
-        constraints: Sequence[Constraint],
-    ) -> SearchResult:
         first_source = tf.nest.flatten(source)[0]
         search = partial(
             decoding.search,
@@ -335,16 +324,6 @@ def joined(rows: Sequence[tf.RaggedTensor]) -> Sources:
     """The ids of all sources, padded, as a model takes them."""
     ids = [_padded(one) for one in rows]
     return tuple(ids) if len(ids) > 1 else ids[0]
-
-
-def _read_once(model: TranslationModel) -> keras.StatelessScope:
-    """A context in which loops do not read the weights at every step."""
-    return keras.StatelessScope(
-        [
-            (one, tf.convert_to_tensor(one))
-            for one in getattr(model, "weights", [])
-        ]
-    )
 
 
 def _padded(rows: tf.RaggedTensor) -> tf.Tensor:
