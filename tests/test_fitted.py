@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from dataclasses import replace
 from importlib import resources
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bahdanau_tf import RNNSearch
 from bahdanau_tf import cli
 from bahdanau_tf.data.facts import TYPICAL
 from bahdanau_tf.data.facts import Facts
@@ -22,6 +24,8 @@ from bahdanau_tf.flags.train import values_of
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
+from bahdanau_tf.options.cost import CORE
+from bahdanau_tf.options.cost import seconds_per_epoch
 from bahdanau_tf.options.fitted import CHOSEN
 from bahdanau_tf.options.fitted import fitted
 from bahdanau_tf.options.fitted import subwords
@@ -99,6 +103,7 @@ def test_what_is_chosen_fits_what_is_given(facts, given):
 
 @given(FACTS, PAIRS, GIVEN)
 def test_larger_texts_get_larger_models_and_fewer_epochs(facts, more, given):
+    given = {**given, "minutes": 0.0}
     larger = replace(facts, pairs=facts.pairs + more)
     one, two = of(facts, given), of(larger, given)
     for name in ("units", "batch_size", "source_vocabulary_size"):
@@ -136,6 +141,49 @@ def test_the_choice_for_multi30k_is_near_the_recipe_that_was_measured():
             assert values[name] == wanted, name
         else:
             assert values[name] == pytest.approx(wanted, rel=0.1), name
+
+
+def test_dropout_follows_what_fits_into_the_time():
+    """Each pair is seen rarely in a short time, whatever --epochs allows."""
+    rates = [
+        of(TYPICAL, {"minutes": minutes})["annotation_dropout"]
+        for minutes in (5.0, 30.0, 90.0)
+    ]
+    assert rates == sorted(rates)
+    assert rates[0] < rates[1] < rates[2]
+    assert of(TYPICAL, {"epochs": 2.0})["annotation_dropout"] == rates[0]
+
+
+def test_a_large_text_gets_a_large_model_only_if_there_is_time():
+    side = replace(TYPICAL.source, size=60_000_000)
+    large = replace(TYPICAL, pairs=10**6, source=side, target=side)
+    assert of(large, {})["units"] == 256
+    assert of(large, {"minutes": 0.0})["units"] == 512
+    assert of(large, {"minutes": 10_000.0})["units"] == 512
+    assert "would not fit" in " ".join(one.reason for one in fitted(large, {}))
+
+
+@pytest.mark.parametrize(("units", "rows"), [(16, 100), (64, 1000)])
+def test_operations_are_those_of_the_kernels(units, rows):
+    """Each kernel is multiplied with each token of its side, and twice back."""
+    names = ("units", "embedding_dim", "attention_units", "maxout_units")
+    model = RNNSearch(
+        *(rows, rows), factored_output=False, **dict.fromkeys(names, units)
+    )
+    once = ("_embedding", "_bridge")  # looked up; once a sentence
+    of_source = ("_encoder", "_keys")
+    counts = [0, 0]
+    for weight in model.weights:
+        if weight.ndim == 2 and not any(x in weight.path for x in once):
+            is_target = not any(x in weight.path for x in of_source)
+            counts[is_target] += math.prod(weight.shape)
+    letters = [390_000, 780_000]
+    sides = [replace(TYPICAL.source, size=size) for size in letters]
+    facts = replace(TYPICAL, source=sides[0], target=sides[1])
+    options = {"units": units, "source_vocabulary_size": rows}
+    wanted = 6 * (100_000 * counts[0] + 200_000 * counts[1])
+    found = seconds_per_epoch(facts, options) * CORE
+    assert found == pytest.approx(wanted, rel=0.01)
 
 
 def test_scripts_decide_whether_sub_words_are_joint():

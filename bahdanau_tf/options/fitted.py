@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from bahdanau_tf.data.facts import Facts
 from bahdanau_tf.data.facts import Side
+from bahdanau_tf.options.cost import seconds_per_epoch
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.options.text import TextOptions
@@ -32,6 +33,8 @@ CHOSEN = (
     *("patience", "epochs", "minutes", "evaluate_every"),
 )
 MINUTES = 60
+LEAST_EPOCHS = 3  # of a model with more than SMALL units
+SMALL = 256
 SPECIAL = 260  # bytes, special symbols and the blank among the sub-words
 NAMES = {  # how scripts are called, if not by their name
     "han": "Chinese characters",
@@ -169,7 +172,7 @@ def subwords(pairs: int, size: int, characters: int) -> int:
 
 def _model(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """All layers as wide as the number of pairs allows."""
-    units = known.get("units", _by_pairs(facts)[1])
+    units = known.get("units", _units(facts, known))
     embedding = known.get("embedding_dim", units)
     if known.get("tie_embeddings") and "embedding_dim" not in known:
         embedding = known.get("maxout_units", embedding)
@@ -188,12 +191,28 @@ def _model(facts: Facts, known: Mapping[str, Any]) -> Choice:
     name = known.get("model", ModelOptions.model)
     if name == "seq2seq-lstm":
         values["reverse_source"] = True  # as Sutskever et al. did
-    return Choice(values, f"{name} with {units} units: {_size(facts)}")
+    return Choice(values, f"{name} with {units} units: {_size(facts, units)}")
 
 
-def _size(facts: Facts) -> str:
+def _units(facts: Facts, known: Mapping[str, Any]) -> int:
+    """As many as the pairs allow, if some epochs fit into the time."""
+    most = _by_pairs(facts)[1]
+    wanted = min(_limits(facts, known)[0], LEAST_EPOCHS)
+    return max(
+        units
+        for _, units, _ in UNITS
+        if units <= most
+        and (
+            units <= SMALL or _seen(facts, {**known, "units": units}) >= wanted
+        )
+    )
+
+
+def _size(facts: Facts, units: int) -> str:
     if facts.pairs < UNITS[0][0]:
         return f"few for a small text, under {UNITS[0][0]:,} pairs"
+    if units < _by_pairs(facts)[1]:
+        return f"with more, {LEAST_EPOCHS} epochs would not fit into the time"
     if facts.pairs < UNITS[1][0]:
         return f"for up to {UNITS[1][0]:,} pairs"
     return "many for a large text"
@@ -201,7 +220,7 @@ def _size(facts: Facts) -> str:
 
 def _dropout(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """More dropout the more often each pair is seen."""
-    epochs = _epochs(facts.pairs)
+    epochs = _seen(facts, known)
     rates, why = (0.3, 0.4, 0.4), "high since each pair is seen often"
     if epochs < 8:
         rates, why = (0.1, 0.2, 0.2), "low since each pair is seen rarely"
@@ -292,22 +311,39 @@ def _dev_text(facts: Facts, known: Mapping[str, Any]) -> Choice:
 def _time(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """An hour, unless the number of epochs is given."""
     per_epoch = math.ceil(facts.pairs / max(known["batch_size"], 1))
+    epochs, minutes = _limits(facts, known)
     values = {
-        "epochs": float(_epochs(facts.pairs)),
-        "minutes": 0.0 if "epochs" in known else float(MINUTES),
+        "epochs": epochs,
+        "minutes": minutes,
         "evaluate_every": int(_between(250, per_epoch, 1000)),
     }
     if 250 <= per_epoch <= 1000 or known.get("token_budget"):
         values["evaluate_every"] = 0  # once an epoch
-    epochs, minutes = (
-        known.get(name, values[name]) for name in ("epochs", "minutes")
-    )
-    told = f"at most {epochs:g} epochs"
+    each = seconds_per_epoch(facts, known) / 60
+    told = f"{epochs:g} epochs, one of which takes about {each:.1f} minutes"
+    told = f"at most {told} of one core"
     if minutes:
-        told = f"at most {minutes:g} minutes and {epochs:g} epochs"
+        told = f"at most {minutes:g} minutes and {told}"
     if "minutes" not in known and minutes:
         told += "; --minutes=N sets another time"
     return Choice(values, told)
+
+
+def _limits(facts: Facts, known: Mapping[str, Any]) -> tuple[float, float]:
+    """The most epochs, and minutes, 0 for any."""
+    return (
+        known.get("epochs", float(_epochs(facts.pairs))),
+        known.get("minutes", 0.0 if "epochs" in known else float(MINUTES)),
+    )
+
+
+def _seen(facts: Facts, known: Mapping[str, Any]) -> float:
+    """How often each pair is seen: as often as wanted, or as time allows."""
+    epochs, minutes = _limits(facts, known)
+    if minutes:
+        fitting = 60 * minutes / seconds_per_epoch(facts, known)
+        epochs = min(epochs, fitting)
+    return epochs
 
 
 def _epochs(pairs: int) -> int:
@@ -333,9 +369,9 @@ RULES: tuple[Rule, ...] = (
     _tokens,
     _vocabulary,
     _model,
-    _dropout,
     _updates,
+    _time,
+    _dropout,
     _length,
     _dev_text,
-    _time,
 )
