@@ -28,8 +28,8 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
         facts: The text.
         known: Options, "units" and the sizes of the vocabularies among them.
     """
-    units = known["units"]
-    rows = (
+    units: int = known["units"]
+    rows: int = (
         known.get("target_vocabulary_size") or known["source_vocabulary_size"]
     )
     multiplications = _tokens(facts.source) * 14 * units**2

@@ -105,7 +105,7 @@ def measure(
             f"measure: job is {job!r}, wanted one of {', '.join(DEFAULTS)}"
         )
     asked = {"job": job, **DEFAULTS[job], **settings}
-    python = _environment(peer, Path(peer_dir))
+    python = environment(peer, Path(peer_dir))
     script = Path(__file__).with_name(f"{peer}_job.py")
     # One thread in every library, and no accelerator for torch.
     one = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -219,7 +219,7 @@ def in_batches(pairs: Sequence[Pair], batch: int, epochs: int) -> list[Pair]:
     return ordered
 
 
-def _environment(peer: str, folder: Path) -> Path:
+def environment(peer: str, folder: Path) -> Path:
     """The Python of a peer's environment, which is made if incomplete."""
     home = folder / peer
     python, complete = home / "bin" / "python", home / "complete"

@@ -1,0 +1,237 @@
+"""Dev BLEU after some minutes on one core, beside JoeyNMT's on the same tokens.
+
+    python benchmarks/learning_curve.py --data_dir=multi30k --out_dir=curve
+
+`train` gets each of `--minutes` as a training of its own, whose learning rate
+falls within that time. JoeyNMT trains once, for the longest of them, with its
+published recipe for a recurrent model on sub-words, that of its
+configs/iwslt14_deen_bpe.yaml: bidirectional GRU of 500 units, decoder of 1,000,
+embeddings of 620, Adam at 0.0002, batches of 80, plateau schedule. Only it is
+evaluated every 100 updates, not every 2,000, its patience counted accordingly.
+Its figure is that of the best model by dev loss so far, as it would choose.
+Both search greedily; evaluations are part of the time. What is there already is
+not trained again. Needs PyYAML.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+import yaml
+from absl import app
+from absl import flags
+from peers import PEER_DIR
+from peers import environment
+from sacrebleu import corpus_bleu
+
+from bahdanau_tf import Translator
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("out_dir", None, "folder of the trainings", required=True)
+flags.DEFINE_string("data_dir", None, "folder of the text", required=True)
+flags.DEFINE_string("recipe", "multi30k-en-fr", "recipe of `train`")
+flags.DEFINE_list("minutes", ["5", "15", "30", "60"], "when BLEU is taken")
+flags.DEFINE_list("texts", ["train", "val"], "names of training and dev text")
+flags.DEFINE_list("languages", ["en", "fr"], "endings of source and target")
+flags.DEFINE_integer("core", 0, "the core to use")
+flags.DEFINE_string(
+    "peer_dir", str(PEER_DIR), "folder of JoeyNMT's environment"
+)
+
+JOEYNMT = Path(__file__).parent / "peers" / "joeynmt_train.py"
+EVERY = 100  # updates between JoeyNMT's evaluations
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "TF_NUM_INTRAOP_THREADS": "1",
+    "TF_NUM_INTEROP_THREADS": "1",
+    "CUDA_VISIBLE_DEVICES": "",
+}
+
+
+def run(command: Sequence[str], log: Path, seconds: float | None) -> None:
+    """Runs a command on the core, for at most so many seconds."""
+    with log.open("ab") as output:
+        child = subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=output,
+            env=os.environ | ONE_THREAD,
+            preexec_fn=lambda: os.sched_setaffinity(0, {FLAGS.core}),
+        )
+        try:
+            child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            child.terminate()
+            child.wait()
+            return
+    if child.returncode:
+        raise RuntimeError(f"{command[0]} failed: {log}")
+
+
+def train(minutes: str) -> Path:
+    """Trains for some minutes; returns the folder."""
+    folder = Path(FLAGS.out_dir, f"minutes-{minutes}")
+    if not (folder / "over").exists():
+        command = [
+            *(sys.executable, "-m", "bahdanau_tf", "train"),
+            *(f"--recipe={FLAGS.recipe}", f"--data_dir={FLAGS.data_dir}"),
+            *(f"--minutes={minutes}", "--epochs=1000", "--patience=1000"),
+            f"--model_dir={folder}",
+        ]
+        folder.mkdir(parents=True, exist_ok=True)
+        run(command, folder / "output", None)
+        (folder / "over").touch()
+    return folder
+
+
+def dev_bleu(folder: Path) -> float:
+    """The best BLEU of a training."""
+    lines = (folder / "log.jsonl").read_text("utf-8").splitlines()
+    return max(json.loads(line)["dev_bleu"] for line in lines)
+
+
+def write_pieces(folder: Path, translator: Translator) -> None:
+    """Writes both texts as sub-words, and the vocabulary."""
+    sides = (translator.source_text, translator.target_text)
+    pieces: dict[str, None] = {}
+    for text in FLAGS.texts:
+        for language, side in zip(FLAGS.languages, sides, strict=True):
+            path = Path(FLAGS.data_dir, f"{text}.{language}")
+            lines = path.read_bytes().split(b"\n")[:-1]
+            tokens = side.ids_to_tokens(side.tokenize(tf.constant(lines)))
+            joined = tf.strings.reduce_join(tokens, 1, separator=" ").numpy()
+            (folder / path.name).write_bytes(b"\n".join([*joined, b""]))
+            if text == FLAGS.texts[0]:
+                words = b" ".join(joined).decode().split(" ")
+                pieces |= dict.fromkeys(filter(None, words))
+    (folder / "words").write_text("\n".join(pieces) + "\n", "utf-8")
+
+
+def recipe(folder: Path) -> dict[str, Any]:
+    """JoeyNMT's published recipe, in the format of version 2.3."""
+    side = {
+        "level": "word",
+        "max_length": 62,
+        "voc_file": str(folder / "words"),
+        "tokenizer_type": None,
+    }
+    layer = {
+        "type": "recurrent",
+        "rnn_type": "gru",
+        "embeddings": {"embedding_dim": 620, "scale": False},
+        "dropout": 0.0,
+        "num_layers": 1,
+    }
+    decoder = {
+        "hidden_size": 1000,
+        "hidden_dropout": 0.2,
+        "input_feeding": True,
+        "init_hidden": "bridge",
+        "attention": "bahdanau",
+    }
+    return {
+        "name": "curve",
+        "model_dir": str(folder / "model"),
+        "use_cuda": False,
+        "data": {
+            "train": str(folder / FLAGS.texts[0]),
+            "dev": str(folder / FLAGS.texts[1]),
+            "dataset_type": "plain",
+            "src": {"lang": FLAGS.languages[0], **side},
+            "trg": {"lang": FLAGS.languages[1], **side},
+        },
+        "testing": {
+            "beam_size": 1,
+            "batch_size": 80,
+            "max_output_length": 80,
+            "eval_metrics": [],
+        },
+        "training": {
+            "optimizer": "adam",
+            "normalization": "tokens",
+            "learning_rate": 0.0002,
+            "batch_size": 80,
+            "scheduling": "plateau",
+            "patience": 8 * 2000 // EVERY,
+            "decrease_factor": 0.7,
+            "early_stopping_metric": "loss",
+            "epochs": 1000,
+            "validation_freq": EVERY,
+            "logging_freq": EVERY,
+            "shuffle": True,
+            "print_valid_sents": [0],
+            "overwrite": True,
+        },
+        "model": {
+            "encoder": {**layer, "hidden_size": 500, "bidirectional": True},
+            "decoder": {**layer, **decoder},
+        },
+    }
+
+
+def train_joeynmt(folder: Path, minutes: float) -> None:
+    """Trains JoeyNMT for so long, unless it is done."""
+    if (folder / "over").exists():
+        return
+    python = environment("joeynmt", Path(FLAGS.peer_dir))
+    settings = folder / "recipe.yaml"
+    settings.write_text(yaml.safe_dump(recipe(folder)), "utf-8")
+    (folder / "begun").write_text(str(time.time()))
+    run(
+        [str(python), str(JOEYNMT), "train", "--skip-test", str(settings)],
+        folder / "output",
+        60 * minutes,
+    )
+    (folder / "over").touch()
+
+
+def joeynmt_curve(folder: Path) -> Iterator[tuple[float, float, float]]:
+    """Minutes, dev loss and dev BLEU of each evaluation of JoeyNMT."""
+    begun = float((folder / "begun").read_text())
+    dev, language = FLAGS.texts[1], FLAGS.languages[1]
+    path = Path(FLAGS.data_dir, f"{dev}.{language}")
+    references = path.read_text("utf-8").split("\n")[:-1]
+    losses = {}
+    for line in (folder / "model" / "validations.txt").read_text().splitlines():
+        words = line.replace("\t", " ").split()
+        losses[int(words[1])] = float(words[words.index("loss:") + 1])
+    for step, loss in sorted(losses.items()):
+        path = folder / "model" / f"{step}.hyps"
+        lines = [
+            "".join(line.split()).replace("\u2581", " ").strip()
+            for line in path.read_text("utf-8").split("\n")[: len(references)]
+        ]
+        bleu = corpus_bleu(lines, [references]).score
+        yield (path.stat().st_mtime - begun) / 60, loss, bleu
+
+
+def main(_: Sequence[str]) -> None:
+    """Trains what is missing, and prints the table."""
+    minutes = sorted(FLAGS.minutes, key=float)
+    ours = {one: train(one) for one in minutes}
+    folder = Path(FLAGS.out_dir, "joeynmt").resolve()
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        write_pieces(folder, Translator.load(ours[minutes[0]]))
+    train_joeynmt(folder, float(minutes[-1]))
+    curve = list(joeynmt_curve(folder))
+    print("| minutes | bahdanau_tf | JoeyNMT |")
+    print("|---|---|---|")
+    for one in minutes:
+        until = [point[1:] for point in curve if point[0] <= float(one)]
+        theirs = f"{min(until)[1]:.2f}" if until else "none yet"
+        print(f"| {one} | {dev_bleu(ours[one]):.2f} | {theirs} |")
+
+
+if __name__ == "__main__":
+    app.run(main)
