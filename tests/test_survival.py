@@ -34,6 +34,7 @@ from bahdanau_tf.cli import main
 from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingResult
+from bahdanau_tf.training import log
 from bahdanau_tf.training import loop
 from bahdanau_tf.training import train
 from bahdanau_tf.training.dev import DevSet
@@ -75,7 +76,7 @@ def trained(files, tmp_path_factory) -> SimpleNamespace:
     translator = restarted()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "train_step", watching)
-        patch.setattr(loop, "datetime", SimpleNamespace(now=NOW.astimezone))
+        patch.setattr(log, "datetime", SimpleNamespace(now=NOW.astimezone))
         train(translator, files, SHORT, folder)
     return SimpleNamespace(
         folder=folder,

@@ -1,8 +1,8 @@
 """Training that can be stopped and resumed; its state is kept in a folder."""
 
 from bahdanau_tf.options import Recipe
+from bahdanau_tf.training.files import TrainingFiles
 from bahdanau_tf.training.lock import locked
-from bahdanau_tf.training.loop import TrainingFiles
 from bahdanau_tf.training.loop import train
 from bahdanau_tf.training.plan import TrainingPlan
 from bahdanau_tf.training.plan import is_begun

@@ -10,7 +10,6 @@ from bahdanau_tf.files import remove_leftovers
 from bahdanau_tf.training.checkpoints import Checkpoints
 from bahdanau_tf.training.errors import told_by_path
 from bahdanau_tf.training.log import Log
-from bahdanau_tf.training.selection import forget_best
 from bahdanau_tf.training.settings import changes
 from bahdanau_tf.training.settings import check_settings
 from bahdanau_tf.training.settings import read_settings
@@ -82,7 +81,7 @@ class ModelFolder:
             self._checkpoints.restore(newest)
             notes += self._check_unwritten()
         if not self.best.exists():
-            forget_best(self._state)
+            self._state.forget_best()
         return notes
 
     def _check_unwritten(self) -> list[str]:

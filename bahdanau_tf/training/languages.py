@@ -11,7 +11,7 @@ from bahdanau_tf.progress import StatusLine
 from bahdanau_tf.text.guess import UNKNOWN
 from bahdanau_tf.text.guess import guess_language
 from bahdanau_tf.text_files import read_lines
-from bahdanau_tf.training.loop import TrainingFiles
+from bahdanau_tf.training.files import TrainingFiles
 
 LINES = 5000  # the first lines of a text, from which its language is guessed
 

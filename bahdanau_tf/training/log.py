@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
+from datetime import timezone
 from pathlib import Path
 
+import keras
+
+from bahdanau_tf.device import describe_device
 from bahdanau_tf.files import write_atomically
+from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.errors import told_by_path
+from bahdanau_tf.training.run import Run
+from bahdanau_tf.training.speed import Speed
 
 
 class Log:
@@ -52,3 +60,66 @@ def _is_known(line: str, step: int) -> bool:
         return bool(json.loads(line)["step"] <= step)
     except (ValueError, TypeError, KeyError):
         return False
+
+
+class Logger(keras.callbacks.Callback):
+    """Tells the results of each evaluation, and adds them to the log.
+
+    Args:
+        run: The run.
+        speed: Its speed.
+        log: The log.
+        dev: The dev set, or None.
+    """
+
+    def __init__(
+        self, run: Run, speed: Speed, log: Log, dev: DevSet | None
+    ) -> None:
+        super().__init__()
+        self._run = run
+        self._speed = speed
+        self._log = log
+        self._dev = dev
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        record = self._record(logs)
+        self._run.line.note(
+            ", ".join(f"{name} {_short(v)}" for name, v in record.items())
+        )
+        self._advise()
+        record["seconds"] = self._run.pace.seconds
+        record["device"] = describe_device()
+        record["date"] = datetime.now(timezone.utc).isoformat(" ", "seconds")
+        self._log.add(record)
+
+    def _record(self, logs: Mapping[str, float]) -> dict[str, object]:
+        run = self._run
+        record: dict[str, object] = {
+            "step": run.step,
+            "epoch": run.step / run.steps_per_epoch,
+            "words_per_second": self._speed.words_per_second,
+            "skipped_updates": int(run.optimizer.skipped_updates),
+            "learning_rate": float(run.optimizer.learning_rate),
+        }
+        names = {"train_loss": "loss", "dev_loss": "val_loss"}
+        names["dev_bleu"] = "val_bleu"
+        return record | {
+            ours: logs[name] for ours, name in names.items() if name in logs
+        }
+
+    def _advise(self) -> None:
+        """Tells if BLEU cannot choose the best model."""
+        run = self._run
+        is_third = run.step >= 3 * run.evaluate_every
+        if self._dev is not None and is_third and run.state.best_bleu < 0.005:
+            run.line.note(
+                f"dev BLEU ({self._dev.tokenize}) was 0.00 at every evaluation "
+                "so far: the best model is chosen by dev loss; --tokenize sets "
+                "another tokenizer for BLEU"
+            )
+
+
+def _short(value: object) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.2f}" if value == 0 or abs(value) >= 1 else f"{value:.3g}"

@@ -22,9 +22,9 @@ from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.training.dev_text import check_held_out
 from bahdanau_tf.training.dev_text import divided
 from bahdanau_tf.training.dev_text import held_out
+from bahdanau_tf.training.files import TrainingFiles
 from bahdanau_tf.training.languages import with_languages
 from bahdanau_tf.training.lock import locked
-from bahdanau_tf.training.loop import TrainingFiles
 from bahdanau_tf.training.segmentation import check_words
 from bahdanau_tf.training.settings import check_settings
 from bahdanau_tf.training.settings import read_settings

@@ -13,7 +13,7 @@ from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text.guess import UNKNOWN
 from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.text_files import read_lines
-from bahdanau_tf.training.loop import TrainingFiles
+from bahdanau_tf.training.files import TrainingFiles
 
 LINES = 1000  # the first lines of a text, which are checked
 LONGEST = 1000  # only so many characters of a line are checked

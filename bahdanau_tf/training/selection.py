@@ -1,13 +1,71 @@
-"""Decides which model is the best so far."""
+"""Decides which model is the best so far, and keeps it."""
 
 from __future__ import annotations
 
 import math
 
+import keras
+
+from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.dev import Evaluation
+from bahdanau_tf.training.folder import ModelFolder
+from bahdanau_tf.training.run import Run
 from bahdanau_tf.training.state import State
+from bahdanau_tf.translator import Translator
 
 NOISE = 1e-6  # smaller relative differences of the loss do not count
+
+
+class Selection(keras.callbacks.Callback):
+    """Evaluates the model on the dev set, and saves it if it is the best.
+
+    Later callbacks find `val_loss` and `val_bleu` in their logs. Without a dev
+    set every model is the best, also the one at which a signal ends training.
+
+    Args:
+        run: The run.
+        translator: The translator of the model.
+        dev: The dev set, or None.
+        folder: Where the best model is saved.
+
+    Attributes:
+        found: The last evaluation of this run, or None.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        translator: Translator,
+        dev: DevSet | None,
+        folder: ModelFolder,
+    ) -> None:
+        super().__init__()
+        self.found: Evaluation | None = None
+        self._run = run
+        self._translator = translator
+        self._dev = dev
+        self._folder = folder
+
+    def on_train_begin(self, logs: object = None) -> None:
+        self._last = self._run.step
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
+        with self._run.pace.evaluating():
+            self._select()
+        if self.found is not None:
+            logs["val_loss"] = self.found.loss
+            logs["val_bleu"] = self.found.bleu
+
+    def on_train_end(self, logs: object = None) -> None:
+        if self._dev is None and self._last != self._run.step:
+            self._select()
+
+    def _select(self) -> None:
+        self._last = self._run.step
+        if self._dev is not None:
+            self.found = self._dev.evaluate(self._translator)
+        if is_best(self.found, self._run.state):
+            self._folder.save_best(self._translator)
 
 
 def is_best(found: Evaluation | None, state: State) -> bool:
@@ -37,10 +95,3 @@ def _is_better(found: Evaluation, state: State) -> bool:
     # Folders of earlier versions have no loss.
     is_lower = math.isnan(loss) or found.loss < loss * (1 - NOISE)
     return found.bleu == bleu and is_lower
-
-
-def forget_best(state: State) -> None:
-    """Resets the best model, so that the next evaluated one is the best."""
-    state.best_bleu.assign(math.nan)
-    state.best_loss.assign(math.nan)
-    state.stale.assign(0)

@@ -36,6 +36,39 @@ class State(tf.Module):
         self.stale = _variable(0, tf.int32)
         self.seconds = _variable(0.0)
 
+    def advance(self, position: Position, cost: float, words: float) -> None:
+        """Counts an update.
+
+        Args:
+            position: The position in the text after its batch.
+            cost: The summed loss of the batch; left out if it is not finite.
+            words: The number of its target words.
+        """
+        self.step.assign_add(1)
+        self.position.assign(position)
+        if math.isfinite(cost):
+            self.loss.assign_add(cost)
+            self.words.assign_add(words)
+
+    def take_loss(self) -> dict[str, float]:
+        """{"loss": the mean loss of a word since the last call}, if any."""
+        if not self.words:
+            return {}
+        mean = float(self.loss / self.words)
+        self.loss.assign(0.0)
+        self.words.assign(0.0)
+        return {"loss": mean}
+
+    def forget_best(self) -> None:
+        """Makes the next model that is evaluated the best."""
+        self.best_bleu.assign(math.nan)
+        self.best_loss.assign(math.nan)
+        self.stale.assign(0)
+
+    def read_position(self) -> Position:
+        """`position` as numbers."""
+        return Position(*self.position.numpy().tolist())
+
     @property
     def added(self) -> tuple[tf.Variable, ...]:
         """Those that the first version lacked; a new one belongs here.

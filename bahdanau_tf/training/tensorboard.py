@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 import keras
 import tensorflow as tf
 
 from bahdanau_tf.plotting import plot_alignment
+from bahdanau_tf.training.run import Run
+from bahdanau_tf.training.selection import Selection
 from bahdanau_tf.translation import Translation
 
 EVERY = 10  # updates between two points of a curve
@@ -19,7 +22,7 @@ PICTURES = 4
 _SCALAR, _IMAGE = ("scalars", 1), ("images", 3)
 
 
-class TensorBoard:
+class TensorBoard(keras.callbacks.Callback):
     """Writes the curves and pictures of a training.
 
         train/loss               of a batch, per word
@@ -32,82 +35,67 @@ class TensorBoard:
                                  evaluation, as in the paper's Figure 3
 
     Args:
+        run: The run.
         directory: The folder of the event files, for `tensorboard --logdir`.
+        selection: Evaluates before this callback.
     """
 
-    def __init__(self, directory: str | os.PathLike[str]) -> None:
-        self._writer = tf.summary.create_file_writer(os.fspath(directory))
-        self._words = self._seconds = 0.0
-
-    def update(
+    def __init__(
         self,
-        step: int,
-        loss: float,
-        optimizer: keras.optimizers.Optimizer,
-        words: float,
-        seconds: float,
+        run: Run,
+        directory: str | os.PathLike[str],
+        selection: Selection,
     ) -> None:
-        """Writes the values of every tenth update.
+        super().__init__()
+        self._run = run
+        self._selection = selection
+        self._writer = tf.summary.create_file_writer(os.fspath(directory))
+        self._words = self._seconds = 0.0  # since the last point
 
-        Args:
-            step: Number of updates so far.
-            loss: The batch's loss per word.
-            optimizer: One of `bahdanau_tf.optimizers`.
-            words: Number of target words trained on in this run.
-            seconds: The time they took.
-        """
-        if step % EVERY:
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
+        self._words += logs["words"]
+        self._seconds += logs["seconds"]
+        if self._run.step % EVERY:
             return
-        rate = (words - self._words) / max(seconds - self._seconds, 1e-9)
-        self._words, self._seconds = words, seconds
+        optimizer = self._run.optimizer
         self._scalars(
-            step,
             {
-                "train/loss": loss,
+                "train/loss": logs["loss"],
                 "train/gradient_norm": float(optimizer.gradient_norm),
                 "train/learning_rate": float(optimizer.learning_rate),
-                "train/words_per_second": rate,
+                "train/words_per_second": self._words
+                / max(self._seconds, 1e-9),
             },
         )
+        self._words = self._seconds = 0.0
 
-    def evaluation(
-        self,
-        step: int,
-        loss: float,
-        bleu: float,
-        translations: Sequence[Translation],
-    ) -> str:
-        """Writes the results of an evaluation on the dev set.
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        found = self._selection.found
+        if found is None:
+            return
+        self._scalars({"dev/loss": found.loss, "dev/bleu": found.bleu})
+        self._draw(found.translations)
+        self._writer.flush()
 
-        Args:
-            step: Number of updates so far.
-            loss: The mean of -log p(y_i) over all words.
-            bleu: BLEU.
-            translations: The translations of the dev set, in its order; the
-                alignments of the first few are drawn, if the model has any.
-
-        Returns:
-            Why there are no pictures, or "".
-        """
-        self._scalars(step, {"dev/loss": loss, "dev/bleu": bleu})
-        with self._writer.as_default(step):
+    def _draw(self, translations: Sequence[Translation]) -> None:
+        """Draws the first alignments, if the model has any."""
+        with self._writer.as_default(self._run.step):
             for number, one in enumerate(translations[:PICTURES], start=1):
                 if one.weights is None:
                     continue
                 try:
                     picture = _picture(one)
                 except ImportError as error:
-                    return f"no alignment pictures: {error}"
+                    self._run.line.note(f"no alignment pictures: {error}")
+                    return
                 _write(f"alignment/{number}", picture, _IMAGE)
-        self._writer.flush()
-        return ""
 
     def close(self) -> None:
         """Writes buffered events and closes the file."""
         self._writer.close()
 
-    def _scalars(self, step: int, values: dict[str, float]) -> None:
-        with self._writer.as_default(step):
+    def _scalars(self, values: Mapping[str, float]) -> None:
+        with self._writer.as_default(self._run.step):
             for name, value in values.items():
                 _write(name, tf.constant(value), _SCALAR)
 

@@ -1,0 +1,61 @@
+"""Decides when a training is over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import keras
+
+from bahdanau_tf.training.run import Run
+
+
+class Ends(keras.callbacks.Callback):
+    """Decides after each update and each evaluation whether all is over.
+
+    Args:
+        run: The run.
+        signals: The signals that were caught so far.
+
+    Attributes:
+        reason: Why the training is over: "patience", "epochs", "minutes",
+            "callback" (a callback set `model.stop_training`) or "signal"; ""
+            while it is not. After a signal nothing is evaluated.
+    """
+
+    def __init__(self, run: Run, signals: Sequence[int]) -> None:
+        super().__init__()
+        self.reason = ""
+        self._run = run
+        self._signals = signals
+
+    def on_train_begin(self, logs: object = None) -> None:
+        self.model.stop_training = False
+        self.reason = self._limit()
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
+        self.reason = self._limit() or self._signal()
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        self._be_patient()
+        self.reason = self._signal() or self._limit() or self.reason
+
+    def _limit(self) -> str:
+        run = self._run
+        if int(run.state.stale) >= run.recipe.patience:
+            return "patience"
+        if run.step >= run.total_steps:
+            return "epochs"
+        if run.pace.is_out_of_time:
+            return "minutes"
+        return "callback" if self.model.stop_training else ""
+
+    def _signal(self) -> str:
+        return "signal" if self._signals else ""
+
+    def _be_patient(self) -> None:
+        """Does not count evaluations before a paced rate falls."""
+        run = self._run
+        falls_from = run.recipe.constant_share
+        if run.recipe.is_paced and run.pace.share(run.step) <= falls_from:
+            run.state.stale.assign(0)

@@ -1,0 +1,47 @@
+"""What the callbacks of a training share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import keras
+
+from bahdanau_tf.options import Recipe
+from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.training.pace import Pace
+from bahdanau_tf.training.state import State
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a training, which may go on with what earlier runs did.
+
+    Attributes:
+        recipe: The options of training.
+        optimizer: The optimizer, one of `bahdanau_tf.optimizers`.
+        state: What is checkpointed besides weights and optimizer.
+        pace: The time of the training.
+        line: Where the training tells what it does.
+        steps_per_epoch: Number of updates in a pass over the corpus.
+        total_steps: Number of updates of the whole training.
+        evaluate_every: Number of updates between two evaluations.
+    """
+
+    recipe: Recipe
+    optimizer: keras.optimizers.Optimizer
+    state: State
+    pace: Pace
+    line: ProgressLine
+    steps_per_epoch: int
+    total_steps: int
+    evaluate_every: int
+
+    @property
+    def step(self) -> int:
+        """Number of updates so far, those of earlier runs included."""
+        return int(self.state.step)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether an evaluation follows the last update."""
+        return self.step % self.evaluate_every == 0
