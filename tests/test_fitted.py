@@ -104,7 +104,14 @@ def test_what_is_chosen_fits_what_is_given(facts, given):
 @given(FACTS, PAIRS, GIVEN)
 def test_larger_texts_get_larger_models_and_fewer_epochs(facts, more, given):
     given = {**given, "minutes": 0.0}
-    larger = replace(facts, pairs=facts.pairs + more)
+    times = (facts.pairs + more) / facts.pairs
+    source, target = (
+        replace(side, size=math.ceil(side.size * times))
+        for side in (facts.source, facts.target)
+    )
+    larger = replace(
+        facts, pairs=facts.pairs + more, source=source, target=target
+    )
     one, two = of(facts, given), of(larger, given)
     for name in ("units", "batch_size", "source_vocabulary_size"):
         assert one.get(name, 0) <= two.get(name, 0)

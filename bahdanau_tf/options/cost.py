@@ -32,11 +32,14 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
     rows: int = (
         known.get("target_vocabulary_size") or known["source_vocabulary_size"]
     )
-    multiplications = _tokens(facts.source) * 14 * units**2
-    multiplications += _tokens(facts.target) * (21 * units**2 + units * rows)
+    multiplications = estimated_tokens(facts.source) * 14 * units**2
+    multiplications += estimated_tokens(facts.target) * (
+        21 * units**2 + units * rows
+    )
     return 3 * 2 * multiplications / CORE
 
 
-def _tokens(side: Side) -> float:
+def estimated_tokens(side: Side) -> float:
+    """Number of sub-words or words of one side, estimated by its letters."""
     is_short = side.script in ("kana", "han", "hangul") or not side.has_blanks
     return side.size / (_SYLLABLES if is_short else _LETTERS)

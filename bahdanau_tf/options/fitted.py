@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from bahdanau_tf.data.facts import Facts
 from bahdanau_tf.data.facts import Side
+from bahdanau_tf.options.cost import estimated_tokens
 from bahdanau_tf.options.cost import seconds_per_epoch
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.options.recipe import Recipe
@@ -35,6 +36,8 @@ CHOSEN = (
 MINUTES = 60
 LEAST_EPOCHS = 3  # of a model with more than SMALL units
 SMALL = 256
+BATCH_TOKENS = 1450
+FEW_UPDATES = 4000  # if no more fit, more but smaller batches learn more
 SPECIAL = 260  # bytes, special symbols and the blank among the sub-words
 NAMES = {  # how scripts are called, if not by their name
     "han": "Chinese characters",
@@ -237,8 +240,8 @@ def _dropout(facts: Facts, known: Mapping[str, Any]) -> Choice:
 
 def _updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """Adam with a linear decay; 50 updates an epoch or more."""
-    batch = max(known.get("batch_size", _batch_size(facts.pairs)), 1)
-    updates = known.get("epochs", _epochs(facts.pairs)) * facts.pairs / batch
+    batch = max(known.get("batch_size", _batch_size(facts, known)), 1)
+    updates = _seen(facts, known) * facts.pairs / batch
     values = {
         "optimizer": "adam",
         "schedule": "linear",
@@ -258,8 +261,13 @@ def _updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
     return Choice(values, f"{told}, batches of {batch} pairs")
 
 
-def _batch_size(pairs: int) -> int:
-    return int(_between(8, pairs / 50, 80))
+def _batch_size(facts: Facts, known: Mapping[str, Any]) -> int:
+    """Some thousand target tokens; half of it if few updates fit."""
+    tokens = estimated_tokens(facts.target)
+    updates = _seen(facts, known) * tokens / BATCH_TOKENS
+    wanted = BATCH_TOKENS if updates >= FEW_UPDATES else BATCH_TOKENS / 2
+    pairs = 8 * round(wanted * facts.pairs / max(tokens, 1) / 8)
+    return int(_between(8, facts.pairs / 50, _between(16, pairs, 80)))
 
 
 def _rate(units: int) -> float:
