@@ -210,8 +210,10 @@ def streamed(
 
 def test_every_fitting_pair_comes_once_per_epoch(streamed: Streamed) -> None:
     epochs: dict[int, list[int]] = {0: [], 1: [], 2: []}
-    for batch, position in streamed.elements:
-        epochs[int(position.epoch)] += first_words(batch)
+    for batch, position, numbers in streamed.elements:
+        words = first_words(batch)
+        assert [number + 2 for number in numbers.numpy()] == words
+        epochs[int(position.epoch)] += words
         assert int(position.pairs) == len(epochs[int(position.epoch)])
     longest = streamed.batching.max_length or 99
     expected = sorted(streamed.lines.fitting(longest))
@@ -345,7 +347,7 @@ def test_batches_stay_in_the_token_budget(lines: Lines) -> None:
 def found(stream: Iterable[tuple[Any, Position]]) -> list[tuple]:
     return [
         (batch[1].numpy().tolist(), Position(*map(int, position)))
-        for batch, position in stream
+        for batch, position, *_ in stream
     ]
 
 

@@ -127,8 +127,8 @@ class Clock:
 
         ids = tf.ones([1, 1], tf.int32)
         batch = {"source": ids, "target": ids}, ids, tf.ones([1, 1])
-        endless = itertools.repeat((batch, Position()))
-        monkeypatch.setattr(loop, "stream_batches", lambda *_: endless)
+        endless = itertools.repeat((batch, Position(), tf.zeros(1, tf.int64)))
+        monkeypatch.setattr(loop, "stream_numbered_batches", lambda *_: endless)
         monkeypatch.setattr(loop, "train_step", step_of)
         paced = functools.partial(Pace, clock=lambda: self.now)
         monkeypatch.setattr(loop, "Pace", paced)

@@ -29,15 +29,23 @@ from bahdanau_tf.text.protocol import Tokenizer
 CHUNK = 1000  # lines tokenised together
 PAIRS = tf.TensorSpec([None], tf.int64)
 LINES = tf.TensorSpec([None], tf.string)
-CHUNK_SIGNATURE = (PAIRS, LINES, LINES)
+CHUNK_SIGNATURE = (PAIRS, PAIRS, LINES, LINES)
 
 # As Keras takes it: {"source", "target"}, the target again, token weights.
 Batch = tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]
 
 
 class Pool(NamedTuple):
-    """Sentence pairs that fit: lines int64 [P], ids ragged int32 [P, (T)]."""
+    """Sentence pairs that fit.
 
+    Attributes:
+        places: int64 [P], their places in the order of the epoch.
+        lines: int64 [P], the numbers of their lines in the files, from 0.
+        source: ragged int32 [P, (T_x)], ids.
+        target: ragged int32 [P, (T_y)], ids.
+    """
+
+    places: tf.Tensor
     lines: tf.Tensor
     source: tf.RaggedTensor
     target: tf.RaggedTensor
@@ -110,7 +118,7 @@ def make_dataset(
         output_signature=tf.TensorSpec([], tf.int64),
     )
     batches = epoch.flat_map(stream.epoch)
-    return batches.map(lambda batch, _: batch).prefetch(tf.data.AUTOTUNE)
+    return batches.map(lambda batch, *_: batch).prefetch(tf.data.AUTOTUNE)
 
 
 def stream_batches(
@@ -133,6 +141,34 @@ def stream_batches(
     Returns:
         Dataset of pairs: the batch, as from `make_dataset`; the `Position`
         after it, four int64 [].
+
+    Raises:
+        ValueError: no pair of the corpus has an allowed length.
+    """
+    stream = _Stream(corpus, source_text, target_text, batching)
+    batches = stream.epochs(start).map(lambda *element: element[:2])
+    return batches.prefetch(tf.data.AUTOTUNE)
+
+
+def stream_numbered_batches(
+    corpus: ParallelCorpus,
+    source_text: Tokenizer,
+    target_text: Tokenizer,
+    batching: Batching = Batching(),
+    start: Position = Position(),
+) -> tf.data.Dataset:
+    """As `stream_batches`, also with the lines of each batch.
+
+    Args:
+        corpus: the corpus.
+        source_text: tokenizer of the source.
+        target_text: tokenizer of the target.
+        batching: how pairs become batches.
+        start: where the stream begins.
+
+    Returns:
+        Dataset of triples: the batch; the `Position` after it; int64 [B], the
+        numbers of its lines in the files, from 0.
 
     Raises:
         ValueError: no pair of the corpus has an allowed length.
@@ -163,7 +199,7 @@ class _Stream:
         self._check_that_a_pair_fits()
 
     def epochs(self, start: Position) -> tf.data.Dataset:
-        """(batch, position after it) of all epochs from a position on."""
+        """(batch, position after it, lines) of all epochs from `start` on."""
         numbers = tf.data.Dataset.from_generator(
             _count_from,
             args=(start.epoch,),
@@ -174,7 +210,7 @@ class _Stream:
     def epoch(
         self, epoch: tf.Tensor, start: Position = Position()
     ) -> tf.data.Dataset:
-        """(batch, position after it) of one epoch, from `start` if in it."""
+        """(batch, position after it, lines) of one epoch."""
         go_on = tf.cast(epoch == start.epoch, tf.int64)
         line, batch, pairs = (go_on * part for part in start[1:])
         chunks = tf.data.Dataset.from_generator(
@@ -199,12 +235,13 @@ class _Stream:
     @until_exit
     def chunks(
         self, epoch: int, line: int
-    ) -> Iterator[tuple[np.ndarray, list[bytes], list[bytes]]]:
-        """Lines of an epoch: their positions in it, source and target text."""
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, list[bytes], list[bytes]]]:
+        """Lines of an epoch: places in it, numbers, source and target text."""
         order = self.order(int(epoch))
         for first in range(line, len(order), CHUNK):
             rows = order[first : first + CHUNK]
-            yield first + np.arange(len(rows)), *self.corpus.read(rows)
+            places = first + np.arange(len(rows))
+            yield places, rows.astype(np.int64), *self.corpus.read(rows)
 
     def _order(self, epoch: int) -> np.ndarray:
         """uint32 [pairs]: the line numbers of an epoch, in its order.
@@ -221,6 +258,7 @@ class _Stream:
 
     def _fitting(
         self,
+        places: tf.Tensor,
         lines: tf.Tensor,
         source: tf.Tensor,
         target: tf.Tensor,
@@ -236,7 +274,7 @@ class _Stream:
             if self.batching.max_length is not None:
                 fits &= length <= self.batching.max_length
         kept = tf.where(fits)[:, 0]
-        return Pool(*(tf.gather(part, kept) for part in (lines, *ids)))
+        return Pool(*(tf.gather(part, kept) for part in (places, lines, *ids)))
 
     def _ids(
         self, text: Tokenizer, strings: tf.Tensor, epoch: tf.Tensor
@@ -258,7 +296,7 @@ class _Stream:
         self, pool: Pool, epoch: tf.Tensor, first: tf.Tensor
     ) -> tf.data.Dataset:
         """Cuts a pool into batches, without those before number `first`."""
-        line = pool.lines[0]
+        line = pool.places[0]
         lengths = tf.maximum(
             pool.source.row_lengths(), pool.target.row_lengths()
         )
@@ -271,6 +309,7 @@ class _Stream:
             lambda number, rows: (
                 _padded(pool, rows),
                 Position(epoch, line, number, tf.size(rows, tf.int64)),
+                tf.gather(pool.lines, rows),
             )
         )
 
@@ -285,7 +324,7 @@ class _Stream:
     def _check_that_a_pair_fits(self) -> None:
         for chunk in self.chunks(0, 0):
             first = tf.constant(0, tf.int64)
-            if len(self.fitting(*map(tf.constant, chunk), first).lines):
+            if len(self.fitting(*map(tf.constant, chunk), first).places):
                 return
         raise ValueError(
             f"Batching: none of the {len(self.corpus)} sentence pairs has 1 "
@@ -307,12 +346,12 @@ def _padded(pool: Pool, rows: tf.Tensor) -> Batch:
 
 
 def _count_pairs(
-    before: tf.Tensor, element: tuple[Batch, Position]
-) -> tuple[tf.Tensor, tuple[Batch, Position]]:
+    before: tf.Tensor, element: tuple[Batch, Position, tf.Tensor]
+) -> tuple[tf.Tensor, tuple[Batch, Position, tf.Tensor]]:
     """Adds up `pairs`: from those of a batch to those of the epoch so far."""
-    batch, position = element
+    batch, position, lines = element
     pairs = before + position.pairs
-    return pairs, (batch, position._replace(pairs=pairs))
+    return pairs, (batch, position._replace(pairs=pairs), lines)
 
 
 @dataclass

@@ -38,6 +38,9 @@ class Recipe:
             `minutes` it is reached after a tenth of the training at last.
         constant_share: Share of the training after which "linear" falls.
         max_norm: Largest global norm of a batch's gradient.
+        max_skipped: Number of updates in a row whose loss or gradient is not
+            finite, after which training stops. Such updates are skipped, and
+            their sentence pairs written to the file skipped.jsonl.
         label_smoothing: ε of the loss.
         r_drop: α of R-Drop (Liang et al. 2021), which reads each batch twice,
             with different dropout, and asks for the same predictions: 0 for
@@ -84,6 +87,7 @@ class Recipe:
     warmup_steps: int = 200
     constant_share: float = 0.5
     max_norm: float = 1.0
+    max_skipped: int = field(default=10, kw_only=True)
     label_smoothing: float = 0.0
     r_drop: float = field(default=0.0, kw_only=True)
     divisor: float = 1.0
@@ -113,6 +117,7 @@ class Recipe:
             warmup_steps=_COUNT,
             constant_share=Range(0, 1),
             max_norm=Range(0, 1e9, above_low=True),
+            max_skipped=Range(1, _COUNT.high),
             label_smoothing=Range(0, 1, below_high=True),
             max_length=_COUNT,
             r_drop=Range(0, 1000),

@@ -17,7 +17,11 @@ from bahdanau_tf.training.settings import write_settings
 from bahdanau_tf.training.state import State
 from bahdanau_tf.translator import Translator
 
-FREE = ("epochs", "minutes", "patience", "evaluate_every", "tokenize")
+# The settings that a resumed training may change.
+FREE = (
+    *("epochs", "minutes", "patience", "evaluate_every", "tokenize"),
+    "max_skipped",
+)
 DEV_TEXT, DEV_TOKENIZER = "dev_text_checksum", "dev_bleu_tokenizer"
 
 

@@ -19,7 +19,7 @@ from bahdanau_tf.training.speed import Speed
 
 
 class Log:
-    """`log.jsonl`, in which each evaluation is written once.
+    """Lines of JSON, each written once, such as `log.jsonl`.
 
     Args:
         path: The file; made with the first line.
@@ -38,13 +38,13 @@ class Log:
             told_by_path(self._path),
             open(self._path, "a", encoding="utf-8") as file,
         ):
-            file.write(json.dumps(record) + "\n")
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
     def forget_after(self, step: int) -> None:
         """Removes lines after an update, which will be written again.
 
-        A killed run may have logged evaluations after its last checkpoint, or
-        half a line.
+        A killed run may have written lines after its last checkpoint, or half
+        a line.
         """
         if not self._path.is_file():
             return

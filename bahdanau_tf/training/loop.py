@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from bahdanau_tf.data.batching import Position
 from bahdanau_tf.data.dataset import Batch
-from bahdanau_tf.data.dataset import stream_batches
+from bahdanau_tf.data.dataset import stream_numbered_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.layers.weights import check_tracked
 from bahdanau_tf.losses import TokenCrossentropy
@@ -24,6 +24,7 @@ from bahdanau_tf.options import Recipe
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.training.checkpoints import Checkpoints
 from bahdanau_tf.training.dev import DevSet
+from bahdanau_tf.training.divergence import Divergence
 from bahdanau_tf.training.ends import Ends
 from bahdanau_tf.training.errors import told_in_a_sentence
 from bahdanau_tf.training.files import TrainingFiles
@@ -167,7 +168,7 @@ class _Training:
         """Restores the state of the folder, then writes what must exist."""
         notes = self.folder.restore()
         self.batches = iter(
-            stream_batches(
+            stream_numbered_batches(
                 self.corpus,
                 self.translator.source_text,
                 self.translator.target_text,
@@ -208,12 +209,13 @@ class _Training:
 
         1. `PacedRate` sets the learning rate of the next update.
         2. `Speed` counts, `LeftOut` and `Status` tell.
-        3. `Selection` evaluates and keeps the best model; later ones find its
+        3. `Divergence` writes down what was skipped.
+        4. `Selection` evaluates and keeps the best model; later ones find its
            results in their logs.
-        4. `TensorBoard` and `Logger` write them.
-        5. Those of the user may change weights, or stop the training.
-        6. `Ends` decides whether it is over.
-        7. `CheckpointSaver` saves what all of them have changed.
+        5. `TensorBoard` and `Logger` write them.
+        6. Those of the user may change weights, or stop the training.
+        7. `Ends` decides whether it is over.
+        8. `CheckpointSaver` saves what all of them have changed.
 
         Args:
             given: Those of the user.
@@ -236,6 +238,7 @@ class _Training:
                 self.speed,
                 LeftOut(now, len(self.corpus)),
                 Status(now, self.speed, self.corpus, dev),
+                Divergence(now, self.corpus, self.model_dir / "skipped.jsonl"),
                 selection,
                 *board,
                 Logger(now, self.speed, self.folder.log, dev),
@@ -277,9 +280,9 @@ class _Training:
         epoch, first = divmod(self.now.step, self.now.evaluate_every)
         self.callbacks.on_epoch_begin(epoch)
         lap = time.monotonic()
-        for number, (batch, position) in enumerate(self.batches, first):
+        for number, read in enumerate(self.batches, first):
             self.callbacks.on_train_batch_begin(number)
-            logs = self._update(batch, position)
+            logs = self._update(*read)
             logs["seconds"] = time.monotonic() - lap
             self.callbacks.on_train_batch_end(number, logs)
             if self.now.is_due or self.ends.reason:
@@ -288,11 +291,14 @@ class _Training:
         if self.now.is_due or self.ends.reason != "signal":
             self._end_epoch()
 
-    def _update(self, batch: Batch, position: Position) -> dict[str, float]:
+    def _update(
+        self, batch: Batch, position: Position, lines: tf.Tensor
+    ) -> dict[str, float]:
         """Updates the weights; returns the loss of a word, and the words."""
         cost = float(self.step(*batch)) * self.recipe.divisor
         words = float(tf.reduce_sum(batch[2]))
         self.state.advance(position, cost, words)
+        self.now.lines = lines.numpy()
         return {"loss": cost / words, "words": words}
 
     def _end_epoch(self) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import field
 
 import keras
+import numpy as np
 
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.progress import ProgressLine
@@ -12,7 +14,7 @@ from bahdanau_tf.training.pace import Pace
 from bahdanau_tf.training.state import State
 
 
-@dataclass(frozen=True)
+@dataclass
 class Run:
     """One run of a training, which may go on with what earlier runs did.
 
@@ -25,6 +27,7 @@ class Run:
         steps_per_epoch: Number of updates in a pass over the corpus.
         total_steps: Number of updates of the whole training.
         evaluate_every: Number of updates between two evaluations.
+        lines: int64 [B], the numbers of the lines of the last batch, from 0.
     """
 
     recipe: Recipe
@@ -35,6 +38,7 @@ class Run:
     steps_per_epoch: int
     total_steps: int
     evaluate_every: int
+    lines: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def step(self) -> int:

@@ -1,0 +1,122 @@
+"""Updates whose loss or gradient is not finite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import letters
+import numpy as np
+import pytest
+import tensorflow as tf
+from letters import RECIPE
+from letters import restarted
+from letters import weights
+
+from bahdanau_tf.training import loop
+from bahdanau_tf.training import train
+from bahdanau_tf.training.dev import Evaluation
+
+files = letters.files  # the fixture
+RARE = replace(RECIPE, max_skipped=3, evaluate_every=10)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    same = Evaluation(1.0, 1.0, [])
+    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
+
+
+@pytest.fixture
+def skipping(monkeypatch) -> Callable[..., list[tuple[list, list]]]:
+    """Lets updates fail: by their gradient if even, by their loss if odd.
+
+    Returns the ids of all batches.
+    """
+
+    def skip(*numbers: int) -> list[tuple[list, list]]:
+        batches: list[tuple[list, list]] = []
+
+        def make_step(model: Any, optimizer: Any, *_: Any) -> Any:
+            update = letters.stand_in_step(model, optimizer)
+
+            def step(inputs: Any, target: tf.Tensor, *others: Any) -> Any:
+                sides = inputs["source"], target
+                batches.append(tuple(one.numpy().tolist() for one in sides))
+                number = len(batches)
+                if number not in numbers:
+                    return update(inputs, target, *others)
+                if number % 2:
+                    return tf.constant(np.inf)
+                optimizer.skipped_updates.assign_add(1)
+                return tf.constant(1.0)
+
+            return step
+
+        monkeypatch.setattr(loop, "train_step", make_step)
+        return batches
+
+    return skip
+
+
+def skipped(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "skipped.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_the_pairs_of_skipped_updates_are_written(
+    files, tmp_path, skipping, capsys
+):
+    """Their text has the ids of the batch, and stands in the line named."""
+    batches = skipping(2, 13)
+    translator = restarted()
+    result = train(translator, files, RARE, tmp_path)
+    assert (result.stopped_by, result.steps) == ("epochs", 30)
+    found = skipped(tmp_path)
+    assert [one["step"] for one in found] == [2] * 8 + [13] * 8
+    for side, name, text in (
+        (0, "source", translator.source_text),
+        (1, "target", translator.target_text),
+    ):
+        given = Path(getattr(files, f"train_{name}")).read_text().split("\n")
+        assert all(given[one["line"] - 1] == one[name] for one in found)
+        wanted = [
+            [word for word in row if word]
+            for number in (2, 13)
+            for row in batches[number - 1][side]
+        ]
+        texts = [one[name] for one in found]
+        assert text.tokenize(texts).to_list() == wanted
+    told = capsys.readouterr().err
+    assert told.count("was skipped, its loss or gradient is not finite") == 2
+    assert "\nupdate 13 was skipped" in told
+
+
+def test_training_stops_after_a_number_in_a_row_and_goes_on(
+    files, tmp_path, skipping
+):
+    """Two of three are not enough; each skipped pair is written once."""
+    skipping(3, 4, 6, 13, 14, 15)
+    with pytest.raises(
+        ValueError, match=r"train: .* of the last 3 updates .*skipped\.jsonl\."
+    ):
+        train(restarted(), files, RARE, tmp_path)
+    steps = [one["step"] for one in skipped(tmp_path)]
+    assert steps[::8] == [3, 4, 6, 13, 14, 15]
+    # The last checkpoint is that of update 10.
+    skipping(3)  # update 13 once more, and no other
+    resumed = restarted()
+    result = train(resumed, files, RARE, tmp_path)
+    assert (result.stopped_by, result.steps) == ("epochs", 30)
+    steps = [one["step"] for one in skipped(tmp_path)]
+    assert steps[::8] == [3, 4, 6, 13]
+    assert all(np.isfinite(one).all() for one in weights(resumed))
+
+
+def test_without_such_updates_there_is_no_file(files, tmp_path, skipping):
+    skipping()
+    train(restarted(), files, replace(RARE, epochs=1), tmp_path)
+    assert not (tmp_path / "skipped.jsonl").exists()
