@@ -41,6 +41,10 @@ class Recipe:
         max_skipped: Number of updates in a row whose loss or gradient is not
             finite, after which training stops. Such updates are skipped, and
             their sentence pairs written to the file skipped.jsonl.
+        average: Decay a of the moving average of the weights, w̄ ← a w̄ +
+            (1 - a) w after each update; 0 for none. The average is what is
+            evaluated and saved as the model. It covers about 1 / (1 - a)
+            updates, which should be a small part of the training.
         label_smoothing: ε of the loss.
         r_drop: α of R-Drop (Liang et al. 2021), which reads each batch twice,
             with different dropout, and asks for the same predictions: 0 for
@@ -88,6 +92,7 @@ class Recipe:
     constant_share: float = 0.5
     max_norm: float = 1.0
     max_skipped: int = field(default=10, kw_only=True)
+    average: float = field(default=0.0, kw_only=True)
     label_smoothing: float = 0.0
     r_drop: float = field(default=0.0, kw_only=True)
     divisor: float = 1.0
@@ -118,6 +123,7 @@ class Recipe:
             constant_share=Range(0, 1),
             max_norm=Range(0, 1e9, above_low=True),
             max_skipped=Range(1, _COUNT.high),
+            average=Range(0, 1, below_high=True),
             label_smoothing=Range(0, 1, below_high=True),
             max_length=_COUNT,
             r_drop=Range(0, 1000),
@@ -221,7 +227,12 @@ class Recipe:
             "adam": optimizers.Adam,
             "sgd": optimizers.SGD,
         }
-        return makers[self.optimizer](rate, max_norm=self.max_norm)
+        return makers[self.optimizer](
+            rate,
+            max_norm=self.max_norm,
+            use_ema=self.average > 0,
+            ema_momentum=self.average,
+        )
 
 
 _PRESETS = {

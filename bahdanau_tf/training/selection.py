@@ -6,6 +6,7 @@ import math
 
 import keras
 
+from bahdanau_tf.training.average import averaged
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.dev import Evaluation
 from bahdanau_tf.training.folder import ModelFolder
@@ -19,6 +20,7 @@ NOISE = 1e-6  # smaller relative differences of the loss do not count
 class Selection(keras.callbacks.Callback):
     """Evaluates the model on the dev set, and saves it if it is the best.
 
+    If the recipe has an `average`, the model has the averaged weights then.
     Later callbacks find `val_loss` and `val_bleu` in their logs. Without a dev
     set every model is the best, also the one at which a signal ends training.
 
@@ -62,10 +64,11 @@ class Selection(keras.callbacks.Callback):
 
     def _select(self) -> None:
         self._last = self._run.step
-        if self._dev is not None:
-            self.found = self._dev.evaluate(self._translator)
-        if is_best(self.found, self._run.state):
-            self._folder.save_best(self._translator)
+        with averaged(self.model, self._run.optimizer):
+            if self._dev is not None:
+                self.found = self._dev.evaluate(self._translator)
+            if is_best(self.found, self._run.state):
+                self._folder.save_best(self._translator)
 
 
 def is_best(found: Evaluation | None, state: State) -> bool:

@@ -1,0 +1,36 @@
+"""The average of the weights in the place of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import keras
+import tensorflow as tf
+
+
+@contextmanager
+def averaged(
+    model: keras.Model, optimizer: keras.optimizers.Optimizer
+) -> Iterator[None]:
+    """Gives a model the average of its weights while the block runs.
+
+    It is the exponential moving average of the optimizer, w̄ ← a w̄ + (1 - a) w
+    after each update, which begins as the weights after the first. An optimizer
+    without `use_ema` has none; then the model stays as it is.
+
+    Args:
+        model: The model.
+        optimizer: Its optimizer.
+    """
+    if not optimizer.use_ema:
+        yield
+        return
+    weights = model.trainable_variables
+    raw = [tf.identity(weight.value) for weight in weights]
+    optimizer.finalize_variable_values(weights)
+    try:
+        yield
+    finally:
+        for weight, value in zip(weights, raw, strict=True):
+            weight.assign(value)

@@ -1,0 +1,96 @@
+"""The moving average of the weights, compared with NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import keras
+import letters
+import numpy as np
+from letters import RECIPE
+from letters import make_translator
+from letters import weights
+
+from bahdanau_tf import Translator
+from bahdanau_tf.optimizers import Adam
+from bahdanau_tf.training import loop
+from bahdanau_tf.training import train
+from bahdanau_tf.training.average import averaged
+from bahdanau_tf.training.dev import Evaluation
+
+files = letters.files  # the fixture
+DECAY = 0.8
+
+
+class Weights(keras.callbacks.Callback):
+    """Keeps the weights after each update."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: list[list[np.ndarray]] = []
+
+    def on_train_batch_end(self, batch, logs=None):
+        weights = self.model.trainable_weights
+        self.values.append([weight.numpy() for weight in weights])
+
+
+def average(values: list[list[np.ndarray]]) -> list[np.ndarray]:
+    """In float64, from the weights after each update."""
+    mean = [np.float64(value) for value in values[0]]
+    for after in values[1:]:
+        mean = [
+            DECAY * old + (1 - DECAY) * new
+            for old, new in zip(mean, after, strict=True)
+        ]
+    return mean
+
+
+def assert_close(found: list[np.ndarray], wanted: list[np.ndarray]) -> None:
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-6)
+
+
+def test_the_average_is_evaluated_and_saved_and_goes_on(
+    files, tmp_path, monkeypatch
+):
+    """Over two runs; the update is the fast one. Training has the weights."""
+    evaluated = []
+
+    def evaluate(_, translator: Translator) -> Evaluation:
+        evaluated.append(weights(translator))
+        return Evaluation(float(len(evaluated)), 1.0, [])
+
+    monkeypatch.setattr(loop.DevSet, "evaluate", evaluate)
+    recipe = replace(RECIPE, average=DECAY, evaluate_every=7)
+    seen = Weights()
+    for epochs in (1.2, 2):  # 12 updates, then 8 more
+        translator = make_translator()
+        recipe = replace(recipe, epochs=epochs)
+        train(translator, files, recipe, tmp_path, callbacks=[seen])
+        assert_close(weights(translator), seen.values[-1])
+        best = Translator.load(tmp_path / "best")
+        assert_close(weights(best), average(seen.values))
+    assert len(seen.values) == 20
+    # Evaluations after 7, 12, 14 and 20 updates.
+    for step, found in zip((7, 12, 14, 20), evaluated, strict=True):
+        assert_close(found, average(seen.values[:step]))
+    # It is another one than the weights.
+    moved = [
+        np.abs(one - other).max()
+        for one, other in zip(evaluated[-1], seen.values[-1], strict=True)
+    ]
+    assert min(moved) > 1e-4
+
+
+def test_an_error_gives_the_weights_back():
+    model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
+    optimizer = Adam(0.1, use_ema=True, ema_momentum=0.5)
+    optimizer.build(model.trainable_variables)
+    before = model.get_weights()
+    try:
+        with averaged(model, optimizer):
+            assert not np.any(model.get_weights()[0])  # no update yet
+            raise KeyError
+    except KeyError:
+        pass
+    assert_close(model.get_weights(), before)
