@@ -98,6 +98,32 @@ def test_if_the_newest_checkpoint_is_damaged_the_one_before_is_read(
     assert restored(tmp_path)[:2] == (2.0, [])
 
 
+@pytest.mark.parametrize("file", [".data-00000-of-00001", ".index"])
+def test_a_checkpoint_cut_anywhere_is_not_read(tmp_path, file):
+    """Also one that lacks its last byte."""
+    written(tmp_path)
+    path = tmp_path / f"ckpt-3{file}"
+    whole = path.read_bytes()
+    sizes = np.random.default_rng(7).integers(0, len(whole), 30).tolist()
+    for size in (*sizes, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        value, (fault,), _ = restored(tmp_path)
+        assert (value, fault[:8]) == (2.0, "ckpt-3: "), size
+    path.write_bytes(whole)
+    assert restored(tmp_path)[:2] == (3.0, [])
+
+
+@pytest.mark.parametrize("keep", [1, 3])
+def test_the_last_checkpoints_are_kept(tmp_path, keep):
+    """Fewer than before after the next one is written."""
+    written(tmp_path, 4)
+    checkpoints = Checkpoints(tmp_path, keep=keep, numbers=Numbers())
+    checkpoints.restore(checkpoints.newest_whole()[0])
+    for _ in range(2):
+        checkpoints.save()
+    assert names(tmp_path) == files_of(*(4, 5, 6)[-keep:])
+
+
 @pytest.mark.parametrize("damage", [empty, os.remove])
 def test_tensorflows_list_of_checkpoints_is_not_needed(tmp_path, damage):
     written(tmp_path)

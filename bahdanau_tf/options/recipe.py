@@ -79,6 +79,8 @@ class Recipe:
         tokenize: sacreBLEU's tokenizer for the dev BLEU, such as char, or none
             for tokenized text; if not given, it follows from the target's
             language and script.
+        keep: Number of checkpoints that are kept, the last ones. If the newest
+            is damaged, training goes on from the one before it.
         seed: Seed of the weights, the shuffling and the dropout.
 
     Raises:
@@ -113,6 +115,7 @@ class Recipe:
     evaluate_every: int = 0
     patience: int = 10
     tokenize: str | None = field(default=None, kw_only=True)
+    keep: int = field(default=2, kw_only=True)
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -132,6 +135,7 @@ class Recipe:
             minutes=Range(0, 1e6),
             evaluate_every=_COUNT,
             patience=Range(1, _COUNT.high),
+            keep=Range(1, _COUNT.high),
         )
         self.make_batching()  # checks the options of batching
 

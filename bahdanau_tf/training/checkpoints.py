@@ -13,12 +13,11 @@ import tensorflow as tf
 from bahdanau_tf.training.errors import reason
 from bahdanau_tf.training.errors import told_by_path
 
-KEPT = 2
 _FILE = re.compile(r"ckpt-(\d+)\.(index|data-.*)")
 
 
 class Checkpoints:
-    """The last `KEPT` checkpoints in a folder; the newest may be damaged.
+    """The last checkpoints in a folder; the newest may be damaged.
 
     They are found by their files, `ckpt-<number>.index` and `.data-*`.
     TensorFlow's list of them, the file `checkpoint`, is written but not read.
@@ -27,6 +26,7 @@ class Checkpoints:
         folder: The folder; made with the first checkpoint.
         added: Variables that checkpoints of an earlier version may lack; then
             they keep their values. All others must be there.
+        keep: How many are kept.
         **objects: The objects to save, as for `tf.train.Checkpoint`.
     """
 
@@ -34,11 +34,13 @@ class Checkpoints:
         self,
         folder: Path,
         added: Collection[tf.Variable] = (),
+        keep: int = 2,
         **objects: object,
     ) -> None:
         self._folder = folder
         self._checkpoint = tf.train.Checkpoint(**objects)
         self._added = added
+        self._keep = keep
 
     def newest_whole(self) -> tuple[str, list[str]]:
         """Finds the newest checkpoint that can be read completely.
@@ -79,7 +81,7 @@ class Checkpoints:
         )
 
     def save(self) -> None:
-        """Writes a checkpoint, then removes all but the last `KEPT`.
+        """Writes a checkpoint, then removes all but the last few.
 
         Raises:
             OSError: It cannot be written; the last ones are kept.
@@ -90,7 +92,7 @@ class Checkpoints:
         except OSError:
             self._remove(int(self._checkpoint.save_counter))
             raise
-        for number in self._numbers()[KEPT:]:
+        for number in self._numbers()[self._keep :]:
             self._remove(number)
 
     def clear(self) -> None:

@@ -20,7 +20,7 @@ from bahdanau_tf.translator import Translator
 # The settings that a resumed training may change.
 FREE = (
     *("epochs", "minutes", "patience", "evaluate_every", "tokenize"),
-    "max_skipped",
+    *("keep", "max_skipped"),
 )
 DEV_TEXT, DEV_TOKENIZER = "dev_text_checksum", "dev_bleu_tokenizer"
 

@@ -138,6 +138,7 @@ class _Training:
         self.checkpoints = Checkpoints(
             model_dir / "checkpoints",
             added=[*self.state.added, *seeds],  # a layer may have dropout now
+            keep=recipe.keep,
             model=self.model,
             optimizer=self.optimizer,
             state=self.state,
