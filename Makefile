@@ -18,7 +18,7 @@ PACKAGING := setup.py pyproject.toml README.md LICENSE
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all check check-serving bench format clean
+.PHONY: help demo test test-all check check-serving bench format release clean
 
 help:
 	@echo "make demo      trains, translates, exports: the whole job on built-in text"
@@ -28,6 +28,7 @@ help:
 	@echo "make check-serving   an export in the C++ runtime of TensorFlow 2.20.0"
 	@echo "make bench     training and data speed on this machine"
 	@echo "make format    formats the code"
+	@echo "make release   tests, then wheel, sdist and checksums in dist"
 	@echo "make clean     removes the virtual environments and what was built"
 
 demo: $(VENV)/installed
@@ -58,6 +59,26 @@ check-serving: $(TEST_VENV)/installed $(SERVING_VENV)/installed
 bench: $(VENV)/installed
 	$(VENV)/bin/python benchmarks/training.py --size=small
 	$(VENV)/bin/python benchmarks/training.py --size=paper --repeats=2
+
+# The tested wheel, and an sdist that builds a wheel of the same files.
+release:
+	@test -z "$$(git status --porcelain)" || { echo "make release: there are" \
+		"changes that are not committed; wanted a clean tree" >&2; exit 1; }
+	@version=$$(sed -n 's/^__version__ = "\(.*\)"$$/\1/p' bahdanau_tf/__init__.py); \
+	grep -q "^## $$version ([0-9-]*)$$" CHANGELOG.md || { echo "make release:" \
+		"CHANGELOG.md has no heading '## $$version (DATE)'" >&2; exit 1; }
+	$(MAKE) check test
+	$(TEST_VENV)/bin/pip install --quiet build twine
+	@rm -rf build dist/*.tar.gz
+	$(TEST_VENV)/bin/python -m build --sdist --outdir dist .
+	@rm -rf build
+	$(TEST_VENV)/bin/pip wheel --quiet --no-deps --wheel-dir build dist/*.tar.gz
+	@$(TEST_VENV)/bin/python -m zipfile -e dist/*.whl build/tested
+	@$(TEST_VENV)/bin/python -m zipfile -e build/*.whl build/again
+	diff -r build/tested build/again
+	$(TEST_VENV)/bin/twine check --strict dist/*.whl dist/*.tar.gz
+	@rm -rf build *.egg-info
+	@cd dist && sha256sum *.whl *.tar.gz | tee SHA256SUMS
 
 clean:
 	rm -rf $(VENV) $(TEST_VENV) $(SERVING_VENV) build dist *.egg-info
