@@ -142,7 +142,8 @@ def test_the_choice_for_multi30k_is_near_the_recipe_that_was_measured():
     recipe = cli.defined_flags("train")
     words = cli._expanded(["--recipe=multi30k-en-fr"], recipe)
     recipe(["train", *words])
-    for name in set(values) - {"epochs", "minutes", "patience"}:
+    limits = {"epochs", "minutes", "evaluate_every", "patience"}
+    for name in set(values) - limits:
         wanted = recipe[name].value
         if isinstance(wanted, (str, bool)):
             assert values[name] == wanted, name
@@ -159,6 +160,19 @@ def test_dropout_follows_what_fits_into_the_time():
     assert rates == sorted(rates)
     assert rates[0] < rates[1] < rates[2]
     assert of(TYPICAL, {"epochs": 2.0})["annotation_dropout"] == rates[0]
+
+
+@given(FACTS, st.floats(1, 10_000))
+def test_evaluations_take_a_few_percent(facts, minutes):
+    """About 12 seconds for 1,000 sentences, as greedy search was measured."""
+    values = of(facts, {"minutes": minutes})
+    epoch = seconds_per_epoch(facts, {"target_vocabulary_size": None, **values})
+    between = epoch * values["evaluate_every"] * values["batch_size"]
+    between /= facts.pairs
+    is_free = 250 < values["evaluate_every"] < 2000
+    if is_free and facts.pairs >= 20:
+        takes = 12 * facts.pairs / 20_000
+        assert min(takes, 12) <= 0.06 * between
 
 
 def test_a_large_text_gets_a_large_model_only_if_there_is_time():
@@ -229,7 +243,7 @@ def test_many_characters_get_as_many_sub_words():
         (["--minutes=3"], {"epochs": 30}),
         ([], {"minutes": 60, "dev_pairs": 1000}),
         (["--dev_pairs=0"], {"minutes": 60}),
-        (["--batch_size=20"], {"evaluate_every": 1000}),
+        (["--batch_size=20"], {"evaluate_every": 2000}),
     ],
 )
 def test_given_flags_come_first_and_the_rest_suits_them(words, wanted):

@@ -36,6 +36,9 @@ CHOSEN = (
 MINUTES = 60
 LEAST_EPOCHS = 3  # of a model with more than SMALL units
 SMALL = 256
+DEV_SHARE = 20  # of so many pairs one is held out
+MOST_DEV_PAIRS = 1000
+EVALUATION_MINUTES = 5  # of training before each, with so many dev pairs
 BATCH_TOKENS = 1450
 FEW_UPDATES = 4000  # if no more fit, more but smaller batches learn more
 SPECIAL = 260  # bytes, special symbols and the blank among the sub-words
@@ -302,7 +305,9 @@ def _dev_text(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """Holds 5 % out, at most 1,000 pairs, if there is no dev text."""
     if "dev_source" in known:
         return Choice({"patience": Recipe.patience}, "dev text: yours")
-    pairs = min(1000, facts.pairs // 20) if facts.different >= 400 else 0
+    pairs = min(MOST_DEV_PAIRS, facts.pairs // DEV_SHARE)
+    if facts.different < 400:
+        pairs = 0
     if not known.get("dev_pairs", pairs):
         return Choice(
             {"dev_pairs": 0},
@@ -317,17 +322,20 @@ def _dev_text(facts: Facts, known: Mapping[str, Any]) -> Choice:
 
 
 def _time(facts: Facts, known: Mapping[str, Any]) -> Choice:
-    """An hour, unless the number of epochs is given."""
-    per_epoch = math.ceil(facts.pairs / max(known["batch_size"], 1))
+    """An hour, unless epochs are given; evaluations take a few percent."""
     epochs, minutes = _limits(facts, known)
+    each = seconds_per_epoch(facts, known) / 60
+    share = min(facts.pairs / DEV_SHARE / MOST_DEV_PAIRS, 1.0)
+    updates = facts.pairs / max(known["batch_size"], 1) / each
     values = {
         "epochs": epochs,
         "minutes": minutes,
-        "evaluate_every": int(_between(250, per_epoch, 1000)),
+        "evaluate_every": _rounded(
+            _between(250, EVALUATION_MINUTES * share * updates, 2000)
+        ),
     }
-    if 250 <= per_epoch <= 1000 or known.get("token_budget"):
+    if known.get("token_budget"):
         values["evaluate_every"] = 0  # once an epoch
-    each = seconds_per_epoch(facts, known) / 60
     told = f"{epochs:g} epochs, one of which takes about {each:.1f} minutes"
     told = f"at most {told} of one core"
     if minutes:
