@@ -130,6 +130,7 @@ class Decoding:
         text: Tokenizer,
         prefix: tf.Tensor | None = None,
         constraints: Sequence[Constraint] = (),
+        n_best: int | tf.Tensor | None = None,
     ) -> SearchResult:
         """Searches with these options, in graph.
 
@@ -144,6 +145,8 @@ class Decoding:
                 translation begins, even if a constraint forbids them. It may
                 exceed `max_length_ratio`, but not `max_length`.
             constraints: Further constraints.
+            n_best: N in place of that of the options: an int, or without
+                sampling int32 scalar, from 1 to `beam_size`.
 
         Returns:
             `SearchResult` of [B, N] hypotheses.
@@ -174,6 +177,8 @@ class Decoding:
             if self.beta
             else no_coverage_penalty
         )
+        if n_best is None:
+            n_best = self.n_best
         if self.sampling:
             search = partial(
                 sample,
@@ -181,13 +186,13 @@ class Decoding:
                 temperature=self.temperature,
                 top_k=self.top_k or None,
                 top_p=self.top_p,
-                n_samples=self.n_best,
+                n_samples=n_best,
             )
         else:
             search = partial(
                 beam_search,
                 beam_size=self.beam_size,
-                n_best=self.n_best,
+                n_best=n_best,
                 shrink=self.shrink,
             )
         return search(

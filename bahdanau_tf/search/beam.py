@@ -29,7 +29,7 @@ def beam_search(
     eos_id: int,
     max_length: int | tf.Tensor,
     beam_size: int = 12,
-    n_best: int = 1,
+    n_best: int | tf.Tensor = 1,
     length_penalty: Penalty = gnmt_length_penalty(1.0),
     coverage_penalty: CoveragePenalty = no_coverage_penalty,
     constraints: Sequence[Constraint] = (),
@@ -50,7 +50,7 @@ def beam_search(
         max_length: the largest number of tokens, end symbol included: an int,
             or int32 `[B]`, one for each row (less than 1 counts as 1).
         beam_size: K.
-        n_best: N, from 1 to K.
+        n_best: N, from 1 to K: an int, or int32 scalar, which is not checked.
         length_penalty: function of lengths, float32 -> the divisor of log p;
             positive, and not falling with the length.
         coverage_penalty: function of coverage `[B, K, T_x]` and rows `[B]` ->
@@ -79,7 +79,7 @@ def beam_search(
     )
     ```
     """
-    if not 1 <= n_best <= beam_size:
+    if isinstance(n_best, int) and not 1 <= n_best <= beam_size:
         raise ValueError(
             f"beam_search: n_best is {n_best} and beam_size {beam_size}, "
             "wanted 1 <= n_best <= beam_size."
@@ -98,9 +98,10 @@ def beam_search(
         length_penalty=length_penalty,
         coverage_penalty=coverage_penalty,
         places=beam_size,
+        n_best=n_best,
         shrink=shrink,
     )
-    return search.run(state, memory, max_length, starts=1, n_best=n_best)
+    return search.run(state, memory, max_length, starts=1)
 
 
 def greedy_search(

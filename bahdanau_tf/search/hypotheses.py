@@ -35,7 +35,10 @@ class Hypotheses(NamedTuple):
 
 
 def blank(
-    batch: tf.Tensor, count: int, longest: int | tf.Tensor, log_prob: float
+    batch: tf.Tensor,
+    count: int | tf.Tensor,
+    longest: int | tf.Tensor,
+    log_prob: float,
 ) -> Hypotheses:
     """Makes hypotheses without tokens, `[B, count]`."""
     value = tf.fill([batch, count], log_prob)
@@ -80,6 +83,6 @@ def without(mask: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
     )
 
 
-def best(hypotheses: Hypotheses, count: int) -> Hypotheses:
+def best(hypotheses: Hypotheses, count: int | tf.Tensor) -> Hypotheses:
     """Takes the `count` best scores, best first; ties keep their order."""
     return take(hypotheses, tf.math.top_k(hypotheses.scores, count).indices)

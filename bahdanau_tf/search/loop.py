@@ -101,6 +101,7 @@ class Search:
     length_penalty: Penalty
     coverage_penalty: CoveragePenalty = no_coverage_penalty
     places: int = 1  # K
+    n_best: int | tf.Tensor = 1  # N
     shrink: bool = False
     # Whether the step returns weights; set when it is first called.
     has_weights: bool = field(default=False, init=False)
@@ -111,7 +112,6 @@ class Search:
         memory: Nest,
         max_length: int | tf.Tensor,
         starts: int,
-        n_best: int,
     ) -> SearchResult:
         """Searches, beginning with `starts` empty hypotheses for each row."""
         batch = tf.shape(tf.nest.flatten(state)[0])[0]
@@ -137,7 +137,7 @@ class Search:
             memory=memory,
             coverage=self._no_coverage(batch),
             live=only(exists, live),
-            finished=blank(batch, n_best, longest, log_prob=NEVER),
+            finished=blank(batch, self.n_best, longest, log_prob=NEVER),
             ended=tf.zeros([batch], tf.int32) if self.shrink else (),
             running=tf.ones([batch], tf.bool),
         )
@@ -160,7 +160,7 @@ class Search:
             lambda beam: (self._advance(beam, times, divisors),),
             [beam],
         )
-        return _result(beam, n_best, self.has_weights)
+        return _result(beam, self.n_best, self.has_weights)
 
     def _no_coverage(self, batch: tf.Tensor) -> tf.Tensor | tuple[()]:
         """The coverage before the first step; () if no penalty reads it."""
@@ -201,8 +201,7 @@ class Search:
         path = _longer(take(rows.live.path, parents), tokens, parents, is_now)
         new = Hypotheses(log_probs, scores, path)
         ends = (tokens == self.eos_id) & (log_probs > NEVER)
-        n_best = rows.finished.scores.shape[1]
-        finished = best(concat(rows.finished, only(ends, new)), n_best)
+        finished = best(concat(rows.finished, only(ends, new)), self.n_best)
         live = without(ends, new)
         bound = tf.reduce_max(live.log_probs, axis=1) / rows.penalty
         worst = finished.scores[:, -1]
@@ -294,7 +293,9 @@ def _let_go(rows: _Rows, found: _Found) -> tuple[_Rows, _Found]:
     return left
 
 
-def _result(beam: _Beam, n_best: int, has_weights: bool) -> SearchResult:
+def _result(
+    beam: _Beam, n_best: int | tf.Tensor, has_weights: bool
+) -> SearchResult:
     """The n best: finished before unfinished ones, with their alignments."""
     both = concat(beam.found.finished, best(beam.found.live, n_best))
     exists = both.scores > NEVER

@@ -88,10 +88,9 @@ def sample(
         length_penalty=length_penalty,
         coverage_penalty=coverage_penalty,
         places=n_samples,
+        n_best=n_samples,
     )
-    return search.run(
-        state, memory, max_length, starts=n_samples, n_best=n_samples
-    )
+    return search.run(state, memory, max_length, starts=n_samples)
 
 
 def _numbers(

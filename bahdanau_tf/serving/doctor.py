@@ -20,6 +20,7 @@ from bahdanau_tf.serving.elsewhere import answers
 from bahdanau_tf.serving.limits import LimitedGraph
 from bahdanau_tf.serving.limits import Limits
 from bahdanau_tf.serving.limits import n_best_of
+from bahdanau_tf.serving.nodes import count_nodes
 from bahdanau_tf.serving.operations import TEXT_OPS
 from bahdanau_tf.serving.operations import operations
 from bahdanau_tf.serving.requests import Request
@@ -90,6 +91,11 @@ def examine(
     ]
     if found.signatures != names:
         differences.append(f"the signatures are {found.signatures}")
+    gradients = count_nodes(version).gradients
+    if gradients:
+        differences.append(
+            f"{gradients} nodes compute gradients, which no server calls"
+        )
     if not differences:
         differences = [
             f"{name}: {what}"
@@ -193,6 +199,7 @@ def _facts(
 ) -> list[str]:
     size = sum(p.stat().st_size for p in version.rglob("*") if p.is_file())
     found = operations(version)
+    nodes = count_nodes(version)
     text_ops = sorted(TEXT_OPS.intersection(found))
     facts = [
         f"Size: {size / 1e6:.1f} MB.",
@@ -201,6 +208,9 @@ def _facts(
         f"writes {limits.max_target_length}, end symbols included.",
         f"Ops: {len(found)} kinds, of TensorFlow Text "
         f"{', '.join(text_ops) or 'none'}.",
+        f"Nodes: {nodes.total}; of signatures: "
+        + ", ".join(f"{name} {n}" for name, n in nodes.signatures.items())
+        + ".",
         f"Loaded in {answers.load_seconds:.2f} s by a new process with "
         "tensorflow and tensorflow_text only.",
     ]

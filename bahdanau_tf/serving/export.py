@@ -11,6 +11,7 @@ from bahdanau_tf.serving.requests import request
 from bahdanau_tf.serving.requests import sentences
 from bahdanau_tf.serving.saved_model import write_saved_model
 from bahdanau_tf.serving.signatures import signatures
+from bahdanau_tf.serving.slimming import slim
 from bahdanau_tf.serving.versions import publish
 from bahdanau_tf.serving.versions import workplace
 from bahdanau_tf.serving.versions import writing
@@ -56,6 +57,7 @@ def export(
         modules = [*graph.source_texts, graph.target_text, graph.dictionary]
         with writing(path):
             write_saved_model(folder, made, modules)
+            slim(folder)
             check_operations(folder)
             write_warmup(folder, warmup)
             return publish(folder, path)

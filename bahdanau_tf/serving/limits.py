@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -20,7 +21,8 @@ from bahdanau_tf.translation.graph import joined
 BYTES_PER_TOKEN = 64  # more than the average word of any language has
 WORD_BYTES = 256  # of a word that is returned, or copied for an unknown one
 GROUP_BYTES = 2**14  # bytes of text that are tokenised at once
-Read = Callable[[tf.Tensor], tuple[list[tf.RaggedTensor], tf.Tensor]]
+Columns = tuple[list[tf.RaggedTensor], list[tf.Tensor]]
+Read = Callable[[tf.Tensor], Columns]
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,25 @@ class Limits:
                 )
 
 
+class Words(NamedTuple):
+    """The words of texts, one for each id but the end symbol.
+
+    Attributes:
+        words: Ragged string [B, (T)]; only the first 256 bytes of each, since
+            it may be copied for each unknown word of a translation. Invalid
+            UTF-8 is U+FFFD, since a server writes strings into JSON without a
+            check.
+        starts: Ragged int32 [B, (T)], the offset of each one's first byte.
+        ends: Ragged int32 [B, (T)], that after its last byte.
+        cut: bool [B], whether a word of the text is returned only in part.
+    """
+
+    words: tf.RaggedTensor
+    starts: tf.RaggedTensor
+    ends: tf.RaggedTensor
+    cut: tf.Tensor
+
+
 class LimitedText(tf.Module):
     """A tokenizer that reads only the begin of a string that is too long.
 
@@ -81,9 +102,9 @@ class LimitedText(tf.Module):
         self.eos_id = text.eos_id
         self.ids_to_tokens = text.ids_to_tokens
         # tf.functions, so that signatures share these large graphs.
-        self._ids = self._function(self._ids_of, [tf.int32])
+        self._ids = self._function(self._ids_of, [tf.int32], 1)
         self._words = self._function(
-            self._words_of, [tf.string, tf.int32, tf.int32]
+            self._words_of, [tf.int32, tf.string, tf.int32, tf.int32], 2
         )
         self.detokenize_with_offsets = tf.function(
             text.detokenize_with_offsets, autograph=False
@@ -95,20 +116,23 @@ class LimitedText(tf.Module):
 
     def read(self, strings: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """`tokenize`, and whether only a part of each string is read."""
-        (ids,), cut = self._ids(as_strings(strings))
-        cut |= tf.strings.length(strings) > self.max_bytes
-        return append_end(ids, self.eos_id), cut
+        (ids,), (cut,) = self._ids(as_strings(strings))
+        return self._whole(strings, ids, cut)
+
+    def read_words(
+        self, strings: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.Tensor, Words]:
+        """`read`, and the words."""
+        columns, (cut, word_cut) = self._words(as_strings(strings))
+        ids, words, starts, ends = columns
+        ids, cut = self._whole(strings, ids, cut)
+        return ids, cut, Words(words, starts, ends, word_cut)
 
     def tokenize_with_offsets(
         self, strings: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Splits like `tokenize`, and returns where each word is.
-
-        Only the first 256 bytes of a word are returned, since it may be copied
-        for each unknown word of a translation. Invalid UTF-8 in a token becomes
-        U+FFFD, since a server writes strings into JSON without a check.
-        """
-        (words, starts, ends), _ = self._words(as_strings(strings))
+        """Splits like `tokenize`, and returns where each word is."""
+        words, starts, ends, _ = self.read_words(strings)[2]
         return words, starts, ends
 
     def is_cut(self, strings: tf.Tensor) -> tf.Tensor:
@@ -117,27 +141,33 @@ class LimitedText(tf.Module):
 
     def cuts_words(self, strings: tf.Tensor) -> tf.Tensor:
         """Whether `tokenize_with_offsets` cuts a word of a row: bool [B]."""
-        return self._words(as_strings(strings))[1]
+        return self.read_words(strings)[2].cut
 
-    def _function(self, read: Read, dtypes: Sequence[tf.DType]) -> Read:
+    def _whole(
+        self, strings: tf.Tensor, ids: tf.RaggedTensor, cut: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """The ids with their end symbols, and whether bytes or ids are cut."""
+        cut |= tf.strings.length(strings) > self.max_bytes
+        return append_end(ids, self.eos_id), cut
+
+    def _function(
+        self, read: Read, dtypes: Sequence[tf.DType], truths: int
+    ) -> Read:
         function: Read = tf.function(
             lambda strings: in_groups(
-                read, first_bytes(strings, self.max_bytes), dtypes
+                read, first_bytes(strings, self.max_bytes), dtypes, truths
             ),
             input_signature=[tf.TensorSpec([None], tf.string)],
             autograph=False,
         )
         return function
 
-    def _ids_of(
-        self, strings: tf.Tensor
-    ) -> tuple[list[tf.RaggedTensor], tf.Tensor]:
+    def _ids_of(self, strings: tf.Tensor) -> Columns:
         ids = self.text.tokenize(strings)[:, :-1]
-        return [self._first(ids)], ids.row_lengths() >= self.max_length
+        return [self._first(ids)], [ids.row_lengths() >= self.max_length]
 
-    def _words_of(
-        self, strings: tf.Tensor
-    ) -> tuple[list[tf.RaggedTensor], tf.Tensor]:
+    def _words_of(self, strings: tf.Tensor) -> Columns:
+        ids, cut = self._ids_of(strings)
         # The words it returns are not used: `surfaces` cuts out only those
         # within the limit.
         _, starts, ends = self.text.tokenize_with_offsets(strings)
@@ -145,9 +175,9 @@ class LimitedText(tf.Module):
         words = surfaces(strings, starts, ends)
         short = first_bytes(words.values, WORD_BYTES)
         given = starts.values + tf.strings.length(short)
-        cut = tf.reduce_any(ends.with_values(given < ends.values), axis=1)
+        cut.append(tf.reduce_any(ends.with_values(given < ends.values), axis=1))
         words = words.with_values(valid_utf8(short))
-        return [words, starts, ends.with_values(given)], cut
+        return [*ids, words, starts, ends.with_values(given)], cut
 
     def _first(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
         """The first words of the text, with room for the end symbol."""
@@ -156,20 +186,21 @@ class LimitedText(tf.Module):
 
 
 def in_groups(
-    read: Read, strings: tf.Tensor, dtypes: Sequence[tf.DType]
-) -> tuple[list[tf.RaggedTensor], tf.Tensor]:
+    read: Read, strings: tf.Tensor, dtypes: Sequence[tf.DType], truths: int
+) -> Columns:
     """Reads strings in groups, to limit memory.
 
     A tokenizer needs about 300 bytes of memory for each byte of its input.
 
     Args:
-        read: A function of strings that returns a list of ragged tensors and a
-            bool for each string.
+        read: A function of strings that returns a list of ragged tensors with
+            rows of the same lengths, and a list of vectors of bool.
         strings: string [B].
         dtypes: The dtypes of the ragged tensors.
+        truths: The number of vectors of bool.
 
     Returns:
-        The results of `read` for all strings: ragged [B, (T)] each; bool [B].
+        The results of `read` for all strings: ragged [B, (T)]; bool [B].
     """
     count = tf.size(strings)
     lengths = tf.concat([[1], tf.strings.length(strings)], 0)
@@ -179,9 +210,9 @@ def in_groups(
     def body(
         i: tf.Tensor, done: list[tf.TensorArray]
     ) -> tuple[tf.Tensor, list[tf.TensorArray]]:
-        rows, truths = read(strings[i * size : (i + 1) * size])
+        rows, checks = read(strings[i * size : (i + 1) * size])
         values = [one.values for one in rows]
-        parts = [*values, rows[0].row_lengths(), truths]
+        parts = [*values, rows[0].row_lengths(), *checks]
         return i + 1, [
             one.write(i, part) for one, part in zip(done, parts, strict=True)
         ]
@@ -195,16 +226,17 @@ def in_groups(
                 tf.TensorArray(
                     dtype, groups, infer_shape=False, element_shape=[None]
                 )
-                for dtype in (*dtypes, tf.int64, tf.bool)
+                for dtype in (*dtypes, tf.int64, *[tf.bool] * truths)
             ],
         ),
         parallel_iterations=1,
     )
-    *values, lengths, truths = (one.concat() for one in done)
+    whole = [one.concat() for one in done]
+    values, (lengths, *checks) = whole[: len(dtypes)], whole[len(dtypes) :]
     return [
         tf.RaggedTensor.from_row_lengths(one, lengths, validate=False)
         for one in values
-    ], truths
+    ], checks
 
 
 def first_bytes(strings: tf.Tensor, limit: int) -> tf.Tensor:
@@ -256,13 +288,33 @@ class LimitedGraph(TranslationGraph):
             graph.lexicon,
         )
 
+    @property
+    def copies(self) -> bool:
+        """Whether words of the source replace unknown ones."""
+        return self.decoding.unknown == "replace"
+
     def read(self, strings: tf.Tensor) -> tuple[Sources, tf.Tensor]:
         """The ids of all sources, and whether a string is read only in part."""
-        ids, cut = zip(
-            *(t.read(strings) for t in self.source_texts), strict=True
-        )
-        if self.decoding.unknown == "replace":
-            cut = (*cut, self.source_texts[0].cuts_words(strings))
+        if self.copies:
+            return self.read_words(strings)[:2]
+        return self._joined([text.read(strings) for text in self.source_texts])
+
+    def read_words(
+        self, strings: tf.Tensor
+    ) -> tuple[Sources, tf.Tensor, Words]:
+        """`read`, and the words of source 0."""
+        first, *others = self.source_texts
+        ids, cut, words = first.read_words(strings)
+        if self.copies:
+            cut |= words.cut
+        rest = [text.read(strings) for text in others]
+        return *self._joined([(ids, cut), *rest]), words
+
+    @staticmethod
+    def _joined(
+        sources: Sequence[tuple[tf.RaggedTensor, tf.Tensor]],
+    ) -> tuple[Sources, tf.Tensor]:
+        ids, cut = zip(*sources, strict=True)
         return joined(ids), tf.reduce_any(tf.stack(cut), axis=0)
 
     def is_cut(self, strings: tf.Tensor) -> tf.Tensor:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import tensorflow as tf
-from google.protobuf import descriptor_pool  # type: ignore[import-untyped]
-from google.protobuf import message_factory
+
+from bahdanau_tf.serving.saved_model import read_graphs
 
 # Ops of TensorFlow 2.20 that may be useful for translation. None of them runs
 # Python, prints, needs a device other than a CPU, or accesses files (except
@@ -117,11 +117,7 @@ def operations(folder: Path) -> list[str]:
 
 def _operations(folder: Path) -> Iterator[tuple[str, str, bool]]:
     """Yields each op, where it is, and whether XLA must compile it."""
-    message = descriptor_pool.Default().FindMessageTypeByName(
-        "tensorflow.SavedModel"
-    )
-    saved = message_factory.GetMessageClass(message)()
-    saved.ParseFromString((folder / "saved_model.pb").read_bytes())
+    saved = read_graphs(folder)
     for meta_graph in saved.meta_graphs:
         graph = meta_graph.graph_def
         yield from _nodes(graph.node, "", False)

@@ -1,12 +1,17 @@
-"""Writes SavedModels for TensorFlow Serving."""
+"""Writes SavedModels for TensorFlow Serving, and reads their graphs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
+from google.protobuf import descriptor_pool  # type: ignore[import-untyped]
+from google.protobuf import message_factory
+
+GRAPHS = "saved_model.pb"
 
 
 def write_saved_model(
@@ -30,4 +35,16 @@ def write_saved_model(
             for variable in function.variables
         }.values()
     )
-    tf.saved_model.save(module, str(folder), signatures=dict(signatures))
+    # A server computes no gradients.
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+    tf.saved_model.save(module, str(folder), dict(signatures), options)
+
+
+def read_graphs(folder: Path) -> Any:
+    """The message SavedModel in a folder."""
+    message = descriptor_pool.Default().FindMessageTypeByName(
+        "tensorflow.SavedModel"
+    )
+    saved = message_factory.GetMessageClass(message)()
+    saved.ParseFromString((folder / GRAPHS).read_bytes())
+    return saved

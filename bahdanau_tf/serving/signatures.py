@@ -48,15 +48,19 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.search.hypotheses import ABSENT
 from bahdanau_tf.serving.limits import LimitedGraph
 from bahdanau_tf.serving.limits import Limits
+from bahdanau_tf.serving.limits import Words
 from bahdanau_tf.serving.limits import n_best_of
 from bahdanau_tf.serving.limits import valid_utf8
 from bahdanau_tf.serving.weights import StoredWeights
+from bahdanau_tf.tensors import Nest
 from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.text.rows import as_strings
 from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.text.rows import turned
 from bahdanau_tf.translation import Translated
 from bahdanau_tf.translation import TranslationGraph
+from bahdanau_tf.translation.graph import Reading
+from bahdanau_tf.translation.graph import Sources
 from bahdanau_tf.translation.graph import joined
 
 Outputs = dict[str, tf.Tensor]
@@ -89,50 +93,60 @@ def signatures(
         "n_best": _concrete(served.n_best, text),
         "score": _concrete(served.score, text, translation),
     }
-    if served.has_alignment:
+    if graph.model.has_alignment:
         made["align"] = _concrete(served.align, text)
     if not graph.target_text.reverse:
         made["complete"] = _concrete(served.complete, text, prefix)
     return made
 
 
+class _ServedGraph(LimitedGraph):
+    """The translator with its stored weights and one encoder for all."""
+
+    def __init__(self, graph: TranslationGraph, limits: Limits) -> None:
+        super().__init__(graph, limits)
+        self.weights = StoredWeights(graph.model)
+        self._encode = tf.function(self._loaded_encode, autograph=False)
+
+    def encode(self, source: Sources) -> tuple[Nest, Nest]:
+        """See `TranslationGraph`."""
+        found: tuple[Nest, Nest] = self._encode(source)
+        return found
+
+    def _loaded_encode(self, source: Sources) -> tuple[Nest, Nest]:
+        with self.weights.loaded():
+            return super().encode(source)
+
+
 class _Served:
     """The functions behind the signatures."""
 
     def __init__(self, graph: TranslationGraph, limits: Limits) -> None:
-        self.graph = LimitedGraph(graph, limits)
+        self.graph = _ServedGraph(graph, limits)
         self.limits = limits
         self.count = n_best_of(graph, limits)
-        self.decoding = replace(self.graph.decoding, n_best=1)
-        self.weights = StoredWeights(graph.model)
-        # `serving_default` and `align` share the graph of this search.
-        self.best = tf.function(
-            lambda text: self._translated(text, self.decoding),
-            input_signature=[tf.TensorSpec([None], tf.string)],
-            autograph=False,
-        )
-
-    @property
-    def has_alignment(self) -> bool:
-        found = self.best.get_concrete_function().structured_outputs
-        return found[0].result.weights is not None
+        # The search of `serving_default`, `align` and `n_best`: one graph.
+        self.best = tf.function(self._translated, autograph=False)
 
     def serving_default(self, text: tf.Tensor) -> Outputs:
-        return self._first(*self.best(as_strings(text)))
+        reading, cut = self._read(text)
+        return _first(self.best(reading, self._count(1)), cut)
 
     def greedy(self, text: tf.Tensor) -> Outputs:
-        return self._first(*self._translated(text, self.decoding.greedy()))
+        reading, cut = self._read(text)
+        return _first(self._plain(reading, self.graph.decoding.greedy()), cut)
 
     def complete(self, text: tf.Tensor, prefix: tf.Tensor) -> Outputs:
         text, prefix = _of_equal_rows("complete", text=text, prefix=prefix)
-        found, cut = self._translated(text, self.decoding, prefix)
-        target = self.graph.target_text
-        cut |= target.is_cut(prefix) | target.cuts_words(prefix)
-        return self._first(found, cut)
+        reading, cut = self._read(text)
+        ids, prefix_cut, given = self.graph.target_text.read_words(prefix)
+        reading = reading._replace(prefix=ids[:, :-1], given=given.words)
+        found = self._plain(reading, replace(self.graph.decoding, n_best=1))
+        return _first(found, cut | prefix_cut | given.cut)
 
     def n_best(self, text: tf.Tensor) -> Outputs:
-        decoding = replace(self.graph.decoding, n_best=self.count)
-        found, cut = self._translated(text, decoding)
+        reading, cut = self._read(text)
+        found = self.best(reading, self._count(self.count))
         shape = [None, self.count]
         return {
             "translations": tf.ensure_shape(found.texts, shape),
@@ -142,12 +156,14 @@ class _Served:
         }
 
     def align(self, text: tf.Tensor) -> Outputs:
-        found, cut = self.best(as_strings(text))
-        source, target = self.graph.source_text, self.graph.target_text
+        source, cut, of_source = self.graph.read_words(as_strings(text))
+        found = self.best(self._reading(source, of_source), self._count(1))
         words, starts, ends = _in_text_order(
-            source, *source.tokenize_with_offsets(text)
+            self.graph.source_text, *of_source[:3]
         )
-        first, last = _in_text_order(target, found.starts, found.ends)
+        first, last = _in_text_order(
+            self.graph.target_text, found.starts, found.ends
+        )
         width = self.limits.max_source_length
         height = self.limits.max_target_length
         ended = found.result.finished[:, 0] & ~_is_blank(found)
@@ -174,7 +190,7 @@ class _Served:
         source, cut = self.graph.read(text)
         ids, target_cut = self.graph.target_text.read(translation)
         target = joined([ids])
-        with self.weights.loaded():
+        with self.graph.weights.loaded():
             log_probs, _ = log_probs_and_alignment(
                 self.graph.model, source, target
             )
@@ -184,28 +200,38 @@ class _Served:
             "truncated": cut | target_cut,
         }
 
-    def _translated(
-        self,
-        text: tf.Tensor,
-        decoding: Decoding,
-        prefix: tf.Tensor | None = None,
-    ) -> tuple[Translated, tf.Tensor]:
-        """The translations, and whether a text is read only in part."""
+    def _read(self, text: tf.Tensor) -> tuple[Reading, tf.Tensor]:
+        """What is read of texts, and whether a text is read only in part."""
         text = as_strings(text)
-        source, cut = self.graph.read(text)
-        with self.weights.loaded():
-            found = self.graph.translate_graph(
-                text, decoding, prefix, source=source
-            )
-        return found, cut
+        if not self.graph.copies:
+            source, cut = self.graph.read(text)
+            return Reading(source), cut
+        source, cut, words = self.graph.read_words(text)
+        return self._reading(source, words), cut
 
-    def _first(self, found: Translated, cut: tf.Tensor) -> Outputs:
-        return {
-            "translation": found.texts[:, 0],
-            "score": _scores(found)[:, 0],
-            "finished": _finished(found)[:, 0],
-            "truncated": _truncated(found, cut),
-        }
+    def _reading(self, source: Sources, words: Words) -> Reading:
+        return Reading(source, words.words if self.graph.copies else None)
+
+    def _translated(
+        self, reading: Reading, n_best: int | tf.Tensor
+    ) -> Translated:
+        with self.graph.weights.loaded():
+            return self.graph.translate_read(
+                reading, self.graph.decoding, n_best=n_best
+            )
+
+    def _count(self, n_best: int) -> int | tf.Tensor:
+        """A number of translations, as an argument of `best`."""
+        if self.graph.decoding.sampling:
+            return n_best  # a graph for each: other numbers, other draws
+        return tf.constant(n_best)
+
+    def _plain(self, reading: Reading, decoding: Decoding) -> Translated:
+        """One translation without its alignment."""
+        with self.graph.weights.loaded():
+            return self.graph.translate_read(
+                reading, decoding, with_weights=False
+            )
 
     def _weights(
         self, found: Translated, rows: tf.Tensor, columns: tf.Tensor
@@ -221,6 +247,16 @@ class _Served:
         height, width = tf.unstack(size - tf.shape(weights)[1:])
         weights = tf.pad(weights, [[0, 0], [0, height], [0, width]])
         return tf.ensure_shape(weights, [None, *size])
+
+
+def _first(found: Translated, cut: tf.Tensor) -> Outputs:
+    """The outputs of a signature for the best translation."""
+    return {
+        "translation": found.texts[:, 0],
+        "score": _scores(found)[:, 0],
+        "finished": _finished(found)[:, 0],
+        "truncated": _truncated(found, cut),
+    }
 
 
 def _concrete(

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Sequence
 from functools import cached_property
-from functools import partial
 from typing import NamedTuple
 from typing import TypeAlias
 from typing import TypeVar
@@ -18,6 +17,7 @@ from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search import Constraint
 from bahdanau_tf.search import SearchResult
+from bahdanau_tf.tensors import Nest
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.translation.places import of_words
@@ -25,11 +25,30 @@ from bahdanau_tf.translation.places import word_places
 from bahdanau_tf.translation.shortlist import Lexicon
 from bahdanau_tf.translation.steps import full_step
 from bahdanau_tf.translation.steps import shortlist_step
+from bahdanau_tf.translation.steps import without_weights
 from bahdanau_tf.translation.steps import word_ids
 
 Found = TypeVar("Found")
 # int32 [B, T_x], padded with 0; a tuple of them for a model of many sources.
 Sources: TypeAlias = "tf.Tensor | tuple[tf.Tensor, ...]"
+
+
+class Reading(NamedTuple):
+    """What is read of the sentences of a batch before they are translated.
+
+    Attributes:
+        source: The ids of all sources.
+        words: Ragged string [B, (T_x)], the words of source 0, with which
+            unknown words are replaced; None to keep these.
+        prefix: Ragged int32 [B, (P)], ids with which each translation begins;
+            None for no prefixes.
+        given: Ragged string [B, (P)], the words of the prefixes.
+    """
+
+    source: Sources
+    words: tf.RaggedTensor | None = None
+    prefix: tf.RaggedTensor | None = None
+    given: tf.RaggedTensor | None = None
 
 
 class Translated(NamedTuple):
@@ -137,12 +156,21 @@ class TranslationGraph(tf.Module):
         """int32 [B, T_x], or a tuple of them for a model of several sources."""
         return joined([text.tokenize(sentences) for text in self.source_texts])
 
+    def encode(self, source: Sources) -> tuple[Nest, Nest]:
+        """The memory of source sentences, and the state before the first step.
+
+        Search calls it; the graph of signatures shares it.
+        """
+        return self.model.encode(source)
+
     def search(
         self,
         source: Sources,
         decoding: Decoding,
         prefix: tf.Tensor | None = None,
         constraints: Sequence[Constraint] = (),
+        n_best: int | tf.Tensor | None = None,
+        with_weights: bool = True,
     ) -> SearchResult:
         """Searches the n best translations, in graph.
 
@@ -153,6 +181,9 @@ class TranslationGraph(tf.Module):
             prefix: int32 [B, P], target ids padded with 0, with which each
                 translation begins.
             constraints: Constraints in addition to those of `decoding`.
+            n_best: N in place of that of `decoding`, see `Decoding.search`.
+            with_weights: Whether the result has the soft alignments, if the
+                model has any.
 
         Returns:
             `SearchResult` of [B, N] hypotheses.
@@ -161,34 +192,47 @@ class TranslationGraph(tf.Module):
             ValueError: `decoding.shortlist` is set, but there is no lexicon.
         """
         first_source = tf.nest.flatten(source)[0]
-        search = partial(
-            decoding.search,
+        memory, state = self.encode(source)
+        shortlist = None
+        if decoding.shortlist:
+            shortlist = self._shortlist(first_source, prefix)
+            step, memory = shortlist_step(self.model, memory, *shortlist)
+            size = self.target_text.vocabulary_size
+            if prefix is not None:
+                places = word_places(*shortlist, size)
+                prefix = tf.gather(places, prefix, batch_dims=1)
+            constraints = [
+                of_words(one, *shortlist, size) for one in constraints
+            ]
+        else:
+            step = full_step(self.model)
+        if not (with_weights or decoding.beta):
+            step = without_weights(step)
+        result = decoding.search(
+            step,
+            state,
+            memory,
             source=first_source,
             start_id=self.model.start_id,
             text=self.target_text,
+            prefix=prefix,
+            constraints=constraints,
+            n_best=n_best,
         )
-        memory, state = self.model.encode(source)
-        if not decoding.shortlist:
-            step = full_step(self.model)
-            return search(
-                step, state, memory, prefix=prefix, constraints=constraints
-            )
+        if shortlist is None:
+            return result
+        return result._replace(tokens=word_ids(result.tokens, *shortlist))
+
+    def _shortlist(
+        self, source: tf.Tensor, prefix: tf.Tensor | None
+    ) -> tuple[int, tf.Tensor]:
+        """The number of words that all sentences share, and each one's own."""
         if self.lexicon is None:
             raise ValueError(
                 "Translator: shortlist is True, but there is no lexicon; "
                 "wanted one, which `bahdanau-tf lexicon` learns"
             )
-        first, own = self.lexicon.first, self.lexicon.own(first_source, prefix)
-        step, memory = shortlist_step(self.model, memory, first, own)
-        size = self.target_text.vocabulary_size
-        if prefix is not None:
-            places = word_places(first, own, size)
-            prefix = tf.gather(places, prefix, batch_dims=1)
-        constraints = [of_words(one, first, own, size) for one in constraints]
-        result = search(
-            step, state, memory, prefix=prefix, constraints=constraints
-        )
-        return result._replace(tokens=word_ids(result.tokens, first, own))
+        return self.lexicon.first, self.lexicon.own(source, prefix)
 
     def translate_graph(
         self,
@@ -196,7 +240,6 @@ class TranslationGraph(tf.Module):
         decoding: Decoding,
         prefixes: tf.Tensor | None = None,
         constraints: Sequence[Constraint] = (),
-        source: Sources | None = None,
     ) -> Translated:
         """Translates strings, in graph; without words the result is "".
 
@@ -206,7 +249,6 @@ class TranslationGraph(tf.Module):
             prefixes: string [B], with which each translation begins; "" for
                 no prefix.
             constraints: Constraints in addition to those of `decoding`.
-            source: The ids of the sentences, if they are known.
 
         Raises:
             ValueError: Unknown words are to be replaced, but the model has no
@@ -214,39 +256,72 @@ class TranslationGraph(tf.Module):
                 reversed.
         """
         sentences = tf.ensure_shape(sentences, [None])
-        if source is None:
-            source = self._source_ids(sentences)
-        prefix = None if prefixes is None else self._prefix_ids(prefixes)
-        result = self.search(source, decoding, prefix, constraints)
-        lengths = tf.math.count_nonzero(tf.nest.flatten(source)[0], axis=1)
+        reading = Reading(self._source_ids(sentences))
+        if decoding.unknown == "replace":
+            words, *_ = self.source_text.tokenize_with_offsets(sentences)
+            reading = reading._replace(words=words)
+        if prefixes is not None:
+            prefixes = tf.ensure_shape(prefixes, [None])
+            text = self.target_text
+            reading = reading._replace(
+                prefix=text.tokenize(prefixes)[:, :-1],
+                given=text.tokenize_with_offsets(prefixes)[0],
+            )
+        return self.translate_read(reading, decoding, constraints)
+
+    def translate_read(
+        self,
+        reading: Reading,
+        decoding: Decoding,
+        constraints: Sequence[Constraint] = (),
+        n_best: int | tf.Tensor | None = None,
+        with_weights: bool = True,
+    ) -> Translated:
+        """Translates what was read of strings, in graph.
+
+        Args:
+            reading: What was read.
+            decoding: How to search.
+            constraints, n_best: As for `search`.
+            with_weights: Whether the caller wants the soft alignments.
+
+        Raises:
+            ValueError: As for `translate_graph`.
+        """
+        result = self.search(
+            reading.source,
+            decoding,
+            self._prefix_ids(reading.prefix),
+            constraints,
+            n_best,
+            with_weights or reading.words is not None,
+        )
+        lengths = tf.math.count_nonzero(tf.nest.flatten(reading.source)[0], 1)
         blank = lengths == 1  # the end symbol alone
         tokens = tf.where(blank[:, None, None], 0, result.tokens)
         result = result._replace(tokens=tokens)
         shape = tf.shape(tokens)
         flat = [shape[0] * shape[1], shape[2]]
-        instead = self._instead(sentences, prefixes, decoding, result)
+        instead = self._instead(reading, result)
         texts, starts, ends = self.target_text.detokenize_with_offsets(
             tf.reshape(tokens, flat),
             None if instead is None else tf.reshape(instead, flat),
         )
         return Translated(tf.reshape(texts, shape[:2]), starts, ends, result)
 
-    def _prefix_ids(self, prefixes: tf.Tensor) -> tf.Tensor:
+    def _prefix_ids(self, prefix: tf.RaggedTensor | None) -> tf.Tensor | None:
         """int32 [B, P], without the end symbol."""
+        if prefix is None:
+            return None
         if self.target_text.reverse:
             raise ValueError(
                 "Translator: target_text is reversed, so the last word of a "
                 "translation comes first; wanted no prefixes"
             )
-        prefixes = tf.ensure_shape(prefixes, [None])
-        return _padded(self.target_text.tokenize(prefixes)[:, :-1])
+        return _padded(prefix)
 
     def _instead(
-        self,
-        sentences: tf.Tensor,
-        prefixes: tf.Tensor | None,
-        decoding: Decoding,
-        result: SearchResult,
+        self, reading: Reading, result: SearchResult
     ) -> tf.Tensor | None:
         """What is written for each target word if it is unknown: [B, N, T].
 
@@ -254,19 +329,18 @@ class TranslationGraph(tf.Module):
         """
         shape = tf.shape(result.tokens)
         instead = None
-        if decoding.unknown == "replace":
-            instead = self._replacements(sentences, result)
-        if prefixes is None:
+        if reading.words is not None:
+            instead = self._replacements(reading.words, result)
+        if reading.given is None:
             return instead
-        given = self.target_text.tokenize_with_offsets(prefixes)[0]
-        given = given.to_tensor(shape=tf.stack([shape[0], shape[2]]))
+        given = reading.given.to_tensor(shape=tf.stack([shape[0], shape[2]]))
         given = tf.broadcast_to(given[:, None], shape)
         return (
             given if instead is None else tf.where(given != "", given, instead)
         )
 
     def _replacements(
-        self, sentences: tf.Tensor, result: SearchResult
+        self, rows: tf.RaggedTensor, result: SearchResult
     ) -> tf.Tensor:
         """The replacement of each target word if it is unknown: [B, N, T].
 
@@ -279,7 +353,6 @@ class TranslationGraph(tf.Module):
                 "unknown words cannot be replaced; wanted unknown='keep' or "
                 "'forbid'"
             )
-        rows = self.source_text.tokenize_with_offsets(sentences)[0]
         words = _padded(rows)
         width = tf.shape(words)[1]
         # Only columns with a word of this sentence: `words` has none for the

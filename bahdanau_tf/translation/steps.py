@@ -27,6 +27,16 @@ def full_step(model: TranslationModel) -> Step:
     return step
 
 
+def without_weights(step: Step) -> Step:
+    """The same step without an alignment, of which search keeps a record."""
+
+    def plain(ids: tf.Tensor, state: Nest, memory: Nest) -> Stepped:
+        logits, state, _ = step(ids, state, memory)
+        return logits, state, None
+
+    return plain
+
+
 class _Own(NamedTuple):
     """The output weights of each sentence's own words.
 

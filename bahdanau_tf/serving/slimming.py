@@ -1,0 +1,132 @@
+"""Leaves out of a SavedModel's graphs what no server needs.
+
+Whoever loads a graph pays for each of its nodes. Each constant that Python
+code mentions is a node of its own, each size that it asks for twice is two,
+and identities say what belongs to which loop. Nodes with a gradient of their
+own name it, and TensorFlow warns if it is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any
+
+from bahdanau_tf.serving.saved_model import GRAPHS
+from bahdanau_tf.serving.saved_model import read_graphs
+
+# Two nodes of such an op with equal inputs have equal outputs.
+_PURE = """
+AddV2 All Any Cast ConcatV2 Const Cumsum DecodeRaw EnsureShape Equal ExpandDims
+Fill FloorDiv GatherV2 Greater GreaterEqual Less LogicalAnd LogicalNot LogicalOr
+Max Maximum Min Minimum Mul Neg NotEqual OnesLike Pack PartitionedCall Range
+Reshape SelectV2 Shape Size Slice Squeeze StridedSlice StringLength Sub Substr
+Sum Tile Transpose Where ZerosLike
+"""
+PURE = frozenset(_PURE.split())
+_SAME = ("Identity", "IdentityN")  # their outputs are their inputs
+_GRADIENT = "_gradient_op_type"
+_SHAPES = "_output_shapes"  # notes, which may differ between equal nodes
+# TensorFlow's hash of the graphs, which are no longer those.
+_FINGERPRINT = "fingerprint.pb"
+
+
+def slim(folder: Path) -> None:
+    """Writes the functions of a SavedModel anew, with fewer nodes."""
+    saved = read_graphs(folder)
+    for meta_graph in saved.meta_graphs:
+        for function in meta_graph.graph_def.library.function:
+            _slim(function)
+    (folder / GRAPHS).write_bytes(saved.SerializeToString())
+    (folder / _FINGERPRINT).unlink(missing_ok=True)
+
+
+def _slim(function: Any) -> None:
+    """Removes nodes of a FunctionDef; what it computes stays the same."""
+    passing = _passing(function)
+    now = _Names()
+    first: dict[object, str] = {}  # of equal nodes
+    kept = []
+    for node in _in_order(function.node_def):
+        node.input[:] = map(now.of, node.input)
+        if node.name in passing:
+            now.passed[node.name] = list(node.input)
+            continue
+        node.attr.pop(_GRADIENT, None)
+        if node.op in PURE:
+            same = first.setdefault(_meaning(node), node.name)
+            if same != node.name:
+                now.same[node.name] = same
+                continue
+        kept.append(node)
+    for results in (function.ret, function.control_ret):
+        for name, result in list(results.items()):
+            results[name] = now.of(result)
+    del function.node_def[:]
+    function.node_def.extend(kept)
+
+
+class _Names:
+    """What nodes and tensors are called when others are removed.
+
+    Attributes:
+        same: For the name of a removed node that of an equal one.
+        passed: For the name of one that only passes tensors on, their names.
+    """
+
+    def __init__(self) -> None:
+        self.same: dict[str, str] = {}
+        self.passed: dict[str, list[str]] = {}
+
+    def of(self, reference: str) -> str:
+        """The name now: of a tensor "node:output:0", or "^node"."""
+        control = reference[: reference.startswith("^")]
+        name, *output = reference.removeprefix("^").split(":")
+        if name in self.passed:
+            return self.passed[name][int(output[-1])]
+        return ":".join([control + self.same.get(name, name), *output])
+
+
+def _passing(function: Any) -> set[str]:
+    """The names of the nodes that only pass tensors on.
+
+    Not of those that wait for other nodes or others for them, nor of those by
+    which a function returns its argument.
+    """
+    arguments = {one.name for one in function.signature.input_arg}
+    results = {one.split(":")[0] for one in function.ret.values()}
+    awaited = {
+        one.removeprefix("^")
+        for node in function.node_def
+        for one in node.input
+        if one.startswith("^")
+    }.union(function.control_ret.values())
+    return {
+        node.name
+        for node in function.node_def
+        if node.op in _SAME
+        and node.name not in awaited
+        and not any(one.startswith("^") for one in node.input)
+        and not (node.name in results and arguments.intersection(node.input))
+    }
+
+
+def _in_order(nodes: Iterable[Any]) -> list[Any]:
+    """The nodes, each after those that it reads."""
+    named = {node.name: node for node in nodes}
+    order: TopologicalSorter[str] = TopologicalSorter()
+    for name, node in named.items():
+        read = (one.removeprefix("^").split(":")[0] for one in node.input)
+        order.add(name, *filter(named.__contains__, read))
+    return [named[name] for name in order.static_order()]
+
+
+def _meaning(node: Any) -> object:
+    """What the outputs of a node depend on."""
+    attributes = (
+        (name, value.SerializeToString(deterministic=True))
+        for name, value in node.attr.items()
+        if name != _SHAPES
+    )
+    return node.op, node.device, tuple(node.input), tuple(sorted(attributes))
