@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bahdanau_tf.search.hypotheses import ABSENT
 from bahdanau_tf.search.hypotheses import NEVER
+from bahdanau_tf.search.hypotheses import Given
 from bahdanau_tf.search.hypotheses import Hypotheses
 from bahdanau_tf.search.hypotheses import best
 from bahdanau_tf.search.hypotheses import blank
@@ -25,6 +26,7 @@ from bahdanau_tf.search.penalties import no_coverage_penalty
 from bahdanau_tf.search.selections import Continuations
 from bahdanau_tf.search.selections import History
 from bahdanau_tf.tensors import Nest
+from bahdanau_tf.tensors import Shape
 
 
 class SearchResult(NamedTuple):
@@ -81,13 +83,37 @@ class _Found(NamedTuple):
     finished: Hypotheses  # [B, N]
 
 
+class _Record(NamedTuple):
+    """The weights of all steps, of the rows that were searched in each."""
+
+    weights: tf.TensorArray  # of float32 [B, K, T_x]
+    rows: tf.TensorArray  # of int32 [B], ascending
+
+    def write(
+        self, time: tf.Tensor, weights: tf.Tensor, rows: tf.Tensor
+    ) -> _Record:
+        """Adds those of a step."""
+        return _Record(
+            self.weights.write(time, weights), self.rows.write(time, rows)
+        )
+
+    def whole(self, batch: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
+        """float32 [B, steps, K, T_x] of all rows; 0 where there are none."""
+        weights, rows = self.weights.concat(), self.rows.concat()
+        # A step begins where the rows no longer ascend.
+        before = tf.concat([[batch], rows], 0)[:-1]
+        step = tf.cumsum(tf.cast(rows <= before, tf.int32)) - 1
+        shape = tf.concat([[batch, steps], tf.shape(weights)[1:]], 0)
+        return tf.scatter_nd(tf.stack([rows, step], 1), weights, shape)
+
+
 class _Beam(NamedTuple):
     """The loop variables."""
 
     time: tf.Tensor  # int32 scalar
     rows: _Rows
     found: _Found
-    weights: tf.TensorArray  # of [B, K, T_x]
+    record: _Record
 
 
 @dataclass
@@ -145,11 +171,9 @@ class Search:
             time=tf.constant(0),
             rows=tf.nest.map_structure(lambda x: _of_any_size(x, 0), rows),
             found=_Found(live, rows.finished),
-            weights=tf.TensorArray(
-                tf.float32,
-                longest,
-                element_shape=[None, self.places, None],
-                clear_after_read=False,
+            record=_Record(
+                _steps(tf.float32, (None, self.places, None)),
+                _steps(tf.int32, (None,)),
             ),
         )
         times = tf.range(longest)
@@ -193,24 +217,26 @@ class Search:
             log_probs = tf.where(place < self.places, log_probs, NEVER)
         coverage, record = self._attend(beam, weights, parents)
         time = beam.time + 1
-        scores = log_probs / divisors[beam.time]
+        scores = log_probs / tf.gather(divisors, beam.time)
         if self._is_covering:
             penalty = self.coverage_penalty(coverage, rows.row)
             scores = finite(scores + penalty)
         is_now = times == beam.time
-        path = _longer(take(rows.live.path, parents), tokens, parents, is_now)
+        path = self._continued(rows.live.path, parents)
+        path = _longer(path, tokens, parents, is_now)
         new = Hypotheses(log_probs, scores, path)
-        ends = (tokens == self.eos_id) & (log_probs > NEVER)
+        ends = tokens == self.eos_id  # if the place is empty, nothing does
         finished = best(concat(rows.finished, only(ends, new)), self.n_best)
         live = without(ends, new)
         bound = tf.reduce_max(live.log_probs, axis=1) / rows.penalty
         worst = finished.scores[:, -1]
         ended = rows.ended
         if self.shrink:
-            ended += tf.math.count_nonzero(ends, 1, dtype=tf.int32)
+            exist = ends & (log_probs > NEVER)
+            ended += tf.math.count_nonzero(exist, 1, dtype=tf.int32)
         rows = rows._replace(
             ids=tokens,
-            state=take(state, parents),
+            state=self._continued(state, parents),
             coverage=coverage,
             live=live,
             finished=finished,
@@ -220,13 +246,17 @@ class Search:
         rows, found = _let_go(rows, beam.found)
         return _Beam(time, rows, found, record)
 
+    def _continued(self, nest: Given, parents: tf.Tensor) -> Given:
+        """What belongs to the hypotheses that are continued: [B, K, ...]."""
+        return nest if self.places == 1 else take(nest, parents)
+
     @property
     def _is_covering(self) -> bool:
         return self.coverage_penalty is not no_coverage_penalty
 
     def _attend(
         self, beam: _Beam, weights: tf.Tensor | None, parents: tf.Tensor
-    ) -> tuple[tf.Tensor | tuple[()], tf.TensorArray]:
+    ) -> tuple[tf.Tensor | tuple[()], _Record]:
         """Returns the coverage after this step, and the record of all weights.
 
         The coverage is () without a penalty.
@@ -239,14 +269,18 @@ class Search:
                     "beam_search: a coverage_penalty was given, but the step "
                     "returns no attention weights."
                 )
-            return coverage, beam.weights
+            return coverage, beam.record
         weights = tf.cast(weights, tf.float32)
         if self._is_covering:
-            coverage = take(coverage + weights, parents)
-        batch = tf.shape(beam.found.live.scores)[0]
-        shape = tf.stack([batch, self.places, tf.shape(weights)[2]])
-        whole = tf.scatter_nd(beam.rows.row[:, tf.newaxis], weights, shape)
-        return coverage, beam.weights.write(beam.time, whole)
+            coverage = self._continued(coverage + weights, parents)
+        return coverage, beam.record.write(beam.time, weights, beam.rows.row)
+
+
+def _steps(dtype: tf.DType, shape: Shape) -> tf.TensorArray:
+    """An empty record of steps, of tensors with unknown numbers of rows."""
+    return tf.TensorArray(
+        dtype, 0, dynamic_size=True, infer_shape=False, element_shape=shape
+    )
 
 
 def _longer(
@@ -320,8 +354,7 @@ def _result(
 def _follow(beam: _Beam, slots: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
     """The weights at the places `slots`: `[B, N, T]` -> `[B, N, T, T_x]`."""
     steps = beam.time
-    weights = beam.weights.gather(tf.range(steps))  # [steps, B, K, T_x]
-    weights = tf.transpose(weights, [1, 0, 2, 3])
+    weights = beam.record.whole(tf.shape(slots)[0], steps)
     places = tf.transpose(slots[..., :steps], [0, 2, 1])  # [B, steps, N]
     weights = tf.gather(weights, places, batch_dims=2)
     weights = tf.transpose(weights, [0, 2, 1, 3])  # [B, N, steps, T_x]

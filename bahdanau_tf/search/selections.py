@@ -121,11 +121,7 @@ def best_of_all(
         return top_continuations(chunks, offset, beam_size)
     count = beam_size + logits.shape[1] * spare
     found = top_continuations(chunks, offset, count)
-    forbidden = [
-        found.tokens[..., tf.newaxis] == _of_parents(one, found, history, size)
-        for one in few
-    ]
-    forbidden = [tf.reduce_any(one, axis=-1) for one in forbidden]
+    forbidden = [_is_forbidden(one, found, history, size) for one in few]
     left, order = tf.math.top_k(
         tf.where(reduce(tf.logical_or, forbidden), NEVER, found.log_probs),
         beam_size,
@@ -133,49 +129,82 @@ def best_of_all(
     return Continuations(left, *take(found[1:], order))
 
 
-def _of_parents(
+def _is_forbidden(
     few: Few, found: Continuations, history: History, size: int | None
+) -> tf.Tensor:
+    """Whether each continuation appends a forbidden word: bool `[B, M']`."""
+    words = few.words(history, size)
+    always = tf.get_static_value(words)
+    if always is not None and always.shape[:2] == (1, 1) and always.size:
+        each = [found.tokens == word for word in always.ravel()]
+        return reduce(tf.logical_or, each)
+    words = _of_parents(few, words, found, history)
+    return tf.reduce_any(found.tokens[..., tf.newaxis] == words, axis=-1)
+
+
+def _of_parents(
+    few: Few, words: tf.Tensor, found: Continuations, history: History
 ) -> tf.Tensor:
     """The words that each continuation's parent forbids, `[B, M', M]`.
 
     If all hypotheses forbid the same, `[1, 1, M]`.
     """
-    words = few.words(history, size)
     if words.shape[:2] == [1, 1]:
         return words
     shape = tf.concat([tf.shape(history.tokens)[:2], [few.count]], 0)
     return take(tf.broadcast_to(words, shape), found.parents)
 
 
-def _chunks(logits: tf.Tensor) -> tf.Tensor:
-    """Divides a large vocabulary: `[B, K, V]` -> `[B, K, C, c]`.
+class Chunks(NamedTuple):
+    """Logits of a vocabulary that is divided into C chunks of c words.
 
     The last chunk is padded with -inf.
+
+    Attributes:
+        logits: float [B, K, C c].
+        chunks: float [B, K C, c].
+        maxima: float [B, K, C], the largest logit of each chunk.
+        padded: Whether there may be padding.
     """
+
+    logits: tf.Tensor
+    chunks: tf.Tensor
+    maxima: tf.Tensor
+    padded: bool
+
+
+def _chunks(logits: tf.Tensor) -> Chunks:
+    """Divides the vocabulary of logits `[B, K, V]`, if it is large."""
     _, width, size = _sizes(logits)
     if isinstance(size, int) and size < SMALL:
-        return logits[..., tf.newaxis]
+        each = tf.reshape(logits, [-1, width * size, 1])
+        return Chunks(logits, each, logits, padded=False)
     length = max(CHUNKS)
     if isinstance(size, int):
         length = next((c for c in CHUNKS if size % c == 0), length)
-    if not isinstance(size, int) or size % length:
+    padded = not isinstance(size, int) or size % length != 0
+    if padded:
         missing = [[0, 0], [0, 0], [0, -size % length]]
         logits = tf.pad(logits, missing, constant_values=NEVER)
-    return tf.reshape(logits, [-1, width, -(-size // length), length])
+    number = -(-size // length)
+    chunks = tf.reshape(logits, [-1, width * number, length])
+    maxima = tf.reduce_max(chunks, axis=-1)
+    maxima = tf.reshape(maxima, [-1, width, number])
+    return Chunks(logits, chunks, maxima, padded)
 
 
-def log_normalizer(chunks: tf.Tensor) -> tf.Tensor:
+def log_normalizer(chunks: Chunks) -> tf.Tensor:
     """log Σ exp(logits), `[B, K]`: the largest logit minus its log-probability.
 
     `tf.nn.softmax` is one fast pass; `tf.reduce_logsumexp` makes three.
     """
-    _, width, number, length = _sizes(chunks)
-    shares = tf.nn.softmax(tf.reshape(chunks, [-1, width, number * length]))
+    _, width, number = _sizes(chunks.maxima)
+    length = _sizes(chunks.chunks)[-1]
+    shares = tf.nn.softmax(chunks.logits)
     shares = tf.reshape(shares, [-1, width, number, length])
-    maxima = _maxima(chunks)
-    best = tf.argmax(maxima, axis=-1, output_type=tf.int32)
+    best = tf.argmax(chunks.maxima, axis=-1, output_type=tf.int32)
     share = tf.reduce_max(tf.gather(shares, best, batch_dims=2), axis=-1)
-    return tf.reduce_max(maxima, axis=-1) - tf.math.log(share)
+    return tf.reduce_max(chunks.maxima, axis=-1) - tf.math.log(share)
 
 
 def _sizes(x: tf.Tensor) -> list[Any]:
@@ -192,14 +221,8 @@ def _sizes(x: tf.Tensor) -> list[Any]:
     ]
 
 
-def _maxima(chunks: tf.Tensor) -> tf.Tensor:
-    if chunks.shape[-1] == 1:
-        return chunks[..., 0]
-    return tf.reduce_max(chunks, axis=-1)
-
-
 def top_continuations(
-    chunks: tf.Tensor, offset: tf.Tensor, count: int
+    chunks: Chunks, offset: tf.Tensor, count: int
 ) -> Continuations:
     """The best of all continuations of a row's hypotheses, best first.
 
@@ -208,30 +231,37 @@ def top_continuations(
     the largest maxima, since no word of another chunk exceeds those N maxima.
 
     Args:
-        chunks: float `[B, K, C, c]`, logits in chunks.
+        chunks: Logits in chunks.
         offset: float `[B, K]`, added to logits to get the log-probability of
             the whole hypothesis.
         count: N; if there are fewer continuations, the last places are empty.
     """
-    _, width, number, length = _sizes(chunks)
+    _, width, number = _sizes(chunks.maxima)
+    length = _sizes(chunks.chunks)[-1]
     taken = _smaller(count, width * number)
-    maxima = finite(_maxima(chunks) + offset[..., tf.newaxis])
+    maxima = finite(chunks.maxima + offset[..., tf.newaxis])
     maxima = tf.reshape(maxima, [-1, width * number])
     best = tf.math.top_k(maxima, taken).indices
     best = -tf.math.top_k(-best, taken).values  # so that ties keep their order
-    flat = tf.reshape(chunks, [-1, width * number, length])
-    among = take(flat, best) + take(offset, best // number)[..., tf.newaxis]
+    if width != 1:
+        offset = take(offset, best // number)
+    among = take(chunks.chunks, best) + offset[..., tf.newaxis]
     among = tf.reshape(finite(among), [-1, taken * length])
     missing = count - _smaller(count, taken * length)
-    if not isinstance(missing, int) or missing:
+    has_missing = not isinstance(missing, int) or missing > 0
+    if has_missing:
         among = tf.pad(among, [[0, 0], [0, missing]], constant_values=NEVER)
         best = tf.pad(best, [[0, 0], [0, missing]])
     log_probs, places = tf.math.top_k(among, count)
     chunk = take(best, places // length)
-    words = chunk % number * length + places % length
-    # An empty place may point beyond the last word.
-    words = tf.where(log_probs > NEVER, words, 0)
-    return Continuations(log_probs, chunk // number, words)
+    parents = tf.zeros_like(chunk)
+    if width != 1:
+        parents, chunk = chunk // number, chunk % number
+    words = chunk * length + places % length
+    if chunks.padded or has_missing:
+        # An empty place may point beyond the last word.
+        words = tf.where(log_probs > NEVER, words, 0)
+    return Continuations(log_probs, parents, words)
 
 
 def _smaller(one: Any, other: Any) -> Any:
