@@ -7,7 +7,6 @@ from collections.abc import Hashable
 from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
-from typing import TypeAlias
 from typing import TypeVar
 
 import tensorflow as tf
@@ -22,6 +21,10 @@ from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.translation.places import of_words
 from bahdanau_tf.translation.places import word_places
+from bahdanau_tf.translation.reading import Reading
+from bahdanau_tf.translation.reading import Sources
+from bahdanau_tf.translation.reading import joined
+from bahdanau_tf.translation.reading import padded
 from bahdanau_tf.translation.shortlist import Lexicon
 from bahdanau_tf.translation.steps import full_step
 from bahdanau_tf.translation.steps import shortlist_step
@@ -29,26 +32,6 @@ from bahdanau_tf.translation.steps import without_weights
 from bahdanau_tf.translation.steps import word_ids
 
 Found = TypeVar("Found")
-# int32 [B, T_x], padded with 0; a tuple of them for a model of many sources.
-Sources: TypeAlias = "tf.Tensor | tuple[tf.Tensor, ...]"
-
-
-class Reading(NamedTuple):
-    """What is read of the sentences of a batch before they are translated.
-
-    Attributes:
-        source: The ids of all sources.
-        words: Ragged string [B, (T_x)], the words of source 0, with which
-            unknown words are replaced; None to keep these.
-        prefix: Ragged int32 [B, (P)], ids with which each translation begins;
-            None for no prefixes.
-        given: Ragged string [B, (P)], the words of the prefixes.
-    """
-
-    source: Sources
-    words: tf.RaggedTensor | None = None
-    prefix: tf.RaggedTensor | None = None
-    given: tf.RaggedTensor | None = None
 
 
 class Translated(NamedTuple):
@@ -318,7 +301,7 @@ class TranslationGraph(tf.Module):
                 "Translator: target_text is reversed, so the last word of a "
                 "translation comes first; wanted no prefixes"
             )
-        return _padded(prefix)
+        return padded(prefix)
 
     def _instead(
         self, reading: Reading, result: SearchResult
@@ -353,7 +336,7 @@ class TranslationGraph(tf.Module):
                 "unknown words cannot be replaced; wanted unknown='keep' or "
                 "'forbid'"
             )
-        words = _padded(rows)
+        words = padded(rows)
         width = tf.shape(words)[1]
         # Only columns with a word of this sentence: `words` has none for the
         # end symbol, but a column if another sentence is longer.
@@ -388,20 +371,6 @@ class TranslationGraph(tf.Module):
             included, or None for a model without attention.
         """
         source = self._source_ids(tf.ensure_shape(sentences, [None]))
-        target = _padded(self.target_text.tokenize(translations))
+        target = padded(self.target_text.tokenize(translations))
         found = log_probs_and_alignment(self.model, source, target)
         return target, *found
-
-
-def joined(rows: Sequence[tf.RaggedTensor]) -> Sources:
-    """The ids of all sources, padded, as a model takes them."""
-    ids = [_padded(one) for one in rows]
-    return tuple(ids) if len(ids) > 1 else ids[0]
-
-
-def _padded(rows: tf.RaggedTensor) -> tf.Tensor:
-    """Pads rows with 0 or "" to at least one column, even without rows."""
-    padded = rows.to_tensor()
-    missing = tf.maximum(1 - tf.shape(padded)[1], 0)
-    fill = tf.zeros([tf.shape(padded)[0], missing], padded.dtype)
-    return tf.concat([padded, fill], axis=1)
