@@ -8,6 +8,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.products import operand
+from bahdanau_tf.products import product
+
 CHUNK_LOGITS = 2**24  # logits of one chunk of words in `_words_nll`
 
 Parts = list[tf.Tensor]
@@ -169,12 +172,14 @@ def _words_nll(
     def run(
         features: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor
     ) -> tuple[tf.Tensor, Callable[[tf.Tensor], list[tf.Tensor]]]:
+        read = operand(kernel)
+
         def chunk(
             i: tf.Tensor, rows: tf.TensorArray
         ) -> tuple[tf.TensorArray, Parts]:
             here = slice(i * size, (i + 1) * size)
             x, y, w = features[here], labels[here], weights[here]
-            sums, gradient = _chunk_nll(x, kernel, bias, y, w, on_label)
+            sums, gradient = _chunk_nll(x, read, bias, y, w, on_label)
             return rows.write(i, gradient), sums
 
         def body(
@@ -223,7 +228,7 @@ def _chunk_nll(
         A list of the sum and its gradients by kernel and bias; and the
         gradient by x.
     """
-    logits = tf.matmul(x, kernel, transpose_b=True)
+    logits = product(x, kernel, transpose_b=True)
     logits = tf.cast(logits + bias, tf.float32)
     probabilities = tf.nn.softmax(logits)
     size = tf.shape(logits)
@@ -239,12 +244,13 @@ def _chunk_nll(
         )
     by_logits = tf.cast(tf.reshape(flat, size), x.dtype)
     column = tf.cast(weights[:, None], x.dtype)
+    rounded = operand(by_logits)
     sums = [
         tf.tensordot(weights, nll, 1),
-        tf.matmul(by_logits, x * column, transpose_a=True),
+        product(rounded, x * column, transpose_a=True),
         tf.matmul(column, by_logits, transpose_a=True)[0],
     ]
-    return sums, tf.matmul(by_logits, kernel) * column
+    return sums, product(rounded, kernel) * column
 
 
 def _negative_log(

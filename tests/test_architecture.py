@@ -24,6 +24,7 @@ FLOORS = (
         "files",
         "interrupts",
         "keras_register",
+        "products",
         "progress",
         "ranges",
         "tensors",

@@ -27,6 +27,8 @@ from bahdanau_tf.layers.gru_recurrence import over_time
 from bahdanau_tf.layers.gru_recurrence import previous_states
 from bahdanau_tf.layers.gru_recurrence import stacked
 from bahdanau_tf.layers.gru_recurrence import write
+from bahdanau_tf.products import operand
+from bahdanau_tf.products import product
 
 
 class Weights(NamedTuple):
@@ -144,17 +146,18 @@ def _forward(
     """The states after every step, and the trace."""
     w = inputs.weights
     kernels = kernel_parts(w.recurrent)
+    query_kernel, context_kernel = operand(w.query), operand(w.context)
     n = w.recurrent.shape[0]
 
     def body(
         t: tf.Tensor, state: tf.Tensor, kept: Arrays
     ) -> tuple[tf.Tensor, Arrays]:
-        query = tf.matmul(state, w.query)
+        query = product(state, query_kernel)
         energies = _energies(_hidden(query, inputs.keys), w.energy)
         alignment = _softmax(energies, inputs.mask)
         context = tf.matmul(alignment[:, None], inputs.annotations)[:, 0]
         new, trace = gru_step(
-            inputs.projected[t] + tf.matmul(context, w.context),
+            inputs.projected[t] + product(context, context_kernel),
             state,
             visible_of(state),
             kernels,
@@ -181,8 +184,8 @@ def _backward(
     """The gradients of all inputs but the mask, in the order of `_Inputs`."""
     w, dtype = inputs.weights, inputs.first.dtype
     transposed = transposed_parts(w.recurrent)
-    context_transposed = tf.transpose(w.context)
-    query_transposed = tf.transpose(w.query)
+    context_transposed = tf.transpose(operand(w.context))
+    query_transposed = tf.transpose(operand(w.query))
 
     def body(
         t: tf.Tensor, carried: tuple[tf.Tensor, ...], kept: Arrays
@@ -198,7 +201,7 @@ def _backward(
             GRUTrace(*(x[t] for x in trace.gru)),
             transposed,
         )
-        to_context = tf.matmul(found, context_transposed)
+        to_context = product(found, context_transposed)
         to_context += upstream.contexts[t]
         by_weight = _rows_product(inputs.annotations, to_context)
         energies = _softmax_gradient(
@@ -212,7 +215,7 @@ def _backward(
             - tf.reduce_sum(weighted, 1)
         )
         to_state += visible_of(to_visible)
-        to_state += tf.matmul(to_query, query_transposed)
+        to_state += product(to_query, query_transposed)
         if states_before:
             to_state += upstream.states[t]
         to_energy += _weighted_sum(energies, hidden)

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bahdanau_tf.layers.weights import linear
+from bahdanau_tf.products import operand
+from bahdanau_tf.products import product
 
 
 class GRUTrace(NamedTuple):
@@ -83,10 +85,10 @@ def gru_step_gradient(
         y=update, dy=upstream * (candidate - state)
     )
     for_candidate = tf.raw_ops.TanhGrad(y=candidate, dy=to_candidate)
-    to_product = tf.matmul(for_candidate, transposed[1])
+    to_product = product(for_candidate, transposed[1])
     for_reset = tf.raw_ops.SigmoidGrad(y=reset, dy=to_product * visible)
     for_gates = tf.concat([for_update, for_reset], -1)
-    to_visible = to_product * reset + tf.matmul(for_gates, transposed[0])
+    to_visible = to_product * reset + product(for_gates, transposed[0])
     projected = tf.concat([for_gates, for_candidate], -1)
     return projected, upstream - to_candidate, to_visible
 
@@ -119,13 +121,16 @@ def product_over_time(inputs: tf.Tensor, gradients: tf.Tensor) -> tf.Tensor:
         inputs: float [T, B, p].
         gradients: float [T, B, q].
     """
-    flat = [tf.reshape(x, [-1, x.shape[-1]]) for x in (inputs, gradients)]
-    return tf.matmul(*flat, transpose_a=True)
+    left, right = (
+        tf.reshape(x, [-1, x.shape[-1]]) for x in (inputs, gradients)
+    )
+    return product(left, right, transpose_a=True)
 
 
 def kernel_parts(kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Splits [U_z | U_r | U] into [U_z | U_r] and U."""
     n = kernel.shape[0]
+    kernel = operand(kernel)
     return kernel[:, : 2 * n], kernel[:, 2 * n :]
 
 

@@ -10,6 +10,8 @@ from typing import TypeAlias
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.products import product
+
 Weight: TypeAlias = "keras.Variable | tf.Tensor"
 
 # As Keras takes one: itself, its name, its config; None for a default.
@@ -99,12 +101,11 @@ def linear(
     Returns:
         float [..., q].
     """
-    kernel = tf.cast(kernel, inputs.dtype)
     if inputs.shape.rank == 2:
-        outputs = tf.matmul(inputs, kernel)
+        outputs = product(inputs, kernel)
     else:  # not tf.tensordot, whose gradient XLA cannot compile in a loop
         rows, columns = kernel.shape
-        flat = tf.matmul(tf.reshape(inputs, [-1, rows]), kernel)
+        flat = product(tf.reshape(inputs, [-1, rows]), kernel)
         outputs = reshaped(flat, inputs, columns)
     if bias is None:
         return outputs

@@ -45,6 +45,10 @@ class Recipe:
             (1 - a) w after each update; 0 for none. The average is what is
             evaluated and saved as the model. It covers about 1 / (1 - a)
             updates, which should be a small part of the training.
+        product_dtype: dtype to which the operands of matrix products are
+            rounded in training: "float32" for none; "bfloat16"; "auto" for
+            bfloat16 if the device multiplies it faster. All else, and the
+            saved model, stays float32.
         label_smoothing: ε of the loss.
         r_drop: α of R-Drop (Liang et al. 2021), which reads each batch twice,
             with different dropout, and asks for the same predictions: 0 for
@@ -95,6 +99,9 @@ class Recipe:
     max_norm: float = 1.0
     max_skipped: int = field(default=10, kw_only=True)
     average: float = field(default=0.0, kw_only=True)
+    product_dtype: Literal["float32", "bfloat16", "auto"] = field(
+        default="float32", kw_only=True
+    )
     label_smoothing: float = 0.0
     r_drop: float = field(default=0.0, kw_only=True)
     divisor: float = 1.0

@@ -18,6 +18,7 @@ from bahdanau_tf.data.batching import Position
 from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.data.dataset import stream_numbered_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.device import has_fast_bfloat16
 from bahdanau_tf.layers.weights import check_tracked
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.options import Recipe
@@ -132,6 +133,7 @@ class _Training:
             self.optimizer,
             TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor),
             recipe.r_drop,
+            self._rounds,
         )
         self.state = State()
         seeds = _seeds(self.model)
@@ -151,6 +153,13 @@ class _Training:
             self._settings(),
             recipe.is_paced,
         )
+
+    @property
+    def _rounds(self) -> bool:
+        """Whether the operands of products are rounded to bfloat16."""
+        if self.recipe.product_dtype == "auto":
+            return has_fast_bfloat16()
+        return self.recipe.product_dtype == "bfloat16"
 
     def _settings(self) -> dict[str, object]:
         """The settings that a resumed training must have in common."""
@@ -194,6 +203,8 @@ class _Training:
             total_steps,
             self.recipe.evaluate_every or self.steps_per_epoch,
         )
+        if self._rounds:
+            notes = [*notes, "operands of products are rounded to bfloat16"]
         for note in notes:
             line.note(note)
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.protocol import TranslationModel
+from bahdanau_tf.products import rounding_to_bfloat16
 from bahdanau_tf.training.r_drop import r_drop_loss
 
 
@@ -58,6 +59,7 @@ def train_step(
     optimizer: keras.optimizers.Optimizer,
     loss: TokenCrossentropy,
     r_drop: float = 0.0,
+    rounds: bool = False,
 ) -> tf.types.experimental.PolymorphicFunction:
     """The update as one tf.function, for batches of any shape.
 
@@ -66,11 +68,21 @@ def train_step(
         optimizer: The optimizer, built here.
         loss: The loss.
         r_drop: α of `r_drop_loss`; 0 reads a batch once.
+        rounds: Whether the operands of products are rounded to bfloat16.
 
     Returns:
         A function of a batch (inputs, target, token weights) that updates the
         weights and returns the batch's loss.
+
+    Raises:
+        ValueError: Operands are to be rounded in a model that does not compute
+            in float32.
     """
+    if rounds and model.compute_dtype != "float32":
+        raise ValueError(
+            f"train: product_dtype is not float32, and the model computes in "
+            f"{model.compute_dtype}, wanted one of them to be float32"
+        )
     optimizer.build(model.trainable_variables)
     ids = tf.TensorSpec([None, None], tf.int32)
     weights = tf.TensorSpec([None, None], tf.float32)
@@ -90,6 +102,7 @@ def train_step(
                 return r_drop_loss(model, loss, r_drop, *batch)
             return words_loss(model, loss, *batch)
 
-        return update(model, optimizer, cost)
+        with rounding_to_bfloat16(rounds):
+            return update(model, optimizer, cost)
 
     return step
