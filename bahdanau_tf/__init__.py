@@ -35,6 +35,7 @@ _HOMES = {
     "GRUResetAfterCell": "layers",
     "GeneralAttention": "layers",
     "HalvedEveryHalfEpoch": "optimizers",
+    "InverseSquareRoot": "optimizers",
     "KerasCell": "layers",
     "LSTMCell": "layers",
     "Lexicon": "translation",

@@ -21,6 +21,7 @@ from bahdanau_tf.optimizers import SGD
 from bahdanau_tf.optimizers import Adadelta
 from bahdanau_tf.optimizers import Adam
 from bahdanau_tf.optimizers import HalvedEveryHalfEpoch
+from bahdanau_tf.optimizers import InverseSquareRoot
 from bahdanau_tf.optimizers import WarmupLinearDecay
 
 # Raised by Keras' `model.save` with NumPy 2.
@@ -392,6 +393,20 @@ def test_halved_every_half_epoch_halves_the_rate() -> None:
     assert again.get_config() == rate.get_config()
     with pytest.raises(ValueError, match="steps_per_epoch is 0"):
         HalvedEveryHalfEpoch(0.7, 0)
+
+
+def test_inverse_square_root_is_the_transformer_s_rate() -> None:
+    """Vaswani et al. 2017, equation 3, with their d_model and warm-up."""
+    width, warmup = 512, 4000
+    rate = InverseSquareRoot((width * warmup) ** -0.5, warmup)
+    updates = np.array([1, 100, 3999, 4000, 4001, 16000, 10**6])
+    wanted = width**-0.5 * np.minimum(updates**-0.5, updates * warmup**-1.5)
+    found = [float(rate(tf.constant(n - 1, tf.int64))) for n in updates]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    config = keras.saving.serialize_keras_object(rate)
+    again = keras.saving.deserialize_keras_object(config)
+    assert again.get_config() == rate.get_config()
+    assert float(InverseSquareRoot(2.0, 0)(0)) == 2.0
 
 
 def test_the_training_of_sutskever_et_al_in_fit_equals_numpy() -> None:

@@ -154,8 +154,11 @@ def options(
     if model.share_embeddings and not text.joint:
         raise ValueError("--share_embeddings needs --joint, one vocabulary")
     dev_pairs = chosen.get("dev_pairs", flags.dev_pairs)
-    if flags.dev_source is None and not dev_pairs and "dev_pairs" not in chosen:
+    has_dev = flags.dev_source is not None or bool(dev_pairs)
+    if not has_dev and "dev_pairs" not in chosen:
         refuse(flags, ["tokenize", "patience"], "without --dev_source")
+    if not has_dev and recipe.schedule == "plateau":
+        raise ValueError("--schedule=plateau needs --dev_source or --dev_pairs")
     return Options(text, model, recipe, dev_pairs)
 
 

@@ -1,6 +1,7 @@
 """The papers' optimizers and learning rate schedules."""
 
 from bahdanau_tf.optimizers.schedules import HalvedEveryHalfEpoch
+from bahdanau_tf.optimizers.schedules import InverseSquareRoot
 from bahdanau_tf.optimizers.schedules import WarmupLinearDecay
 from bahdanau_tf.optimizers.updates import SGD
 from bahdanau_tf.optimizers.updates import Adadelta
@@ -11,5 +12,6 @@ __all__ = [
     "Adadelta",
     "Adam",
     "HalvedEveryHalfEpoch",
+    "InverseSquareRoot",
     "WarmupLinearDecay",
 ]

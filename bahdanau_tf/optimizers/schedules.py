@@ -53,6 +53,37 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
+class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
+    """A rate that rises linearly to its peak, then falls as 1/√updates.
+
+        rate(n) = peak · min(n / w, √(w / n))   at update n = 1, 2, ...
+
+    w is `warmup_steps`. It needs no end of the training.
+
+    Args:
+        peak: The highest rate, that of update w.
+        warmup_steps: Number of updates in which the rate rises from 0; 0 is
+            as 1.
+
+    Reference:
+        Vaswani et al. 2017, arXiv 1706.03762, equation 3, where the peak is
+        (d_model w)^-1/2.
+    """
+
+    def __init__(self, peak: float, warmup_steps: int = 200) -> None:
+        super().__init__()
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+
+    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+        ratio = (tf.cast(step, tf.float32) + 1.0) / max(self.warmup_steps, 1)
+        return self.peak * tf.minimum(ratio, tf.math.rsqrt(ratio))
+
+    def get_config(self) -> dict[str, object]:
+        return {"peak": self.peak, "warmup_steps": self.warmup_steps}
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
 class HalvedEveryHalfEpoch(keras.optimizers.schedules.LearningRateSchedule):
     """Sutskever et al.'s rate: constant, then halved every half epoch.
 

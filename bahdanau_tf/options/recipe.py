@@ -32,11 +32,16 @@ class Recipe:
         learning_rate: The learning rate, or its peak if it changes; if not
             given, 1.0 with "adadelta", 0.001 with "adam" and 0.7 with "sgd".
         schedule: "constant"; "linear", which warms up and falls from
-            `constant_share` of the training to 2 % at its end; or "halved",
-            every half epoch after the fifth (Sutskever et al.).
-        warmup_steps: Number of updates until the peak of "linear"; with
-            `minutes` it is reached after a tenth of the training at last.
+            `constant_share` of the training to 2 % at its end;
+            "inverse_sqrt", which warms up and falls with the square root of
+            the number of updates (Vaswani et al.); "halved", every half epoch
+            after the fifth (Sutskever et al.); or "plateau", halved after
+            every `plateau` evaluations without a better model.
+        warmup_steps: Number of updates until the peak of "linear" and
+            "inverse_sqrt"; with `minutes` "linear" reaches it after a tenth of
+            the training at last.
         constant_share: Share of the training after which "linear" falls.
+        plateau: Number of evaluations after which "plateau" halves the rate.
         max_norm: Largest global norm of a batch's gradient.
         max_skipped: Number of updates in a row whose loss or gradient is not
             finite, after which training stops. Such updates are skipped, and
@@ -59,6 +64,8 @@ class Recipe:
         token_budget: Largest number of tokens on the longer side of a batch,
             padding included; `batch_size` then only sets how many pairs are
             sorted together.
+        accumulate: Number of batches of an update, which uses the mean of
+            their gradients; so one batch at a time is in memory.
         max_length: Longest sentence in tokens on either side, without the end
             symbol; longer pairs are left out. 0 leaves none out.
         pool_batches: Number of batches whose pairs are sorted by length
@@ -72,6 +79,8 @@ class Recipe:
         sampled_epochs: Number of first epochs in which they are; all if not
             given.
         epochs: Number of passes over the corpus.
+        updates: Largest number of updates of all runs together; 0 for any.
+            Training ends after the epochs, too.
         minutes: Longest time of all runs together, evaluations included; 0 for
             any. The rate of "linear" then falls with the time, if that is over
             sooner than the epochs.
@@ -93,9 +102,12 @@ class Recipe:
 
     optimizer: Literal["adadelta", "adam", "sgd"] = "adadelta"
     learning_rate: float | None = None
-    schedule: Literal["constant", "linear", "halved"] = "constant"
+    schedule: Literal[
+        "constant", "linear", "inverse_sqrt", "halved", "plateau"
+    ] = "constant"
     warmup_steps: int = 200
     constant_share: float = 0.5
+    plateau: int = field(default=3, kw_only=True)
     max_norm: float = 1.0
     max_skipped: int = field(default=10, kw_only=True)
     average: float = field(default=0.0, kw_only=True)
@@ -109,6 +121,7 @@ class Recipe:
     token_budget: int | None = field(
         default=Batching.token_budget, kw_only=True
     )
+    accumulate: int = field(default=1, kw_only=True)
     max_length: int = Batching.max_length or 0
     pool_batches: int = Batching.pool_batches
     shuffle_pool: bool = Batching.shuffle_pool
@@ -118,6 +131,7 @@ class Recipe:
         default=Batching.sampled_epochs, kw_only=True
     )
     epochs: float = 5.0
+    updates: int = field(default=0, kw_only=True)
     minutes: float = field(default=0.0, kw_only=True)
     evaluate_every: int = 0
     patience: int = 10
@@ -131,14 +145,17 @@ class Recipe:
             learning_rate=Range(0, 100, above_low=True),
             warmup_steps=_COUNT,
             constant_share=Range(0, 1),
+            plateau=Range(1, _COUNT.high),
             max_norm=Range(0, 1e9, above_low=True),
             max_skipped=Range(1, _COUNT.high),
             average=Range(0, 1, below_high=True),
             label_smoothing=Range(0, 1, below_high=True),
+            accumulate=Range(1, _COUNT.high),
             max_length=_COUNT,
             r_drop=Range(0, 1000),
             divisor=Range(0, 1e9, above_low=True),
             epochs=Range(0, 1e6, above_low=True),
+            updates=_COUNT,
             minutes=Range(0, 1e6),
             evaluate_every=_COUNT,
             patience=Range(1, _COUNT.high),
@@ -198,10 +215,16 @@ class Recipe:
 
     def unused(self) -> dict[str, str]:
         """Options that this schedule does not use, and the flag behind it."""
-        unused = {}
-        if self.schedule != "linear":
-            names = ("warmup_steps", "constant_share")
-            unused = dict.fromkeys(names, f"--schedule={self.schedule}")
+        used_by = {
+            "warmup_steps": ("linear", "inverse_sqrt"),
+            "constant_share": ("linear",),
+            "plateau": ("plateau",),
+        }
+        unused = {
+            name: f"--schedule={self.schedule}"
+            for name, schedules in used_by.items()
+            if self.schedule not in schedules
+        }
         if not self.sample_subwords:
             unused["sampled_epochs"] = "--nosample_subwords"
         return unused
@@ -211,13 +234,22 @@ class Recipe:
         known = {one.name: getattr(self, one.name) for one in fields(Batching)}
         return Batching(**known | {"max_length": self.max_length or None})
 
+    def total_updates(self, steps_per_epoch: int) -> int:
+        """The number of updates of the whole training, unless it ends early.
+
+        Args:
+            steps_per_epoch: Number of updates in an epoch.
+        """
+        total = math.ceil(self.epochs * steps_per_epoch)
+        return min(total, self.updates) if self.updates else total
+
     def make_optimizer(
         self, steps_per_epoch: int
     ) -> keras.optimizers.Optimizer:
         """The optimizer, with the learning rate of `schedule`.
 
         If `is_paced`, its learning rate is a variable, to which the training
-        assigns `rate_after` before each update.
+        assigns `rate_after` before each update. So it is with "plateau".
         """
         from bahdanau_tf import optimizers
 
@@ -226,11 +258,13 @@ class Recipe:
         if self.schedule == "linear" and not self.is_paced:
             rate = optimizers.WarmupLinearDecay(
                 rate,
-                math.ceil(self.epochs * steps_per_epoch),
+                self.total_updates(steps_per_epoch),
                 self.warmup_steps,
                 self.constant_share,
                 FINAL_SHARE,
             )
+        elif self.schedule == "inverse_sqrt":
+            rate = optimizers.InverseSquareRoot(rate, self.warmup_steps)
         elif self.schedule == "halved":
             rate = optimizers.HalvedEveryHalfEpoch(rate, steps_per_epoch)
         makers = {
@@ -243,6 +277,9 @@ class Recipe:
             max_norm=self.max_norm,
             use_ema=self.average > 0,
             ema_momentum=self.average,
+            gradient_accumulation_steps=(
+                self.accumulate if self.accumulate > 1 else None
+            ),
         )
 
 

@@ -18,7 +18,7 @@ class Ends(keras.callbacks.Callback):
         signals: The signals that were caught so far.
 
     Attributes:
-        reason: Why the training is over: "patience", "epochs", "minutes",
+        reason: Why it is over: "patience", "updates", "epochs", "minutes",
             "callback" (a callback set `model.stop_training`) or "signal"; ""
             while it is not. After a signal nothing is evaluated.
     """
@@ -42,10 +42,11 @@ class Ends(keras.callbacks.Callback):
 
     def _limit(self) -> str:
         run = self._run
+        updates = run.recipe.updates
         if int(run.state.stale) >= run.recipe.patience:
             return "patience"
         if run.step >= run.total_steps:
-            return "epochs"
+            return "updates" if run.step >= updates > 0 else "epochs"
         if run.pace.is_out_of_time:
             return "minutes"
         return "callback" if self.model.stop_training else ""

@@ -19,8 +19,9 @@ from bahdanau_tf.translator import Translator
 
 # The settings that a resumed training may change.
 FREE = (
-    *("epochs", "minutes", "patience", "evaluate_every", "tokenize"),
-    *("keep", "max_skipped"),
+    *("epochs", "updates", "minutes", "patience"),
+    *("evaluate_every", "tokenize"),
+    *("keep", "max_skipped", "learning_rate"),
 )
 DEV_TEXT, DEV_TOKENIZER = "dev_text_checksum", "dev_bleu_tokenizer"
 
@@ -63,8 +64,8 @@ class ModelFolder:
         It writes nothing, except that it removes what killed processes left.
 
         Returns:
-            A sentence for each newer checkpoint that is damaged, and for what
-            an earlier version did not write down.
+            A sentence for each newer checkpoint that is damaged, for another
+            learning rate, and for what an earlier version did not write down.
 
         Raises:
             ValueError: The folder is that of another training, or resuming
@@ -83,10 +84,17 @@ class ModelFolder:
         if newest:
             self._check()
             self._checkpoints.restore(newest)
-            notes += self._check_unwritten()
+            notes += [*self._check_unwritten(), *self._other_rate()]
         if not self.best.exists():
             self._state.forget_best()
         return notes
+
+    def _other_rate(self) -> list[str]:
+        return [
+            f"learning rate: {after} from now on, {before} before"
+            for name, before, after in changes(self._settings, self._now)
+            if name == "learning_rate"
+        ]
 
     def _check_unwritten(self) -> list[str]:
         """Looks after a dev set that an earlier version did not write down."""

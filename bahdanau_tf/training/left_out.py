@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import keras
 
+from bahdanau_tf.data.batching import Position
 from bahdanau_tf.training.run import Run
 
 
@@ -23,14 +24,17 @@ class LeftOut(keras.callbacks.Callback):
         self._pairs = pairs
 
     def on_train_begin(self, logs: object = None) -> None:
-        self._before = self._run.state.read_position()
+        self._last = self._run.state.read_position()
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
-        before, self._before = self._before, self._run.state.read_position()
-        is_second = (before.epoch, self._before.epoch) == (0, 1)
+        for position in self._run.positions:
+            before, self._last = self._last, Position(*map(int, position))
+            if (before.epoch, self._last.epoch) == (0, 1):
+                self._tell(self._pairs - before.pairs)
+
+    def _tell(self, count: int) -> None:
         longest = self._run.recipe.max_length
-        if is_second and longest and before.pairs < self._pairs:
+        if longest and count:
             self._run.line.note(
-                f"{self._pairs - before.pairs} too long (over {longest} "
-                "tokens), left out"
+                f"{count} too long (over {longest} tokens), left out"
             )

@@ -36,7 +36,7 @@ from bahdanau_tf.training.left_out import LeftOut
 from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.log import Logger
 from bahdanau_tf.training.pace import Pace
-from bahdanau_tf.training.rate import PacedRate
+from bahdanau_tf.training.rate import LearningRate
 from bahdanau_tf.training.result import TrainingResult
 from bahdanau_tf.training.run import Run
 from bahdanau_tf.training.saving import CheckpointSaver
@@ -121,11 +121,15 @@ class _Training:
         self.model_dir = model_dir
         self.corpus = ParallelCorpus(files.train_source, files.train_target)
         self.dev = _dev_set(translator, files, recipe)
+        if recipe.schedule == "plateau" and self.dev is None:
+            raise ValueError(
+                "Recipe: schedule is 'plateau' without a dev set, wanted one"
+            )
         self.steps_per_epoch = updates_per_epoch(
             self.corpus,
             translator.source_text,
             translator.target_text,
-            recipe.make_batching(),
+            recipe,
         )
         self.optimizer = recipe.make_optimizer(self.steps_per_epoch)
         self.step = train_step(
@@ -187,7 +191,7 @@ class _Training:
             )
         )
         self.folder.begin()
-        total_steps = math.ceil(self.recipe.epochs * self.steps_per_epoch)
+        total_steps = self.recipe.total_updates(self.steps_per_epoch)
         used = float(self.state.seconds)
         pace = Pace(total_steps, self.recipe.minutes, used)
         line = ProgressLine(
@@ -219,12 +223,12 @@ class _Training:
         At each point of the training (its begin and end, those of an epoch and
         of a batch) all callbacks are called in this order:
 
-        1. `PacedRate` sets the learning rate of the next update.
-        2. `Speed` counts, `LeftOut` and `Status` tell.
-        3. `Divergence` writes down what was skipped.
-        4. `Selection` evaluates and keeps the best model; later ones find its
+        1. `Speed` counts, `LeftOut` and `Status` tell.
+        2. `Divergence` writes down what was skipped.
+        3. `Selection` evaluates and keeps the best model; later ones find its
            results in their logs.
-        5. `TensorBoard` and `Logger` write them.
+        4. `TensorBoard` and `Logger` write them.
+        5. `LearningRate` sets the rate of the next update.
         6. Those of the user may change weights, or stop the training.
         7. `Ends` decides whether it is over.
         8. `CheckpointSaver` saves what all of them have changed.
@@ -246,7 +250,6 @@ class _Training:
             until_over.enter_context(contextlib.closing(board[0]))
         self.callbacks = keras.callbacks.CallbackList(
             [
-                PacedRate(now),
                 self.speed,
                 LeftOut(now, len(self.corpus)),
                 Status(now, self.speed, self.corpus, dev),
@@ -254,6 +257,7 @@ class _Training:
                 selection,
                 *board,
                 Logger(now, self.speed, self.folder.log, dev),
+                LearningRate(now),
                 *given,
                 self.ends,
                 CheckpointSaver(now, self.checkpoints, self.ends),
@@ -292,9 +296,10 @@ class _Training:
         epoch, first = divmod(self.now.step, self.now.evaluate_every)
         self.callbacks.on_epoch_begin(epoch)
         lap = time.monotonic()
-        for number, read in enumerate(self.batches, first):
+        together = zip(*[self.batches] * self.recipe.accumulate, strict=False)
+        for number, read in enumerate(together, first):
             self.callbacks.on_train_batch_begin(number)
-            logs = self._update(*read)
+            logs = self._update(read)
             logs["seconds"] = time.monotonic() - lap
             self.callbacks.on_train_batch_end(number, logs)
             if self.now.is_due or self.ends.reason:
@@ -304,13 +309,20 @@ class _Training:
             self._end_epoch()
 
     def _update(
-        self, batch: Batch, position: Position, lines: tf.Tensor
+        self, read: Sequence[tuple[Batch, Position, tf.Tensor]]
     ) -> dict[str, float]:
-        """Updates the weights; returns the loss of a word, and the words."""
-        cost = float(self.step(*batch)) * self.recipe.divisor
-        words = float(tf.reduce_sum(batch[2]))
-        self.state.advance(position, cost, words)
-        self.now.lines = lines.numpy()
+        """Updates the weights by the batches that were read for an update.
+
+        Returns:
+            The loss of a word, and the number of words.
+        """
+        cost = words = 0.0
+        for batch, *_ in read:
+            cost += float(self.step(*batch)) * self.recipe.divisor
+            words += float(tf.reduce_sum(batch[2]))
+        _, self.now.positions, lines = zip(*read, strict=True)
+        self.now.lines = tf.concat(lines, 0).numpy()
+        self.state.advance(self.now.positions[-1], cost, words)
         return {"loss": cost / words, "words": words}
 
     def _end_epoch(self) -> None:

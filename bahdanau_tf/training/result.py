@@ -13,7 +13,8 @@ class TrainingResult:
     Attributes:
         best_bleu: Best BLEU of greedy search on the dev set; NaN without one.
         steps: Number of updates, those of earlier runs included.
-        stopped_by: "epochs", "minutes", "patience", "signal" or "callback".
+        stopped_by: "epochs", "updates", "minutes", "patience", "signal" or
+            "callback".
         seconds: Time of this run.
         words_per_second: Target words per second in this run, end symbols
             included, without the time of evaluations.

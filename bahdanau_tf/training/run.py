@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 
 import keras
 import numpy as np
 
+from bahdanau_tf.data.batching import Position
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.training.pace import Pace
@@ -27,7 +29,8 @@ class Run:
         steps_per_epoch: Number of updates in a pass over the corpus.
         total_steps: Number of updates of the whole training.
         evaluate_every: Number of updates between two evaluations.
-        lines: int64 [B], the numbers of the lines of the last batch, from 0.
+        lines: int64 [B], the numbers of the lines of the last update, from 0.
+        positions: The positions in the text after each of its batches.
     """
 
     recipe: Recipe
@@ -39,6 +42,7 @@ class Run:
     total_steps: int
     evaluate_every: int
     lines: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    positions: Sequence[Position] = ()
 
     @property
     def step(self) -> int:

@@ -22,6 +22,7 @@ class State(tf.Module):
         best_loss: Its loss per word of the dev set.
         stale: Number of evaluations since the best one.
         seconds: Time spent in all runs.
+        halvings: How often the learning rate of "plateau" was halved.
     """
 
     def __init__(self) -> None:
@@ -35,6 +36,7 @@ class State(tf.Module):
         self.best_loss = _variable(math.nan)
         self.stale = _variable(0, tf.int32)
         self.seconds = _variable(0.0)
+        self.halvings = _variable(0, tf.int32)
 
     def advance(self, position: Position, cost: float, words: float) -> None:
         """Counts an update.
@@ -75,7 +77,7 @@ class State(tf.Module):
 
         With checkpoints of earlier versions they keep their initial values.
         """
-        return self.loss, self.words, self.best_loss
+        return self.loss, self.words, self.best_loss, self.halvings
 
 
 def _variable(value: object, dtype: tf.DType = tf.float64) -> tf.Variable:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from bahdanau_tf.data.batching import Batching
 from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.options import Recipe
 from bahdanau_tf.text.protocol import Tokenizer
 
 
@@ -15,9 +16,21 @@ def updates_per_epoch(
     corpus: ParallelCorpus,
     source_text: Tokenizer,
     target_text: Tokenizer,
+    recipe: Recipe,
+) -> int:
+    """The number of updates in an epoch, for schedules and `epochs`."""
+    batching = recipe.make_batching()
+    batches = _batches_per_epoch(corpus, source_text, target_text, batching)
+    return math.ceil(batches / recipe.accumulate)
+
+
+def _batches_per_epoch(
+    corpus: ParallelCorpus,
+    source_text: Tokenizer,
+    target_text: Tokenizer,
     batching: Batching,
 ) -> int:
-    """The number of updates in an epoch, for schedules and `epochs`.
+    """The number of batches in an epoch.
 
     For batches of a fixed number of pairs it is computed as if no pair were
     too long. With a token budget the first epoch is read and its batches are

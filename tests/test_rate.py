@@ -1,0 +1,202 @@
+"""The learning rate of a training, and its ends by updates."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import keras
+import letters
+import pytest
+from letters import RECIPE
+from letters import log_of
+from letters import restarted
+
+from bahdanau_tf.cli import main
+from bahdanau_tf.training import loop
+from bahdanau_tf.training import train
+from bahdanau_tf.training.dev import Evaluation
+
+files = letters.files  # the fixture
+FIVES = replace(RECIPE, epochs=3, evaluate_every=5, learning_rate=0.08)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
+    same = Evaluation(1.0, 1.0, [])
+    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
+
+
+class Rates(keras.callbacks.Callback):
+    """Keeps the learning rate with which each update was made."""
+
+    def __init__(self, optimizers: list) -> None:
+        super().__init__()
+        self.values: list[float] = []
+        self._optimizers = optimizers
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.values.append(float(self._optimizers[-1].learning_rate))
+
+
+@pytest.fixture
+def rates(monkeypatch) -> Rates:
+    """Of constant rates; a schedule would be one update ahead."""
+    optimizers = []
+
+    def noted(model, optimizer, *others):
+        optimizers.append(optimizer)
+        return letters.stand_in_step(model, optimizer, *others)
+
+    monkeypatch.setattr(loop, "train_step", noted)
+    return Rates(optimizers)
+
+
+def test_on_a_plateau_the_rate_is_halved(files, tmp_path, monkeypatch, rates):
+    """Also after a pause; the model of evaluation 2 is the best for long."""
+    bleu = iter([1.0, 5.0, 2.0, 3.0, 4.0, 4.5, 6.0, 5.0, 5.5, 5.6])
+    monkeypatch.setattr(
+        loop.DevSet, "evaluate", lambda *_: Evaluation(next(bleu), 1.0, [])
+    )
+    recipe = replace(FIVES, schedule="plateau", plateau=2)
+    for epochs in (2.3, 4.5):  # the first run ends with an evaluation, too
+        recipe = replace(recipe, epochs=epochs)
+        train(restarted(), files, recipe, tmp_path, callbacks=[rates])
+    # Evaluations after 5, 10, 15, 20, 23, 25, 30, 35, 40 and 45 updates.
+    halved = [0.08] * 20 + [0.04] * 5 + [0.02] * 15 + [0.01] * 5
+    assert rates.values == pytest.approx(halved)
+    logged = [record["learning_rate"] for record in log_of(tmp_path)]
+    assert logged[:4] == pytest.approx([0.08] * 4)
+
+
+def test_a_plateau_needs_a_dev_set(files, tmp_path, capsys):
+    alone = replace(files, dev_source=None, dev_target=None)
+    recipe = replace(FIVES, schedule="plateau")
+    with pytest.raises(ValueError, match="'plateau' without a dev set"):
+        train(restarted(), alone, recipe, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    flags = [
+        "--recipe=paper",
+        "--schedule=plateau",
+        f"--train_source={files.train_source}",
+        f"--train_target={files.train_target}",
+        f"--model_dir={tmp_path / 'model'}",
+    ]
+    assert main(["train", *flags]) == 2
+    assert "--schedule=plateau needs --dev_source" in capsys.readouterr().err
+
+
+def test_a_resumed_training_may_have_another_rate(
+    files, tmp_path, rates, capsys
+):
+    recipes = [
+        replace(FIVES, epochs=1),
+        replace(FIVES, epochs=2, learning_rate=0.01),
+        replace(FIVES, epochs=3, learning_rate=0.01),
+    ]
+    said = []
+    for recipe in recipes:
+        train(restarted(), files, recipe, tmp_path, callbacks=[rates])
+        said.append(
+            "learning rate: 0.01 from now on, 0.08 before\n"
+            in capsys.readouterr().err
+        )
+    assert rates.values == pytest.approx([0.08] * 10 + [0.01] * 20)
+    assert said == [False, True, False]
+
+
+def test_the_peak_of_a_schedule_may_change(files, tmp_path):
+    """It falls from 0.5 of 30 updates on, to 2 %."""
+    linear = replace(FIVES, schedule="linear", warmup_steps=1, updates=30)
+    train(restarted(), files, replace(linear, updates=20), tmp_path)
+    lower = replace(linear, learning_rate=0.01)
+    train(restarted(), files, lower, tmp_path)
+    logged = {one["step"]: one["learning_rate"] for one in log_of(tmp_path)}
+    assert logged[20] == pytest.approx(0.08 * 0.02)
+    assert logged[25] == pytest.approx(0.01 * (1 - 0.98 * 10 / 15))
+    assert logged[30] == pytest.approx(0.01 * 0.02)
+
+
+def test_training_ends_after_a_number_of_updates(files, tmp_path):
+    """Or after the epochs, of which each has 10 updates."""
+    ends = []
+    for updates, epochs in ((13, 3), (17, 3), (10, 3), (0, 2), (99, 2.5)):
+        recipe = replace(FIVES, updates=updates, epochs=epochs)
+        result = train(restarted(), files, recipe, tmp_path)
+        ends.append((result.stopped_by, result.steps))
+    assert ends == [
+        ("updates", 13),
+        ("updates", 17),
+        ("updates", 17),  # fewer than there are
+        ("epochs", 20),
+        ("epochs", 25),
+    ]
+    steps = [record["step"] for record in log_of(tmp_path)]
+    assert steps == [5, 10, 13, 15, 17, 20, 25]
+
+
+def test_inverse_sqrt_is_a_schedule_of_the_recipe():
+    recipe = replace(FIVES, schedule="inverse_sqrt", warmup_steps=100)
+    optimizer = recipe.make_optimizer(10)
+    found = []
+    for step in (49, 99, 399):
+        optimizer.iterations.assign(step)
+        found.append(float(optimizer.learning_rate))
+    assert found == pytest.approx([0.04, 0.08, 0.04])
+    assert set(recipe.unused()) >= {"constant_share", "plateau"}
+    assert "warmup_steps" not in recipe.unused()
+
+
+def test_pairs_left_out_are_counted_if_an_update_begins_in_the_next_epoch(
+    files, tmp_path, capsys
+):
+    """With 3 batches an update; the number is counted in the text itself."""
+    with open(files.train_source, encoding="utf-8") as file:
+        long = sum(len(line.split()) > 4 for line in file)
+    recipe = replace(FIVES, max_length=4, accumulate=3, epochs=2)
+    result = train(restarted(), files, recipe, tmp_path)
+    assert recipe.make_optimizer(4).accumulation_steps == 3
+    assert long % 24
+    assert result.steps == 8  # ceil(10 / 3) an epoch
+    said = capsys.readouterr().err
+    assert said.count(f"{long} too long (over 4 tokens), left out\n") == 1
+
+
+@pytest.mark.slow
+def test_accumulated_batches_are_like_a_larger_one(
+    files, tmp_path, monkeypatch
+):
+    """Half of the size, twice as many; the pools are the same."""
+    monkeypatch.undo()  # real updates
+    same = Evaluation(1.0, 1.0, [])
+    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
+    found, losses = [], []
+    large = replace(
+        RECIPE, optimizer="sgd", epochs=1.2, shuffle_pool=False, max_norm=2.0
+    )
+    for name, recipe in (
+        ("large", replace(large, learning_rate=0.05, divisor=2.0)),
+        (
+            "small",
+            replace(
+                large,
+                learning_rate=0.05,
+                batch_size=4,
+                pool_batches=4,
+                accumulate=2,
+            ),
+        ),
+    ):
+        translator = letters.make_translator()
+        result = train(translator, files, recipe, tmp_path / name)
+        assert result.steps == 12
+        found.append(letters.weights(translator))
+        losses.append([one["train_loss"] for one in log_of(tmp_path / name)])
+    start = letters.weights(letters.make_translator())
+    moved = [abs(a - b).max() for a, b in zip(start, found[0], strict=True)]
+    assert max(moved) > 0.01
+    for one, other in zip(*found, strict=True):
+        assert other == pytest.approx(one, abs=1e-5)
+    for one, other in itertools.pairwise(losses):
+        assert other == pytest.approx(one, rel=1e-5)
