@@ -48,6 +48,7 @@ COMMANDS = {
     "select": "choose training pairs similar to an in-domain text",
 }
 RECIPES = resources.files("bahdanau_tf").joinpath("recipes")
+INDENT = "\n" + " " * 6  # of what follows a flag in the help
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -316,16 +317,19 @@ def _usage_of(flag: absl_flags.Flag[object], is_chosen: bool) -> str:
         usage = f"--{flag.name}=<{value}>"
         default = "" if flag.default in (None, []) else str(flag.default)
     if is_chosen:
-        recipe = f"; recipe: {default}" if default else ""
-        return f"{usage}  [from the text{recipe}]"
-    return f"{usage}  [{default}]" if default else usage
+        default = "from the text" + (f"; recipe: {default}" if default else "")
+    if not default:
+        return usage
+    is_short = len(usage) + len(default) < 74
+    return f"{usage}{'  ' if is_short else INDENT}[{default}]"
 
 
 def _wrapped(text: str) -> list[str]:
     text = re.sub(r"^<.*?>: ", "", text)  # absl begins with the choices
     text = " ".join(text.split())  # and breaks lines itself
+    indent = INDENT[1:]
     return textwrap.wrap(
-        text, 78, initial_indent=" " * 6, subsequent_indent=" " * 6
+        text, 78, initial_indent=indent, subsequent_indent=indent
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import keras
 import letters
 import numpy as np
 import pytest
@@ -36,6 +38,7 @@ from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingResult
 from bahdanau_tf.training import log
 from bahdanau_tf.training import loop
+from bahdanau_tf.training import saving
 from bahdanau_tf.training import train
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.dev import Evaluation
@@ -529,6 +532,44 @@ def test_a_full_disk_keeps_the_best_model_and_the_log(trained, folder):
         assert f"{folder / name} could not be written: " in str(told.value)
         kept.log.forget_after(20)
         assert contents(folder) == before
+
+
+class Fills(keras.callbacks.Callback):
+    """From update 13 on no file can have more than 60,000 bytes."""
+
+    def __init__(self, until_over: contextlib.ExitStack) -> None:
+        super().__init__()
+        self.until_over = until_over
+        self.updates = 0
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.updates += 1
+        if self.updates == 13:
+            self.until_over.enter_context(full_disk(60_000))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "what"), [(300, "best"), (-1, "checkpoints")]
+)
+def test_a_disk_that_fills_during_training_loses_nothing(
+    trained, files, tmp_path, monkeypatch, seconds, what
+):
+    """The best model of update 20 does not fit, or the checkpoint of 13."""
+    monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
+    monkeypatch.setattr(saving, "SECONDS", seconds)
+    with contextlib.ExitStack() as until_over:
+        full = [Fills(until_over)]
+        with pytest.raises(OSError, match=f"{what} could not be .* is kept"):
+            train(restarted(), files, SHORT, tmp_path, callbacks=full)
+    assert [record["step"] for record in log_of(tmp_path)] == [10]
+    resumed = restarted()
+    train(resumed, files, SHORT, tmp_path)
+    for expected, found in zip(trained.weights, weights(resumed), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    names = ("step", "train_loss", "dev_loss", "dev_bleu")
+    assert [[one[name] for name in names] for one in log_of(tmp_path)] == [
+        [one[name] for name in names] for one in log_of(trained.folder)
+    ]
 
 
 def test_an_error_of_tensorflow_is_reported_in_one_line(

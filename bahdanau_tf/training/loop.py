@@ -91,7 +91,8 @@ def train(
     Raises:
         ValueError: The files do not match; `model_dir` holds another model,
             another process trains in it, or its best model would be lost.
-            Nothing is written then.
+            Nothing is written then. Or too many updates in a row were skipped,
+            since their loss or gradient was not finite.
         OSError: A file cannot be read, or `model_dir` not written to; what was
             written before is kept.
     """
