@@ -59,10 +59,12 @@ class Divergence(keras.callbacks.Callback):
             )
         if self._in_a_row >= self._run.recipe.max_skipped:
             raise ValueError(
-                f"train: loss or gradient of the last {self._in_a_row} updates "
-                f"was not finite; their sentence pairs are in {self._path}. "
-                "The last checkpoint is kept: the same command with a lower "
-                "--learning_rate goes on from it"
+                f"Recipe: max_skipped is {self._in_a_row}, and loss or "
+                "gradient of so many updates in a row was not finite; their "
+                f"sentence pairs are in {self._path}. The last checkpoint is "
+                "kept: the same command with a lower --learning_rate goes on "
+                "from it. If its weights are too large already, begin in "
+                "another folder"
             )
 
     def _write_pairs(self) -> None:
