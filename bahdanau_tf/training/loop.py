@@ -133,6 +133,7 @@ class _Training:
             recipe,
         )
         self.optimizer = recipe.make_optimizer(self.steps_per_epoch)
+        self.optimizer.build(self.model.trainable_variables)
         self.step = train_step(
             self.model,
             self.optimizer,
