@@ -133,7 +133,6 @@ class _Training:
             recipe,
         )
         self.optimizer = recipe.make_optimizer(self.steps_per_epoch)
-        self.optimizer.build(self.model.trainable_variables)
         self.step = train_step(
             self.model,
             self.optimizer,
@@ -182,6 +181,7 @@ class _Training:
 
     def begin(self) -> None:
         """Restores the state of the folder, then writes what must exist."""
+        self.optimizer.build(self.model.trainable_variables)
         notes = self.folder.restore()
         self.batches = iter(
             stream_numbered_batches(
