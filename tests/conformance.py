@@ -163,7 +163,9 @@ CASES: dict[str, Case] = {
         lambda: layers.BahdanauAttention(5, use_bias=True)
     ),
     "BidirectionalEncoder": masked(
-        lambda: layers.BidirectionalEncoder(layers.GRUCell(N), layers=2)
+        lambda: layers.BidirectionalEncoder(
+            layers.GRUCell(N), layers=2, residual=True
+        )
     ),
     "CopyBridge": bridge(lambda: layers.CopyBridge(N, M)),
     "DotAttention": attention(layers.DotAttention),

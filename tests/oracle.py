@@ -105,7 +105,8 @@ def encoder_parameters(encoder: Any) -> list[dict[str, Any]]:
                 ("forward", "backward"), layer, strict=False
             )
         }
-        for layer in encoder.stack
+        | {"residual": encoder.residual and level > 0}
+        for level, layer in enumerate(encoder.stack)
     ]
 
 

@@ -13,7 +13,8 @@ Parameters are nested dicts of arrays:
 
     E_x [K_x, m], b_Ex [m], E_y [K_y, m], b_Ey [m]
     encoder    list of layers, each {"forward": cell, "backward": cell}
-               ("backward" absent: unidirectional)
+               ("backward" absent: unidirectional), and "residual": True
+               if its outputs are added to its inputs
     bridge     W_s [n, n], b_s [n]
     attention  W_a [n, n'], U_a [c, n'], b_a [n'], v_a [n'] or [n', 1]
     decoder    cell with context matrices C..
@@ -240,7 +241,9 @@ def encode(
         if "backward" in layer:
             back = layer["backward"]
             parts.append(unroll(cell, back, hidden, x_mask, zero, True)[0])
-        hidden = np.concatenate(parts, axis=-1)
+        below, hidden = hidden, np.concatenate(parts, axis=-1)
+        if layer.get("residual"):
+            hidden = below + hidden
     return hidden
 
 

@@ -214,21 +214,26 @@ def test_recurrent_accepts_one_word_no_mask_and_no_rows() -> None:
     close(layer(normal(B, T, M)), tf.nest.map_structure(np.asarray, masked), 0)
 
 
-@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize(
+    ("depth", "residual"), [(1, False), (2, False), (3, True)]
+)
 @pytest.mark.parametrize("make_cell", [layers.GRUCell, layers.LSTMCell])
 @pytest.mark.parametrize(
     "kind", [layers.BidirectionalEncoder, layers.UnidirectionalEncoder]
 )
 def test_encoders_equal_the_reference(
-    kind: Any, make_cell: Any, depth: int
+    kind: Any, make_cell: Any, depth: int, residual: bool
 ) -> None:
     cell = make_cell(N)
-    encoder = built(kind(cell, layers=depth), (None, None, M))
+    encoder = built(
+        kind(cell, layers=depth, residual=residual), (None, None, M)
+    )
     step = CELLS[type(cell)][0]
     x = normal(B, T, M)
     encoded = everywhere(lambda x, mask: encoder(x, mask=mask), x, MASK)
     hidden = x
     both = kind is layers.BidirectionalEncoder
+    ends: dict[str, Any] = {}  # of each direction, the output at its last word
     for level, p in enumerate(encoder_parameters(encoder)):
         outputs = []
         for name, last in (
@@ -240,9 +245,12 @@ def test_encoders_equal_the_reference(
                 output, state = reference.unroll(
                     step, p[name], hidden, MASK, zero, name == "backward"
                 )
-                close(last, state)
+                h, *memory = state if isinstance(state, tuple) else (state,)
+                ends[name] = ends[name] + h if p["residual"] else h
+                close(last, (ends[name], *memory))
                 outputs.append(output)
-        hidden = np.concatenate(outputs, -1)
+        below = hidden if p["residual"] else 0.0
+        hidden = below + np.concatenate(outputs, -1)
     close(encoded.annotations, hidden)
     assert encoder.annotation_size == encoded.annotations.shape[-1]
     assert len(encoded.backward_states) == (depth if both else 0)

@@ -104,6 +104,7 @@ VARIANTS = {
     "deep-encoder": lambda: search(
         encoder=layers.BidirectionalEncoder(layers.GRUCell(N), layers=2)
     ),
+    "residual-encoder": partial(search, encoder_layers=2),
     "tanh-readout": lambda: search(readout=layers.TanhReadout(K_Y, 3)),
     "linear-readout": lambda: search(
         readout=layers.LinearReadout(K_Y, factor_units=3)
@@ -114,6 +115,7 @@ VARIANTS = {
     ),
     "encdec": encdec,
     "encdec-main-text": partial(encdec, step_order="main-text"),
+    "encdec-residual": partial(encdec, encoder_layers=2),
     "encdec-no-context": partial(encdec, use_context=False),
     "rnn-attention": partial(preset, "rnn-attention"),
     "gru-attention": partial(preset, "gru-attention"),
@@ -817,6 +819,11 @@ def encoder_of(kind: Any = layers.BidirectionalEncoder, **options: Any) -> Any:
             lambda: search(bridge=layers.ZeroBridge(N, 5)),
             r"bridge.embedding_dim \(5\) and embedding_dim \(4\)",
         ),
+        (
+            lambda: search(encoder=encoder_of(), encoder_layers=2),
+            "encoder_layers and encoder are both given, .* its own `layers`",
+        ),
+        (lambda: search(encoder_layers=0), "Encoder: layers is 0"),
         (lambda: search(step_order="late"), "step_order is 'late'"),
         (lambda: search(units=0), "GRUCell: units is 0"),
         (lambda: lstm(layers=0), "Seq2SeqLSTM: layers is 0"),

@@ -276,10 +276,15 @@ def test_parts_whose_layers_are_built_by_a_call_have_all_weights_at_once(
 
 def test_a_keras_cell_is_used_in_encoder_and_decoder() -> None:
     options = ModelOptions(
-        **SIZES, cell="keras.layers.LSTMCell", initialization="glorot"
+        **SIZES,
+        cell="keras.layers.LSTMCell",
+        initialization="glorot",
+        encoder_layers=2,
     )
     model = options.make(6, 7)
-    for owner in (model.decoder, *model.encoder.stack[0]):
+    bottom, top = model.encoder.stack
+    assert model.encoder.residual
+    for owner in (model.decoder, *bottom, *top):
         assert type(owner.cell.cell) is keras.layers.LSTMCell
     limit = (6 / (3 + 4 * 4)) ** 0.5
     kernel = model.encoder.stack[0][0].cell.cell.kernel.numpy()

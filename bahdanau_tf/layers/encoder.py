@@ -21,7 +21,8 @@ class Encoded(NamedTuple):
     Attributes:
         annotations: float [B, T_x, c]; h_j, c = 2n if bidirectional.
         forward_states: For each layer, the bottom one first, the states after
-            the last real word, a tuple of float [B, n].
+            the last real word, a tuple of float [B, n]. The first is the
+            output; a residual layer's includes what it is added to.
         backward_states: The same of the backward direction, after the first
             word, which it reads last; empty without a backward direction.
         mask: bool [B, T_x], True on real positions.
@@ -43,6 +44,7 @@ class _RecurrentEncoder(keras.layers.Layer):
         cell: keras.layers.Layer,
         layers: int = 1,
         state_dropout: float = 0.0,
+        residual: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -56,6 +58,7 @@ class _RecurrentEncoder(keras.layers.Layer):
         self.state_sizes = list(tf.nest.flatten(cell.state_size))
         self.layers = layers
         self.state_dropout = state_dropout
+        self.residual = residual
         self.supports_masking = True
         for name, reverse in self._names_and_directions():
             # Attributes, not a list: checkpoints and exports of TensorFlow
@@ -126,13 +129,17 @@ class _RecurrentEncoder(keras.layers.Layer):
             mask = tf.ones(tf.shape(embedded)[:2], tf.bool)
         states: list[list[States]] = [[] for _ in self.directions]
         sequence = embedded
-        for layer in self.stack:
+        for depth, layer in enumerate(self.stack):
             outputs = []
             for direction, recurrent in zip(states, layer, strict=True):
                 output, last = recurrent(sequence, mask=mask, training=training)
                 outputs.append(output)
                 direction.append(last)
-            sequence = tf.concat(outputs, -1)
+            below, sequence = sequence, tf.concat(outputs, -1)
+            if self.residual and depth:
+                sequence += below
+                for direction in states:
+                    direction[-1] = _sum(direction[-2], direction[-1])
         forward, backward = (*states, [])[:2]
         return Encoded(sequence, tuple(forward), tuple(backward), mask)
 
@@ -142,7 +149,13 @@ class _RecurrentEncoder(keras.layers.Layer):
             "cell": self.cell_config,
             "layers": self.layers,
             "state_dropout": self.state_dropout,
+            "residual": self.residual,
         }
+
+
+def _sum(below: States, states: States) -> States:
+    """The states of a residual layer: its output is added to that below."""
+    return (below[0] + states[0], *states[1:])
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -160,6 +173,8 @@ class BidirectionalEncoder(_RecurrentEncoder):
         layers: Number of layers; each but the first reads the annotations of
             the layer below.
         state_dropout: See `Recurrent`.
+        residual: Whether each layer but the first adds its outputs to the
+            annotations of the layer below, which it reads.
 
     Call arguments:
         embedded: float [B, T_x, m], E x_j.

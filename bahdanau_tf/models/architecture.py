@@ -38,6 +38,8 @@ class Architecture:
         bridge: A part in place of the model's `bridge_class`.
         step_order: "original", "appendix" or "main-text"; see
             `AttentionDecoder`.
+        encoder_layers: Number of layers of the model's own encoder; each but
+            the first adds its outputs to the annotations that it reads.
         factored_output: Whether W_o is W_1 [l, m] W_2 [m, K_y], as in the
             original code, or one matrix [l, K_y], as in the paper.
         tie_embeddings: Whether the last output matrix is the transposed
@@ -74,6 +76,7 @@ class Architecture:
     readout: Readout | None = None
     bridge: Bridge | None = None
     step_order: str = "original"
+    encoder_layers: int = 1
     factored_output: bool = True
     tie_embeddings: bool = False
     share_embeddings: bool = False
@@ -137,14 +140,16 @@ class Architecture:
                 raise ValueError(
                     f"{owner}: {name} is {type(part).__name__}, wanted {wanted}"
                 )
-        for name, default in (
-            ("tie_embeddings", False),
-            ("factored_output", True),
+        for name, default, part, its_own in (
+            ("tie_embeddings", False, "readout", "tied"),
+            ("factored_output", True, "readout", "factor_units"),
+            ("encoder_layers", 1, "encoder", "layers"),
         ):
-            if self.readout is not None and getattr(self, name) != default:
+            given = getattr(self, part) is not None
+            if given and getattr(self, name) != default:
                 raise ValueError(
-                    f"{owner}: {name} and readout are both given, wanted one "
-                    "of them (a readout has its own `tied` and `factor_units`)"
+                    f"{owner}: {name} and {part} are both given, wanted one "
+                    f"of them (the {part} has its own `{its_own}`)"
                 )
 
 

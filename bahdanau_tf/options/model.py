@@ -19,8 +19,6 @@ from bahdanau_tf.ranges import Range
 from bahdanau_tf.ranges import check_values
 
 if TYPE_CHECKING:
-    import keras
-
     from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 
 _SIZE = Range(1, 100_000)
@@ -38,6 +36,7 @@ _WITHOUT = {
         "attention_units",
         "maxout_units",
         "step_order",
+        "encoder_layers",
         "factored_output",
         "tie_embeddings",
         "share_embeddings",
@@ -79,6 +78,9 @@ class ModelOptions:
             --joint (not for seq2seq-lstm).
         word_dropout: Probability with which the embedding of a word is
             dropped as a whole.
+        encoder_layers: Number of layers of the encoder, 1 in the paper; each
+            but the first adds its outputs to the annotations that it reads
+            (not for seq2seq-lstm).
         initialization: "paper", or "glorot" for larger initial kernels, which
             learn faster (not for seq2seq-lstm); a `cell` gets it if it takes
             kernel_initializer.
@@ -105,6 +107,7 @@ class ModelOptions:
     initialization: Literal["paper", "glorot"] = "paper"
     share_embeddings: bool = False
     word_dropout: float = 0.0
+    encoder_layers: int = 1
 
     def __post_init__(self) -> None:
         check_values(
@@ -114,6 +117,7 @@ class ModelOptions:
             attention_units=_SIZE,
             maxout_units=_SIZE,
             layers=Range(1, 100),
+            encoder_layers=Range(1, 100),
             word_dropout=_SHARE,
             embedding_dropout=_SHARE,
             annotation_dropout=_SHARE,
@@ -190,9 +194,9 @@ class ModelOptions:
             if name is not None and field not in _WITHOUT[self.model]
         }
 
-    def _parts(self) -> dict[str, keras.layers.Layer]:
+    def _parts(self) -> dict[str, Any]:
         """The parts of these classes, as arguments of the model's class."""
-        parts: dict[str, keras.layers.Layer] = {}
+        parts: dict[str, Any] = {}
         if "attention" in self._named:
             parts["attention"] = make_part(
                 "attention",
@@ -208,8 +212,12 @@ class ModelOptions:
             )
             parts["cell"] = cell
             parts["encoder"] = self._model_class.encoder_class(
-                cell, state_dropout=self.state_dropout
+                cell,
+                layers=self.encoder_layers,
+                state_dropout=self.state_dropout,
+                residual=True,
             )
+            parts["encoder_layers"] = 1  # those of the encoder are made
         return parts
 
     def try_parts(self) -> None:
