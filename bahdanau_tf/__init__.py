@@ -23,6 +23,7 @@ _HOMES = {
     "BahdanauAttention": "layers",
     "BidirectionalEncoder": "layers",
     "Bridge": "layers",
+    "ConditionalDecoder": "layers",
     "CopyBridge": "layers",
     "Decoding": "options",
     "Dictionary": "text",

@@ -167,6 +167,13 @@ CASES: dict[str, Case] = {
             layers.GRUCell(N), layers=2, residual=True
         )
     ),
+    "ConditionalDecoder": Case(
+        lambda: layers.ConditionalDecoder(
+            layers.GRUCell(N), layers.BahdanauAttention(5)
+        ),
+        decoder_inputs,
+        call=call_decoder,
+    ),
     "CopyBridge": bridge(lambda: layers.CopyBridge(N, M)),
     "DotAttention": attention(layers.DotAttention),
     "FixedContext": Case(

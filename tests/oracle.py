@@ -140,9 +140,11 @@ ATTENTIONS: dict[type, tuple[Callable, Callable[[Any], dict]]] = {
 }
 
 
-def decoder_parameters(decoder: Any) -> dict[str, np.ndarray]:
+def decoder_parameters(decoder: Any) -> dict[str, Any]:
     p = cell_parameters(decoder.cell)
-    if decoder.attention is not None:
+    if isinstance(decoder, layers.ConditionalDecoder):
+        p["context_cell"] = cell_parameters(decoder.context_cell)
+    elif decoder.attention is not None:
         gates = CELLS[type(decoder.cell)][1]
         blocks = np.split(array(decoder.context_kernel), len(gates), -1)
         p |= {f"C{g}": b for g, b in zip(gates, blocks, strict=True)}

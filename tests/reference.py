@@ -17,7 +17,8 @@ Parameters are nested dicts of arrays:
                if its outputs are added to its inputs
     bridge     W_s [n, n], b_s [n]
     attention  W_a [n, n'], U_a [c, n'], b_a [n'], v_a [n'] or [n', 1]
-    decoder    cell with context matrices C..
+    decoder    cell with context matrices C..; in the order "conditional" a
+               cell without them, and "context_cell": one that reads c_i
     readout    U_o [n, 2l], b_o [2l], V_o [m, 2l], C_o [c, 2l],
                W_o [l, K_y] or W_o1 [l, r] and W_o2 [r, K_y] or none of
                them, b_y [K_y]
@@ -39,7 +40,7 @@ import numpy as np
 Array = np.ndarray
 Params = Mapping[str, Any]
 State = Any  # an Array [B, n], or for the LSTM the pair (h, memory)
-ORDERS = ("original", "appendix", "main-text")
+ORDERS = ("original", "appendix", "main-text", "conditional")
 
 
 # Elementary functions.
@@ -422,7 +423,7 @@ def forward(
         x_mask: [B, T_x], 1 on words.
         y: int [B, T_y], y_1 .. y_Ty.
         y_mask: [B, T_y].
-        order: "original", "appendix" or "main-text".
+        order: "original", "appendix", "main-text" or "conditional".
         first_input: y_0 as a vector, [m] or [B, m].
         cell: The decoder's step function.
         encoder_cell: The encoder's step function; by default the decoder's.
@@ -467,11 +468,16 @@ def decode(
 ) -> list[tuple[Array, Array | None, Array | None, Array]]:
     """Returns a row (logits, weights, context, s_i) for each target word.
 
-    c_i is always computed with s_{i-1}. Then
+    c_i is computed with s_{i-1}. Then
 
         original   logits(s_{i-1}, y_{i-1}, c_i); s_i = f(s_{i-1}, y_i, c_i)
         appendix   logits(s_{i-1}, y_{i-1}, c_i); s_i = f(s_{i-1}, y_{i-1}, c_i)
         main-text  s_i = f(s_{i-1}, y_{i-1}, c_i); logits(s_i, y_{i-1}, c_i)
+
+    In the order "conditional" c_i is computed with s'_i:
+
+        s'_i = f(s_{i-1}, y_{i-1});  s_i = g(s'_i, c_i)
+        logits(s_i, y_{i-1}, c_i)
 
     y_0 is `first_input`; without it (original) the first readout has no
     previous word.
@@ -481,12 +487,17 @@ def decode(
     rows = []
     previous = first_input
     for i in range(embedded.shape[1]):
-        context, weights = attend(output(state))
         read = cell_input = previous
         if order == "original":
             cell_input = embedded[:, i]
-        new = cell(cell_input, state, p["decoder"], context)
-        seen = new if order == "main-text" else state
+        if order == "conditional":
+            middle = cell(cell_input, state, p["decoder"])
+            context, weights = attend(output(middle))
+            new = cell(context, middle, p["decoder"]["context_cell"])
+        else:
+            context, weights = attend(output(state))
+            new = cell(cell_input, state, p["decoder"], context)
+        seen = new if order in ("main-text", "conditional") else state
         logits = readout(output(seen), read, context, p["readout"], activation)
         state = keep(y_mask[:, i], new, state)
         rows.append((logits, weights, context, output(state)))

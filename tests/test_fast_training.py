@@ -95,18 +95,21 @@ def test_encoder_gradients_equal_those_of_the_plain_loop(
 
 
 def make_decoder(step_order: str) -> Any:
-    decoder = layers.AttentionDecoder(
+    parts = (
         layers.GRUCell(N, dtype="float64"),
         layers.BahdanauAttention(A, use_bias=True, dtype="float64"),
-        step_order=step_order,
-        dtype="float64",
+    )
+    decoder = (
+        layers.ConditionalDecoder(*parts, dtype="float64")
+        if step_order == "conditional"
+        else layers.AttentionDecoder(*parts, step_order, dtype="float64")
     )
     decoder.build((None, None, M), memory_shape=((None, None, 4), None, None))
     return randomized(decoder)
 
 
 @dropouts
-@pytest.mark.parametrize("step_order", STEP_ORDERS)
+@pytest.mark.parametrize("step_order", [*STEP_ORDERS, "conditional"])
 def test_decoder_gradients_equal_those_of_the_plain_loop(
     step_order: str, dropout: bool
 ) -> None:

@@ -642,7 +642,7 @@ def test_choices_and_defaults_of_flags_equal_those_of_the_classes():
     for model in ("rnnsearch", "rnnencdec", "seq2seq-lstm"):
         made = ModelOptions(model=model, units=2, embedding_dim=2).make(5, 6)
         assert type(made).__name__.lower() == model.replace("-", "")
-    for order in ("original", "appendix", "main-text"):
+    for order in ("original", "appendix", "main-text", "conditional"):
         ModelOptions(step_order=order, units=2, embedding_dim=2).make(5, 6)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +91,13 @@ def decoders(order: str) -> tuple[Any, Any]:
 
     Keras' kernel is [W ; C], ours are W and C.
     """
+    kind = (
+        layers.ConditionalDecoder
+        if order == "conditional"
+        else partial(layers.AttentionDecoder, step_order=order)
+    )
     theirs, ours = (
-        layers.AttentionDecoder(cell, layers.BahdanauAttention(5), order)
+        kind(cell, layers.BahdanauAttention(5))
         for cell in (keras.layers.GRUCell(N), layers.GRUResetAfterCell(N))
     )
     shape = layers.Encoded(
@@ -101,18 +107,26 @@ def decoders(order: str) -> tuple[Any, Any]:
         decoder.build_for(M, shape)
     randomized(ours)
     theirs.attention.set_weights(ours.attention.get_weights())
-    cell = ours.cell
-    theirs.cell.cell.set_weights(
+    if order == "conditional":
+        carry(ours.context_cell, theirs.context_cell)
+        carry(ours.cell, theirs.cell)
+    else:
+        carry(ours.cell, theirs.cell, np.asarray(ours.context_kernel))
+    return theirs, ours
+
+
+def carry(cell: Any, theirs: Any, *context_kernel: np.ndarray) -> None:
+    """Gives Keras' cell the weights of ours."""
+    theirs.cell.set_weights(
         [
-            np.concatenate([cell.kernel, ours.context_kernel]),
+            np.concatenate([cell.kernel, *context_kernel]),
             np.asarray(cell.recurrent_kernel),
             np.stack([cell.bias, cell.recurrent_bias]),
         ]
     )
-    return theirs, ours
 
 
-@pytest.mark.parametrize("order", STEP_ORDERS)
+@pytest.mark.parametrize("order", [*STEP_ORDERS, "conditional"])
 def test_a_decoder_with_keras_gru_equals_one_with_ours(order: str) -> None:
     words, first, state = normal(B, T, M), normal(B, M), normal(B, N)
     glimpses, steps = [], []

@@ -486,6 +486,9 @@ def reference_glimpses(
     read, contexts, weights = [], [], []
     for i in range(embedded.shape[1]):
         context = alpha = None
+        conditional = decoder.step_order == "conditional"
+        if conditional:
+            state = step(previous, state, p)
         if isinstance(decoder.attention, layers.FixedContext):
             context = encoded.forward_states[-1][0].numpy()
         elif decoder.attention is not None:
@@ -493,8 +496,12 @@ def reference_glimpses(
                 reference.output(state), annotations, mask, attention
             )
         now = embedded[:, i] if decoder.step_order == "original" else previous
-        new = step(now, state, p, context)
-        seen = new if decoder.step_order == "main-text" else state
+        if conditional:
+            new = step(context, state, p["context_cell"])
+        else:
+            new = step(now, state, p, context)
+        late = decoder.step_order in ("main-text", "conditional")
+        seen = new if late else state
         read.append(reference.output(seen))
         contexts.append(context)
         weights.append(alpha)
@@ -511,6 +518,9 @@ CONTEXTS = ["attention", "fixed", "none"]
         *itertools.product([layers.GRUCell], CONTEXTS, STEP_ORDERS),
         # Another cell with each context and with each order.
         *zip([layers.LSTMCell] * 3, CONTEXTS, STEP_ORDERS, strict=True),
+        (layers.GRUCell, "attention", "conditional"),
+        (layers.GRUCell, "fixed", "conditional"),
+        (layers.LSTMCell, "attention", "conditional"),
     ],
 )
 def test_decoder_equals_the_reference(
@@ -521,8 +531,11 @@ def test_decoder_equals_the_reference(
         "fixed": layers.FixedContext(),
         "none": None,
     }[context]
-    decoder = layers.AttentionDecoder(
-        make_cell(N), copy_of(attention) if attention else None, order
+    parts = make_cell(N), copy_of(attention) if attention else None
+    decoder = (
+        layers.ConditionalDecoder(*parts)
+        if order == "conditional"
+        else layers.AttentionDecoder(*parts, order)
     )
     decoder.build_for(M, ENCODED_SHAPE)
     randomized(decoder)
@@ -736,6 +749,10 @@ def shapes(n: int, c: int) -> list[Any]:
         (
             lambda: layers.AttentionDecoder(layers.GRUCell(2), None, "late"),
             "AttentionDecoder: step_order is 'late', wanted one of",
+        ),
+        (
+            lambda: layers.ConditionalDecoder(layers.GRUCell(2)),
+            "ConditionalDecoder: attention is None, wanted an attention layer",
         ),
     ],
 )

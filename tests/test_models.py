@@ -75,6 +75,7 @@ VARIANTS = {
     "paper": search,
     "appendix": partial(search, step_order="appendix"),
     "main-text": partial(search, step_order="main-text"),
+    "conditional": partial(search, step_order="conditional"),
     "full-output": partial(search, factored_output=False),
     "tied": partial(search, tie_embeddings=True),
     "shared": lambda **options: RNNSearch(
@@ -115,6 +116,7 @@ VARIANTS = {
     ),
     "encdec": encdec,
     "encdec-main-text": partial(encdec, step_order="main-text"),
+    "encdec-conditional": partial(encdec, step_order="conditional"),
     "encdec-residual": partial(encdec, encoder_layers=2),
     "encdec-no-context": partial(encdec, use_context=False),
     "rnn-attention": partial(preset, "rnn-attention"),
@@ -222,7 +224,7 @@ def test_logits_and_alignment_equal_the_reference(name: str) -> None:
         close(glimpse.context, wanted.contexts)
 
 
-@pytest.mark.parametrize("order", STEP_ORDERS)
+@pytest.mark.parametrize("order", [*STEP_ORDERS, "conditional"])
 def test_logits_of_random_batches_equal_the_reference(order: str) -> None:
     model = search(step_order=order)
     forward = in_graph(model)
@@ -825,6 +827,10 @@ def encoder_of(kind: Any = layers.BidirectionalEncoder, **options: Any) -> Any:
         ),
         (lambda: search(encoder_layers=0), "Encoder: layers is 0"),
         (lambda: search(step_order="late"), "step_order is 'late'"),
+        (
+            lambda: encdec(step_order="conditional", use_context=False),
+            "ConditionalDecoder: attention is None",
+        ),
         (lambda: search(units=0), "GRUCell: units is 0"),
         (lambda: lstm(layers=0), "Seq2SeqLSTM: layers is 0"),
     ],

@@ -56,6 +56,7 @@ VARIANTS = {
     "paper": search,
     "appendix": lambda: search(step_order="appendix"),
     "main-text": lambda: search(step_order="main-text"),
+    "conditional": lambda: search(step_order="conditional"),
     "full-output": lambda: search(factored_output=False),
     "tied": lambda: search(tie_embeddings=True),
     "linear": lambda: search(readout=LinearReadout(9, factor_units=3)),
@@ -160,9 +161,7 @@ def test_a_trace_equals_the_reference(case):
             column(steps, "weights"), wanted.weights[0], atol=1e-5
         )
         energies = column(steps, "energies")
-        np.testing.assert_allclose(
-            energies, energies_of(case.model, wanted), atol=2e-5
-        )
+        np.testing.assert_allclose(energies, energies_of(case), atol=2e-5)
 
 
 def queries_of(wanted: reference.Forward) -> np.ndarray:
@@ -170,8 +169,26 @@ def queries_of(wanted: reference.Forward) -> np.ndarray:
     return np.concatenate([wanted.s_0[:, None], wanted.states[:, :-1]], 1)[0]
 
 
-def energies_of(model: Any, wanted: reference.Forward) -> np.ndarray:
+def previous_of(model: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """E y_{i-1} for i = 1 .. T_y, the first input for i = 1."""
+    p = model_parameters(model)
+    embedded = p["E_y"][y[0]] + p.get("b_Ey", 0.0)
+    first = array(model.encode(x)[0].first_input)
+    return np.concatenate([first, embedded[:-1]])
+
+
+def middle_states(case: Case) -> np.ndarray:
+    """s'_i for i = 1 .. T_y, of a conditional decoder."""
+    cell = model_parameters(case.model)["decoder"]
+    previous = previous_of(case.model, case.x, case.y)
+    return reference.gru_step(previous, queries_of(case.wanted), cell)
+
+
+def energies_of(case: Case) -> np.ndarray:
+    model, wanted = case.model, case.wanted
     p, queries = model_parameters(model)["attention"], queries_of(wanted)
+    if model.decoder.step_order == "conditional":
+        queries = middle_states(case)
     if isinstance(model.decoder.attention, layers.GeneralAttention):
         return queries @ p["W_a"] @ wanted.annotations[0].T
     hidden = (queries @ p["W_a"])[:, None] + wanted.annotations[0] @ p["U_a"]
@@ -183,11 +200,9 @@ def test_contributions_sum_to_the_logit_and_equal_its_derivatives(case):
     model, x, y, wanted, steps = case
     p, parts = model_parameters(model), oracle_parts(model)
     states = queries_of(wanted)
-    if model.decoder.step_order == "main-text":
+    if model.decoder.step_order in ("main-text", "conditional"):
         states = wanted.states[0]
-    embedded = p["E_y"][y[0]] + p.get("b_Ey", 0.0)
-    first = array(model.encode(x)[0].first_input)
-    embedded = np.concatenate([first, embedded[:-1]])
+    embedded = previous_of(model, x, y)
     for i, step in enumerate(steps):
         assert step.contributions.total == pytest.approx(step.logit, abs=1e-5)
         context = None if wanted.contexts is None else wanted.contexts[0, i]
@@ -275,6 +290,32 @@ def test_gates_equal_the_equations(order, kind):
             assert step.gates[name].norm == pytest.approx(
                 np.sqrt((gate**2).sum()), abs=2e-5
             )
+
+
+def test_gates_of_a_conditional_decoder_equal_the_equations():
+    translator = translator_of(search(step_order="conditional"))
+    model = translator.model
+    x, y = ids_of(SOURCE, TEXT), ids_of(TARGET, GIVEN)
+    wanted = reference_forward(model, x, y)
+    found = trace(translator, TEXT, GIVEN)
+    assert found.step_order == "conditional"
+    case = Case(model, x, y, wanted, found.steps)
+    cell = model_parameters(model)["decoder"]
+    for word, p, inputs, states in (
+        ("word", cell, previous_of(model, x, y), queries_of(wanted)),
+        (
+            "context",
+            cell["context_cell"],
+            wanted.contexts[0],
+            middle_states(case),
+        ),
+    ):
+        for name, gate in (("update", "_z"), ("reset", "_r")):
+            opened = reference.sigmoid(
+                inputs @ p[f"W{gate}"] + states @ p[f"U{gate}"]
+            )
+            means = [step.gates[f"{word} {name}"].mean for step in case.steps]
+            np.testing.assert_allclose(means, opened.mean(-1), atol=1e-5)
 
 
 def test_gates_of_a_deep_lstm_equal_the_equations():

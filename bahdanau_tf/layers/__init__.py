@@ -16,6 +16,7 @@ from bahdanau_tf.layers.cells import GRUResetAfterCell
 from bahdanau_tf.layers.cells import LSTMCell
 from bahdanau_tf.layers.cells import RecurrentCell
 from bahdanau_tf.layers.cells import TanhCell
+from bahdanau_tf.layers.conditional_decoder import ConditionalDecoder
 from bahdanau_tf.layers.decoder import AttentionDecoder
 from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.encoder import BidirectionalEncoder
@@ -38,6 +39,7 @@ __all__ = [
     "BahdanauAttention",
     "BidirectionalEncoder",
     "Bridge",
+    "ConditionalDecoder",
     "CopyBridge",
     "DotAttention",
     "Encoded",

@@ -1,5 +1,13 @@
 """The attention decoder over a sentence, with its gradient written by hand.
 
+A step is
+
+    s = s_{i-1}, c_i = attention(s), s_i = GRU(projected_i + C c_i, s)
+
+and with an update before attention, as in a conditional unit,
+
+    s = GRU'(projected_i, s_{i-1}), c_i = attention(s), s_i = GRU(b + C c_i, s)
+
 As in `gru_recurrence`, the backward loop computes only the gradients that
 depend on those of the next step; the weights' gradients are then one product
 over all steps. The tanh of every pair of positions, [T_y, B, T_x, n'], is not
@@ -39,12 +47,17 @@ class Weights(NamedTuple):
         energy: v_a, float [n', 1].
         context: C, float [c, 3n].
         recurrent: [U_z | U_r | U], float [n, 3n].
+        before: The same of the update before attention; or None.
+        bias: What the update after it gets besides the context, float [3n];
+            None if it is the only one.
     """
 
     query: tf.Tensor
     energy: tf.Tensor
     context: tf.Tensor
     recurrent: tf.Tensor
+    before: tf.Tensor | None = None
+    bias: tf.Tensor | None = None
 
 
 class Unrolled(NamedTuple):
@@ -71,10 +84,11 @@ def attention_recurrence(
     dropped: tf.Tensor | None = None,
     states_before: bool = True,
 ) -> Unrolled:
-    """`GRUCell` that attends by `BahdanauAttention` before every step.
+    """`GRUCell` that attends by `BahdanauAttention` at every step.
 
     Args:
-        projected: float [T, B, 3n], W E y_i + b for all gates; T >= 1.
+        projected: float [T, B, 3n], W E y_i + b for all gates of the first
+            update of a step; T >= 1.
         first: float [B, n], s_0.
         annotations: float [B, T_x, c].
         keys: float [B, T_x, n'].
@@ -83,8 +97,9 @@ def attention_recurrence(
         dropped: float [B, n], a dropout mask on s_{i-1} in the recurrent
             products; or None.
         states_before: Whether to return s_{i-1}, the states that attend, in
-            place of s_i.
+            place of s_i; without an update before attention.
     """
+    given = [weight for weight in weights if weight is not None]
     visible_of = masked_by(dropped)
 
     @tf.custom_gradient
@@ -105,10 +120,10 @@ def attention_recurrence(
                 inputs, trace, Unrolled(*upstream), visible_of, states_before
             )
 
-        read = trace.before if states_before else after
+        read = trace.previous if states_before else after
         return (read, trace.contexts, trace.alignment), gradient
 
-    return Unrolled(*run(projected, first, annotations, keys, *weights))
+    return Unrolled(*run(projected, first, annotations, keys, *given))
 
 
 class _Inputs(NamedTuple):
@@ -126,18 +141,22 @@ class _Trace(NamedTuple):
     """What the gradient needs of the steps, [T, B, .] each.
 
     Attributes:
-        before: s_{i-1}.
+        previous: s_{i-1}.
+        attending: The state that attends: s_{i-1}, or s'_i.
         contexts: c_i.
         alignment: α_i.
-        queries: W_a s_{i-1}.
+        queries: W_a times the state that attends.
         gru: What the gradient of the gated unit needs.
+        before: The same of the update before attention, or None.
     """
 
-    before: tf.Tensor
+    previous: tf.Tensor
+    attending: tf.Tensor
     contexts: tf.Tensor
     alignment: tf.Tensor
     queries: tf.Tensor
     gru: GRUTrace
+    before: GRUTrace | None
 
 
 def _forward(
@@ -147,31 +166,43 @@ def _forward(
     w = inputs.weights
     kernels = kernel_parts(w.recurrent)
     query_kernel, context_kernel = operand(w.query), operand(w.context)
+    before = None if w.before is None else kernel_parts(w.before)
     n = w.recurrent.shape[0]
 
     def body(
         t: tf.Tensor, state: tf.Tensor, kept: Arrays
     ) -> tuple[tf.Tensor, Arrays]:
+        given, more = inputs.projected[t], []
+        if before is not None:
+            state, trace = gru_step(given, state, visible_of(state), before)
+            given, more = w.bias, [state, *trace]
         query = product(state, query_kernel)
         energies = _energies(_hidden(query, inputs.keys), w.energy)
         alignment = _softmax(energies, inputs.mask)
         context = tf.matmul(alignment[:, None], inputs.annotations)[:, 0]
         new, trace = gru_step(
-            inputs.projected[t] + product(context, context_kernel),
+            given + product(context, context_kernel),
             state,
             visible_of(state),
             kernels,
         )
-        values = (new, context, alignment, query, *trace)
+        values = (new, context, alignment, query, *trace, *more)
         return new, write(kept, t, values)
 
     sizes = [[n], [w.context.shape[0]], [None], [w.query.shape[1]]]
-    sizes += 3 * [[n]]
+    sizes += (3 if before is None else 7) * [[n]]
     first, time = inputs.first, tf.shape(inputs.projected)[0]
     _, kept = over_time(time, body, first, first.dtype, sizes, False)
-    after, contexts, alignment, queries, *gates = stacked(kept)
-    before = previous_states(after, first)
-    return after, _Trace(before, contexts, alignment, queries, GRUTrace(*gates))
+    after, contexts, alignment, queries, *gates = stacked(kept[:7])
+    gru = GRUTrace(*gates)
+    attending = previous = previous_states(after, first)
+    of_before = None
+    if before is not None:
+        attending, *gates = stacked(kept[7:])
+        of_before = GRUTrace(*gates)
+    return after, _Trace(
+        previous, attending, contexts, alignment, queries, gru, of_before
+    )
 
 
 def _backward(
@@ -184,6 +215,7 @@ def _backward(
     """The gradients of all inputs but the mask, in the order of `_Inputs`."""
     w, dtype = inputs.weights, inputs.first.dtype
     transposed = transposed_parts(w.recurrent)
+    before = None if w.before is None else transposed_parts(w.before)
     context_transposed = tf.transpose(operand(w.context))
     query_transposed = tf.transpose(operand(w.query))
 
@@ -191,14 +223,13 @@ def _backward(
         t: tf.Tensor, carried: tuple[tf.Tensor, ...], kept: Arrays
     ) -> tuple[tuple[tf.Tensor, ...], Arrays]:
         to_state, squares, total, to_energy = carried
-        before = trace.before[t]
         if not states_before:
             to_state += upstream.states[t]
-        found, to_state, to_visible = gru_step_gradient(
+        found, to_state = gru_step_gradient(
             to_state,
-            before,
-            visible_of(before),
-            GRUTrace(*(x[t] for x in trace.gru)),
+            trace.attending[t],
+            visible_of,
+            trace.gru.at(t),
             transposed,
         )
         to_context = product(found, context_transposed)
@@ -214,33 +245,63 @@ def _backward(
             tf.reduce_sum(energies, 1, keepdims=True)
             - tf.reduce_sum(weighted, 1)
         )
-        to_state += visible_of(to_visible)
         to_state += product(to_query, query_transposed)
+        values = [found, to_context, to_query]
+        if before is not None and trace.before is not None:
+            found, to_state = gru_step_gradient(
+                to_state,
+                trace.previous[t],
+                visible_of,
+                trace.before.at(t),
+                before,
+            )
+            values.append(found)
         if states_before:
             to_state += upstream.states[t]
         to_energy += _weighted_sum(energies, hidden)
         carried = to_state, squares + weighted, total + energies, to_energy
-        return carried, write(kept, t, (found, to_context, to_query))
+        return carried, write(kept, t, values)
 
     keys = inputs.keys
     zeros_of = (inputs.first, keys, keys[..., 0], w.energy)
-    sizes = [[w.recurrent.shape[1]], [w.context.shape[0]], [w.query.shape[1]]]
+    gates = [w.recurrent.shape[1]]
+    sizes = [gates, [w.context.shape[0]], [w.query.shape[1]]]
+    sizes += [] if before is None else [gates]
     time = tf.shape(inputs.projected)[0]
     start = tuple(map(tf.zeros_like, zeros_of))
     carried, kept = over_time(time, body, start, dtype, sizes, True)
-    to_first, squares, total, to_energy = carried
-    found, to_contexts, to_queries = stacked(kept)
-    visible = visible_of(trace.before)
-    return (
-        found,
+    return _gradients(inputs, trace, visible_of, carried, stacked(kept))
+
+
+def _gradients(
+    inputs: _Inputs,
+    trace: _Trace,
+    visible_of: Callable[[tf.Tensor], tf.Tensor],
+    sums: tuple[tf.Tensor, ...],
+    steps: list[tf.Tensor],
+) -> tuple[tf.Tensor, ...]:
+    """What `_backward` returns, of the sums and the steps of its loop."""
+    to_first, squares, total, to_energy = sums
+    found, to_contexts, to_queries, *of_before = steps
+    of_inputs = (
         to_first,
         _outer_over_time(trace.alignment, to_contexts),
-        w.energy[:, 0] * (total[..., None] - squares),
-        product_over_time(trace.before, to_queries),
+        inputs.weights.energy[:, 0] * (total[..., None] - squares),
+    )
+    visible = visible_of(trace.attending)
+    of_weights = (
+        product_over_time(trace.attending, to_queries),
         to_energy,
         product_over_time(trace.contexts, found),
         gru_kernel_gradient(found, visible, trace.gru.reset),
     )
+    if trace.before is None:
+        return found, *of_inputs, *of_weights
+    (to_projected,) = of_before
+    visible = visible_of(trace.previous)
+    of_before = gru_kernel_gradient(to_projected, visible, trace.before.reset)
+    to_bias = tf.reduce_sum(found, [0, 1])
+    return to_projected, *of_inputs, *of_weights, of_before, to_bias
 
 
 def _hidden(query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:

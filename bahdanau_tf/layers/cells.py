@@ -188,10 +188,14 @@ class GRUCell(RecurrentCell):
     def _bias_size(self) -> int:
         return self.projection_size if self.use_gate_bias else self.units
 
-    def project(self, inputs: tf.Tensor) -> tf.Tensor:
+    @property
+    def projected_bias(self) -> tf.Tensor:
+        """The biases of all gates, float [3n]; 0 where there is none."""
         missing = self.projection_size - self._bias_size()
-        bias = tf.pad(tf.convert_to_tensor(self.bias), [[missing, 0]])
-        return linear(inputs, self.kernel, bias)
+        return tf.pad(tf.convert_to_tensor(self.bias), [[missing, 0]])
+
+    def project(self, inputs: tf.Tensor) -> tf.Tensor:
+        return linear(inputs, self.kernel, self.projected_bias)
 
     def step(
         self,

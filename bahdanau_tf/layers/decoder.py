@@ -21,6 +21,7 @@ from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.fixed_context import FixedContext
 from bahdanau_tf.layers.glimpse import DecoderState
 from bahdanau_tf.layers.glimpse import Glimpse
+from bahdanau_tf.layers.glimpse import Read
 from bahdanau_tf.layers.glimpse import StepGlimpse
 from bahdanau_tf.layers.glimpse import StepMemory
 from bahdanau_tf.layers.gru_recurrence import gru_recurrence
@@ -33,6 +34,7 @@ from bahdanau_tf.layers.recurrent import state_dropout_masks
 from bahdanau_tf.layers.recurrent import time_major
 from bahdanau_tf.layers.recurrent import unroll
 from bahdanau_tf.layers.weights import Initializer
+from bahdanau_tf.layers.weights import Weight
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import linear
@@ -87,6 +89,8 @@ class AttentionDecoder(keras.layers.Layer):
         Bahdanau et al. 2015, arXiv 1409.0473, section 3.1, appendix A.2.2.
     """
 
+    step_orders: Sequence[str] = STEP_ORDERS
+
     def __init__(
         self,
         cell: keras.layers.Layer,
@@ -97,14 +101,17 @@ class AttentionDecoder(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if step_order not in STEP_ORDERS:
+        name = type(self).__name__
+        if step_order not in self.step_orders:
             raise ValueError(
-                f"AttentionDecoder: step_order is {step_order!r}, wanted one "
-                f"of {list(STEP_ORDERS)}"
+                f"{name}: step_order is {step_order!r}, wanted one "
+                f"of {list(self.step_orders)}"
             )
-        self.cell = as_cell("AttentionDecoder", cell)
-        self.attention = as_attention("AttentionDecoder", attention)
+        self.cell = as_cell(name, cell)
+        self.attention = as_attention(name, attention)
         self.step_order = step_order
+        self._updates_first = step_order == "original"
+        self._reads_new_state = step_order not in ("original", "appendix")
         self.state_dropout = state_dropout
         self.seed_generator = keras.random.SeedGenerator()
         self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
@@ -120,10 +127,6 @@ class AttentionDecoder(keras.layers.Layer):
     ) -> Glimpse | None:
         """The states have the mask of the target words."""
         return None if mask is None else Glimpse(mask, None, None)
-
-    @property
-    def _updates_first(self) -> bool:
-        return self.step_order == "original"
 
     def build_for(self, embedding_dim: int, encoded_shape: Encoded) -> None:
         """Makes all weights, given m and the shapes of an encoder's output."""
@@ -144,29 +147,29 @@ class AttentionDecoder(keras.layers.Layer):
             has_weights = self.attention.has_weights
             shape = memory_shape[0] if has_weights else memory_shape
             self.context_size = shape[-1]
-        width = embedded_shape[-1]
-        if self.cell.context_as_input:
-            width += self.context_size
-        build_once(self.cell, (None, width))
-        if self.attention is None:
-            return
-        query_shape = (None, self.cell.units)
-        build_once(self.attention, query_shape, memory_shape)
-        if self.cell.context_as_input:
-            return
-        self.context_kernel = self.add_weight(
-            name="context_kernel",
-            shape=(self.context_size, self.cell.projection_size),
-            initializer=self.kernel_initializer,
-        )
+        self._build_cells(embedded_shape[-1])
+        if self.attention is not None:
+            query_shape = (None, self.cell.units)
+            build_once(self.attention, query_shape, memory_shape)
 
-    def _attend(
-        self, query: tf.Tensor, memory: Nest
-    ) -> tuple[tf.Tensor | None, tf.Tensor | None]:
+    def _build_cells(self, embedding_dim: int) -> None:
+        """Makes the weights of the cell, and C."""
+        as_input = self.cell.context_as_input
+        width = embedding_dim + (self.context_size if as_input else 0)
+        build_once(self.cell, (None, width))
+        self.context_term_size = self.cell.projection_size
+        if self.attention is not None and not as_input:
+            self.context_kernel = self.add_weight(
+                name="context_kernel",
+                shape=(self.context_size, self.context_term_size),
+                initializer=self.kernel_initializer,
+            )
+
+    def _attend(self, query: tf.Tensor, memory: Nest) -> Read:
         if self.attention is None:
-            return None, None
+            return Read(None, None, None)
         context, weights = self.attention(query, memory)
-        return context, weights
+        return Read(self.context_term(context), context, weights)
 
     def context_term(self, context: tf.Tensor) -> tf.Tensor:
         """The term added to the cell's projection: C c, or [0 ; c]."""
@@ -188,6 +191,18 @@ class AttentionDecoder(keras.layers.Layer):
             projected += cell_term
         new: States = self.cell.step(projected, states, dropped)
         return new
+
+    def _transition(
+        self,
+        projected: tf.Tensor,
+        states: States,
+        attend: Callable[[tf.Tensor], Read],
+        dropped: States | None = None,
+    ) -> tuple[tf.Tensor, Read, States]:
+        """Attends and updates: the state to read out, `Read`, new states."""
+        read = attend(states[0])
+        new = self._update(projected, read.cell_term, states, dropped)
+        return (new if self._reads_new_state else states)[0], read, new
 
     def call(
         self,
@@ -224,8 +239,7 @@ class AttentionDecoder(keras.layers.Layer):
         kernels = (
             attention.query_projection.kernel,
             attention.energy.kernel,
-            self.context_kernel,
-            self.cell.recurrent_kernel,
+            *self._kernels(),
         )
         unrolled = attention_recurrence(
             self.cell.project(time_major(embedded)),
@@ -235,9 +249,13 @@ class AttentionDecoder(keras.layers.Layer):
             memory.mask,
             Weights(*map(tf.convert_to_tensor, kernels)),
             None if dropped is None else dropped[0],
-            states_before=self.step_order != "main-text",
+            states_before=not self._reads_new_state,
         )
         return Glimpse(*map(batch_major, unrolled))
+
+    def _kernels(self) -> tuple[Weight, ...]:
+        """Those of the cell in `attention_recurrence.Weights`."""
+        return self.context_kernel, self.cell.recurrent_kernel
 
     def _fixed_recurrence(
         self,
@@ -260,10 +278,9 @@ class AttentionDecoder(keras.layers.Layer):
             tf.convert_to_tensor(self.cell.recurrent_kernel),
             None if dropped is None else dropped[0],
         )
-        read = after
-        if self.step_order != "main-text":
-            read = previous_states(after, states[0])
-        return Glimpse(batch_major(read), context, None)
+        if not self._reads_new_state:
+            after = previous_states(after, states[0])
+        return Glimpse(batch_major(after), context, None)
 
     def _plain_loop(
         self,
@@ -278,13 +295,12 @@ class AttentionDecoder(keras.layers.Layer):
         def step(
             now: tuple[tf.Tensor, ...], states: States
         ) -> tuple[list[tf.Tensor], States]:
-            context, weights = self._attend(states[0], memory)
-            term = None if context is None else self.context_term(context)
-            new = self._update(now[0], term, states, dropped)
-            read = new if self.step_order == "main-text" else states
-            outputs = [read[0], context]
-            if weights is not None:
-                outputs.append(tf.cast(weights, read[0].dtype))
+            state, read, new = self._transition(
+                now[0], states, lambda s: self._attend(s, memory), dropped
+            )
+            outputs = [state, read.context]
+            if read.weights is not None:
+                outputs.append(tf.cast(read.weights, state.dtype))
             return [output for output in outputs if output is not None], new
 
         outputs, _ = unroll(step, [projected], states, self._output_shapes())
@@ -318,16 +334,13 @@ class AttentionDecoder(keras.layers.Layer):
         terms = [self.context_term(values), readout_term(values)]
         return StepMemory(memory, tf.concat(terms, -1))
 
-    def _terms(
-        self, query: tf.Tensor, memory: Nest
-    ) -> tuple[tf.Tensor | None, tf.Tensor | None, tf.Tensor | None]:
-        """C c_i, C_o c_i and α_i; None for each that there is not."""
+    def _terms(self, query: tf.Tensor, memory: Nest) -> Read:
         if self.attention is None:
-            return None, None, None
+            return Read(None, None, None)
         source, values = memory
         terms, weights = self.attention(query, source, values)
-        size = self.cell.projection_size
-        return terms[..., :size], terms[..., size:], weights
+        size = self.context_term_size
+        return Read(terms[..., :size], terms[..., size:], weights)
 
     def initial_state(self, states: States) -> DecoderState:
         """The state before the first step, from the cell's [B, n] states."""
@@ -364,14 +377,15 @@ class AttentionDecoder(keras.layers.Layer):
                 tf.where(is_first[..., None], old, updated)
                 for old, updated in zip(states, new, strict=True)
             )
-            term, read, weights = self._terms(states[0], memory)
-            kept = () if term is None else term
-            glimpse = StepGlimpse(states[0], read, weights)
+            read = self._terms(states[0], memory)
+            kept = () if read.cell_term is None else read.cell_term
+            glimpse = StepGlimpse(states[0], read.context, read.weights)
             return glimpse, DecoderState(states, kept)
-        term, read, weights = self._terms(states[0], memory)
-        new = self._update(projected, term, states)
-        seen = new if self.step_order == "main-text" else states
-        return StepGlimpse(seen[0], read, weights), DecoderState(new, ())
+        seen, read, new = self._transition(
+            projected, states, lambda s: self._terms(s, memory)
+        )
+        glimpse = StepGlimpse(seen, read.context, read.weights)
+        return glimpse, DecoderState(new, ())
 
     def get_config(self) -> dict[str, object]:
         return {

@@ -9,7 +9,9 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.cell import States
+from bahdanau_tf.layers.keras_cell import apart
 from bahdanau_tf.layers.keras_cell import as_cell
+from bahdanau_tf.layers.keras_cell import new_cell
 from bahdanau_tf.layers.recurrent import Recurrent
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.tensors import Shape
@@ -53,7 +55,7 @@ class _RecurrentEncoder(keras.layers.Layer):
                 f"{type(self).__name__}: layers is {layers}, wanted 1 or more"
             )
         cell = as_cell(type(self).__name__, cell)
-        self.cell_config = _apart(keras.saving.serialize_keras_object(cell))
+        self.cell_config = apart(keras.saving.serialize_keras_object(cell))
         self.units: int = cell.units
         self.state_sizes = list(tf.nest.flatten(cell.state_size))
         self.layers = layers
@@ -64,7 +66,7 @@ class _RecurrentEncoder(keras.layers.Layer):
             # Attributes, not a list: checkpoints and exports of TensorFlow
             # lack the weights of Keras layers that are in a list.
             recurrent = Recurrent(
-                type(cell).from_config(_unnamed(_apart(cell.get_config()))),
+                new_cell(cell),
                 reverse=reverse,
                 state_dropout=state_dropout,
                 dtype=self.dtype_policy,
@@ -206,21 +208,3 @@ class UnidirectionalEncoder(_RecurrentEncoder):
     """
 
     directions = (False,)
-
-
-def _unnamed(config: dict[str, object]) -> dict[str, object]:
-    # Keras then gives each copy a name of its own.
-    return {key: value for key, value in config.items() if key != "name"}
-
-
-def _apart(config: object) -> Any:
-    """A config without the ids by which Keras makes several layers one."""
-    if isinstance(config, dict):
-        return {
-            key: _apart(value)
-            for key, value in config.items()
-            if key != "shared_object_id"
-        }
-    if isinstance(config, list):
-        return [_apart(value) for value in config]
-    return config

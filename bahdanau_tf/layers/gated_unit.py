@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -26,6 +27,10 @@ class GRUTrace(NamedTuple):
     update: tf.Tensor
     reset: tf.Tensor
     candidate: tf.Tensor
+
+    def at(self, position: tf.Tensor) -> GRUTrace:
+        """Of one position, given those of all: float [T, ..., n]."""
+        return GRUTrace(*(x[position] for x in self))
 
 
 def gru_step(
@@ -62,24 +67,26 @@ def gru_step(
 def gru_step_gradient(
     upstream: tf.Tensor,
     state: tf.Tensor,
-    visible: tf.Tensor,
+    visible_of: Callable[[tf.Tensor], tf.Tensor],
     trace: GRUTrace,
     transposed: tuple[tf.Tensor, tf.Tensor],
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+) -> tuple[tf.Tensor, tf.Tensor]:
     """The gradient of `gru_step`.
 
     Args:
         upstream: float [B, n], the gradient of h_t.
         state: As in the step.
-        visible: As in the step.
+        visible_of: Applies the dropout of the step; linear, so it applies to
+            gradients, too.
         trace: From the step.
         transposed: The kernels of the step, transposed.
 
     Returns:
-        Three gradients: of `projected` [B, 3n]; of `state` [B, n], without
-        its part through `visible`; of `visible` [B, n].
+        Two gradients: of `projected` [B, 3n]; of `state` [B, n], with its part
+        through the recurrent products.
     """
     update, reset, candidate = trace
+    visible = visible_of(state)
     to_candidate = upstream * update
     for_update = tf.raw_ops.SigmoidGrad(
         y=update, dy=upstream * (candidate - state)
@@ -90,7 +97,7 @@ def gru_step_gradient(
     for_gates = tf.concat([for_update, for_reset], -1)
     to_visible = to_product * reset + product(for_gates, transposed[0])
     projected = tf.concat([for_gates, for_candidate], -1)
-    return projected, upstream - to_candidate, to_visible
+    return projected, upstream - to_candidate + visible_of(to_visible)
 
 
 def gru_kernel_gradient(

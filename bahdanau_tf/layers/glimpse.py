@@ -24,6 +24,20 @@ class Glimpse(NamedTuple):
     weights: tf.Tensor | None
 
 
+class Read(NamedTuple):
+    """What a state reads of the source at a step; None without a context.
+
+    Attributes:
+        cell_term: float [..., p], C c_i.
+        context: float [..., c], c_i, or the readout's term C_o c_i.
+        weights: float [..., T_x], α_i; None without an alignment, too.
+    """
+
+    cell_term: tf.Tensor | None
+    context: tf.Tensor | None
+    weights: tf.Tensor | None
+
+
 class StepMemory(NamedTuple):
     """What one step of a decoder reads of the source.
 

@@ -90,15 +90,13 @@ def gru_recurrence(
             def body(
                 t: tf.Tensor, carried: tf.Tensor, kept: Arrays
             ) -> tuple[tf.Tensor, Arrays]:
-                before = states_before[t]
-                found, to_state, to_visible = gru_step_gradient(
+                found, carried = gru_step_gradient(
                     carried + upstream[t],
-                    before,
-                    visible_of(before),
-                    GRUTrace(*(x[t] for x in trace)),
+                    states_before[t],
+                    visible_of,
+                    trace.at(t),
                     transposed,
                 )
-                carried = to_state + visible_of(to_visible)
                 return carried, write(kept, t, (found,))
 
             carried, kept = over_time(

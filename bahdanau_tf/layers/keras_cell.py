@@ -153,3 +153,24 @@ def as_cell(owner: str, cell: object) -> Cell:
         f"{owner}: cell is {type(found).__name__}, wanted a cell such as "
         "GRUCell or keras.layers.GRUCell, or several in StackedCells"
     )
+
+
+def new_cell(cell: Cell) -> Cell:
+    """A new cell like this one, with weights and a name of its own."""
+    config = apart(cell.get_config())
+    config.pop("name", None)  # Keras then gives it one
+    new: Cell = type(cell).from_config(config)
+    return new
+
+
+def apart(config: object) -> Any:
+    """A config without the ids by which Keras makes several layers one."""
+    if isinstance(config, dict):
+        return {
+            key: apart(value)
+            for key, value in config.items()
+            if key != "shared_object_id"
+        }
+    if isinstance(config, list):
+        return [apart(value) for value in config]
+    return config

@@ -36,8 +36,8 @@ class Architecture:
             `GRUCell`; its `state_dropout` must equal the model's.
         readout: A part in place of the maxout readout.
         bridge: A part in place of the model's `bridge_class`.
-        step_order: "original", "appendix" or "main-text"; see
-            `AttentionDecoder`.
+        step_order: "original", "appendix" or "main-text", see
+            `AttentionDecoder`, or "conditional", see `ConditionalDecoder`.
         encoder_layers: Number of layers of the model's own encoder; each but
             the first adds its outputs to the annotations that it reads.
         factored_output: Whether W_o is W_1 [l, m] W_2 [m, K_y], as in the

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.bridge import Bridge
 from bahdanau_tf.layers.cells import GRUCell
+from bahdanau_tf.layers.conditional_decoder import ConditionalDecoder
 from bahdanau_tf.layers.decoder import AttentionDecoder
 from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.readout import MaxoutReadout
@@ -63,8 +64,16 @@ def make_decoder(
     given: Architecture, dtype: keras.DTypePolicy
 ) -> AttentionDecoder:
     """The decoder, of the cell that was given and the attention."""
+    cell = given.cell or make_cell(given, dtype)
+    if given.step_order == "conditional":
+        return ConditionalDecoder(
+            cell,
+            given.attention,
+            state_dropout=given.state_dropout,
+            dtype=dtype,
+        )
     return AttentionDecoder(
-        given.cell or make_cell(given, dtype),
+        cell,
         given.attention,
         step_order=given.step_order,
         state_dropout=given.state_dropout,

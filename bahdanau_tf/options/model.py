@@ -63,8 +63,8 @@ class ModelOptions:
         cell: Class of the cells in place of GRUCell, such as LSTMCell or
             keras.layers.GRUCell, or module.Class of your own (not for
             seq2seq-lstm).
-        step_order: "original", "appendix" or "main-text" (not for
-            seq2seq-lstm).
+        step_order: "original", "appendix" or "main-text", or "conditional" for
+            a decoder with two updates in each step (not for seq2seq-lstm).
         factored_output: Whether the output matrix is factored, as in the
             original code (not for seq2seq-lstm).
         tie_embeddings: Whether the output matrix is that of the target
@@ -97,7 +97,9 @@ class ModelOptions:
     layers: int = 4
     attention: str | None = field(default=None, kw_only=True)
     cell: str | None = field(default=None, kw_only=True)
-    step_order: Literal["original", "appendix", "main-text"] = "original"
+    step_order: Literal["original", "appendix", "main-text", "conditional"] = (
+        "original"
+    )
     factored_output: bool = True
     tie_embeddings: bool = False
     embedding_dropout: float = 0.0

@@ -73,7 +73,9 @@ class Step:
         gates: The gates of the cell's update in this step, by name; for a deep
             cell the name begins with the layer, from the bottom. In the step
             order "original" the update with y_{i-1} comes before attention, and
-            the first step has no update. A plain recurrence has no gates.
+            the first step has no update. A `ConditionalDecoder` has two
+            updates: its names begin with "word" and "context". A plain
+            recurrence has no gates.
         contributions: The terms of the logit; None for a readout that is
             neither maxout nor linear.
     """
@@ -99,8 +101,8 @@ class Trace:
         source: The sentence.
         source_tokens: Its tokens in the order of the text, without the end
             symbol. Energies and weights have one more entry, for that symbol.
-        step_order: "original", "appendix" or "main-text"; see
-            `AttentionDecoder`.
+        step_order: "original", "appendix" or "main-text", see
+            `AttentionDecoder`, or "conditional", see `ConditionalDecoder`.
         gate_convention: The meaning of the gates, as an equation from s to s',
             since gates of the same name differ between cells; "" without gates.
         steps: One for each target word and for the end symbol.

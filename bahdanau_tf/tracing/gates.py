@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.layers import AttentionDecoder
 from bahdanau_tf.layers import StackedCells
 from bahdanau_tf.layers.cell import Cell
 from bahdanau_tf.layers.cell import States
@@ -31,39 +30,32 @@ def _layers(cell: Cell) -> list[Cell]:
 
 
 def update(
-    decoder: AttentionDecoder,
-    previous: tf.Tensor,
-    context: tf.Tensor | None,
-    states: States,
+    cell: Cell, projected: tf.Tensor, states: States
 ) -> tuple[States, dict[str, Gate]]:
-    """One update of all layers, and its gates.
+    """One update of all layers of a cell, and its gates.
 
     Args:
-        decoder: The decoder.
-        previous: float [1, m], the embedded previous word.
-        context: float [1, c], or None.
+        cell: The cell.
+        projected: float [1, p], what the cell's `step` takes.
         states: The cell's states, float [1, n] each.
 
     Returns:
         The new states, and the gates by name; for a deep cell "layer 1 input"
         and so on, from the bottom.
     """
-    layers = _layers(decoder.cell)
-    projected = decoder.cell.project(previous)
-    if context is not None:
-        projected += decoder.context_term(context)
+    layers = _layers(cell)
     gates: dict[str, Gate] = {}
     new: States = ()
     end = len(states)
-    for number, cell in enumerate(layers, start=1):
-        start = end - cell.state_count  # the top layer's states come first
+    for number, layer in enumerate(layers, start=1):
+        start = end - layer.state_count  # the top layer's states come first
         own = states[start:end]
         if new:
-            projected = cell.project(new[0])
+            projected = layer.project(new[0])
         prefix = f"layer {number} " if len(layers) > 1 else ""
-        for name, gate in _opened(cell, projected, own[0]):
+        for name, gate in _opened(layer, projected, own[0]):
             gates[prefix + name] = gate
-        new = cell.step(projected, own) + new
+        new = layer.step(projected, own) + new
         end = start
     return new, gates
 

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.layers import AttentionDecoder
+from bahdanau_tf.layers import ConditionalDecoder
 from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.cell import States
 from bahdanau_tf.models import TranslationModel
@@ -198,16 +199,40 @@ def _walk(
         gates: dict[str, Gate] = {}
         if decoder.step_order == "original":
             if i:
-                states, gates = update(decoder, previous, context, states)
+                states, gates = _update(decoder, previous, context, states)
             query = read = states[0]
             context, weights = _attend(decoder, query, memory)
+        elif isinstance(decoder, ConditionalDecoder):
+            given = decoder.cell.project(previous)
+            states, of_word = update(decoder.cell, given, states)
+            query = states[0]
+            context, weights = _attend(decoder, query, memory)
+            given = decoder.context_term(context)
+            states, of_context = update(decoder.context_cell, given, states)
+            read = states[0]
+            gates = {f"word {name}": gate for name, gate in of_word.items()}
+            for name, gate in of_context.items():
+                gates[f"context {name}"] = gate
         else:
             query = states[0]
             context, weights = _attend(decoder, query, memory)
-            states, gates = update(decoder, previous, context, states)
+            states, gates = _update(decoder, previous, context, states)
             read = states[0] if decoder.step_order == "main-text" else query
         yield _Rows(query, read, previous, context, weights), gates
         previous = model.target_embedding(tf.constant([word]))
+
+
+def _update(
+    decoder: AttentionDecoder,
+    previous: tf.Tensor,
+    context: tf.Tensor | None,
+    states: States,
+) -> tuple[States, dict[str, Gate]]:
+    """The update on W E y + C c."""
+    projected = decoder.cell.project(previous)
+    if context is not None:
+        projected += decoder.context_term(context)
+    return update(decoder.cell, projected, states)
 
 
 def _attend(
