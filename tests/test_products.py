@@ -90,15 +90,24 @@ def make_batch() -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
     return inputs, tf.constant(target), tf.constant(np.float32(target != 0))
 
 
-@pytest.mark.parametrize("cell", ["GRUCell", "LSTMCell"])
-def test_gradients_are_those_of_float32_up_to_rounding(cell):
+@pytest.mark.parametrize(
+    ("cell", "step_order"),
+    [
+        ("GRUCell", "original"),
+        ("GRUCell", "conditional"),
+        ("LSTMCell", "original"),
+    ],
+)
+def test_gradients_are_those_of_float32_up_to_rounding(cell, step_order):
     """Of the step written by hand, and of the plain loop.
 
     The readout is not the maxout, where rounding may change which of two units
     is the larger one.
     """
     readout = layers.TanhReadout(50, 32, kernel_initializer="glorot_uniform")
-    model = make_model(cell=getattr(layers, cell)(32), readout=readout)
+    model = make_model(
+        cell=getattr(layers, cell)(32), readout=readout, step_order=step_order
+    )
     energy = model.decoder.attention.energy.kernel
     energy.assign(tf.ones_like(energy) / 8)  # zero at first, as in the paper
     batch, loss = make_batch(), TokenCrossentropy(label_smoothing=0.1)

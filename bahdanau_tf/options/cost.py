@@ -22,7 +22,8 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
     token takes 14 n² multiplications (a bidirectional gated unit of 12 n², the
     keys of 2 n²), a target token 21 n² + n K (a gated unit that reads word,
     state and annotations, the query, the readout, the output matrix of K
-    rows); back-propagation takes twice as many again.
+    rows) and 3 n² more for the conditional decoder's other state;
+    back-propagation takes twice as many again.
 
     Args:
         facts: The text.
@@ -32,9 +33,10 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
     rows: int = (
         known.get("target_vocabulary_size") or known["source_vocabulary_size"]
     )
+    squares = 24 if known.get("step_order") == "conditional" else 21
     multiplications = estimated_tokens(facts.source) * 14 * units**2
     multiplications += estimated_tokens(facts.target) * (
-        21 * units**2 + units * rows
+        squares * units**2 + units * rows
     )
     return 3 * 2 * multiplications / CORE
 

@@ -26,7 +26,8 @@ from bahdanau_tf.options.text import TextOptions
 CHOSEN = (
     *("tokenizer", "joint", "source_vocabulary_size"),
     *("target_vocabulary_size", "reverse_source", "units", "embedding_dim"),
-    *("attention_units", "maxout_units", "layers", "factored_output"),
+    *("attention_units", "maxout_units", "layers", "step_order"),
+    *("factored_output", "product_dtype"),
     *("tie_embeddings", "initialization", "embedding_dropout"),
     *("annotation_dropout", "readout_dropout", "label_smoothing", "optimizer"),
     *("learning_rate", "schedule", "warmup_steps", "constant_share"),
@@ -195,6 +196,8 @@ def _model(facts: Facts, known: Mapping[str, Any]) -> Choice:
         "initialization": "glorot",
     }
     name = known.get("model", ModelOptions.model)
+    if name == "rnnsearch" and known.get("cell") is None:
+        values["step_order"] = "conditional"
     if name == "seq2seq-lstm":
         values["reverse_source"] = True  # as Sutskever et al. did
     return Choice(values, f"{name} with {units} units: {_size(facts, units)}")
@@ -253,6 +256,7 @@ def _updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
         "batch_size": batch,
         "shuffle": "each_epoch",
         "shuffle_pool": True,
+        "product_dtype": "auto",
     }
     if known.get("optimizer", "adam") == "adam":
         values["learning_rate"] = _by_pairs(facts)[2]
