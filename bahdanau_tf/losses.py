@@ -266,7 +266,9 @@ def _negative_log(
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class Perplexity(keras.metrics.Mean):
-    """exp of the mean of -log p over real words.
+    """The exponential of the mean of -log p over the N real words.
+
+        PPL = exp(-1/N Σ_i log p(y_i | y_1 .. y_{i-1}, x))
 
     Call arguments: those of `TokenCrossentropy`.
     """

@@ -69,10 +69,8 @@ def make_dataset(
     """One epoch of batches for `fit`; each iteration is the next epoch.
 
     The number of batches is unknown before the first epoch ends, so Keras then
-    warns that the data ran out. To set it in advance:
-
-        batches = measure(dataset).batches
-        dataset.apply(tf.data.experimental.assert_cardinality(batches))
+    warns that the data ran out. To set it in advance, `apply`
+    `tf.data.experimental.assert_cardinality(measure(dataset).batches)`.
 
     Args:
         corpus: the corpus, or the paths of its source and target.

@@ -23,7 +23,9 @@ def alignment_error_rate(
     sure: Sequence[Links],
     possible: Sequence[Links] | None = None,
 ) -> float:
-    """Computes AER = 1 - (|A∩S| + |A∩P|) / (|A| + |S|), summed over sentences.
+    """Computes the alignment error rate, summed over sentences.
+
+        AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
 
     Args:
         alignments: A, the links found, a set for each sentence.
@@ -79,7 +81,9 @@ def hard_links(weights: np.ndarray) -> Links:
 
 
 def mean_entropy(weights: Sequence[np.ndarray]) -> float:
-    """Computes the mean of H(α_i) = -Σ_j α_ij ln α_ij, in nats.
+    """Computes the mean entropy of the weights of a target word, in nats.
+
+        H(α_i) = -Σ_j α_ij log α_ij
 
     Args:
         weights: α of each sentence, float [T_y, T_x]; rows are normalised.

@@ -45,8 +45,8 @@ class Memory(NamedTuple):
 class Attention(keras.layers.Layer):
     """Weights positions by a score and averages their annotations.
 
-        α_ij = exp(e_ij) / Σ_k exp(e_ik)     over real positions k   (eq. 6)
-        c_i  = Σ_j α_ij h_j                                          (eq. 5)
+        α_ij = exp(e_ij) / Σ_k exp(e_ik)    over real positions k (eq. 6)
+        c_i  = Σ_j α_ij h_j                 (eq. 5)
 
     Subclasses define `project` (annotations to keys) and `score` (e_ij); their
     weights are those of layers that are attributes, or `build` makes them; it
@@ -140,8 +140,9 @@ class Attention(keras.layers.Layer):
 class BahdanauAttention(Attention):
     """The paper's additive attention.
 
-        e_ij = v_a · tanh(W_a s_{i-1} + U_a h_j)                    (A.1.2)
-        α_ij = exp(e_ij) / Σ_k exp(e_ik),  c_i = Σ_j α_ij h_j   (eq. 5, 6)
+        e_ij = v_a · tanh(W_a s_{i-1} + U_a h_j)    (A.1.2)
+        α_ij = exp(e_ij) / Σ_k exp(e_ik)            (eq. 6)
+        c_i  = Σ_j α_ij h_j                         (eq. 5)
 
     Unlike `keras.layers.AdditiveAttention`, query and annotations have learned
     projections W_a and U_a. Weights are initialized as in appendix B.1: W_a
@@ -253,7 +254,9 @@ class BahdanauAttention(Attention):
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class DotAttention(Attention):
-    """Luong's dot score: e_ij = s_{i-1} · h_j.
+    """Luong's dot score.
+
+        e_ij = s_{i-1} · h_j
 
     It has no weights, so the state must be as wide as the annotations: a
     bidirectional encoder of n units a side wants a decoder of 2n.
@@ -283,7 +286,9 @@ class DotAttention(Attention):
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class GeneralAttention(Attention):
-    """Luong's general score: e_ij = s_{i-1} · (W h_j).
+    """Luong's general score.
+
+        e_ij = s_{i-1} · (W h_j)
 
     Args:
         kernel_initializer: Initializer of W.

@@ -110,7 +110,9 @@ class _TanhBridge(Bridge):
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class BackwardBridge(_TanhBridge):
-    """RNNsearch: s_0 = tanh(W_s h←_1 + b_s)                        (A.2.2).
+    """RNNsearch's first state, from the encoder's last backward state.
+
+        s_0 = tanh(W_s h←_1 + b_s)    (A.2.2)
 
     h←_1 is the backward state at the first word, after the whole sentence was
     read. There is no start symbol: in the first readout the term of the
@@ -139,7 +141,9 @@ class BackwardBridge(_TanhBridge):
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class ForwardBridge(_TanhBridge):
-    """RNNencdec: s_0 = tanh(W_s h→_Tx + b_s), zeros in place of E y_0.
+    """RNNencdec's first state, and zeros in place of E y_0.
+
+        s_0 = tanh(W_s h→_Tx + b_s)
 
     Args:
         state_size: The decoder cell's `state_size`.
@@ -216,7 +220,9 @@ class CopyBridge(Bridge):
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class SentenceBridge(CopyBridge):
-    """The textbook's RNNencdec: s_0 = h_Tx, and h_Tx in place of E y_0.
+    """The textbook's RNNencdec: h_Tx is the first state and the first input.
+
+        s_0 = h→_Tx,  E y_0 = h→_Tx
 
     So embeddings must be as wide as the encoder's states.
 

@@ -119,7 +119,9 @@ def _visible(states: States, dropped: States | None) -> tf.Tensor:
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class TanhCell(RecurrentCell):
-    """The plain recurrence: h_t = tanh(W x_t + U h_{t-1} + b).
+    """The plain recurrence.
+
+        h_t = tanh(W x_t + U h_{t-1} + b)
 
     Args:
         units: n.

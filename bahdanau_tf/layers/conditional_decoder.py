@@ -24,8 +24,9 @@ from bahdanau_tf.tensors import Nest
 class ConditionalDecoder(AttentionDecoder):
     """Two updates in each step, with attention between them: Nematus' cGRU.
 
-        s'_i = f(s_{i-1}, E y_{i-1});  c_i = attention(s'_i);
-        s_i  = g(s'_i, c_i);  read out from s_i
+        s'_i = f(s_{i-1}, E y_{i-1})
+        c_i  = Σ_j α_ij h_j             α_ij from a(s'_i, h_j)
+        s_i  = g(s'_i, c_i)             is read out
 
     The cells f and g are of one kind and have weights of their own; C is the
     input matrix of g.

@@ -53,14 +53,13 @@ class AttentionDecoder(keras.layers.Layer):
     is W E y + C c_i, which equals W' [E y ; c_i], where W' is W stacked on C.
     The paper's text and its code order a step differently:
 
-        "original"   attend with s_{i-1}, read out from s_{i-1}; then
-                     s_i = f(s_{i-1}, y_i, c_i)         (the original code)
-        "appendix"   attend with s_{i-1}; s_i = f(s_{i-1}, y_{i-1}, c_i);
-                     read out from s_{i-1}                         (A.2.2)
-        "main-text"  the same, but read out from s_i              (eq. 4)
+        s_i = f(s_{i-1}, y_i, c_i)        "original" (the code)
+        s_i = f(s_{i-1}, y_{i-1}, c_i)    "appendix" (A.2.2)
+        s_i = f(s_{i-1}, y_{i-1}, c_i)    "main-text" (eq. 4)
 
-    In "original" the state that attends has already seen y_{i-1}, and the
-    first step has no update: s_0 attends and is read out.
+    All attend with s_{i-1}; "main-text" reads out from s_i, the others from
+    s_{i-1}. In "original" it has seen y_{i-1} already, and the first step has
+    no update: s_0 attends and is read out.
 
     Args:
         cell: A cell of this package, or of Keras, whose input then is

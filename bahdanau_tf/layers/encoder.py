@@ -162,9 +162,11 @@ def _sum(below: States, states: States) -> States:
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class BidirectionalEncoder(_RecurrentEncoder):
-    """The paper's encoder: h_j = [forward h_j ; backward h_j].
+    """The paper's encoder, which reads the source in both directions.
 
-        h→_j = f(E x_j, h→_{j-1}),  h←_j = f(E x_j, h←_{j+1})   (A.2.1, eq. 7)
+        h→_j = f(E x_j, h→_{j-1})    (A.2.1)
+        h←_j = f(E x_j, h←_{j+1})
+        h_j  = [h→_j ; h←_j]         (eq. 7)
 
     The initial states of both directions are zero. They share the embedding,
     not the weights.

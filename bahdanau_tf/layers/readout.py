@@ -25,10 +25,11 @@ class Readout(keras.layers.Layer):
     """Base class of the readouts: a hidden layer t_i, then the vocabulary.
 
         t~_i = U_o s + V_o E y_{i-1} + C_o c_i + b_o
-        t_i  = the subclass' function of t~_i
-        p(y_i) = softmax(t_i W_o + b_y),  W_o full [l, K] or W_1 W_2
+        t_i  = φ(t~_i)    the subclass' function
+        p(y_i) = softmax(t_i W_o + b_y)
 
-    `output_kernel` is W_o (or W_2) transposed, [K, .].
+    W_o is full, [l, K], or the product W_1 W_2 of two factors. `output_kernel`
+    is W_o (or W_2) transposed, [K, .].
 
     Args:
         vocabulary_size: K.
@@ -265,7 +266,9 @@ def pair_maximum(
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class MaxoutReadout(Readout):
-    """The paper's readout: t_ij = max(t~_{i,2j-1}, t~_{i,2j})      (A.2.2).
+    """The paper's readout.
+
+        t_ij = max(t~_{i,2j-1}, t~_{i,2j})    (A.2.2)
 
     The maximum of each pair of neighbours, from 2l pre-activations to l. The
     paper's W_o is full; the original code factors it (500 x 620 x 30,001, see
@@ -287,7 +290,9 @@ class MaxoutReadout(Readout):
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class TanhReadout(Readout):
-    """t_i = tanh(t~_i), the readout of most later systems.
+    """The readout of most later systems.
+
+        t_i = tanh(t~_i)
 
     Args, call arguments, returns: see `Readout`.
     """
@@ -298,7 +303,9 @@ class TanhReadout(Readout):
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class LinearReadout(Readout):
-    """No hidden layer: p(y_i) = softmax([s ; E y_{i-1} ; c_i] W_o + b_y).
+    """A readout without a hidden layer.
+
+        p(y_i) = softmax([s ; E y_{i-1} ; c_i] W_o + b_y)
 
     With `terms=("state",)` this is the textbook's softmax(W s_t + b).
 

@@ -20,8 +20,8 @@ AVERAGES = ("probability", "log_probability")
 class Ensemble(StepwiseModel):
     """The mean of the next-word distributions of M models.
 
-        p(y_i | y_<i, x) = 1/M Σₘ pₘ(y_i | y_<i, x)       ("probability")
-        p(y_i | y_<i, x) ∝ Πₘ pₘ(y_i | y_<i, x)^(1/M)     ("log_probability")
+        p(y_i | y_<i, x) = 1/M Σ_m p_m(y_i | y_<i, x)      "probability"
+        p(y_i | y_<i, x) ∝ Π_m p_m(y_i | y_<i, x)^(1/M)    "log_probability"
 
     The members may be of any kind, each with its own source side (words or
     sub-words, reversed or not); they share the target vocabulary. An ensemble

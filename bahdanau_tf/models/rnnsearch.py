@@ -42,10 +42,11 @@ class RNNSearch(EncoderDecoder):
     The textbooks' simpler forms are presets with other parts: s_0 = 0, a
     learned start vector in place of y_0, ŷ_t = softmax(W_y s_t + b_y), and
 
-        "rnn-attention"  s_t = tanh(W y_{t-1} + U s_{t-1} + C c_t + b)
-        "gru-attention"  s_t = z_t ∘ s_{t-1} + (1 - z_t) ∘ s~_t; the z of our
-                         `GRUCell` is one minus this z, which is the same
-                         function with W_z, U_z, C_z and b_z negated
+        s_t = tanh(W y_{t-1} + U s_{t-1} + C c_t + b)    "rnn-attention"
+        s_t = z_t ∘ s_{t-1} + (1 - z_t) ∘ s~_t           "gru-attention"
+
+    The z of our `GRUCell` is one minus the latter's z, which is the same
+    function with W_z, U_z, C_z and b_z negated.
 
     Args:
         source_vocabulary_size: K_x, ids 0 (padding) to K_x - 1.

@@ -19,7 +19,9 @@ CoveragePenalty = Callable[[tf.Tensor, tf.Tensor], "tf.Tensor | float"]
 
 
 def gnmt_length_penalty(alpha: float = 1.0) -> Penalty:
-    """Returns lp(y) = ((5 + |y|) / 6)^α; the score is log p(y | x) / lp(y).
+    """Returns the length penalty of GNMT; the score is log p(y | x) / lp(y).
+
+        lp(y) = ((5 + |y|) / 6)^α
 
     With α = 0 it is 1: the score is log p(y | x), as in the original code.
 
@@ -41,7 +43,9 @@ def no_coverage_penalty(coverage: tf.Tensor, rows: tf.Tensor) -> float:
 def gnmt_coverage_penalty(
     beta: float, source_mask: tf.Tensor
 ) -> CoveragePenalty:
-    """Returns cp(y) = β Σⱼ log(min(Σᵢ αᵢⱼ, 1)), added to a score.
+    """Returns the coverage penalty of GNMT, which is added to a score.
+
+        cp(y) = β Σ_j log(min(Σ_i α_ij, 1))
 
     The sum of a source word's weights counts as at least 1e-6.
 
@@ -50,7 +54,7 @@ def gnmt_coverage_penalty(
         source_mask: bool `[B, T_x]`, True where there is a source word.
 
     Returns:
-        A function of the coverage Σᵢ αᵢⱼ, float32 `[B, K, T_x]`, and its rows
+        A function of the coverage Σ_i α_ij, float32 `[B, K, T_x]`, and its rows
         in the batch, int32 `[B]`, -> float32 `[B, K]`.
 
     Reference: Wu et al. 2016, arXiv 1609.08144, section 7.

@@ -41,9 +41,9 @@ def sample(
 ) -> SearchResult:
     """Draws hypotheses word by word from the model's distribution.
 
+    Arguments that are not listed are those of `beam_search`.
+
     Args:
-        step, state, memory, start_id, eos_id, max_length, length_penalty,
-        coverage_penalty, constraints: as in `beam_search`.
         seed: an integer: the draws of a row depend on the seed and on the
             row's index in the batch, not on the other rows. Or integers
             `[B, 2]`, a seed for each row: then the index does not matter
