@@ -18,7 +18,8 @@ PACKAGING := setup.py pyproject.toml README.md LICENSE
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all check check-serving bench format release clean
+.PHONY: help demo test test-all check check-serving site bench format release \
+	clean
 
 help:
 	@echo "make demo      trains, translates, exports: the whole job on built-in text"
@@ -26,6 +27,7 @@ help:
 	@echo "make test-all  the slow ones too"
 	@echo "make check     format, lint and types"
 	@echo "make check-serving   an export in the C++ runtime of TensorFlow 2.20.0"
+	@echo "make site      the documentation as a site: site/index.html"
 	@echo "make bench     training and data speed on this machine"
 	@echo "make format    formats the code"
 	@echo "make release   tests, then wheel, sdist and checksums in dist"
@@ -56,6 +58,12 @@ check-serving: $(TEST_VENV)/installed $(SERVING_VENV)/installed
 	SERVING_PYTHON="$(CURDIR)/$(SERVING_VENV)/bin/python" ../bin/pytest \
 	-c "$(CURDIR)/pyproject.toml" -m "" "$(CURDIR)/tests/test_c_runtime.py"
 
+# From the pages as they lie and the docstrings of the built wheel.
+site: $(TEST_VENV)/installed
+	$(TEST_VENV)/bin/sphinx-build --fresh-env --quiet --fail-on-warning \
+		--conf-dir docs . site
+	@cp site/README.html site/index.html
+
 bench: $(VENV)/installed
 	$(VENV)/bin/python benchmarks/training.py --size=small
 	$(VENV)/bin/python benchmarks/training.py --size=paper --repeats=2
@@ -81,7 +89,7 @@ release:
 	@cd dist && sha256sum *.whl *.tar.gz | tee SHA256SUMS
 
 clean:
-	rm -rf $(VENV) $(TEST_VENV) $(SERVING_VENV) build dist *.egg-info
+	rm -rf $(VENV) $(TEST_VENV) $(SERVING_VENV) build dist site *.egg-info
 
 # From an empty folder, where only the installed package can be imported.
 define pytest
@@ -132,6 +140,6 @@ dist/built: $(TEST_VENV)/$(STAMP) $(PACKAGING) $(SOURCES)
 
 $(TEST_VENV)/installed: dist/built
 	$(TEST_VENV)/bin/pip install --quiet \
-		"$$(ls dist/*.whl)[plot,serving,test]"
+		"$$(ls dist/*.whl)[docs,plot,serving,test]"
 	@$(TEST_VENV)/bin/pip install --quiet --no-deps --force-reinstall dist/*.whl
 	@touch $@

@@ -64,6 +64,7 @@ setup(
     ],
     extras_require={
         "completion": ["argcomplete>=3.5"],
+        "docs": ["furo>=2024.8.6", "myst-parser>=4.0.1", "sphinx>=8.1"],
         "plot": ["matplotlib>=3.9"],
         "serving": ["tensorflow-serving-api>=2.18,<2.22"],
         "test": [

@@ -36,6 +36,14 @@ from bahdanau_tf.flags.train import options
 from bahdanau_tf.flags.train import values_of
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+# All pages of the site, whose links must work there and in the repository.
+SITE = [
+    *PAGES,
+    *sorted((REPOSITORY / "docs" / "reference").glob("*.md")),
+    *sorted(REPOSITORY.glob("*/README.md")),
+    *(REPOSITORY / f"{name}.md" for name in ("BUILD", "CHANGELOG")),
+    REPOSITORY / "CONTRIBUTING.md",
+]
 BLOCK = re.compile(
     r"(?:<!-- not run: (?P<reason>.+?) -->\n)?"
     r"^```(?P<language>\w+)\n(?P<text>.*?)^```$",
@@ -114,6 +122,9 @@ def commands(text: str) -> Iterator[list[str]]:
 
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+every_page_of_the_site = pytest.mark.parametrize(
+    "page", SITE, ids=lambda page: str(page.relative_to(REPOSITORY))
+)
 with_python = pytest.mark.parametrize(
     "page",
     [
@@ -310,7 +321,7 @@ def check_flags(name: str, command: str, *words: str) -> None:
         options(flags, chosen)  # raises if the model does not use a flag
 
 
-@every_page
+@every_page_of_the_site
 def test_linked_files_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)(?:#[\w-]*)?\)", text):
@@ -318,7 +329,7 @@ def test_linked_files_exist(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
-@every_page
+@every_page_of_the_site
 def test_linked_headings_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for target, anchor in re.findall(r"\]\(([^)#]*)#([\w-]+)\)", text):

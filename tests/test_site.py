@@ -1,0 +1,163 @@
+"""The site's reference has every public name; equations keep what they say.
+
+The site itself is built by `make site`, where a warning is an error: a page
+that no contents name, a link without a target, a docstring that is not
+understood.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from notebooks import REPOSITORY
+
+import bahdanau_tf
+from bahdanau_tf import evaluation
+
+DOCS = REPOSITORY / "docs"
+PAGES = [REPOSITORY / "README.md", *sorted(DOCS.glob("*.md"))]
+ENTRY = re.compile(r"^\.\. (currentmodule|autoclass|autofunction):: (\S+)$")
+IMPORT = re.compile(r"^from (bahdanau_tf[\w.]*) import (\w+)$", re.MULTILINE)
+
+
+@cache
+def reference() -> dict[str, Any]:
+    """What the pages of the reference document, by its full name."""
+    found: list[tuple[str, Any]] = []
+    for page in sorted((DOCS / "reference").glob("*.md")):
+        module = "bahdanau_tf"
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if entry := ENTRY.match(line):
+                kind, name = entry.groups()
+                if kind == "currentmodule":
+                    module = name
+                    continue
+                value = getattr(import_module(module), name)
+                assert inspect.isclass(value) == (kind == "autoclass"), name
+                found.append((f"{module}.{name}", value))
+    names = [name for name, _ in found]
+    assert len(set(names)) == len(names), "a name is documented twice"
+    return dict(found)
+
+
+@pytest.mark.parametrize(
+    ("module", "left_out"),
+    [(bahdanau_tf, set()), (evaluation, {"Links"})],  # Links: a name of a type
+    ids=["bahdanau_tf", "evaluation"],
+)
+def test_reference_has_every_public_name(module: Any, left_out: set) -> None:
+    wanted = {f"{module.__name__}.{name}" for name in module.__all__}
+    missing = wanted - {*reference()}
+    assert missing == {f"{module.__name__}.{name}" for name in left_out}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_reference_has_what_pages_import(page: Path) -> None:
+    documented = [*reference().values()]
+    text = page.read_text(encoding="utf-8")
+    for module, name in IMPORT.findall(text):
+        value = getattr(import_module(module), name, None)
+        if value is not None and not inspect.ismodule(value):
+            assert value in documented, name
+
+
+@pytest.fixture(scope="module")
+def equations() -> Iterator[Any]:
+    """docs/equations.py and docs/docstrings.py."""
+    pytest.importorskip("sphinx")
+    sys.path.insert(0, str(DOCS))
+    yield import_module("equations"), import_module("docstrings")
+    sys.path.remove(str(DOCS))
+
+
+def tree(mathml: str) -> ElementTree.Element:
+    return ElementTree.fromstring(mathml)
+
+
+def test_an_equation_as_mathml(equations: Any) -> None:
+    (found,) = tree(equations[0].expression("h~_{t-1}"))
+    assert found.tag == "msub"
+    letter, index = found
+    assert letter.tag == "mover"
+    assert [part.text for part in letter] == ["h", "~"]
+    assert "".join(index.itertext()) == "t−1"
+    (found,) = tree(equations[0].expression("α_ij"))
+    assert [part.text for part in found[1]] == ["i", "j"]
+    (found,) = tree(equations[0].expression("h^2_Tx"))
+    assert found.tag == "msubsup"
+    assert found[1].find("msub") is not None
+    found = tree(equations[0].expression("Σ_k exp(x)"))
+    assert found[0].tag == "munder"
+    assert found.find("mi").text == "exp"
+    (root,) = tree(equations[0].expression("√(E[g²] + ε)"))
+    assert root.tag == "msqrt"
+    assert root.find(".//msup") is not None
+
+
+def test_equations_of_docstrings_keep_every_sign(equations: Any) -> None:
+    """Rendered, they have the letters, digits and signs of the source."""
+    as_mathml, as_markup = equations
+    count = 0
+    for name, value in reference().items():
+        lines = inspect.getdoc(value).splitlines()
+        before = [*lines]
+        as_markup.convert(None, "", name, value, None, lines)
+        start = 0
+        while ".. math::" in lines[start:]:
+            start = lines.index(".. math::", start) + 2
+            for line in lines[start:]:
+                if not line.startswith("    "):
+                    break
+                assert line in before
+                row = tree(f"<div>{as_mathml._row(line)}</div>")
+                assert signs("".join(row.itertext())) == signs(line), name
+                count += 1
+    assert count > 30
+
+
+@pytest.mark.parametrize(
+    ("docstring", "markup"),
+    [
+        (["W_a", "of"], ["\\ :math:`W_a`", "of"]),
+        (["[B, T_x]", ""], ["[B, \\ :math:`T_x`\\ ]", ""]),
+        (["`s_1`, y_true"], ["`s_1`, y_true"]),  # code, and no variable
+        (["|y|"], ["\\|y\\|"]),  # no name of a substitution
+        (["Args:", "    m: n."], ["Args:", "    m: n\\."]),  # no list
+        (
+            ["Is", "", "    a = b", "    b = c", "", "so"],
+            ["Is", "", ".. math::", "", "    a = b", "    b = c", "", "so"],
+        ),
+        (
+            ["Returns:", "    n", "", "    more"],  # is no equation
+            ["Returns:", "    n", "", "    more"],
+        ),
+        (
+            ["Example:", "", "```python", "s_1 = 1", "```"],
+            ["Example:", "", "    .. code-block:: python", ""]
+            + ["        s_1 = 1", ""],
+        ),
+    ],
+)
+def test_docstrings_as_markup(
+    docstring: list[str], markup: list[str], equations: Any
+) -> None:
+    equations[1].convert(None, "", "", None, None, docstring)
+    assert docstring == markup
+
+
+def signs(text: str) -> str:
+    """The signs of an equation without its markup."""
+    for sign, same in ("−-", "∣|", "∑Σ", "∏Π", "′'"):
+        text = text.replace(sign, same)
+    text = text.replace("²", "2").replace("ᵀ", "T").replace("…", "..")
+    # A superscript comes after the subscript, and its brackets are dropped.
+    return "".join(sorted(re.sub(r"[\s_^{}()`√]", "", text)))
