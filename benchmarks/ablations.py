@@ -47,9 +47,14 @@ BASE = "nothing"
 SETTINGS = (
     *("--embedding_dropout=0.1", "--annotation_dropout=0.2"),
     *("--readout_dropout=0.2", "--epochs=1000", "--patience=1000"),
+    *("--step_order=original", "--product_dtype=float32", "--batch_size=80"),
 )
 CHANGES: dict[str, Sequence[str]] = {
     BASE: [],
+    "conditional GRU": ["--step_order=conditional"],
+    "two encoder layers": ["--encoder_layers=2"],
+    "products in bfloat16": ["--product_dtype=bfloat16"],
+    "moving average .998": ["--average=0.998"],
     "step order main-text": ["--step_order=main-text"],
     "dropout 0/.1/.1": [
         *("--embedding_dropout=0", "--annotation_dropout=0.1"),
