@@ -200,7 +200,9 @@ def _model(facts: Facts, known: Mapping[str, Any]) -> Choice:
         values["step_order"] = "conditional"
     if name == "seq2seq-lstm":
         values["reverse_source"] = True  # as Sutskever et al. did
-    return Choice(values, f"{name} with {units} units: {_size(facts, units)}")
+    if {**values, **known}.get("step_order") == "conditional":
+        name = f"conditional {name}"
+    return Choice(values, f"{name}, {units} units: {_size(facts, units)}")
 
 
 def _units(facts: Facts, known: Mapping[str, Any]) -> int:
