@@ -8,9 +8,11 @@ from typing import Any
 from bahdanau_tf.data.facts import Facts
 from bahdanau_tf.data.facts import Side
 
-# Operations a second of a training on one core: 3,050 target tokens a second
-# of Multi30k with the options chosen for it (2026-11-22, AMD EPYC).
-CORE = 6e10
+# Operations a second of a training on one core, and the seconds for 80 pairs
+# besides: together 3,050 target tokens a second of Multi30k with the recipe for
+# it (2026-11-22, AMD EPYC).
+CORE = 6.5e10
+BESIDES = 0.04
 _LETTERS = 3.9  # of an alphabet, blanks included, in a sub-word or short word
 _SYLLABLES = 1.8  # the same of Chinese, Japanese or Korean
 
@@ -38,7 +40,7 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
     multiplications += estimated_tokens(facts.target) * (
         squares * units**2 + units * rows
     )
-    return 3 * 2 * multiplications / CORE
+    return 3 * 2 * multiplications / CORE + BESIDES * facts.pairs / 80
 
 
 def estimated_tokens(side: Side) -> float:

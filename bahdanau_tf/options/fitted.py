@@ -342,7 +342,8 @@ def _time(facts: Facts, known: Mapping[str, Any]) -> Choice:
     }
     if known.get("token_budget"):
         values["evaluate_every"] = 0  # once an epoch
-    told = f"{epochs:g} epochs, one of which takes about {each:.1f} minutes"
+    one = f"{each:.1f} minutes" if each >= 1 else f"{60 * each:.0f} seconds"
+    told = f"{epochs:g} epochs, one of which takes about {one}"
     told = f"at most {told} of one core"
     if minutes:
         told = f"at most {minutes:g} minutes and {told}"
