@@ -16,6 +16,7 @@ from bahdanau_tf.layers.glimpse import StepMemory
 from bahdanau_tf.layers.output_weights import OutputWeights
 from bahdanau_tf.layers.recurrent import shifted
 from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.layers.weights import reshaped
 from bahdanau_tf.layers.weights import rows_at
 from bahdanau_tf.models import presets
 from bahdanau_tf.models.architecture import Architecture
@@ -299,10 +300,14 @@ class EncoderDecoder(StepwiseModel):
         glimpse, state = self.decoder.step(
             previous, is_first, state, memory.attended
         )
-        hidden = self.readout.hidden(
-            glimpse.state, previous, glimpse.readout_term
+        # As rows: the products of [B, K, .] would each reshape there and back.
+        read = (
+            None if x is None else tf.reshape(x, [-1, x.shape[-1]])
+            for x in (glimpse.state, previous, glimpse.readout_term)
         )
+        features = self.readout.features(self.readout.hidden(*read))
+        features = reshaped(features, previous, features.shape[-1])
         weights = glimpse.weights
         if weights is not None:
             weights = tf.cast(weights, tf.float32)
-        return self.readout.features(hidden), state, weights
+        return features, state, weights

@@ -67,22 +67,6 @@ def concat(first: Hypotheses, second: Hypotheses) -> Hypotheses:
     return both
 
 
-def only(mask: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
-    """Keeps the hypotheses where the mask `[B, K]` is True, empties others."""
-    return hypotheses._replace(
-        log_probs=tf.where(mask, hypotheses.log_probs, NEVER),
-        scores=tf.where(mask, hypotheses.scores, NEVER),
-    )
-
-
-def without(mask: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
-    """Empties the hypotheses where the mask `[B, K]` is True."""
-    return hypotheses._replace(
-        log_probs=tf.where(mask, NEVER, hypotheses.log_probs),
-        scores=tf.where(mask, NEVER, hypotheses.scores),
-    )
-
-
 def best(hypotheses: Hypotheses, count: int | tf.Tensor) -> Hypotheses:
     """Takes the `count` best scores, best first; ties keep their order."""
     return take(hypotheses, tf.math.top_k(hypotheses.scores, count).indices)

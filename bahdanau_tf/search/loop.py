@@ -17,9 +17,7 @@ from bahdanau_tf.search.hypotheses import best
 from bahdanau_tf.search.hypotheses import blank
 from bahdanau_tf.search.hypotheses import concat
 from bahdanau_tf.search.hypotheses import finite
-from bahdanau_tf.search.hypotheses import only
 from bahdanau_tf.search.hypotheses import take
-from bahdanau_tf.search.hypotheses import without
 from bahdanau_tf.search.penalties import CoveragePenalty
 from bahdanau_tf.search.penalties import Penalty
 from bahdanau_tf.search.penalties import no_coverage_penalty
@@ -70,7 +68,8 @@ class _Rows(NamedTuple):
     state: Nest  # of [B, K, ...]
     memory: Nest  # of [B, ...]
     coverage: tf.Tensor | tuple[()]  # float32 [B, K, T_x]
-    live: Hypotheses  # [B, K]
+    log_probs: tf.Tensor  # float32 [B, K], of the live hypotheses
+    path: tf.Tensor  # int32 [B, K, 2, T], see `Hypotheses`
     finished: Hypotheses  # [B, N]
     ended: tf.Tensor | tuple[()]  # int32 [B], how many hypotheses have finished
     running: tf.Tensor  # bool [B]
@@ -162,7 +161,8 @@ class Search:
             ),
             memory=memory,
             coverage=self._no_coverage(batch),
-            live=only(exists, live),
+            log_probs=tf.where(exists, live.log_probs, NEVER),
+            path=live.path,
             finished=blank(batch, self.n_best, longest, log_prob=NEVER),
             ended=tf.zeros([batch], tf.int32) if self.shrink else (),
             running=tf.ones([batch], tf.bool),
@@ -209,8 +209,8 @@ class Search:
             logits = tf.ensure_shape(logits, [None, self.places, None])
         log_probs, parents, tokens = self.select(
             logits,
-            rows.live.log_probs,
-            History(rows.live.tokens, beam.time, rows.row),
+            rows.log_probs,
+            History(rows.path[:, :, 0], beam.time, rows.row),
         )
         if self.shrink:
             place = tf.range(self.places) + tf.expand_dims(rows.ended, 1)
@@ -222,13 +222,13 @@ class Search:
             penalty = self.coverage_penalty(coverage, rows.row)
             scores = finite(scores + penalty)
         is_now = times == beam.time
-        path = self._continued(rows.live.path, parents)
+        path = self._continued(rows.path, parents)
         path = _longer(path, tokens, parents, is_now)
-        new = Hypotheses(log_probs, scores, path)
-        ends = tokens == self.eos_id  # if the place is empty, nothing does
-        finished = best(concat(rows.finished, only(ends, new)), self.n_best)
-        live = without(ends, new)
-        bound = tf.reduce_max(live.log_probs, axis=1) / rows.penalty
+        ends = tokens == self.eos_id  # no matter at an empty place
+        new = Hypotheses(log_probs, tf.where(ends, scores, NEVER), path)
+        finished = best(concat(rows.finished, new), self.n_best)
+        live = tf.where(ends, NEVER, log_probs)
+        bound = tf.reduce_max(live, axis=1) / rows.penalty
         worst = finished.scores[:, -1]
         ended = rows.ended
         if self.shrink:
@@ -238,12 +238,13 @@ class Search:
             ids=tokens,
             state=self._continued(state, parents),
             coverage=coverage,
-            live=live,
+            log_probs=live,
+            path=path,
             finished=finished,
             ended=ended,
             running=(time < rows.limit) & (worst < bound),
         )
-        rows, found = _let_go(rows, beam.found)
+        rows, found = _let_go(rows, scores, beam.found)
         return _Beam(time, rows, found, record)
 
     def _continued(self, nest: Given, parents: tf.Tensor) -> Given:
@@ -305,18 +306,30 @@ def _of_any_size(x: tf.Tensor, *axes: int) -> tf.Tensor:
     )
 
 
-def _let_go(rows: _Rows, found: _Found) -> tuple[_Rows, _Found]:
-    """Copies the results of stopped rows to `found` and removes these rows."""
+def _let_go(
+    rows: _Rows, scores: tf.Tensor, found: _Found
+) -> tuple[_Rows, _Found]:
+    """Copies the results of stopped rows to `found` and removes these rows.
+
+    Args:
+        rows: All rows that were searched.
+        scores: float32 [B, K], of their live hypotheses.
+        found: The results so far.
+    """
 
     def drop() -> tuple[_Rows, _Found]:
         stopped = tf.where(~rows.running)[:, 0]
         places = tf.gather(rows.row, stopped)[:, tf.newaxis]
+        exist = rows.log_probs > NEVER
+        live = Hypotheses(
+            rows.log_probs, tf.where(exist, scores, NEVER), rows.path
+        )
         kept = tf.nest.map_structure(
             lambda all_rows, some: tf.tensor_scatter_nd_update(
                 all_rows, places, tf.gather(some, stopped)
             ),
             found,
-            _Found(rows.live, rows.finished),
+            _Found(live, rows.finished),
         )
         going = tf.where(rows.running)[:, 0]
         rest = tf.nest.map_structure(lambda x: tf.gather(x, going), rows)

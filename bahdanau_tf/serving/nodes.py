@@ -48,7 +48,9 @@ def count_nodes(folder: Path) -> Nodes:
     return Nodes(
         total=len(graph.node) + sum(map(len, bodies.values())),
         signatures={
-            name: of_nodes(_behind(graph.node, signature.outputs.values()))
+            name: of_nodes(
+                behind(graph.node, (x.name for x in signature.outputs.values()))
+            )
             for name, signature in sorted(meta_graph.signature_def.items())
             if name != _INITIALIZER
         },
@@ -67,14 +69,14 @@ def _called(node: Any) -> Iterator[str]:
         yield from (one.name for one in value.list.func)
 
 
-def _behind(nodes: Iterable[Any], outputs: Iterable[Any]) -> list[Any]:
-    """The nodes of a graph that compute some outputs."""
+def behind(nodes: Iterable[Any], outputs: Iterable[str]) -> list[Any]:
+    """The nodes of a graph or function that compute some of its outputs."""
     named = {node.name: node for node in nodes}
-    found: dict[str, Any] = {}
-    left = [one.name for one in outputs]
+    found = set()
+    left = list(outputs)
     while left:
         name = left.pop().removeprefix("^").split(":")[0]
-        if name not in found:
-            found[name] = named[name]
+        if name in named and name not in found:
+            found.add(name)
             left.extend(named[name].input)
-    return list(found.values())
+    return [node for name, node in named.items() if name in found]

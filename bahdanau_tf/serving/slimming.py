@@ -13,6 +13,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from bahdanau_tf.serving.nodes import behind
 from bahdanau_tf.serving.saved_model import GRAPHS
 from bahdanau_tf.serving.saved_model import read_graphs
 
@@ -60,11 +61,12 @@ def _slim(function: Any) -> None:
                 now.same[node.name] = same
                 continue
         kept.append(node)
-    for results in (function.ret, function.control_ret):
-        for name, result in list(results.items()):
-            results[name] = now.of(result)
+    for given in (function.ret, function.control_ret):
+        for name, result in list(given.items()):
+            given[name] = now.of(result)
+    results = *function.ret.values(), *function.control_ret.values()
     del function.node_def[:]
-    function.node_def.extend(kept)
+    function.node_def.extend(behind(kept, results))
 
 
 class _Names:
