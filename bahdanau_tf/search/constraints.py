@@ -130,12 +130,12 @@ def forced_prefix(
     Returns:
         The constraint.
     """
-    prefix = tf.convert_to_tensor(prefix, tf.int32)
+    prefix = tf.pad(tf.convert_to_tensor(prefix, tf.int32), [[0, 0], [0, 1]])
+    last = tf.shape(prefix)[1] - 1
 
     def constrain(logits: tf.Tensor, history: History) -> tf.Tensor:
-        now = tf.range(tf.shape(prefix)[1]) == history.step  # [P]
-        words = tf.gather(prefix, history.rows)
-        word = tf.reduce_sum(tf.where(now, words, 0), axis=1)
+        words = tf.gather(prefix, tf.minimum(history.step, last), axis=1)
+        word = tf.gather(words, history.rows)
         word = tf.reshape(word, [-1, 1, 1])  # 0 where the prefix is over
         is_word = tf.range(tf.shape(logits)[-1]) == word
         forced = tf.where(is_word, logits, _FORBIDDEN)
