@@ -31,7 +31,7 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
         facts: The text.
         known: Options, "units" and the sizes of the vocabularies among them.
     """
-    units: int = known["units"]
+    units: int = max(1, min(known["units"], 10**6))  # not checked yet
     rows: int = (
         known.get("target_vocabulary_size") or known["source_vocabulary_size"]
     )
