@@ -40,7 +40,7 @@ PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 SITE = [
     *PAGES,
     *sorted((REPOSITORY / "docs" / "reference").glob("*.md")),
-    *sorted(REPOSITORY.glob("*/README.md")),
+    *(REPOSITORY / folder / "README.md" for folder in ("export", "benchmarks")),
     *(REPOSITORY / f"{name}.md" for name in ("BUILD", "CHANGELOG")),
     REPOSITORY / "CONTRIBUTING.md",
 ]
