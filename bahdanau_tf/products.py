@@ -1,8 +1,8 @@
-"""Matrix products, whose operands may be rounded to bfloat16.
+"""Matrix products, which may be computed in bfloat16.
 
-Some processors and all newer GPUs multiply bfloat16 several times as fast as
-float32. Only the operands of products are rounded, and the results are float32
-again: sums, nonlinearities, weights and their updates stay as they are.
+Some processors and all newer GPUs multiply bfloat16 faster than float32. Only
+products are: their operands and their results are rounded to bfloat16, while
+they add up in float32. All else, weights and their updates too, is float32.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _is_rounding = ContextVar("is_rounding", default=False)
 
 @contextmanager
 def rounding_to_bfloat16(is_on: bool = True) -> Iterator[None]:
-    """Rounds the operands of products that are made in the block."""
+    """Computes products that are made in the block in bfloat16."""
     token = _is_rounding.set(is_on)
     try:
         yield
@@ -40,7 +40,9 @@ def product(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> tf.Tensor:
-    """a b, in the dtype of a, or in float32 where operands are rounded.
+    """a b, in the dtype of a, or in float32 where products are rounded.
+
+    TensorFlow has no product of bfloat16 with float32 results on processors.
 
     Args:
         a: float [..., p, q].

@@ -158,7 +158,7 @@ def kinds(
     base = score("")
     yield f"BLEU of these words: {base:.2f}"
     yield ""
-    yield "| kind | differences | sentences | BLEU if mended |"
+    yield "| kind | differences | sentences | price |"
     yield "|---|---|---|---|"
     for kind in KINDS:
         each = [sum(k == kind for k, _ in every) for every in found]

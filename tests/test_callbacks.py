@@ -171,3 +171,12 @@ def test_a_callback_may_stop_within_an_epoch(files, tmp_path):
     result = train(restarted(), files, SEVENS, tmp_path, callbacks=[Third()])
     assert (result.stopped_by, result.steps) == ("callback", 3)
     assert [record["step"] for record in log_of(tmp_path)] == [3]
+
+
+def test_a_callback_may_stop_before_the_first_update(files, tmp_path):
+    class Never(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            self.model.stop_training = True
+
+    result = train(restarted(), files, SEVENS, tmp_path, callbacks=[Never()])
+    assert (result.stopped_by, result.steps) == ("callback", 0)

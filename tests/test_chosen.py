@@ -71,7 +71,7 @@ def test_what_is_chosen_is_said_and_written(trained):
     written = (trained.folder / "train.flags").read_text()
     for said in (
         "sub-words, joint: both sides have Latin letters",
-        "rnnsearch with 8 units",
+        "conditional rnnsearch, 8 units",
         "at most 1 epochs",
         "22 pairs held out as dev text",
     ):

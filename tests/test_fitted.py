@@ -177,6 +177,18 @@ def test_evaluations_take_a_few_percent(facts, minutes):
         assert min(takes, 12) <= 0.06 * between
 
 
+def test_updates_of_several_batches_are_fewer():
+    one, many = of(TYPICAL, {}), of(TYPICAL, {"accumulate": 16})
+    pairs = [
+        values["evaluate_every"] * values["batch_size"]
+        for values in (one, many)
+    ]
+    assert 16 * pairs[1] == pytest.approx(pairs[0], rel=0.1)
+    assert many["warmup_steps"] < one["warmup_steps"]
+    told = " ".join(c.reason for c in fitted(TYPICAL, {"units": 64}))
+    assert "would not fit" not in told
+
+
 def test_a_large_text_gets_a_large_model_only_if_there_is_time():
     side = replace(TYPICAL.source, size=60_000_000)
     large = replace(TYPICAL, pairs=10**6, source=side, target=side)

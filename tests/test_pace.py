@@ -183,6 +183,16 @@ def test_patience_waits_until_the_rate_falls(files, tmp_path, monkeypatch):
     assert RECIPE.minutes == 0
 
 
+def test_a_training_of_limited_time_stays_one(alone, tmp_path, monkeypatch):
+    Clock(monkeypatch)
+    train(restarted(), alone, replace(TIMED, minutes=0.5), tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    untimed = replace(TIMED, minutes=0, epochs=1)
+    with pytest.raises(ValueError, match=r"with a limit of time.*--minutes"):
+        train(restarted(), alone, untimed, tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_the_pace_of_a_training_is_chosen_once(alone, tmp_path, monkeypatch):
     Clock(monkeypatch)
     untimed = replace(TIMED, minutes=0, epochs=1)

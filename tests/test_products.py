@@ -38,7 +38,7 @@ def to_bfloat16(x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("transposed", [(False, False), (True, False), (0, 1)])
-def test_operands_are_rounded_and_sums_are_not(transposed):
+def test_operands_and_results_are_rounded(transposed):
     random = np.random.default_rng(1)
     shapes = [(7, 300)[:: -1 if transposed[0] else 1], (300, 5)]
     shapes[1] = shapes[1][:: -1 if transposed[1] else 1]

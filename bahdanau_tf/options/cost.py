@@ -1,7 +1,8 @@
-"""How long a training takes, from counted operations."""
+"""How long a training takes, from counted operations, and what fits."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from bahdanau_tf.data.facts import Side
 # it (2026-11-22, AMD EPYC).
 CORE = 6.5e10
 BESIDES = 0.04
+MINUTES = 60  # of a training, if neither they nor epochs are given
 _LETTERS = 3.9  # of an alphabet, blanks included, in a sub-word or short word
 _SYLLABLES = 1.8  # the same of Chinese, Japanese or Korean
 
@@ -47,3 +49,24 @@ def estimated_tokens(side: Side) -> float:
     """Number of sub-words or words of one side, estimated by its letters."""
     is_short = side.script in ("kana", "han", "hangul") or not side.has_blanks
     return side.size / (_SYLLABLES if is_short else _LETTERS)
+
+
+def limits(facts: Facts, known: Mapping[str, Any]) -> tuple[float, float]:
+    """The most epochs, and minutes, 0 for any."""
+    return (
+        known.get("epochs", float(_epochs(facts.pairs))),
+        known.get("minutes", 0.0 if "epochs" in known else float(MINUTES)),
+    )
+
+
+def seen(facts: Facts, known: Mapping[str, Any]) -> float:
+    """How often each pair is seen: as often as wanted, or as time allows."""
+    epochs, minutes = limits(facts, known)
+    if minutes:
+        fitting = 60 * minutes / seconds_per_epoch(facts, known)
+        epochs = min(epochs, fitting)
+    return epochs
+
+
+def _epochs(pairs: int) -> int:
+    return round(max(3.0, min(30 * math.sqrt(30_000 / pairs), 100.0)))

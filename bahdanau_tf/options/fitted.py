@@ -17,7 +17,9 @@ from typing import NamedTuple
 from bahdanau_tf.data.facts import Facts
 from bahdanau_tf.data.facts import Side
 from bahdanau_tf.options.cost import estimated_tokens
+from bahdanau_tf.options.cost import limits
 from bahdanau_tf.options.cost import seconds_per_epoch
+from bahdanau_tf.options.cost import seen
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.options.text import TextOptions
@@ -34,7 +36,6 @@ CHOSEN = (
     *("batch_size", "shuffle", "shuffle_pool", "max_length", "dev_pairs"),
     *("patience", "epochs", "minutes", "evaluate_every"),
 )
-MINUTES = 60
 LEAST_EPOCHS = 3  # of a model with more than SMALL units
 SMALL = 256
 DEV_SHARE = 20  # of so many pairs one is held out
@@ -179,43 +180,44 @@ def subwords(pairs: int, size: int, characters: int) -> int:
 
 def _model(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """All layers as wide as the number of pairs allows."""
+    name = known.get("model", ModelOptions.model)
+    values: dict[str, Any] = {"initialization": "glorot", "layers": 2}
+    if name == "seq2seq-lstm":
+        values["reverse_source"] = True  # as Sutskever et al. did
+    if name == "rnnsearch" and known.get("cell") is None:
+        values["step_order"] = "conditional"
+    known = {**values, **known}
     units = known.get("units", _units(facts, known))
     embedding = known.get("embedding_dim", units)
     if known.get("tie_embeddings") and "embedding_dim" not in known:
         embedding = known.get("maxout_units", embedding)
     maxout = known.get("maxout_units", embedding)
     is_factored = known.get("factored_output", False)
-    values = {
+    values |= {
         "units": units,
         "embedding_dim": embedding,
         "attention_units": units,
         "maxout_units": maxout,
-        "layers": 2,
         "factored_output": is_factored,
         "tie_embeddings": embedding == maxout and not is_factored,
-        "initialization": "glorot",
     }
-    name = known.get("model", ModelOptions.model)
-    if name == "rnnsearch" and known.get("cell") is None:
-        values["step_order"] = "conditional"
-    if name == "seq2seq-lstm":
-        values["reverse_source"] = True  # as Sutskever et al. did
-    if {**values, **known}.get("step_order") == "conditional":
+    if known.get("step_order") == "conditional":
         name = f"conditional {name}"
-    return Choice(values, f"{name}, {units} units: {_size(facts, units)}")
+    told = f"{name}, {units} units"
+    if "units" not in known:
+        told += f": {_size(facts, units)}"
+    return Choice(values, told)
 
 
 def _units(facts: Facts, known: Mapping[str, Any]) -> int:
     """As many as the pairs allow, if some epochs fit into the time."""
     most = _by_pairs(facts)[1]
-    wanted = min(_limits(facts, known)[0], LEAST_EPOCHS)
+    wanted = min(limits(facts, known)[0], LEAST_EPOCHS)
     return max(
         units
         for _, units, _ in UNITS
         if units <= most
-        and (
-            units <= SMALL or _seen(facts, {**known, "units": units}) >= wanted
-        )
+        and (units <= SMALL or seen(facts, {**known, "units": units}) >= wanted)
     )
 
 
@@ -231,7 +233,7 @@ def _size(facts: Facts, units: int) -> str:
 
 def _dropout(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """More dropout the more often each pair is seen."""
-    epochs = _seen(facts, known)
+    epochs = seen(facts, known)
     rates, why = (0.3, 0.4, 0.4), "high since each pair is seen often"
     if epochs < 8:
         rates, why = (0.1, 0.2, 0.2), "low since each pair is seen rarely"
@@ -249,7 +251,8 @@ def _dropout(facts: Facts, known: Mapping[str, Any]) -> Choice:
 def _updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """Adam with a linear decay; 50 updates an epoch or more."""
     batch = max(known.get("batch_size", _batch_size(facts, known)), 1)
-    updates = _seen(facts, known) * facts.pairs / batch
+    updates = seen(facts, known) * facts.pairs / batch
+    updates /= _accumulated(known)
     values = {
         "optimizer": "adam",
         "schedule": "linear",
@@ -270,10 +273,17 @@ def _updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
     return Choice(values, f"{told}, batches of {batch} pairs")
 
 
+def _accumulated(known: Mapping[str, Any]) -> int:
+    """Number of batches of an update."""
+    batches: int = known.get("accumulate", 1)
+    return max(batches, 1)  # not checked yet
+
+
 def _batch_size(facts: Facts, known: Mapping[str, Any]) -> int:
     """Some thousand target tokens; half of it if few updates fit."""
     tokens = estimated_tokens(facts.target)
-    updates = _seen(facts, known) * tokens / BATCH_TOKENS
+    updates = seen(facts, known) * tokens / BATCH_TOKENS
+    updates /= _accumulated(known)
     wanted = BATCH_TOKENS if updates >= FEW_UPDATES else BATCH_TOKENS / 2
     pairs = 8 * round(wanted * facts.pairs / max(tokens, 1) / 8)
     return int(_between(8, facts.pairs / 50, _between(16, pairs, 80)))
@@ -329,15 +339,17 @@ def _dev_text(facts: Facts, known: Mapping[str, Any]) -> Choice:
 
 def _time(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """An hour, unless epochs are given; evaluations take a few percent."""
-    epochs, minutes = _limits(facts, known)
+    epochs, minutes = limits(facts, known)
     each = seconds_per_epoch(facts, known) / 60
     share = min(facts.pairs / DEV_SHARE / MOST_DEV_PAIRS, 1.0)
     updates = facts.pairs / max(known["batch_size"], 1) / each
+    updates /= _accumulated(known)
+    least = max(250 // _accumulated(known), 1)
     values = {
         "epochs": epochs,
         "minutes": minutes,
         "evaluate_every": _rounded(
-            _between(250, EVALUATION_MINUTES * share * updates, 2000)
+            _between(least, EVALUATION_MINUTES * share * updates, 2000)
         ),
     }
     if known.get("token_budget"):
@@ -350,27 +362,6 @@ def _time(facts: Facts, known: Mapping[str, Any]) -> Choice:
     if "minutes" not in known and minutes:
         told += "; --minutes=N sets another time"
     return Choice(values, told)
-
-
-def _limits(facts: Facts, known: Mapping[str, Any]) -> tuple[float, float]:
-    """The most epochs, and minutes, 0 for any."""
-    return (
-        known.get("epochs", float(_epochs(facts.pairs))),
-        known.get("minutes", 0.0 if "epochs" in known else float(MINUTES)),
-    )
-
-
-def _seen(facts: Facts, known: Mapping[str, Any]) -> float:
-    """How often each pair is seen: as often as wanted, or as time allows."""
-    epochs, minutes = _limits(facts, known)
-    if minutes:
-        fitting = 60 * minutes / seconds_per_epoch(facts, known)
-        epochs = min(epochs, fitting)
-    return epochs
-
-
-def _epochs(pairs: int) -> int:
-    return round(_between(3, 30 * math.sqrt(30_000 / pairs), 100))
 
 
 def _by_pairs(facts: Facts) -> tuple[float, int, float]:

@@ -50,8 +50,8 @@ class Recipe:
             (1 - a) w after each update; 0 for none. The average is what is
             evaluated and saved as the model. It covers about 1 / (1 - a)
             updates, which should be a small part of the training.
-        product_dtype: dtype to which the operands of matrix products are
-            rounded in training: "float32" for none; "bfloat16"; "auto" for
+        product_dtype: dtype of matrix products in training: "float32";
+            "bfloat16", to which operands and results are rounded; "auto" for
             bfloat16 if the device multiplies it faster. All else, and the
             saved model, stays float32.
         label_smoothing: ε of the loss.

@@ -20,7 +20,7 @@ class Ends(keras.callbacks.Callback):
     Attributes:
         reason: Why it is over: "patience", "updates", "epochs", "minutes",
             "callback" (a callback set `model.stop_training`) or "signal"; ""
-            while it is not. After a signal nothing is evaluated.
+            while it is not. After a signal only a due evaluation is made.
     """
 
     def __init__(self, run: Run, signals: Sequence[int]) -> None:
@@ -30,7 +30,6 @@ class Ends(keras.callbacks.Callback):
         self._signals = signals
 
     def on_train_begin(self, logs: object = None) -> None:
-        self.model.stop_training = False
         self.reason = self._limit()
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:

@@ -135,12 +135,20 @@ class ModelFolder:
                 )
 
     def _check_pace(self) -> None:
-        """Raises if the rate is to follow the time from now on only.
+        """Raises if the rate follows the time from now on only, or no longer.
 
-        Then it is a variable, which the checkpoints lack.
+        Where it does it is a variable, which other checkpoints lack.
         """
-        before = read_settings(self._settings).get("recipe")
-        was_timed = isinstance(before, dict) and before.get("minutes")
+        recipe = read_settings(self._settings).get("recipe")
+        before = recipe if isinstance(recipe, dict) else {}
+        was_timed = before.get("minutes")
+        was_paced = was_timed and before.get("schedule") == "linear"
+        if was_paced and not self._is_paced:
+            raise ValueError(
+                f"model_dir: {self._path} was trained with a limit of time, by "
+                "which the learning rate falls; give --minutes, or name "
+                "another folder"
+            )
         if self._is_paced and not was_timed:
             raise ValueError(
                 f"model_dir: {self._path} was trained without a limit of "

@@ -210,7 +210,7 @@ class _Training:
             self.recipe.evaluate_every or self.steps_per_epoch,
         )
         if self._rounds:
-            notes = [*notes, "operands of products are rounded to bfloat16"]
+            notes = [*notes, "products are rounded to bfloat16"]
         for note in notes:
             line.note(note)
 
@@ -272,6 +272,7 @@ class _Training:
     def run(self) -> TrainingResult:
         """Trains until all is done, time is over, BLEU stalls or a signal."""
         used = self.now.pace.seconds
+        self.model.stop_training = False
         self.callbacks.on_train_begin()
         if self.ends.reason and not self.folder.best.exists():  # moved away
             self.folder.log.forget_after(self.now.step - 1)
@@ -307,6 +308,8 @@ class _Training:
             if self.now.is_due or self.ends.reason:
                 break
             lap = time.monotonic()
+        else:
+            raise RuntimeError("the stream of batches ended")
         if self.now.is_due or self.ends.reason != "signal":
             self._end_epoch()
 
