@@ -143,9 +143,10 @@ def stream_batches(
     Raises:
         ValueError: no pair of the corpus has an allowed length.
     """
-    stream = _Stream(corpus, source_text, target_text, batching)
-    batches = stream.epochs(start).map(lambda *element: element[:2])
-    return batches.prefetch(tf.data.AUTOTUNE)
+    numbered = stream_numbered_batches(
+        corpus, source_text, target_text, batching, start
+    )
+    return numbered.map(lambda *element: element[:2])
 
 
 def stream_numbered_batches(
