@@ -140,11 +140,15 @@ class LineCounter(StatusLine):
         about: What the lines are; written before the count.
         quiet: Whether to report odd lines only, and at once, for when the
             output itself goes to the same terminal.
+        first: How many lines of the text come before those that are counted.
     """
 
-    def __init__(self, about: str = "", quiet: bool = False) -> None:
+    def __init__(
+        self, about: str = "", quiet: bool = False, first: int = 0
+    ) -> None:
         super().__init__()
         self.done = 0
+        self._first = first
         self._told = 0
         self._about = f"{about}: " if about else ""
         self._quiet = quiet
@@ -176,7 +180,8 @@ class LineCounter(StatusLine):
             places: Which lines; 0 is the first line that is not yet counted.
         """
         for place in places:
-            self._odd.setdefault(what, _Odd()).add(self.done + place + 1)
+            number = self._first + self.done + place + 1
+            self._odd.setdefault(what, _Odd()).add(number)
 
     def _note_odd(self) -> None:
         for what, odd in self._odd.items():

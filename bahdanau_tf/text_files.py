@@ -9,6 +9,7 @@ import codecs
 import contextlib
 import errno
 import gzip
+import itertools
 import os
 import shutil
 import sys
@@ -27,7 +28,9 @@ PART = ".part"  # ending of a file that is not complete
 AT_ONCE = 1 << 22  # bytes unpacked at once
 
 
-def read_lines(path: str | os.PathLike[str] | None) -> Iterator[str]:
+def read_lines(
+    path: str | os.PathLike[str] | None, first: int = 0, last: int | None = None
+) -> Iterator[str]:
     r"""Yields the lines of a UTF-8 text without their line ends.
 
     A line ends with \n or \r\n and nothing else, so that line numbers are
@@ -36,6 +39,8 @@ def read_lines(path: str | os.PathLike[str] | None) -> Iterator[str]:
 
     Args:
         path: The file; None for standard input.
+        first: How many lines are skipped; they need not be UTF-8.
+        last: The number of the last line; None for all.
 
     Raises:
         OSError: The file cannot be read.
@@ -43,7 +48,8 @@ def read_lines(path: str | os.PathLike[str] | None) -> Iterator[str]:
             gzip file is damaged.
     """
     with _source(path) as raw, _damage_named(path):
-        for number, line in enumerate(_unpacked(raw), 1):
+        numbered = enumerate(_unpacked(raw), 1)
+        for number, line in itertools.islice(numbered, first, last):
             try:
                 text = line.decode("utf-8" if number > 1 else "utf-8-sig")
             except UnicodeDecodeError as error:
@@ -52,6 +58,20 @@ def read_lines(path: str | os.PathLike[str] | None) -> Iterator[str]:
                 ) from error
             if text:  # empty if the file holds a byte order mark alone
                 yield text.removesuffix("\n").rstrip("\r")
+
+
+def count_lines(path: str | os.PathLike[str]) -> int:
+    """The number of lines of a text, which need not be UTF-8.
+
+    Args:
+        path: The file.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: A gzip file is damaged.
+    """
+    with _source(path) as raw, _damage_named(path):
+        return sum(1 for _ in _unpacked(raw))
 
 
 @contextlib.contextmanager

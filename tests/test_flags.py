@@ -369,6 +369,11 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
         ("translate", ["--input=/nowhere"], "--input: there is no file"),
         ("translate", ["--output=/nowhere/x"], "--output: there is no folder"),
         ("translate", ["--output={tmp}"], "--output is "),
+        ("translate", ["--shard=0/3"], "--shard is '0/3', wanted i/n"),
+        ("translate", ["--shard=4/3"], "--shard is '4/3', wanted i/n"),
+        ("translate", ["--shard=x/y"], "--shard is 'x/y', wanted i/n"),
+        ("translate", ["--shard=1/2"], "--input is missing"),
+        ("translate", ["--shard=1/2", "--input={text}"], "--output is missing"),
         ("export", ["--export_dir=/dev/null/x"], "--export_dir: /dev/null is"),
         ("export", ["--export_dir=x", "--max_source_length=1"], "--max_source"),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,7 +17,9 @@ from bahdanau_tf.commands.common.long_lines import Found
 from bahdanau_tf.commands.common.long_lines import trained_limit
 from bahdanau_tf.commands.common.long_lines import translate_lines
 from bahdanau_tf.commands.common.model import load_translator
+from bahdanau_tf.flags.shards import Shard
 from bahdanau_tf.progress import LineCounter
+from bahdanau_tf.text_files import count_lines
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import written
 from bahdanau_tf.translation import Translation
@@ -26,16 +29,19 @@ from bahdanau_tf.translator import Translator
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
+    if flags.shard and _is_there(Shard.of(flags.shard).file(flags.output)):
+        return 0
+    part = _Part.of(flags)
     limit = _Limit.of(flags)
     translator = load_translator(flags)
     to_lines = _Format.of(flags, translator)
-    lines = _lines(flags)
+    lines, numbers = part.lines(flags), itertools.count(part.first)
     typed = flags.input is None and sys.stdin.isatty()
     size = 1 if typed else flags.window
-    quiet = flags.output is None and sys.stdout.isatty()
+    quiet = part.output is None and sys.stdout.isatty()
     with (
-        written(flags.output) as output,
-        closing(LineCounter(quiet=quiet)) as counter,
+        written(part.output) as output,
+        closing(LineCounter(quiet=quiet, first=part.first)) as counter,
     ):
         while window := list(itertools.islice(lines, size)):
             found = translate_lines(
@@ -46,20 +52,63 @@ def run(flags: absl_flags.FlagValues) -> int:
                 flags.batch_size,
                 [prefix for _, prefix in window],
             )
-            numbered = enumerate(found.translations, counter.done)
-            for number, translation in numbered:
-                output.writelines(to_lines(number, translation))
+            for translation in found.translations:
+                output.writelines(to_lines(next(numbers), translation))
             output.flush()
             _report(counter, found, limit.text, flags.split_long)
             counter.advance(len(window))
     return 0
 
 
-def _lines(flags: absl_flags.FlagValues) -> Iterator[tuple[str, str]]:
-    """Each line with the prefix of its translation."""
-    if flags.prefixes is None:
-        return ((line, "") for line in read_lines(flags.input))
-    return line_pairs(flags, "input", "prefixes")
+def _is_there(path: str) -> bool:
+    """Whether an earlier run has written a part, which is then said."""
+    if not os.path.isfile(path):
+        return False
+    said = "is complete; remove it to translate this part again"
+    print(f"{path} {said}", file=sys.stderr)
+    return True
+
+
+class _Part(NamedTuple):
+    """The lines that are translated: all, or those of --shard.
+
+    Attributes:
+        output: The file that is written; None for standard output.
+        first: How many lines are before them.
+        last: The number of the last one; None for all lines.
+    """
+
+    output: str | None
+    first: int = 0
+    last: int | None = None
+
+    @classmethod
+    def of(cls, flags: absl_flags.FlagValues) -> _Part:
+        """Counts the lines if there is a shard.
+
+        Raises:
+            ValueError: The numbers of lines and prefixes differ.
+        """
+        if flags.shard is None:
+            return cls(flags.output)
+        shard = Shard.of(flags.shard)
+        total = count_lines(flags.input)
+        prefixes = total
+        if flags.prefixes is not None:
+            prefixes = count_lines(flags.prefixes)
+        if prefixes != total:
+            raise ValueError(
+                f"--prefixes has {prefixes} lines and --input {total}, wanted "
+                "equal numbers"
+            )
+        return cls(shard.file(flags.output), *shard.lines(total))
+
+    def lines(self, flags: absl_flags.FlagValues) -> Iterator[tuple[str, str]]:
+        """Each line with the prefix of its translation."""
+        some = (self.first, self.last)
+        if flags.prefixes is None:
+            return ((line, "") for line in read_lines(flags.input, *some))
+        return line_pairs(flags, "input", "prefixes", *some)
 
 
 class _Limit(NamedTuple):

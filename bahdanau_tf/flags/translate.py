@@ -18,6 +18,12 @@ token, both including the end symbol.
 --prefixes names a file with a line for each line of the input: the text with
 which its translation must begin, or nothing. With a model of words the last
 word of a prefix is complete; with one of sub-words it may be continued.
+
+--shard=i/n translates the i-th of n parts of --input, for jobs on several
+processes or machines. Of --output=out it writes out-i-of-n; joined in the order
+of their names, the n files are the translation of the whole. A file is there
+only when it is complete, and then the command leaves it as it is: a job that
+was killed is started again by the same command.
 """
 
 from __future__ import annotations
@@ -28,11 +34,13 @@ from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
+from bahdanau_tf.flags.fields import require
 from bahdanau_tf.flags.lines import LINES
 from bahdanau_tf.flags.lines import define_batches
 from bahdanau_tf.flags.model import check_model
 from bahdanau_tf.flags.model import define_model
 from bahdanau_tf.flags.model import define_search
+from bahdanau_tf.flags.shards import Shard
 
 REQUIRED = ("model_dir",)
 
@@ -50,6 +58,8 @@ def define(flags: absl_flags.FlagValues) -> None:
             "or nothing; may be .gz",
             "output": "file for the translations; may be .gz; it has the "
             "ending .part until it is complete",
+            "shard": "i/n: the i-th of n parts of --input, from 1; --output "
+            "has the ending -i-of-n",
         },
     )
     options: Group = {"flag_values": flags, "module_name": LINES}
@@ -88,4 +98,9 @@ def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     check_model(flags)
     read = check_files(flags, "input", "prefixes", "dictionary")
-    check_output("output", flags.output, read)
+    if flags.shard is None:
+        check_output("output", flags.output, read)
+        return
+    shard = Shard.of(flags.shard)
+    require(flags, "input", "output")
+    check_output("output", shard.file(flags.output), read)

@@ -27,7 +27,11 @@ def check_count(
 
 
 def line_pairs(
-    flags: absl_flags.FlagValues, first: str, second: str
+    flags: absl_flags.FlagValues,
+    first: str,
+    second: str,
+    start: int = 0,
+    stop: int | None = None,
 ) -> Iterator[tuple[str, str]]:
     """Yields pairs of lines of two files as they are read.
 
@@ -35,12 +39,15 @@ def line_pairs(
         flags: The flags.
         first: The flag of the first file; standard input if it is not given.
         second: The flag of the second file.
+        start: How many lines of both are skipped.
+        stop: The number of the last line; None for all.
 
     Raises:
         ValueError: One file ends before the other.
     """
-    files = (read_lines(flags[name].value) for name in (first, second))
-    for number, (one, other) in enumerate(zip_longest(*files), 1):
+    names = (first, second)
+    files = (read_lines(flags[name].value, start, stop) for name in names)
+    for number, (one, other) in enumerate(zip_longest(*files), start + 1):
         if one is None or other is None:
             short, long = (first, second)[:: 1 if one is None else -1]
             raise ValueError(

@@ -1,0 +1,130 @@
+"""`bahdanau-tf translate --shard=i/n`: parts of a text, whole or none."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_translate import Shouter
+
+from bahdanau_tf.cli import main
+from bahdanau_tf.commands import translate
+from bahdanau_tf.flags.shards import Shard
+from bahdanau_tf.text_files import count_lines
+from bahdanau_tf.text_files import read_lines
+
+
+@pytest.fixture
+def model(monkeypatch) -> Shouter:
+    shouter = Shouter()
+    monkeypatch.setattr(translate, "load_translator", lambda _: shouter)
+    return shouter
+
+
+def run(source: Path, output: Path, *flags: str) -> int:
+    files = [f"--input={source}", f"--output={output}"]
+    return main(["translate", "--model_dir=x", *files, *flags])
+
+
+def joined(folder: Path, pattern: str) -> bytes:
+    """The files of a pattern one after the other, as `cat` joins them."""
+    return b"".join(one.read_bytes() for one in sorted(folder.glob(pattern)))
+
+
+@given(total=st.integers(0, 10**12), count=st.integers(1, 1000))
+def test_the_parts_of_a_text_are_equal_and_follow_each_other(total, count):
+    ends = [Shard(n + 1, count).lines(total) for n in range(count)]
+    assert [first for first, _ in ends] == [0, *(last for _, last in ends[:-1])]
+    assert ends[-1][1] == total
+    assert {last - first for first, last in ends} <= {
+        total // count,
+        total // count + 1,
+    }
+
+
+@given(count=st.integers(1, 2000))
+def test_the_files_of_the_parts_are_in_the_order_of_their_names(count):
+    names = [Shard(n + 1, count).file("out/a.fr") for n in range(count)]
+    assert sorted(set(names)) == names
+
+
+@given(
+    data=st.binary(max_size=30), first=st.integers(0, 9), n=st.integers(0, 9)
+)
+def test_lines_are_counted_and_read_from_one_to_another(
+    tmp_path_factory, data, first, n
+):
+    data = data.replace(b"\xef\xbb\xbf", b"")
+    path = tmp_path_factory.mktemp("text") / "text"
+    path.write_bytes(data)
+    lines = data.removesuffix(b"\n").split(b"\n") if data else []
+    assert count_lines(path) == len(lines)
+    try:
+        wanted = [line.decode() for line in lines][first : first + n]
+    except UnicodeDecodeError:
+        return
+    found = list(read_lines(path, first, first + n))
+    assert found == [line.rstrip("\r") for line in wanted]
+
+
+@pytest.mark.parametrize("count", [1, 3, 12])
+@pytest.mark.parametrize("end", ["\n", ""])
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_joined_parts_are_the_translation_of_the_whole(
+    tmp_path, model, count, end, ending
+):
+    source = tmp_path / f"source{ending}"
+    pack = gzip.compress if ending else bytes
+    unpack = gzip.decompress if ending else bytes
+    text = "\n".join(f"line {n}" if n % 4 else "" for n in range(10)) + end
+    source.write_bytes(pack(f"\ufeff{text}".encode()))
+    for number in range(1, count + 1):
+        flags = (f"--shard={number}/{count}", "--window=2", "--format=moses")
+        assert run(source, tmp_path / f"out{ending}", *flags) == 0
+    assert run(source, tmp_path / "whole", "--format=moses") == 0
+    whole = (tmp_path / "whole").read_bytes()
+    assert whole.count(b"\n") == 10
+    assert unpack(joined(tmp_path, f"out-*-of-{count}{ending}")) == whole
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_each_line_keeps_its_prefix_and_its_number(tmp_path, model, capsys):
+    source, prefixes = tmp_path / "source", tmp_path / "prefixes"
+    source.write_text("a\nb\nc\nd cut\n")
+    prefixes.write_text("A\nB\nC\nD\n")
+    flags = ("--shard=2/2", f"--prefixes={prefixes}")
+    assert run(source, tmp_path / "out", *flags) == 0
+    assert model.prefixes == ["C", "D"]
+    assert (tmp_path / "out-2-of-2").read_text() == "C\nCUT D\n"
+    assert capsys.readouterr().err.startswith("line 4: translation cut off")
+    with prefixes.open("a") as more:
+        more.write("E\n")
+    flags = ("--shard=1/2", f"--prefixes={prefixes}")
+    assert run(source, tmp_path / "out", *flags) == 2
+    assert "--prefixes has 5 lines and --input 4" in capsys.readouterr().err
+
+
+def test_a_part_is_whole_or_not_there_and_is_not_translated_twice(
+    tmp_path, model, capsys
+):
+    """A line that is not UTF-8 costs its own part only."""
+    source, output = tmp_path / "source", tmp_path / "out"
+    source.write_bytes(b"a\n\xff\nc\nd\n")
+    assert run(source, output, "--shard=1/2", "--window=1") == 2
+    assert "line 2 is not UTF-8" in capsys.readouterr().err
+    assert run(source, output, "--shard=2/2") == 0
+    assert [one.name for one in sorted(tmp_path.glob("out*"))] == [
+        "out-1-of-2.part",
+        "out-2-of-2",
+    ]
+    source.write_bytes(b"a\nb\nc\nd\n")
+    model.windows.clear()
+    assert run(source, output, "--shard=2/2") == 0
+    assert "out-2-of-2 is complete; remove it" in capsys.readouterr().err
+    assert model.windows == []
+    assert run(source, output, "--shard=1/2") == 0
+    assert model.windows == [2]
+    assert joined(tmp_path, "out-*-of-2") == b"A\nB\nC\nD\n"
