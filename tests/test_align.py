@@ -160,7 +160,7 @@ def test_an_empty_sentence_has_no_links(translator):
     for one in found:
         assert one.hard_alignment == frozenset()
         assert one.pharaoh == ""
-        assert "(end)" in one._repr_html_()
+        assert "[END]" in one._repr_html_()
         assert plot_alignment(one.source_tokens, one.tokens, one.weights)
     assert translator.align([], []) == []
 

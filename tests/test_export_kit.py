@@ -828,9 +828,9 @@ ALPHABETS = [
 @pytest.mark.parametrize(("text", "words"), ALPHABETS)
 def test_page_marks_aligned_words_of_any_script(shown, text, words):
     page = shown(text)
-    assert texts_of(page, "#source .word") == [*words, "(end)"]
+    assert texts_of(page, "#source .word") == [*words, "[END]"]
     turned = [word.upper() for word in reversed(words)]
-    assert texts_of(page, "#translation .word") == [*turned, "(end)"]
+    assert texts_of(page, "#translation .word") == [*turned, "[END]"]
     assert text_of(page, "#source").startswith(text)
     assert text_of(page, "#translation").startswith(" ".join(turned)[:3])
     page.point_at("#translation .word", 0)
@@ -943,7 +943,7 @@ def test_page_shows_right_to_left_text_from_right_to_left(
     monkeypatch.setattr(model, "row", with_blank)
     words = ["החתול", "ישן", "עכשיו"]
     page = shown(" ".join(words))
-    assert texts_of(page, "#source .word") == [*words, "(end)"]
+    assert texts_of(page, "#source .word") == [*words, "[END]"]
     for place in ("#source", "#translation"):
         boxes = page.evaluate(
             f"[...document.querySelectorAll('{place} .word')]"
@@ -968,7 +968,7 @@ def test_page_shows_no_end_symbol_of_an_unfinished_translation(
     monkeypatch.setattr(model, "row", unfinished)
     page = shown("one two")
     assert texts_of(page, "#translation .word") == ["TWO", "ONE"]
-    assert texts_of(page, "#source .word") == ["one", "two", "(end)"]
+    assert texts_of(page, "#source .word") == ["one", "two", "[END]"]
 
 
 @pytest.mark.slow
@@ -994,7 +994,7 @@ def test_page_shows_the_chosen_one_of_the_n_best(shown):
     assert text_of(page, "#translation") == "TWO ONE!"
     assert "best translation only" in text_of(page, "#note")
     page.evaluate("document.querySelectorAll('#list input')[0].click()")
-    assert texts_of(page, "#translation .word") == ["TWO", "ONE", "(end)"]
+    assert texts_of(page, "#translation .word") == ["TWO", "ONE", "[END]"]
     assert text_of(page, "#note") == ""
 
 
@@ -1077,7 +1077,7 @@ def test_an_export_is_served_by_rest_grpc_and_page(tmp_path, page):
         page.open(f"{url}/#{urllib.request.quote('The cat sees 😀 猫.')}")
         page.wait_for("!document.querySelector('#result').hidden")
         found = texts_of(page, "#source .word")
-        assert found == ["The", "cat", "sees", "😀", "猫", ".", "(end)"]
+        assert found == ["The", "cat", "sees", "😀", "猫", ".", "[END]"]
         # Seven weights that sum to 1: at least one is marked.
         page.point_at("#translation .word", 0)
         assert len(texts_of(page, "#source .strongest")) == 1

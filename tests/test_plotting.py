@@ -12,13 +12,14 @@ import pytest
 from bahdanau_tf import plotting
 from bahdanau_tf.evaluation import LengthBin
 from bahdanau_tf.evaluation import Score
+from bahdanau_tf.plotting import canvas
 from bahdanau_tf.tracing import Candidate
 from bahdanau_tf.tracing import Contributions
 from bahdanau_tf.tracing import Gate
 from bahdanau_tf.tracing import Step
 from bahdanau_tf.tracing import Trace
 
-pytest.importorskip("matplotlib")
+matplotlib = pytest.importorskip("matplotlib")
 
 WEIGHTS = np.array([[1.0, 0.0, 0.5], [0.0, 0.25, 0.75]])
 
@@ -57,8 +58,8 @@ def test_alignment_is_drawn_in_grey_with_the_source_on_top():
 def test_weights_of_the_end_symbols_are_labelled():
     figure = plotting.plot_alignment(["the", "cat"], ["le"], WEIGHTS)
     (axes,) = figure.axes
-    assert labels(axes.xaxis) == ["the", "cat", "<end>"]
-    assert labels(axes.yaxis) == ["le", "<end>"]
+    assert labels(axes.xaxis) == ["the", "cat", "[END]"]
+    assert labels(axes.yaxis) == ["le", "[END]"]
     plotting.plot_alignment([], [], [[1.0]])
 
 
@@ -95,12 +96,33 @@ def test_any_text_is_drawn(tmp_path):
     source = ["고양이가", "$x_{$", "猫", "", "a\nb", "\N{CAT FACE}"]
     path = tmp_path / "alignment.png"
     with warnings.catch_warnings():  # some characters may have no font
-        warnings.filterwarnings("ignore", "Glyph")
+        warnings.filterwarnings("ignore", "Glyph|plot: no installed font")
         figure = plotting.plot_alignment(
             source, ["が"], np.full([1, 6], 0.5), str(path)
         )
     assert labels(figure.axes[0].xaxis) == source
     assert path.stat().st_size > 0
+
+
+def test_characters_that_no_font_has_are_told_in_a_sentence(monkeypatch):
+    canvas._fonts.cache_clear()
+    monkeypatch.setattr(canvas, "_installed", lambda: iter(()))
+    with pytest.warns(UserWarning, match="has 犬猫, .* fonts-noto-cjk") as told:
+        plotting.plot_alignment(["a猫", "\t"], ["b 犬"], [[0.5, 0.5]])
+    assert len(told) == 1
+    canvas._fonts.cache_clear()
+
+
+def test_a_font_that_has_the_characters_is_found(monkeypatch):
+    """Among all that are installed; matplotlib itself brings some."""
+    monkeypatch.setitem(matplotlib.rcParams, "font.family", ["STIXSizeOneSym"])
+    figure = plotting.plot_alignment(["Ж"], ["a"], [[1.0]])
+    (label,) = figure.axes[0].get_xticklabels()
+    first, *others = label.get_fontfamily()
+    assert first == "STIXSizeOneSym"
+    assert others
+    fonts = dict(canvas._installed())
+    assert "Ж" in canvas._glyphs(fonts[others[0]])
 
 
 def test_the_figure_of_a_long_sentence_has_a_limited_size(tmp_path):
@@ -165,39 +187,40 @@ def step(token, number, **missing):
     return Step(token, 2.5 + number, 0.75, candidates, **(given | missing))
 
 
-def test_a_trace_has_a_column_for_each_word(tmp_path):
+def test_a_trace_has_a_row_for_each_word_and_the_source_on_top(tmp_path):
     path = tmp_path / "trace.png"
     steps = [step("le", 0), step("$x_{$", 1), step("[END]", 2)]
     trace = Trace("a b", ["a", "b"], "original", "s' = s", steps)
     figure = plotting.plot_trace(trace, path)
     panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
-    assert labels(panels["Weights α of the source"].xaxis) == [
-        *("le", "$x_{$", "[END]")
-    ]
-    weights = panels["Weights α of the source"].images[0].get_array()
+    weights, energies, words, terms, gates, norm = panels.values()
+    assert labels(weights.yaxis) == ["le", "$x_{$", "[END]"]
+    assert labels(weights.xaxis) == ["a", "b", "[END]"]
+    assert weights.xaxis.get_ticks_position() == "top"
+    first, last = weights.transData.transform([(0, 0), (0, 2)])[:, 1]
+    assert first > last
     np.testing.assert_allclose(
-        weights, [[0.5] * 3, [0.25] * 3, [0.0, 0.25, 0.5]]
+        weights.images[0].get_array(),
+        [[0.5, 0.25, 0.0], [0.5, 0.25, 0.25], [0.5, 0.25, 0.5]],
     )
-    assert labels(panels["Weights α of the source"].yaxis) == [
-        *("a", "b", "<end>")
-    ]
-    energies = panels["Energies e, less the largest of the step"]
     np.testing.assert_allclose(
-        energies.images[0].get_array(), [[0, 0, 0], [0, -1, -2], [-1, -2, -3]]
+        energies.images[0].get_array(), [[0, 0, -1], [0, -1, -2], [0, -2, -3]]
     )
-    bars = panels["Terms of the chosen word's logit"].containers
-    heights = [[bar.get_height() for bar in one] for one in bars]
-    assert heights == [[1] * 3, [-2] * 3, [3, 4, 5], [0.5] * 3]
-    (sums, _) = panels["Terms of the chosen word's logit"].lines
-    np.testing.assert_allclose(sums.get_ydata(), [2.5, 3.5, 4.5])
-    (gate,) = panels["Gates, mean of their units: s' = s"].lines
-    np.testing.assert_allclose(gate.get_ydata(), [np.nan, 0.1, 0.2])
-    (norm,) = panels["Norm of the context c"].lines
-    np.testing.assert_allclose(norm.get_ydata(), [2, 3, 4])
-    words = panels["The most probable words (bold: chosen)"].texts
-    assert words[0].get_text() == "le\n75.0%"
-    assert words[1].get_text() == "antidises…\n25.0%"
-    assert [one.get_fontweight() for one in words[:2]] == ["bold", "normal"]
+    assert energies.get_title(loc="left").endswith("(black -3.0, white 0)")
+    widths = [[bar.get_width() for bar in one] for one in terms.containers]
+    assert widths == [[1] * 3, [-2] * 3, [3, 4, 5], [0.5] * 3]
+    (sums, _) = terms.lines
+    np.testing.assert_allclose(sums.get_xdata(), [2.5, 3.5, 4.5])
+    (gate,) = gates.lines
+    np.testing.assert_allclose(gate.get_xdata(), [np.nan, 0.1, 0.2])
+    np.testing.assert_allclose(gate.get_ydata(), [0, 1, 2])
+    assert gates.get_legend().get_title().get_text() == "s' = s"
+    (line,) = norm.lines
+    np.testing.assert_allclose(line.get_xdata(), [2, 3, 4])
+    texts = words.texts
+    assert texts[0].get_text() == "le\n75.0%"
+    assert texts[1].get_text() == "antidises…\n25.0%"
+    assert [one.get_fontweight() for one in texts[:2]] == ["bold", "normal"]
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
@@ -206,7 +229,7 @@ def test_a_trace_without_attention_and_gates_has_one_panel():
     bare |= {"gates": {}, "contributions": None}
     trace = Trace("a", ["a"], "main-text", "", [step("le", 0, **bare)])
     (axes,) = plotting.plot_trace(trace).axes
-    assert labels(axes.xaxis) == ["le"]
+    assert labels(axes.yaxis) == ["le"]
     with pytest.raises(ValueError, match="plot_trace: the trace has no steps"):
         plotting.plot_trace(Trace("", [], "original", ""))
 

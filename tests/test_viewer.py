@@ -125,13 +125,13 @@ class Seen(HTMLParser):
 def test_words_and_weights_equal_those_of_the_translation(source, text, tokens):
     shown = translation(source, text, tokens)
     seen = Seen(shown._repr_html_())
-    assert seen.texts == [f"{text}(end)", f"{source}(end)"]
+    assert seen.texts == [f"{text}[END]", f"{source}[END]"]
     target = [seen.words["t", i][0] for i in range(len(tokens) + 1)]
-    assert target == [*tokens, "(end)"]
+    assert target == [*tokens, "[END]"]
     words = source.split()
     assert [seen.words["s", i][0] for i in range(len(words) + 1)] == [
         *words,
-        "(end)",
+        "[END]",
     ]
     for (row, column), weight in np.ndenumerate(shown.weights):
         on_target = seen.words["t", row][1].get(f"s{column}", 0.0)
@@ -147,11 +147,11 @@ def test_weights_are_described_in_words_largest_first():
     weights = [[0.2, 0.7, 0.1], [0.96, 0.04, 0.0], [0.04, 0.04, 0.92]]
     shown = translation("the cat", "le chat", ["le", "chat"], weights)
     told = Seen(shown._repr_html_()).told
-    assert told["t0"] == "“le” was aligned to “cat” 70%, “the” 20%, “(end)” 10%"
+    assert told["t0"] == "“le” was aligned to “cat” 70%, “the” 20%, “[END]” 10%"
     assert told["s1"] == "“cat” was looked at for “le” 70%"
     flat = translation("a", "b", ["b"], np.full([2, 2], 0.01))
     told = Seen(flat._repr_html_()).told
-    assert told["t1"] == "“(end)” was aligned to no word in particular"
+    assert told["t1"] == "“[END]” was aligned to no word in particular"
 
 
 def check_harmless(html: str) -> Seen:
@@ -174,7 +174,7 @@ def check_harmless(html: str) -> Seen:
 def test_hostile_text_is_escaped(text):
     shown = translation(text, text, text.split())
     seen = check_harmless(shown._repr_html_())
-    assert seen.texts == [f"{text}(end)"] * 2
+    assert seen.texts == [f"{text}[END]"] * 2
     bare = Translation(text, text, text.split())
     assert check_harmless(bare._repr_html_()).texts == [text, text]
 
@@ -197,7 +197,7 @@ def test_any_text_is_shown_completely(source, text):
     seen = check_harmless(whole._repr_html_())
     # A token without characters is shown as a dot at its place.
     found = [one.replace("·", "") for one in seen.texts]
-    wanted = [f"{text}(end)", f"{source}(end)"]
+    wanted = [f"{text}[END]", f"{source}[END]"]
     assert found == [one.replace("·", "") for one in wanted]
 
 
@@ -340,11 +340,11 @@ def test_it_works_with_the_keyboard_and_the_mouse_takes_precedence(shown):
     page.call("Input.dispatchMouseEvent", type="mouseMoved", x=890, y=890)
     for _ in range(2):
         page.press("Tab", 9)
-    assert told(page) == ["“chat” was aligned to “cat” 90%, “(end)” 8%"]
+    assert told(page) == ["“chat” was aligned to “cat” 90%, “[END]” 8%"]
     page.point_at('[data-t="0"]')
     assert told(page) == ["“le” was aligned to “the” 80%, “cat” 20%"]
     page.call("Input.dispatchMouseEvent", type="mouseMoved", x=890, y=890)
-    assert told(page) == ["“chat” was aligned to “cat” 90%, “(end)” 8%"]
+    assert told(page) == ["“chat” was aligned to “cat” 90%, “[END]” 8%"]
 
 
 @pytest.mark.slow

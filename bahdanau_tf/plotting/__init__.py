@@ -3,8 +3,8 @@
 Each function returns a new matplotlib `Figure` and does not use pyplot, so it
 works in threads and without a display. Characters that matplotlib's default
 font lacks (Chinese, Japanese, Korean) are drawn with an installed font that has
-them; on Debian and Ubuntu the package `fonts-noto-cjk` has one. Without such a
-font matplotlib warns of each missing glyph and draws a box for it.
+them. Where there is none, a warning says which of them become boxes, and what
+to install.
 """
 
 from bahdanau_tf.plotting.paper import plot_alignment

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import unicodedata
+import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+END = "[END]"  # how the end of a sentence is written, as in vocabularies
+# Looked at first, before all others that are installed.
 _FONTS = (
     "Noto Sans CJK KR",
     "Noto Sans CJK JP",
@@ -42,21 +48,76 @@ def new_figure(function: str, width: float, height: float) -> Figure:
 
 
 def set_fonts(axes: Axes) -> None:
-    """Sets fonts for text of any script; "$" is drawn as it is, not as math."""
-    fonts = _fonts()
+    """Sets fonts for text of any script; "$" is drawn as it is, not as math.
+
+    Warns if no installed font has a character.
+    """
+    import matplotlib
+
     labels = [*axes.get_xticklabels(), *axes.get_yticklabels()]
-    for text in [*labels, *axes.texts]:
+    texts = [*labels, *axes.texts]
+    written = "".join(text.get_text() for text in texts)
+    fonts, missing = _fonts(
+        tuple(matplotlib.rcParams["font.family"]), frozenset(written)
+    )
+    if missing:
+        warnings.warn(
+            f"plot: no installed font has {missing}, so boxes are drawn: "
+            "install one, for Chinese, Japanese and Korean that of the package "
+            "fonts-noto-cjk (Colab, Debian, Ubuntu), delete matplotlib's list "
+            f"of fonts in {matplotlib.get_cachedir()}, and start Python again",
+            stacklevel=3,
+        )
+    for text in texts:
         text.set(family=fonts, parse_math=False)
 
 
-def _fonts() -> list[str]:
-    """Matplotlib's default family, then the installed ones of `_FONTS`."""
-    from matplotlib import font_manager
-    from matplotlib import rcParams
+@functools.lru_cache
+def _fonts(
+    own: tuple[str, ...], characters: frozenset[str]
+) -> tuple[list[str], str]:
+    """Families for some characters, and the characters that no font has.
 
-    installed = set(font_manager.get_font_names())
-    own = rcParams["font.family"]
-    return [*own, *(name for name in _FONTS if name in installed)]
+    The families are `own`, then as few others as are needed.
+    """
+    from matplotlib import font_manager
+
+    families = [*own]
+    properties = font_manager.FontProperties(family=families)
+    missing = {one for one in characters if _is_drawn(one)}
+    missing -= _glyphs(font_manager.findfont(properties))
+    for name, path in _installed():
+        if not missing:
+            break
+        if found := missing & _glyphs(path):
+            families.append(name)
+            missing -= found
+    return families, "".join(sorted(missing))
+
+
+def _installed() -> Iterator[tuple[str, str]]:
+    """Name and file of all installed fonts, those of `_FONTS` first."""
+    from matplotlib import font_manager
+
+    fonts = {
+        one.name: one.fname
+        for one in font_manager.fontManager.ttflist
+        if one.style == "normal" and one.weight in (400, "normal", "regular")
+    }
+    preferred = {name: fonts[name] for name in _FONTS if name in fonts}
+    yield from (preferred | fonts).items()
+
+
+def _glyphs(path: str) -> set[str]:
+    """The characters that a font file can draw."""
+    from matplotlib import font_manager
+
+    return {*map(chr, font_manager.get_font(path).get_charmap())}
+
+
+def _is_drawn(character: str) -> bool:
+    """Whether a character has a picture: blanks and signs of control do not."""
+    return unicodedata.category(character)[0] not in "CZ"
 
 
 def save(figure: Figure, path: str | os.PathLike[str] | None) -> None:

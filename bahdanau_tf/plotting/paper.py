@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from bahdanau_tf.plotting.canvas import END
 from bahdanau_tf.plotting.canvas import new_figure
 from bahdanau_tf.plotting.canvas import save
 from bahdanau_tf.plotting.canvas import set_fonts
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-_END = "<end>"  # as in the paper's Figure 3
 _STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")  # differ without colour, too
 
 
@@ -89,8 +89,8 @@ def plot_alignment(
     axes.tick_params(length=0)
     axes.set_xticks(range(weights.shape[1]))
     axes.set_yticks(range(weights.shape[0]))
-    axes.set_xticklabels([*source_tokens, *[_END] * more[1]], rotation=90)
-    axes.set_yticklabels([*target_tokens, *[_END] * more[0]])
+    axes.set_xticklabels([*source_tokens, *[END] * more[1]], rotation=90)
+    axes.set_yticklabels([*target_tokens, *[END] * more[0]])
     set_fonts(axes)
     save(figure, path)
     return figure

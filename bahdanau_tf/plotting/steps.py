@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bahdanau_tf.plotting.canvas import END
 from bahdanau_tf.plotting.canvas import new_figure
 from bahdanau_tf.plotting.canvas import save
 from bahdanau_tf.plotting.canvas import set_fonts
@@ -24,7 +25,8 @@ _HATCHES = ("", "//", "xx", "..")  # differ without colour, too
 _STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")
 _LONGEST = 10  # number of characters shown of a candidate
 _SHOWN = 3  # number of candidates
-_INCHES = 0.3  # height of a row of words
+_ROW = 0.5  # inches of a target word
+_COLUMN = 0.4  # of a source word
 
 Panel = tuple[float, Callable[["Axes"], None]]
 
@@ -32,12 +34,13 @@ Panel = tuple[float, Callable[["Axes"], None]]
 def plot_trace(
     trace: Trace, path: str | os.PathLike[str] | None = None
 ) -> Figure:
-    """Draws a translation step by step, a column for each target word.
+    """Draws a translation step by step, a row for each target word.
 
-    Panels from the top: weights and energies of the source tokens; the most
-    probable words; what state, previous word, context and biases add to the
-    logit of the chosen word; the means of the gates; the norm of the context.
-    Panels for which the model has no values are left out.
+    Panels from the left: weights and energies, with a column for each source
+    token as in `plot_alignment`; the most probable words; what state, previous
+    word, context and biases add to the logit of the chosen word; the means of
+    the gates; the norm of the context. Panels for which the model has no
+    values are left out.
 
     Args:
         trace: `bahdanau_tf.tracing.Trace`.
@@ -55,42 +58,42 @@ def plot_trace(
             "plot_trace: the trace has no steps, wanted one or more"
         )
     panels = _panels(trace)
-    heights = [height for height, _ in panels]
-    width = 1.0 * len(trace.steps) + 4.0
-    height = sum(heights) + 0.4 * len(panels) + 0.5
+    widths = [width for width, _ in panels]
+    width = sum(widths) + 0.5 * len(panels) + 1.0
+    height = _ROW * len(trace.steps) + 2.5
     figure = new_figure("plot_trace", min(width, 60.0), min(height, 60.0))
-    rows = figure.subplots(
-        len(panels), sharex=True, squeeze=False, height_ratios=heights
-    )[:, 0]
-    for axes, (_, draw) in zip(rows, panels, strict=True):
-        axes.tick_params(axis="x", length=0)
+    columns = figure.subplots(
+        ncols=len(panels), sharey=True, squeeze=False, width_ratios=widths
+    )[0]
+    for axes, (_, draw) in zip(columns, panels, strict=True):
+        axes.tick_params(axis="y", length=0)
         draw(axes)
     tokens = [step.token for step in trace.steps]
-    rows[0].set_xticks(range(len(tokens)), tokens)
-    rows[0].tick_params(axis="x", labeltop=True, labelbottom=False)
-    for axes in rows:
+    columns[0].set_yticks(range(len(tokens)), tokens)
+    columns[0].set_ylim(len(tokens) - 0.5, -0.5)
+    for axes in columns:
         set_fonts(axes)
     save(figure, path)
     return figure
 
 
 def _panels(trace: Trace) -> list[Panel]:
-    """Height in inches and drawing of each panel, from the top."""
+    """Width in inches and drawing of each panel, from the left."""
     steps = trace.steps
     panels: list[Panel] = []
     if steps[0].weights is not None:
-        high = _INCHES * len(steps[0].weights)
+        wide = max(_COLUMN * len(steps[0].weights), 1.5)
         panels += [
-            (high, lambda axes: _draw_source(axes, trace, "weights")),
-            (high, lambda axes: _draw_source(axes, trace, "energies")),
+            (wide, lambda axes: _draw_source(axes, trace, "weights")),
+            (wide, lambda axes: _draw_source(axes, trace, "energies")),
         ]
-    panels.append((_INCHES * 2 * _SHOWN, lambda axes: _draw_words(axes, steps)))
+    panels.append((1.1 * _SHOWN, lambda axes: _draw_words(axes, steps)))
     if steps[0].contributions is not None:
-        panels.append((2.0, lambda axes: _draw_contributions(axes, steps)))
+        panels.append((3.0, lambda axes: _draw_contributions(axes, steps)))
     if any(step.gates for step in steps):
-        panels.append((1.5, lambda axes: _draw_gates(axes, trace)))
+        panels.append((2.5, lambda axes: _draw_gates(axes, trace)))
     if steps[0].context_norm is not None:
-        panels.append((1.0, lambda axes: _draw_context(axes, steps)))
+        panels.append((1.5, lambda axes: _draw_context(axes, steps)))
     return panels
 
 
@@ -99,29 +102,30 @@ def _draw_source(axes: Axes, trace: Trace, name: str) -> None:
 
     A constant added to all energies of a step does not change the weights.
     """
-    values = np.array([getattr(step, name) for step in trace.steps]).T
+    values = np.array([getattr(step, name) for step in trace.steps])
     least, largest = 0.0, 1.0
     if name == "energies":
-        values -= values.max(0)
+        values -= values.max(1, keepdims=True)
         least, largest = values.min(), 0.0
-    image = axes.imshow(
-        values, cmap="gray", aspect="auto", vmin=least, vmax=largest
+    axes.imshow(values, cmap="gray", aspect="auto", vmin=least, vmax=largest)
+    axes.xaxis.tick_top()
+    axes.tick_params(axis="x", length=0)
+    axes.set_xticks(
+        range(values.shape[1]), [*trace.source_tokens, END], rotation=90
     )
-    axes.figure.colorbar(image, ax=axes, pad=0.01, shrink=0.9)
-    axes.set_yticks(range(len(values)), [*trace.source_tokens, "<end>"])
-    axes.set_title(
-        "Weights α of the source"
+    _title(
+        axes,
+        "Weights α of the source\n(black 0, white 1)"
         if name == "weights"
-        else "Energies e, less the largest of the step",
-        loc="left",
-        fontsize="medium",
+        else "Energies e, less the largest\n"
+        f"of the step (black {least:.1f}, white 0)",
     )
 
 
 def _draw_words(axes: Axes, steps: Sequence[Step]) -> None:
     """Draws the most probable words; the chosen one is bold."""
-    for column, step in enumerate(steps):
-        for row, one in enumerate(step.candidates[:_SHOWN]):
+    for row, step in enumerate(steps):
+        for column, one in enumerate(step.candidates[:_SHOWN]):
             token = one.token
             if len(token) > _LONGEST:
                 token = token[: _LONGEST - 1] + "…"
@@ -134,18 +138,16 @@ def _draw_words(axes: Axes, steps: Sequence[Step]) -> None:
                 fontsize="small",
                 fontweight="bold" if one.token == step.token else "normal",
             )
-    axes.set_ylim(_SHOWN - 0.5, -0.5)
-    axes.set_yticks(range(_SHOWN), [str(i + 1) for i in range(_SHOWN)])
-    axes.set_title(
-        "The most probable words (bold: chosen)", loc="left", fontsize="medium"
-    )
+    axes.set_xlim(-0.5, _SHOWN - 0.5)
+    axes.set_xticks(range(_SHOWN), [str(i + 1) for i in range(_SHOWN)])
+    _title(axes, "The most probable words\n(bold: chosen)")
 
 
 def _draw_contributions(axes: Axes, steps: Sequence[Step]) -> None:
     """Draws bars side by side: terms of both signs cannot be stacked."""
     places = np.arange(len(steps))
     for number, (term, hatch) in enumerate(zip(TERMS, _HATCHES, strict=True)):
-        axes.bar(
+        axes.barh(
             places + 0.18 * (number - 1.5),
             [getattr(step.contributions, term) for step in steps],
             0.18,
@@ -155,15 +157,11 @@ def _draw_contributions(axes: Axes, steps: Sequence[Step]) -> None:
             linewidth=0.5,
         )
     axes.plot(
-        places, [step.logit for step in steps], "k_", markersize=24, label="sum"
+        [step.logit for step in steps], places, "k|", markersize=16, label="sum"
     )
-    axes.axhline(0.0, color="black", linewidth=0.5)
+    axes.axvline(0.0, color="black", linewidth=0.5)
     _legend(axes)
-    axes.set_title(
-        "Terms of the chosen word's logit",
-        loc="left",
-        fontsize="medium",
-    )
+    _title(axes, "Terms of the chosen\nword's logit")
 
 
 def _draw_gates(axes: Axes, trace: Trace) -> None:
@@ -173,27 +171,32 @@ def _draw_gates(axes: Axes, trace: Trace) -> None:
             step.gates[name].mean if name in step.gates else np.nan
             for step in trace.steps
         ]
-        axes.plot(means, _STYLES[number % len(_STYLES)], label=name)
-    axes.set_ylim(0.0, 1.0)
-    _legend(axes)
-    axes.set_title(
-        f"Gates, mean of their units: {trace.gate_convention}",
-        loc="left",
-        fontsize="medium",
-    )
+        style = _STYLES[number % len(_STYLES)]
+        axes.plot(means, range(len(means)), style, label=name)
+    axes.set_xlim(0.0, 1.0)
+    _legend(axes, trace.gate_convention)
+    _title(axes, "Gates, mean\nof their units")
 
 
 def _draw_context(axes: Axes, steps: Sequence[Step]) -> None:
     norms = np.array([step.context_norm for step in steps], np.float64)
-    axes.plot(norms, "ko-", markersize=4)
-    axes.set_ylim(bottom=0.0)
-    axes.set_title("Norm of the context c", loc="left", fontsize="medium")
+    axes.plot(norms, range(len(norms)), "ko-", markersize=4)
+    axes.set_xlim(left=0.0)
+    _title(axes, "Norm of the\ncontext c")
 
 
-def _legend(axes: Axes) -> None:
+def _title(axes: Axes, title: str) -> None:
+    axes.set_title(title, loc="left", fontsize="medium")
+
+
+def _legend(axes: Axes, title: str = "") -> None:
+    """Writes a legend below the panel: its lines may be anywhere in it."""
     axes.legend(
-        loc="center left",
-        bbox_to_anchor=(1.01, 0.5),
+        loc="upper left",
+        bbox_to_anchor=(0.0, -0.08),
+        title=title or None,
+        title_fontsize="small",
         fontsize="small",
         borderaxespad=0.0,
+        markerscale=0.6,
     )

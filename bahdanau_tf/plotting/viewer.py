@@ -16,8 +16,9 @@ from typing import Protocol
 
 import numpy as np
 
+from bahdanau_tf.plotting.canvas import END
+
 LEAST_SHARE = 0.05  # smaller shares are not shown
-END = "(end)"
 NOTHING = "·"  # a token without characters, such as a sub-word of one blank
 
 _ROOT = ".bahdanau-tf-alignment"

@@ -119,7 +119,7 @@ function writeParts(place, text, parts) {
     word.textContent = text.slice(part.start, part.end);
     if (part.start === part.end) {
       word.classList.add("symbol");
-      word.textContent = "(end)";
+      word.textContent = "[END]";
     }
     place.append(word);
     position = part.end;
