@@ -113,7 +113,7 @@ def test_it_goes_on_with_what_was_chosen(trained, capsys, own):
     out, err = capsys.readouterr()
     assert "chosen" not in err
     assert "resuming from update 7" in err
-    assert out.startswith("7 updates, stopped by epochs; best dev BLEU")
+    assert out.startswith("7 updates, stopped by epochs; best model: dev BLEU")
     assert contents(trained.folder) == before
 
 

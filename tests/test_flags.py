@@ -235,6 +235,7 @@ def test_an_unknown_value_is_named(train_refused, flag):
         ),
         (["--recipe=paper", "--patience=3"], "--patience is not used without"),
         (["--dev_pairs=0", "--patience=3"], "--patience is not used without"),
+        (["--dev_pairs=0", "--monitor=loss"], "--monitor is not used without"),
         (["--recipe=paper", "--joint"], "--joint is not used with --tokenizer"),
         (["--recipe=paper", "--warmup_steps=5"], "--warmup_steps is not used"),
         (["--schedule=constant", "--warmup_steps=5"], "--warmup_steps is not"),

@@ -385,6 +385,9 @@ def test_halved_every_half_epoch_halves_the_rate() -> None:
     odd = HalvedEveryHalfEpoch(1.0, steps_per_epoch=3, constant_epochs=1)
     found = [float(odd(step)) for step in range(9)]
     assert found == [1, 1, 1, 1 / 2, 1 / 2, 1 / 4, 1 / 8, 1 / 8, 1 / 16]
+    half = HalvedEveryHalfEpoch(1.0, steps_per_epoch=1.5, constant_epochs=2)
+    found = [float(half(step)) for step in range(6)]  # epochs 0, 2/3, 4/3, ..
+    assert found == [1, 1, 1, 1 / 2, 1 / 4, 1 / 8]
     large = HalvedEveryHalfEpoch(1.0, 2**25, constant_epochs=1)
     assert float(large(tf.constant(2**25 - 1, tf.int64))) == 1.0
     assert float(large(tf.constant(2**25, tf.int64))) == 0.5

@@ -70,6 +70,25 @@ def test_on_a_plateau_the_rate_is_halved(files, tmp_path, monkeypatch, rates):
     assert logged[:4] == pytest.approx([0.08] * 4)
 
 
+def test_the_loss_may_decide_when_a_training_ends(
+    files, tmp_path, monkeypatch, rates
+):
+    """BLEU rises at each evaluation; the loss is lowest at the second."""
+    found = [(1.0, 3.0), (2.0, 2.0), (3.0, 2.1), (4.0, 2.2), (5.0, 2.3)]
+    results = iter([Evaluation(*one, []) for one in found])
+    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: next(results))
+    recipe = replace(
+        FIVES, monitor="loss", patience=3, schedule="plateau", plateau=2
+    )
+    result = train(restarted(), files, recipe, tmp_path, callbacks=[rates])
+    assert (result.stopped_by, result.steps) == ("patience", 25)
+    assert result.best_bleu == 2.0
+    assert rates.values == pytest.approx([0.08] * 20 + [0.04] * 5)
+    by_bleu = replace(recipe, monitor="bleu", epochs=9)
+    with pytest.raises(ValueError, match="--monitor is 'loss' there and"):
+        train(restarted(), files, by_bleu, tmp_path)
+
+
 def test_a_plateau_needs_a_dev_set(files, tmp_path, capsys):
     alone = replace(files, dev_source=None, dev_target=None)
     recipe = replace(FIVES, schedule="plateau")
@@ -158,9 +177,29 @@ def test_pairs_left_out_are_counted_if_an_update_begins_in_the_next_epoch(
     result = train(restarted(), files, recipe, tmp_path)
     assert recipe.make_optimizer(4).accumulation_steps == 3
     assert long % 24
-    assert result.steps == 8  # ceil(10 / 3) an epoch
+    assert result.steps == 7  # 20 batches, and one of the third epoch
     said = capsys.readouterr().err
     assert said.count(f"{long} too long (over 4 tokens), left out\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("accumulate", "epochs", "updates"), [(7, 3, 5), (10, 3, 3), (40, 1, 1)]
+)
+def test_an_epoch_is_a_pass_also_with_accumulated_batches(
+    files, tmp_path, accumulate, epochs, updates
+):
+    """The last update alone reads more than `epochs` times the 80 pairs."""
+    recipe = replace(RECIPE, accumulate=accumulate, epochs=epochs)
+    result = train(restarted(), files, recipe, tmp_path)
+    assert result.steps == updates
+    last = log_of(tmp_path)[-1]
+    assert last["step"] == updates
+    assert last["epoch"] == pytest.approx(updates * accumulate * 8 / 80)
+
+
+def test_epochs_are_not_rounded_up_to_another_update():
+    assert 0.07 * 100 > 7
+    assert replace(RECIPE, epochs=0.07).total_updates(100) == 7
 
 
 @pytest.mark.slow

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -337,6 +339,14 @@ def test_the_best_model_has_the_highest_bleu_then_the_lowest_loss():
     assert is_best(None, state)  # without a dev set
 
 
+def test_the_best_model_may_have_the_lowest_loss():
+    state = State()
+    found = [(1.0, 5.0), (9.0, 5.5), (0.5, 4.0), (0.5, 4.0 - 1e-9), (0.0, 3.0)]
+    best = [is_best(Evaluation(*one, []), state, "loss") for one in found]
+    assert best == [True, False, True, False, True]
+    assert (float(state.best_bleu), float(state.best_loss)) == (0.0, 3.0)
+
+
 def test_a_known_loss_is_better_than_an_unknown_one():
     state = State()
     state.best_bleu.assign(0.0)  # as written by an earlier version
@@ -384,16 +394,37 @@ def test_dev_bleu_uses_the_tokenizer_of_the_script(tmp_path):
 def test_settings_absent_from_an_old_file_may_have_any_value(tmp_path):
     path = tmp_path / "training.json"
     write_settings(path, {"recipe": {"epochs": 1}})
-    now = {"recipe": {"epochs": 1, "tokenize": ""}, "dev": None}
+    now = {"recipe": {"epochs": 1, "tokenize": None}, "dev": "x"}
     check_settings(path, now)
     write_settings(path, now)
-    for recipe, dev in (({"epochs": 1, "tokenize": "a"}, None), ({}, "b")):
+    for recipe, dev in (({"epochs": 1, "tokenize": "a"}, "x"), ({}, "b")):
         with pytest.raises(ValueError, match="holds another model"):
             check_settings(path, {"recipe": recipe, "dev": dev})
     for damaged in ("", "[1]", '{"format_version": "x"}', '{"recipe": {}}'):
         path.write_text(damaged)
         with pytest.raises(ValueError, match=r"training\.json"):
             check_settings(path, {"recipe": {}})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("average", 0.9), ("accumulate", 2), ("monitor", "loss")],
+)
+def test_an_option_that_an_old_training_lacked_had_its_default(
+    files, tmp_path, monkeypatch, name, value
+):
+    """What differs is named; it is not the version that wrote the folder."""
+    monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
+    train(restarted(), files, replace(RECIPE, epochs=0.1), tmp_path)
+    path = tmp_path / "training.json"
+    settings = json.loads(path.read_text())
+    del settings["recipe"][name]
+    path.write_text(json.dumps(settings))
+    before = getattr(RECIPE, name)
+    said = re.escape(f"--{name} is {before!r} there and {value!r} now")
+    with pytest.raises(ValueError, match=said):
+        train(restarted(), files, replace(RECIPE, **{name: value}), tmp_path)
+    train(restarted(), files, replace(RECIPE, epochs=0.2), tmp_path)
 
 
 def named(kind: str, name: str, *cells: dict) -> dict:
@@ -473,7 +504,7 @@ def test_the_best_model_is_read_completely_while_training_replaces_it(
 @pytest.mark.parametrize(
     ("bleu", "tokenize", "words"),
     [
-        (12.345, "zh", "best dev BLEU 12.35 (greedy, zh);"),
+        (12.345, "zh", "best model: dev BLEU 12.35 (greedy, zh);"),
         (float("nan"), "13a", "no evaluation yet;"),
         (float("nan"), "", "no dev set, so the last model is the best;"),
     ],
@@ -484,7 +515,9 @@ def test_a_training_result_describes_its_bleu(bleu, tokenize, words):
 
 def test_the_result_of_a_finished_training_has_no_rate():
     said = str(TrainingResult(12.3, 7, "epochs", 0.01, 0.0, "13a"))
-    assert said.startswith("7 updates, stopped by epochs; best dev BLEU 12.30")
+    assert said.startswith(
+        "7 updates, stopped by epochs; best model: dev BLEU 12.30"
+    )
     assert said.endswith("; no updates in this run")
 
 

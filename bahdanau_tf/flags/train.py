@@ -1,7 +1,7 @@
 """Trains a model on parallel text files, plain or .gz, one sentence per line.
 
 The folder --model_dir gets the tokenizers, checkpoints, a log and, in "best",
-the model with the best BLEU on the dev set. Running the same command again
+the best model, by --monitor on the dev set. Running the same command again
 resumes from the last checkpoint.
 
 Flags marked [from the text] are chosen so that they fit the text, its number of
@@ -156,7 +156,9 @@ def options(
     dev_pairs = chosen.get("dev_pairs", flags.dev_pairs)
     has_dev = flags.dev_source is not None or bool(dev_pairs)
     if not has_dev and "dev_pairs" not in chosen:
-        refuse(flags, ["tokenize", "patience"], "without --dev_source")
+        refuse(
+            flags, ["tokenize", "monitor", "patience"], "without --dev_source"
+        )
     if not has_dev and recipe.schedule == "plateau":
         raise ValueError("--schedule=plateau needs --dev_source or --dev_pairs")
     return Options(text, model, recipe, dev_pairs)

@@ -93,11 +93,12 @@ class HalvedEveryHalfEpoch(keras.optimizers.schedules.LearningRateSchedule):
 
     Args:
         initial_rate: The rate of the first epochs.
-        steps_per_epoch: Number of updates in an epoch, 1 or more.
+        steps_per_epoch: Number of updates in an epoch; with batches whose
+            gradients are accumulated it need not be whole.
         constant_epochs: Number of epochs before the rate is first halved.
 
     Raises:
-        ValueError: `steps_per_epoch` is less than 1.
+        ValueError: `steps_per_epoch` is not more than 0.
 
     Example: their training; the gradient is that of the sum divided by 128.
 
@@ -113,25 +114,26 @@ class HalvedEveryHalfEpoch(keras.optimizers.schedules.LearningRateSchedule):
     def __init__(
         self,
         initial_rate: float,
-        steps_per_epoch: int,
+        steps_per_epoch: float,
         constant_epochs: int = 5,
     ) -> None:
         super().__init__()
-        if steps_per_epoch < 1:
+        if steps_per_epoch <= 0:
             raise ValueError(
                 f"HalvedEveryHalfEpoch: steps_per_epoch is {steps_per_epoch}, "
-                "wanted 1 or more"
+                "wanted more than 0"
             )
         self.initial_rate = initial_rate
         self.steps_per_epoch = steps_per_epoch
         self.constant_epochs = constant_epochs
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
-        # Integers, since a float32 cannot count updates beyond 2^24.
-        late = tf.cast(step, tf.int64)
+        # A float32 cannot count updates beyond 2^24.
+        late = tf.cast(step, tf.float64)
         late -= self.constant_epochs * self.steps_per_epoch
-        halvings = tf.maximum(2 * late // self.steps_per_epoch + 1, 0)
-        return self.initial_rate * 0.5 ** tf.cast(halvings, tf.float32)
+        halvings = tf.floor(2 * late / self.steps_per_epoch) + 1
+        halvings = tf.cast(tf.maximum(halvings, 0), tf.float32)
+        return self.initial_rate * 0.5**halvings
 
     def get_config(self) -> dict[str, object]:
         return {

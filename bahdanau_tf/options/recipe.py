@@ -65,7 +65,9 @@ class Recipe:
             padding included; `batch_size` then only sets how many pairs are
             sorted together.
         accumulate: Number of batches of an update, which uses the mean of
-            their gradients; so one batch at a time is in memory.
+            their gradients; so one batch at a time is in memory. The last
+            batches of an epoch that are too few for an update are joined by
+            the first ones of the next.
         max_length: Longest sentence in tokens on either side, without the end
             symbol; longer pairs are left out. 0 leaves none out.
         pool_batches: Number of batches whose pairs are sorted by length
@@ -78,7 +80,8 @@ class Recipe:
             drawn way in each epoch.
         sampled_epochs: Number of first epochs in which they are; all if not
             given.
-        epochs: Number of passes over the corpus.
+        epochs: Number of passes over the corpus; the last update is made of
+            whole batches, also if some are of the next pass.
         updates: Largest number of updates of all runs together; 0 for any.
             Training ends after the epochs, too.
         minutes: Longest time of all runs together, evaluations included; 0 for
@@ -86,9 +89,12 @@ class Recipe:
             sooner than the epochs.
         evaluate_every: Number of updates between evaluations on the dev set; 0
             for once an epoch.
+        monitor: What the best model has on the dev set: "bleu", the highest
+            BLEU, among equal ones the lowest loss; or "loss", the lowest loss
+            of a word. `patience` and "plateau" count evaluations without a
+            better model.
         patience: Number of evaluations after which training stops, without a
-            better BLEU, or an equal one with a lower loss; with `minutes`
-            counted from when the rate falls.
+            better model; with `minutes` counted from when the rate falls.
         tokenize: sacreBLEU's tokenizer for the dev BLEU, such as char, or none
             for tokenized text; if not given, it follows from the target's
             language and script.
@@ -134,6 +140,7 @@ class Recipe:
     updates: int = field(default=0, kw_only=True)
     minutes: float = field(default=0.0, kw_only=True)
     evaluate_every: int = 0
+    monitor: Literal["bleu", "loss"] = field(default="bleu", kw_only=True)
     patience: int = 10
     tokenize: str | None = field(default=None, kw_only=True)
     keep: int = field(default=2, kw_only=True)
@@ -234,17 +241,18 @@ class Recipe:
         known = {one.name: getattr(self, one.name) for one in fields(Batching)}
         return Batching(**known | {"max_length": self.max_length or None})
 
-    def total_updates(self, steps_per_epoch: int) -> int:
+    def total_updates(self, steps_per_epoch: float) -> int:
         """The number of updates of the whole training, unless it ends early.
 
         Args:
             steps_per_epoch: Number of updates in an epoch.
         """
-        total = math.ceil(self.epochs * steps_per_epoch)
+        # Rounded first: 0.07 * 100 is 7.000000000000001.
+        total = math.ceil(round(self.epochs * steps_per_epoch, 6))
         return min(total, self.updates) if self.updates else total
 
     def make_optimizer(
-        self, steps_per_epoch: int
+        self, steps_per_epoch: float
     ) -> keras.optimizers.Optimizer:
         """The optimizer, with the learning rate of `schedule`.
 

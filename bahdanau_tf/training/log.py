@@ -111,7 +111,9 @@ class Logger(keras.callbacks.Callback):
         """Tells if BLEU cannot choose the best model."""
         run = self._run
         is_third = run.step >= 3 * run.evaluate_every
-        if self._dev is not None and is_third and run.state.best_bleu < 0.005:
+        if self._dev is None or run.recipe.monitor != "bleu":
+            return
+        if is_third and run.state.best_bleu < 0.005:
             run.line.note(
                 f"dev BLEU ({self._dev.tokenize}) was 0.00 at every evaluation "
                 "so far: the best model is chosen by dev loss; --tokenize sets "

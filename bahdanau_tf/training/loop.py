@@ -64,8 +64,8 @@ def train(
 
     `model_dir` gets checkpoints of weights, optimizer and data position,
     `log.jsonl` with a line for each evaluation, and `best`, the translator
-    with the best BLEU of greedy search on the dev set, among equal ones that
-    with the lowest loss. Without a dev set it is the last one. After SIGINT or
+    with the best BLEU of greedy search on the dev set, or the lowest loss, by
+    `recipe.monitor`. Without a dev set it is the last one. After SIGINT or
     SIGTERM a checkpoint is written before the training ends; a second SIGINT
     ends it at once. If the newest checkpoint is damaged, the one before it is
     used. One process at a time trains in a folder.
@@ -207,7 +207,7 @@ class _Training:
             line,
             self.steps_per_epoch,
             total_steps,
-            self.recipe.evaluate_every or self.steps_per_epoch,
+            self.recipe.evaluate_every or math.ceil(self.steps_per_epoch),
         )
         if self._rounds:
             notes = [*notes, "products are rounded to bfloat16"]
@@ -270,7 +270,7 @@ class _Training:
         )
 
     def run(self) -> TrainingResult:
-        """Trains until all is done, time is over, BLEU stalls or a signal."""
+        """Trains until one of the ends of `Ends`."""
         used = self.now.pace.seconds
         self.model.stop_training = False
         self.callbacks.on_train_begin()

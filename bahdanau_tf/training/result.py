@@ -11,7 +11,8 @@ class TrainingResult:
     """The result of a training.
 
     Attributes:
-        best_bleu: Best BLEU of greedy search on the dev set; NaN without one.
+        best_bleu: BLEU of the best model, by greedy search on the dev set; NaN
+            without one.
         steps: Number of updates, those of earlier runs included.
         stopped_by: "epochs", "updates", "minutes", "patience", "signal" or
             "callback".
@@ -29,7 +30,8 @@ class TrainingResult:
     tokenize: str = ""
 
     def __str__(self) -> str:
-        best = f"best dev BLEU {self.best_bleu:.2f} (greedy, {self.tokenize})"
+        best = f"best model: dev BLEU {self.best_bleu:.2f}"
+        best += f" (greedy, {self.tokenize})"
         if not self.tokenize:
             best = "no dev set, so the last model is the best"
         elif math.isnan(self.best_bleu):

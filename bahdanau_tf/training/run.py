@@ -26,7 +26,8 @@ class Run:
         state: What is checkpointed besides weights and optimizer.
         pace: The time of the training.
         line: Where the training tells what it does.
-        steps_per_epoch: Number of updates in a pass over the corpus.
+        steps_per_epoch: Number of updates in a pass over the corpus; it may
+            end within one.
         total_steps: Number of updates of the whole training.
         evaluate_every: Number of updates between two evaluations.
         lines: int64 [B], the numbers of the lines of the last update, from 0.
@@ -38,7 +39,7 @@ class Run:
     state: State
     pace: Pace
     line: ProgressLine
-    steps_per_epoch: int
+    steps_per_epoch: float
     total_steps: int
     evaluate_every: int
     lines: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))

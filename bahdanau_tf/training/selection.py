@@ -67,21 +67,22 @@ class Selection(keras.callbacks.Callback):
         with averaged(self.model, self._run.optimizer):
             if self._dev is not None:
                 self.found = self._dev.evaluate(self._translator)
-            if is_best(self.found, self._run.state):
+            if is_best(self.found, self._run.state, self._run.recipe.monitor):
                 self._folder.save_best(self._translator)
 
 
-def is_best(found: Evaluation | None, state: State) -> bool:
+def is_best(
+    found: Evaluation | None, state: State, monitor: str = "bleu"
+) -> bool:
     """Updates the state by an evaluation; returns whether it is the best.
-
-    The better BLEU wins; if equal, the lower loss.
 
     Args:
         found: The evaluation; None without a dev set, then every model is the
             best.
         state: The state of the training, which is changed.
+        monitor: As in `Recipe`: what decides.
     """
-    if found is not None and not _is_better(found, state):
+    if found is not None and not _is_better(found, state, monitor):
         state.stale.assign_add(1)
         return False
     state.stale.assign(0)
@@ -91,10 +92,10 @@ def is_best(found: Evaluation | None, state: State) -> bool:
     return True
 
 
-def _is_better(found: Evaluation, state: State) -> bool:
+def _is_better(found: Evaluation, state: State, monitor: str) -> bool:
     bleu, loss = float(state.best_bleu), float(state.best_loss)
-    if math.isnan(bleu) or found.bleu > bleu:
-        return True
     # Folders of earlier versions have no loss.
     is_lower = math.isnan(loss) or found.loss < loss * (1 - NOISE)
-    return found.bleu == bleu and is_lower
+    if monitor == "loss" or found.bleu == bleu:
+        return is_lower
+    return math.isnan(bleu) or found.bleu > bleu

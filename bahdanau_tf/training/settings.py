@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from dataclasses import asdict
 from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +29,7 @@ _FLAGS = {
         for field in fields(options)
     ),
 }
+_RECIPE = asdict(Recipe())
 
 
 class Change(NamedTuple):
@@ -52,7 +54,7 @@ def check_settings(
     """Checks that settings are those of the file.
 
     Settings that the file lacks, as those of earlier versions do, may have any
-    value.
+    value; those of the recipe must have their defaults.
 
     Args:
         path: The JSON file.
@@ -85,8 +87,12 @@ def changes(path: Path, settings: Mapping[str, object]) -> list[Change]:
     Raises:
         ValueError: The file is missing or damaged, or of a newer version.
     """
-    now = json.loads(json.dumps(settings))
-    return [*_differences(_unnumbered(read_settings(path)), _unnumbered(now))]
+    before, now = read_settings(path), json.loads(json.dumps(settings))
+    recipe = before.get("recipe")
+    if isinstance(recipe, dict):
+        defaults = {n: v for n, v in _RECIPE.items() if n in now["recipe"]}
+        before["recipe"] = defaults | recipe
+    return [*_differences(_unnumbered(before), _unnumbered(now))]
 
 
 def read_settings(path: Path) -> dict[str, object]:

@@ -47,12 +47,15 @@ class Status(keras.callbacks.Callback):
             tell(f"resuming from update {self._run.step}")
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
-        best = float(self._run.state.best_bleu)
+        state = self._run.state
+        name, best = "BLEU", float(state.best_bleu)
+        if self._run.recipe.monitor == "loss":
+            name, best = "dev loss", float(state.best_loss)
         skipped = int(self._run.optimizer.skipped_updates)
         text = f"loss {logs['loss']:.3f}, "
         text += f"{self._speed.words_per_second:.0f} words/s"
         if skipped:
             text += f", {skipped} updates skipped (gradient not finite)"
         if self._dev is not None and not math.isnan(best):
-            text += f", best BLEU {best:.2f}"
+            text += f", best {name} {best:.2f}"
         self._run.line.update(self._run.step, text)

@@ -17,11 +17,14 @@ def updates_per_epoch(
     source_text: Tokenizer,
     target_text: Tokenizer,
     recipe: Recipe,
-) -> int:
-    """The number of updates in an epoch, for schedules and `epochs`."""
+) -> float:
+    """The number of updates in an epoch, for schedules and `epochs`.
+
+    An epoch may end within an update of several batches.
+    """
     batching = recipe.make_batching()
     batches = _batches_per_epoch(corpus, source_text, target_text, batching)
-    return math.ceil(batches / recipe.accumulate)
+    return batches / recipe.accumulate
 
 
 def _batches_per_epoch(
