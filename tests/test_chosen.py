@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -249,7 +250,7 @@ def test_more_pairs_than_can_be_held_out_are_refused(tmp_path, capsys):
 
 
 def test_pairs_may_be_held_out_with_a_recipe(tmp_path, monkeypatch, capsys):
-    """Nothing is chosen, and no flags are written."""
+    """Nothing is chosen."""
     texts = []
 
     def trained(_, files, *__):
@@ -265,7 +266,45 @@ def test_pairs_may_be_held_out_with_a_recipe(tmp_path, monkeypatch, capsys):
     (files,) = texts
     assert len(Path(files.dev_source).read_text().split("\n")) == 7 + 1
     assert "from 33 sentence pairs" in capsys.readouterr().err
-    assert not (tmp_path / "model" / "train.flags").exists()
+    assert "chosen" not in (tmp_path / "model" / "train.flags").read_text()
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        ["--recipe=paper", "--units=8", "--batch_size=40", "--epochs=0.2"],
+        ["--recipe=sutskever-2014", "--units=4", "--updates=1"],
+        ["--recipe=multi30k-en-fr", "--updates=1", "--keep=3"],
+        ["--units=8", "--updates=1", "--monitor=loss"],
+    ],
+)
+def test_the_flags_of_any_training_make_the_same_one(
+    tmp_path, monkeypatch, capsys, own
+):
+    """In another folder, and when it goes on without the recipe."""
+    monkeypatch.setattr(loop, "train_step", stand_in_step)
+    corpus, one, other = (tmp_path / name for name in ("text", "one", "other"))
+    write_corpus(corpus, train=440, dev=1, test=1, max_words=6)
+    texts = [
+        f"--{split}_{side}={corpus / split}.{code}"
+        for split in ("train", "dev")
+        for side, code in (("source", "en"), ("target", "fr"))
+    ]
+    assert main(["train", *own, *texts, f"--model_dir={one}"]) == 0
+    assert main(["train", *texts, f"--model_dir={one}"]) == 0
+    written = f"--flagfile={one / 'train.flags'}"
+    capsys.readouterr()
+    assert main(["train", *texts, written, f"--model_dir={other}"]) == 0
+    assert "chosen" not in capsys.readouterr().err
+    for name in ("text.json", "source/tokenizer.json"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+    found = [
+        json.loads((folder / "training.json").read_text())
+        for folder in (one, other)
+    ]
+    assert found[0]["recipe"] == found[1]["recipe"]
+    sizes = [one["model"]["config"]["units"] for one in found]
+    assert sizes[0] == sizes[1]
 
 
 def test_a_size_that_a_named_part_does_not_take_is_not_chosen(

@@ -17,6 +17,7 @@ from bahdanau_tf.flags.chosen import given_values
 from bahdanau_tf.flags.chosen import read_flags
 from bahdanau_tf.flags.chosen import write_flags
 from bahdanau_tf.flags.fields import refuse
+from bahdanau_tf.flags.train import OF_DEV_TEXT
 from bahdanau_tf.flags.train import choose
 from bahdanau_tf.flags.train import define
 from bahdanau_tf.flags.train import options
@@ -39,19 +40,24 @@ def run(flags: absl_flags.FlagValues) -> int:
     written = model_dir / FILE
     choices: list[Choice] = []
     values: dict[str, Any] = {}
-    if not is_begun(model_dir):
+    is_new = not is_begun(model_dir)
+    if is_new:
         choices = _choices(flags, files)
         values = values_of(choices)
     elif written.is_file() and flags.recipe is None:
         values = _chosen_before(flags, written)
-    text, model, recipe, dev_pairs = options(flags, values)
-    _unused_by_parts(flags, model)
+    found = options(flags, values)
+    text, model, recipe, dev_pairs = found
+    unused = {*_unused_by_parts(flags, model)}
     plan = TrainingPlan(text, model, recipe, files, model_dir, dev_pairs)
+    if plan.texts.dev_source is None:
+        unused |= {*OF_DEV_TEXT}
     with locked(model_dir):
         translator = plan.prepare()
-        if choices:
-            write_flags(written, choices, given_values(flags))
-            StatusLine().note(f"what was chosen and given: {written}")
+        if is_new:
+            used = found.values(without=unused)
+            write_flags(written, choices, given_values(flags), used)
+            StatusLine().note(f"all flags of this training: {written}")
         result = train(
             translator, plan.texts, recipe, model_dir, flags.tensorboard
         )

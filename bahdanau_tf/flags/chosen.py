@@ -1,4 +1,4 @@
-"""The flags that `train` chooses from the text: which, and their file."""
+"""The flags of a training, given or chosen from the text, and their file."""
 
 from __future__ import annotations
 
@@ -36,22 +36,34 @@ def given_values(flags: absl_flags.FlagValues) -> dict[str, object]:
 
 
 def write_flags(
-    path: Path, choices: Sequence[Choice], given: Mapping[str, object]
+    path: Path,
+    choices: Sequence[Choice],
+    given: Mapping[str, object],
+    values: Mapping[str, object],
 ) -> None:
-    """Writes a file of flags: what was chosen, with reasons, and what given.
+    """Writes all flags of a training: what was chosen, given, and the rest.
+
+    Args:
+        path: The file.
+        choices: What was chosen, with reasons.
+        given: What the user gave.
+        values: The values of all flags that have an effect, by name.
 
     Raises:
         OSError: It cannot be written.
     """
     lines = [
-        "# Chosen from the text by `bahdanau-tf train`. This file can be",
-        "# edited and used as --flagfile of a training in another folder.",
+        "# The flags of `bahdanau-tf train`. This file can be edited and used",
+        "# as --flagfile of a training in another folder.",
     ]
+    rest = dict(values)
     for choice in choices:
         lines += ["", f"# {choice.reason}", *_words(choice.values)]
-    own = {name: given[name] for name in given if name in NAMES}
-    if own:
-        lines += ["", "# given", *_words(own)]
+        rest = {n: v for n, v in rest.items() if n not in choice.values}
+    for title, is_here in (("given", True), ("all others", False)):
+        part = {n: v for n, v in rest.items() if (n in given) is is_here}
+        if part:
+            lines += ["", f"# {title}", *_words(part)]
     write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
 
 

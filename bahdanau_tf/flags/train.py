@@ -6,14 +6,15 @@ resumes from the last checkpoint.
 
 Flags marked [from the text] are chosen so that they fit the text, its number of
 pairs, lengths and scripts, unless they are given. What was chosen is printed,
-with reasons, and written to the file train.flags in --model_dir. With --recipe
-nothing is chosen: flags that are not in the recipe have the values after
-"recipe:", the paper's.
+with reasons. With --recipe nothing is chosen: flags that are not in the recipe
+have the values after "recipe:", the paper's. All flags of a training are in the
+file train.flags in --model_dir, which can be the --flagfile of another one.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -40,6 +41,7 @@ from bahdanau_tf.options.fitted import Choice
 DATA_VARIABLE = "BAHDANAU_TF_DATA"
 REQUIRED = ("train_source", "train_target", "model_dir")
 CHOSEN = fitted.CHOSEN
+OF_DEV_TEXT = ("tokenize", "monitor", "patience")
 _FILES = ("train_source", "train_target", "dev_source", "dev_target")
 
 
@@ -57,6 +59,23 @@ class Options(NamedTuple):
     model: ModelOptions
     recipe: Recipe
     dev_pairs: int
+
+    def values(self, without: Collection[str]) -> dict[str, Any]:
+        """The values of all options that have an effect, by name.
+
+        Args:
+            without: Names of others that have none.
+        """
+        owners = (self.text, self.model, self.recipe)
+        unused = {*without, *(n for one in owners for n in one.unused())}
+        values = {n: v for one in owners for n, v in vars(one).items()}
+        values["learning_rate"] = self.recipe.rate
+        values["dev_pairs"] = self.dev_pairs
+        return {
+            name: value
+            for name, value in values.items()
+            if name not in unused and value is not None
+        }
 
 
 def define(flags: absl_flags.FlagValues) -> None:
@@ -156,9 +175,7 @@ def options(
     dev_pairs = chosen.get("dev_pairs", flags.dev_pairs)
     has_dev = flags.dev_source is not None or bool(dev_pairs)
     if not has_dev and "dev_pairs" not in chosen:
-        refuse(
-            flags, ["tokenize", "monitor", "patience"], "without --dev_source"
-        )
+        refuse(flags, OF_DEV_TEXT, "without --dev_source")
     if not has_dev and recipe.schedule == "plateau":
         raise ValueError("--schedule=plateau needs --dev_source or --dev_pairs")
     return Options(text, model, recipe, dev_pairs)
