@@ -49,6 +49,16 @@ def available_cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
+def threads() -> int:
+    """The number of threads that TensorFlow divides an operation among."""
+    given = os.environ.get("TF_NUM_INTRAOP_THREADS", "")
+    return (
+        int(tf.config.threading.get_intra_op_parallelism_threads())
+        or int(given if given.isdecimal() else 0)
+        or len(available_cores())
+    )
+
+
 def _processor() -> str:
     """The processor's name."""
     return (

@@ -260,6 +260,7 @@ def test_many_characters_get_as_many_sub_words():
         (["--model=seq2seq-lstm"], {"reverse_source": True, "layers": 2}),
         (["--optimizer=adadelta"], {"schedule": "linear"}),
         (["--epochs=3"], {"minutes": 0}),
+        (["--deterministic"], {"minutes": 0}),
         (["--minutes=3"], {"epochs": 30}),
         ([], {"minutes": 60, "dev_pairs": 1000}),
         (["--dev_pairs=0"], {"minutes": 60}),

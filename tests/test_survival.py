@@ -33,8 +33,12 @@ from test_checkpoints import empty
 from test_checkpoints import full_disk
 
 from bahdanau_tf import Translator
+from bahdanau_tf import Vocabulary
+from bahdanau_tf import WordTokenizer
 from bahdanau_tf import token_log_probs
 from bahdanau_tf.cli import main
+from bahdanau_tf.device import available_cores
+from bahdanau_tf.device import threads
 from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingResult
@@ -183,6 +187,68 @@ def test_changes_that_would_lose_the_best_model_are_refused(
     with pytest.raises(ValueError, match=sentence):
         train(trained.translator, files, recipe, folder)
     assert contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("side", "words", "language", "sentence"),
+    [
+        ("source", letters.LETTERS[::-1], "en", "the source vocabulary is not"),
+        ("target", "ABCDEFGJ", "en", "the target vocabulary is not"),
+        ("source", letters.LETTERS, "fr", "is 'en' there and 'fr' now"),
+    ],
+)
+def test_another_vocabulary_or_tokenizer_is_refused(
+    trained, files, folder, side, words, language, sentence
+):
+    """Also one of the same size, which the model would not notice."""
+    known = trained.translator
+    texts = {"source": known.source_text, "target": known.target_text}
+    texts[side] = WordTokenizer(
+        Vocabulary([*letters.SPECIAL, *words]), language
+    )
+    other = Translator(known.model, *texts.values())
+    before = contents(folder)
+    with pytest.raises(ValueError, match=sentence):
+        train(other, files, SHORT, folder)
+    assert contents(folder) == before
+
+
+def test_a_deterministic_training_has_its_threads(
+    files, folder, tmp_path, monkeypatch, capsys
+):
+    """Others may round otherwise, so they are refused."""
+    enabled = []
+    monkeypatch.setattr(
+        tf.config.experimental,
+        "enable_op_determinism",
+        lambda: enabled.append(True),
+    )
+    monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
+    exact = replace(SHORT, deterministic=True)
+    monkeypatch.setattr(loop, "threads", lambda: 3)
+    train(restarted(), files, SHORT, folder)
+    assert not enabled
+    train(restarted(), files, exact, tmp_path / "exact")
+    assert "deterministic, with 3 threads\n" in capsys.readouterr().err
+    assert enabled == [True]
+    monkeypatch.setattr(loop, "threads", lambda: 4)
+    with pytest.raises(ValueError, match=r"3 threads .* now there are 4.*=3,"):
+        train(restarted(), files, exact, tmp_path / "exact")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("minutes", 5.0), ("sample_subwords", True)]
+)
+def test_what_no_seed_repeats_is_not_deterministic(name, value):
+    with pytest.raises(ValueError, match=f"{name} is {value} with determin"):
+        replace(SHORT, deterministic=True, **{name: value})
+
+
+def test_threads_are_those_that_tensorflow_takes(monkeypatch):
+    """As a new process takes them from the environment, or the cores."""
+    for given, wanted in (("3", 3), ("0", None), ("many", None)):
+        monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", given)
+        assert threads() == (wanted or len(available_cores()))
 
 
 def test_training_resumes_from_the_checkpoint_before_a_damaged_one(

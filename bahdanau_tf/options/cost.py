@@ -53,9 +53,10 @@ def estimated_tokens(side: Side) -> float:
 
 def limits(facts: Facts, known: Mapping[str, Any]) -> tuple[float, float]:
     """The most epochs, and minutes, 0 for any."""
+    is_free = "epochs" in known or known.get("deterministic")
     return (
         known.get("epochs", float(_epochs(facts.pairs))),
-        known.get("minutes", 0.0 if "epochs" in known else float(MINUTES)),
+        known.get("minutes", 0.0 if is_free else float(MINUTES)),
     )
 
 

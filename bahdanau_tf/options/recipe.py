@@ -101,6 +101,12 @@ class Recipe:
         keep: Number of checkpoints that are kept, the last ones. If the newest
             is damaged, training goes on from the one before it.
         seed: Seed of the weights, the shuffling and the dropout.
+        deterministic: Whether the same training gives the same weights bit for
+            bit, also if it was killed and resumed, on the same machine with
+            the same number of threads (TF_NUM_INTRAOP_THREADS), which it
+            tells and writes down. TensorFlow then takes slower operations
+            where the faster ones are not deterministic, until the process
+            ends.
 
     Raises:
         ValueError: A value is out of range.
@@ -145,6 +151,7 @@ class Recipe:
     tokenize: str | None = field(default=None, kw_only=True)
     keep: int = field(default=2, kw_only=True)
     seed: int = 1
+    deterministic: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         check_values(
@@ -169,6 +176,20 @@ class Recipe:
             keep=Range(1, _COUNT.high),
         )
         self.make_batching()  # checks the options of batching
+        if self.deterministic:
+            self._check_deterministic()
+
+    def _check_deterministic(self) -> None:
+        """Raises for what no seed makes repeatable."""
+        for name, why in (
+            ("minutes", "how many updates fit into a time varies"),
+            ("sample_subwords", "no seed makes these draws repeatable"),
+        ):
+            if value := getattr(self, name):
+                raise ValueError(
+                    f"Recipe: {name} is {value!r} with deterministic, wanted "
+                    f"none, since {why}"
+                )
 
     @property
     def rate(self) -> float:

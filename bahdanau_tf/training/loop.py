@@ -19,6 +19,7 @@ from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.data.dataset import stream_numbered_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.device import has_fast_bfloat16
+from bahdanau_tf.device import threads
 from bahdanau_tf.layers.weights import check_tracked
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.options import Recipe
@@ -41,7 +42,9 @@ from bahdanau_tf.training.result import TrainingResult
 from bahdanau_tf.training.run import Run
 from bahdanau_tf.training.saving import CheckpointSaver
 from bahdanau_tf.training.selection import Selection
+from bahdanau_tf.training.settings import THREADS
 from bahdanau_tf.training.settings import TRAINING_TEXT
+from bahdanau_tf.training.settings import of_tokenizers
 from bahdanau_tf.training.signals import signals_caught
 from bahdanau_tf.training.speed import Speed
 from bahdanau_tf.training.state import State
@@ -96,6 +99,8 @@ def train(
         OSError: A file cannot be read, or `model_dir` not written to; what was
             written before is kept.
     """
+    if recipe.deterministic:
+        tf.config.experimental.enable_op_determinism()
     training = _Training(translator, files, recipe, Path(model_dir))
     with contextlib.ExitStack() as until_over:
         until_over.enter_context(locked(training.model_dir))
@@ -174,6 +179,11 @@ class _Training:
                 **asdict(self.recipe),
                 "learning_rate": self.recipe.rate,
             },
+            **of_tokenizers(
+                source=self.translator.source_text,
+                target=self.translator.target_text,
+            ),
+            THREADS: threads() if self.recipe.deterministic else None,
             TRAINING_TEXT: self.corpus.checksum,
             DEV_TEXT: self.dev and self.dev.checksum,
             DEV_TOKENIZER: self.dev and self.dev.tokenize,
@@ -211,6 +221,8 @@ class _Training:
         )
         if self._rounds:
             notes = [*notes, "products are rounded to bfloat16"]
+        if self.recipe.deterministic:
+            notes = [*notes, f"deterministic, with {threads()} threads"]
         for note in notes:
             line.note(note)
 

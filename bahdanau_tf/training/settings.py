@@ -17,10 +17,27 @@ from bahdanau_tf.files import write_atomically
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
+from bahdanau_tf.text.protocol import SavableTokenizer
 
 FORMAT_VERSION = 1
 TRAINING_TEXT = "training_text_checksum"
 DEV_PAIRS = "dev_pairs"
+THREADS = "threads"
+_VOCABULARY = "{}_vocabulary_checksum"
+# What differs, what to do about it: of settings that are no flags.
+_SENTENCES = {
+    TRAINING_TEXT: "the training text has changed since {folder} was made; "
+    "give the same --train_source and --train_target as before, or name "
+    "another folder",
+    THREADS: "{folder} was trained by {before} threads with --deterministic, "
+    "and now there are {after}, which may round otherwise; set "
+    "TF_NUM_INTRAOP_THREADS={before}, or name another folder",
+    **{
+        _VOCABULARY.format(side): f"the {side} vocabulary is not the one that "
+        "{folder} was made with; give the same, or name another folder"
+        for side in ("source", "target")
+    },
+}
 _FLAGS = {
     DEV_PAIRS,
     *(
@@ -38,6 +55,16 @@ class Change(NamedTuple):
     name: str
     before: object
     after: object
+
+
+def of_tokenizers(**sides: SavableTokenizer) -> dict[str, object]:
+    """The settings that say which tokenizers the sides have."""
+    found: dict[str, object] = {}
+    for side, text in sides.items():
+        options = dict(text.settings())
+        found[_VOCABULARY.format(side)] = options.pop("checksum", None)
+        found[f"{side}_tokenizer"] = options
+    return found
 
 
 def write_settings(path: Path, settings: Mapping[str, object]) -> None:
@@ -68,12 +95,11 @@ def check_settings(
     for name, before, after in changes(path, settings):
         if name in free:
             continue
-        if name == TRAINING_TEXT:
-            raise ValueError(
-                f"model_dir: the training text has changed since {path.parent} "
-                "was made; give the same --train_source and --train_target as "
-                "before, or name another folder"
+        if name in _SENTENCES:
+            said = _SENTENCES[name].format(
+                folder=path.parent, before=before, after=after
             )
+            raise ValueError(f"model_dir: {said}")
         flag = f"--{name}" if name in _FLAGS else name
         raise ValueError(
             f"model_dir: {path.parent} holds another model: {flag} is "
