@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 import sys
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -33,6 +34,7 @@ from bahdanau_tf.serving import comparison
 from bahdanau_tf.serving import doctor
 from bahdanau_tf.serving import examine
 from bahdanau_tf.serving import limits
+from bahdanau_tf.serving import reload
 from bahdanau_tf.serving import round_to_half
 from bahdanau_tf.serving.elsewhere import Answers
 from bahdanau_tf.serving.limits import LimitedText
@@ -660,6 +662,34 @@ def test_the_reason_why_an_export_was_not_reloaded_is_given(
     with pytest.raises(ValueError, match="1 cannot be reloaded") as told:
         answers(version, [])
     assert str(told.value).endswith(f"reloaded: {reason}")
+
+
+# Starts a process that ends with its parent, which is this one, and waits.
+PARENT = """
+import os, runpy, subprocess, sys, time
+if sys.argv[3:]:
+    script = runpy.run_path(sys.argv[1])
+    script["end_with"](int(sys.argv[3]), sys.argv[2])
+    print("started", flush=True)
+    time.sleep(600)
+else:
+    command = [sys.executable, *sys.orig_argv[1:], str(os.getpid())]
+    subprocess.run(command)
+"""
+
+
+def test_the_process_that_reloads_an_export_ends_with_its_parent(tmp_path):
+    """And removes the folder that its parent cannot remove any more."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, reload.__file__, folder],
+        stdout=subprocess.PIPE,
+    ) as parent:
+        assert parent.stdout.readline() == b"started\n"
+        parent.kill()
+        assert parent.stdout.read() == b""  # closed when both have ended
+    assert not folder.exists()
 
 
 @pytest.mark.slow

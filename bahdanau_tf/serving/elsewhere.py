@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -61,7 +62,7 @@ def answers(
         }
         (folder / "requests.json").write_text(json.dumps(plain), "utf-8")
         done = subprocess.run(
-            [sys.executable, script, name],
+            [sys.executable, script, name, str(os.getpid())],
             cwd=folder,
             check=False,
             capture_output=True,

@@ -1,0 +1,196 @@
+"""Kills a training and its exports at random moments, and compares the end.
+
+    python benchmarks/kills.py --out_dir=kills --kills=20
+
+A tiny model is trained on a generated corpus, once without interruption, and
+once with `kill -9` again and again, each time resumed by the same command. The
+moments are aimed in turn at each of `AIMS` and drawn within it; as a machine is
+never exact, what was hit is read from the process afterwards. If the training
+ends before all kills are used, another one begins. Then exports of the model
+are killed in the same way.
+
+The exit status is 1 unless all that training saves (weights, optimizer, seeds
+of dropout, position in the text, best scores), the best model and the log are
+equal bit for bit, exports are whole, and no temporary file or process is left.
+"""
+
+from __future__ import annotations
+
+import collections
+import random
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import app
+from absl import flags
+from tiny import differences
+from tiny import environment
+from tiny import left_over
+from tiny import temporary
+from tiny import training
+from tiny import write_texts
+from watched import moment
+
+from bahdanau_tf import Translator
+from bahdanau_tf.serving import Request
+from bahdanau_tf.serving import answers
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("out_dir", None, "a new folder", required=True)
+flags.DEFINE_integer("kills", 20, "number of kills", lower_bound=1)
+flags.DEFINE_integer("updates", 150, "updates of the training")
+flags.DEFINE_integer("seed", 1, "seed of the moments")
+
+# What a kill is aimed at, and the longest time after it has begun, in seconds.
+AIMS = {
+    **{"save": 0.05, "evaluation": 0.5, "update": 0.05, "best": 0.1},
+    **{"export": 1.0, "start": 15.0, "reload": 8.0, "slim": 1.0, "trace": 5.0},
+}
+OF_EXPORTS = ("export", "slim", "trace", "reload")
+SPREAD = 3.0  # seconds of training before the aim counts
+WATCHED = Path(__file__).with_name("watched.py")
+
+
+class Watched:
+    """A command of bahdanau_tf that can be killed at a chosen moment.
+
+    Args:
+        words: Its arguments.
+        folder: Gets its output, and the file of its moments.
+    """
+
+    def __init__(self, words: Sequence[str], folder: Path) -> None:
+        self._file, self.output = folder / "moment", folder / "output"
+        self._file.unlink(missing_ok=True)
+        with self.output.open("wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, WATCHED, self._file, "1", *words],
+                stdout=output,
+                stderr=output,
+                env=environment(folder),
+            )
+
+    def ends(self) -> bool:
+        """Waits; whether it has succeeded."""
+        if not self._process.wait():
+            return True
+        said = self.output.read_text(errors="replace").strip()
+        raise RuntimeError(f"a command failed: {said[-2000:]}")
+
+    def killed(self, aim: str, chance: random.Random) -> str:
+        """Kills it at a moment; says at which, "" if it ended before."""
+        if aim not in ("start", *OF_EXPORTS):
+            self._wait_while(lambda now: now in ("", "start"))
+            self._wait_for(chance.uniform(0, SPREAD))
+        self._wait_while(lambda now: now != aim)
+        self._wait_for(chance.uniform(0, AIMS[aim]))
+        if self._process.poll() is not None:
+            self.ends()
+            return ""
+        self._process.kill()
+        self._process.wait()
+        return moment(self._file)
+
+    def _wait_while(self, goes_on: collections.abc.Callable) -> None:
+        while self._process.poll() is None and goes_on(moment(self._file)):
+            time.sleep(0.0005)
+
+    def _wait_for(self, seconds: float) -> None:
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return
+
+
+def whole_training(data: Path, folder: Path) -> None:
+    """Trains without interruption."""
+    folder.mkdir()
+    Watched(training(data, folder, FLAGS.updates), folder).ends()
+
+
+def killed_training(
+    data: Path, folder: Path, aims: list[str], chance: random.Random
+) -> Iterator[tuple[str, str]]:
+    """Trains with a kill for each aim, which is taken from the list.
+
+    Yields:
+        What was hit, and what was found then.
+    """
+    folder.mkdir()
+    while aims:
+        run = Watched(training(data, folder, FLAGS.updates), folder)
+        if not (hit := run.killed(aims[0], chance)):
+            return  # it is over
+        aims.pop(0)
+        said = re.search(r"resuming from update \d+", run.output.read_text())
+        found = [*([said[0]] if said else []), *temporary(folder / "model")]
+        yield hit, ", ".join(found)
+    Watched(training(data, folder, FLAGS.updates), folder).ends()
+
+
+def killed_exports(
+    folder: Path, aims: Sequence[str], chance: random.Random
+) -> Iterator[tuple[str, str]]:
+    """Exports with a kill for each aim, then once without."""
+    base = folder / "export"
+    words = ["export", f"--model_dir={folder / 'model'}"]
+    for aim in aims:
+        run = Watched([*words, f"--export_dir={base}"], folder)
+        hit = run.killed(aim, chance)
+        yield hit or "nothing", ", ".join(temporary(base))
+    Watched([*words, f"--export_dir={base}"], folder).ends()
+
+
+def broken_exports(folder: Path) -> Iterator[str]:
+    """Versions that do not translate as the model does."""
+    sentences = ["the cat sleeps .", "a dog sees the house ."]
+    wanted = Translator.load(folder / "model").translate(sentences)
+    rows = {"text": [one.encode() for one in sentences]}
+    for version in sorted((folder / "export").iterdir()):
+        (found,) = answers(version, [Request("serving_default", rows)]).outputs
+        if found["translation"].tolist() != [x.text.encode() for x in wanted]:
+            yield f"{version} translates in another way"
+
+
+def main(_: Sequence[str]) -> int:
+    """Trains, kills, compares."""
+    out, chance = Path(FLAGS.out_dir).absolute(), random.Random(FLAGS.seed)
+    out.mkdir(parents=True)
+    write_texts(out / "data")
+    aims = [[*AIMS][n % len(AIMS)] for n in range(FLAGS.kills)]
+    chance.shuffle(aims)
+    of_exports = [aim for aim in aims if aim in OF_EXPORTS]
+    aims = [aim for aim in aims if aim not in OF_EXPORTS]
+    print(f"training without interruption: {out / 'whole'}", flush=True)
+    whole_training(out / "data", out / "whole")
+    hits: collections.Counter[str] = collections.Counter()
+    wrong, number = [], 0
+
+    def tell(kills: Iterator[tuple[str, str]]) -> None:
+        for hit, found in kills:
+            hits[hit] += 1
+            done = f"kill {hits.total()} of {FLAGS.kills}"
+            print(f"{done}: {hit}; {found or 'nothing'} found", flush=True)
+
+    while aims or not number:
+        number += 1
+        folder = out / f"killed-{number}"
+        tell(killed_training(out / "data", folder, aims, chance))
+        wrong += differences(folder / "model", out / "whole" / "model")
+        wrong += left_over(folder)
+    if of_exports:
+        tell(killed_exports(folder, of_exports, chance))
+        wrong += [*broken_exports(folder), *left_over(folder)]
+    told = ", ".join(f"{hit} {count}" for hit, count in hits.most_common())
+    print(f"trainings: {number}; kills hit: {told}")
+    print("\n".join(wrong) or "equal bit for bit, nothing left")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,318 @@
+"""Trains and decodes for hours, with random kills, and watches the memory.
+
+    python benchmarks/soak.py --out_dir=soak --minutes=120
+
+Two processes live as long as this one: a training, and one that loads a model
+and translates through the Python API, in each turn `--batches` batches of mixed
+sizes and lengths. Beside them each turn runs a command: a training of its own,
+which is resumed again and again, `translate`, `evaluate` or `export`. Two out
+of three are killed at a random moment by SIGKILL, SIGTERM or SIGINT. All models
+are tiny; one core is enough, also with `nice`.
+
+After each turn the resident memory of both processes is written down. Warm-up
+is the first quarter of the time: until then oneDNN and TensorFlow fill their
+caches, which have an entry for each new shape, up to some limit. The exit
+status is 1 if the memory was later more than 5 % above that at the end of the
+warm-up, if a command failed that was not killed, if one that was killed told a
+traceback, if translations changed, or if a process or a temporary file is left
+in the end. Ctrl-C ends it with the table so far.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from absl import app
+from absl import flags
+from tiny import environment
+from tiny import left_over
+from tiny import training
+from tiny import write_texts
+
+FLAGS = flags.FLAGS
+flags.DEFINE_string("out_dir", None, "a new folder", required=True)
+flags.DEFINE_float("minutes", 120, "how long, without the preparation")
+flags.DEFINE_integer("batches", 30, "batches decoded in a turn")
+flags.DEFINE_integer("seed", 1, "seed of the moments")
+
+LONGEST = 30.0  # seconds until a command is killed
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+WARM_UP = 0.25  # share of the time
+GROWTH = 0.05  # of memory after it
+STOPPED = 130  # status after SIGINT, of a training also after SIGTERM
+FINE = (0, STOPPED, *(-number for number in SIGNALS))
+ROWS = 24  # of the table
+DECODER = """
+import json, sys
+from bahdanau_tf import Translator
+translator = Translator.load(sys.argv[1])
+for line in sys.stdin:
+    found = translator.translate(json.loads(line))
+    print(json.dumps([one.text for one in found]), flush=True)
+"""
+
+
+class Row(NamedTuple):
+    """What is written down after a turn.
+
+    Attributes:
+        minutes: Since the beginning.
+        updates: Of the long training.
+        training: Its resident memory in MB.
+        batches: That the long decoder has translated.
+        decoding: Its resident memory in MB.
+        command: That of the turn, and how it ended.
+    """
+
+    minutes: float
+    updates: int
+    training: float
+    batches: int
+    decoding: float
+    command: str
+
+
+class Soak:
+    """Both long processes, and the turns beside them.
+
+    Args:
+        out: The folder.
+
+    Attributes:
+        rows: A row for each turn.
+        wrong: What was not as it should be, in sentences.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.out, self.chance = out, random.Random(FLAGS.seed)
+        self.rows: list[Row] = []
+        self.wrong: list[str] = []
+        self.batches = 0
+        self.known: dict[str, str] = {}
+        self.long: list[subprocess.Popen] = []
+        write_texts(out / "data")
+        self.sentences = (out / "data" / "test.en").read_text().split("\n")[:-1]
+        self.words = sorted(
+            {w for line in self.sentences for w in line.split()}
+        )
+
+    def prepare(self) -> None:
+        """Trains a model to decode with, and starts both long processes."""
+        self._start(training(self.out / "data", self.out, 50)).wait()
+        shutil.copytree(self.out / "model" / "best", self.out / "fixed")
+        long = training(self.out / "data", self.out / "long")
+        self.long = [self._start(long, "long"), self._decoder()]
+        self._decode(self.sentences[:2])
+        self.start = time.monotonic()
+
+    def _decoder(self) -> subprocess.Popen:
+        return subprocess.Popen(
+            [sys.executable, "-c", DECODER, self.out / "fixed"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment(self.out),
+            start_new_session=True,  # it does not hear Ctrl-C
+            text=True,
+        )
+
+    def _start(self, words: list[str], name: str = "turn") -> subprocess.Popen:
+        """Starts a command, whose output goes to a file."""
+        with (self.out / name).with_suffix(".output").open("wb") as output:
+            return subprocess.Popen(
+                [sys.executable, "-m", "bahdanau_tf", *words],
+                stdout=output,
+                stderr=output,
+                env=environment(self.out),
+                start_new_session=True,
+            )
+
+    def turn(self) -> None:
+        """Decodes some batches, runs a command, writes a row."""
+        for _ in range(FLAGS.batches):
+            self._decode(self._batch())
+        ended = self._command()
+        if self.long[0].poll() is not None:
+            self.wrong.append("the long training has ended")
+        self.rows.append(
+            Row(
+                (time.monotonic() - self.start) / 60,
+                updates(self.out / "long" / "model" / "log.jsonl"),
+                resident(self.long[0].pid),
+                self.batches,
+                resident(self.long[1].pid),
+                ended,
+            )
+        )
+
+    def _batch(self) -> list[str]:
+        """1 to 16 sentences of 1 to 30 words, one of them known already."""
+        chance = self.chance
+        lengths = [chance.randint(1, 30) for _ in range(chance.randint(0, 15))]
+        drawn = [" ".join(chance.choices(self.words, k=n)) for n in lengths]
+        return [chance.choice(self.sentences), *drawn]
+
+    def _decode(self, sentences: list[str]) -> None:
+        """Translates; a sentence has the same translation each time."""
+        decoder = self.long[1]
+        print(json.dumps(sentences), file=decoder.stdin, flush=True)
+        found = json.loads(decoder.stdout.readline())
+        self.batches += 1
+        for sentence, text in zip(sentences[:1], found, strict=False):
+            if self.known.setdefault(sentence, text) != text:
+                self.wrong.append(f"{sentence!r} was translated in another way")
+
+    def _command(self) -> str:
+        """Runs a command, maybe killed; says which, and how it ended."""
+        name = self.chance.choice([*COMMANDS])
+        process = self._start(COMMANDS[name](self.out))
+        limit = self.chance.uniform(0, LONGEST)
+        killed_by = self.chance.choice([*SIGNALS, None])
+        if killed_by is None and name != "train":
+            limit = 600.0
+        ended = name
+        try:
+            process.wait(limit)
+        except subprocess.TimeoutExpired:
+            process.send_signal(killed_by or signal.SIGTERM)
+            process.wait()
+            ended = f"{name}, {(killed_by or signal.SIGTERM).name}"
+        said = (self.out / "turn.output").read_text(errors="replace")
+        if process.returncode not in FINE or "Traceback" in said:
+            status = process.returncode
+            self.wrong.append(f"{ended}, status {status}: {said[-1500:]}")
+        return ended
+
+    def end(self) -> None:
+        """Runs each command once more, then ends all that lives."""
+        for name, words in COMMANDS.items():
+            process = self._start(words(self.out))
+            if name == "train":
+                self._until_update(process)
+                process.terminate()
+            if process.wait() not in (0, STOPPED):
+                self.wrong.append(f"the last {name}: {process.returncode}")
+        for process in self.long:
+            process.terminate()
+            process.wait()
+        if self.long[0].returncode != STOPPED:
+            self.wrong.append(f"long training: {self.long[0].returncode}")
+        self.wrong += left_over(self.out)
+
+    def _until_update(self, training: subprocess.Popen) -> None:
+        while training.poll() is None:
+            if " loss " in (self.out / "turn.output").read_text():
+                return
+            time.sleep(0.1)
+
+
+def _translate(out: Path) -> list[str]:
+    return [
+        *("translate", f"--model_dir={out / 'fixed'}"),
+        *(f"--input={out / 'data' / 'test.en'}", f"--output={out / 'found'}"),
+    ]
+
+
+def _evaluate(out: Path) -> list[str]:
+    return [
+        *("evaluate", f"--model_dir={out / 'model'}"),
+        f"--source={out / 'data' / 'test.en'}",
+        f"--reference={out / 'data' / 'test.fr'}",
+    ]
+
+
+def _export(out: Path) -> list[str]:
+    folders = f"--model_dir={out / 'model'}", f"--export_dir={out / 'export'}"
+    return ["export", *folders]
+
+
+COMMANDS = {
+    "train": lambda out: training(out / "data", out),
+    "translate": _translate,
+    "evaluate": _evaluate,
+    "export": _export,
+}
+
+
+def resident(process: int) -> float:
+    """Resident memory of a process in MB."""
+    lines = Path(f"/proc/{process}/status").read_text().split("\n")
+    (found,) = [line for line in lines if line.startswith("VmRSS")]
+    return int(found.split()[1]) / 1024
+
+
+def updates(log: Path) -> int:
+    """Updates until the last evaluation."""
+    lines = log.read_text().split("\n")[:-1] if log.is_file() else []
+    return int(json.loads(lines[-1])["step"]) if lines else 0
+
+
+def growth(rows: Sequence[Row]) -> Iterator[tuple[str, float]]:
+    """By how much the memory was larger after the warm-up than at its end."""
+    until = WARM_UP * FLAGS.minutes
+    warm = [row for row in rows if row.minutes <= until] or [*rows[:1]]
+    for name in ("training", "decoding"):
+        values = [getattr(row, name) for row in rows[len(warm) - 1 :]]
+        if values:
+            yield name, max(values) / values[0] - 1
+
+
+def show(rows: Sequence[Row]) -> None:
+    """Prints the table."""
+    print("| minutes | updates | training MB | batches | decoding MB |")
+    print("|---|---|---|---|---|")
+    for row in rows[:: -(-len(rows) // ROWS) or 1]:
+        print(
+            f"| {row.minutes:.1f} | {row.updates} | {row.training:.0f} "
+            f"| {row.batches} | {row.decoding:.0f} |"
+        )
+    ends = collections.Counter(row.command for row in rows)
+    print("; ".join(f"{what}: {n}" for what, n in sorted(ends.items())))
+
+
+def main(_: Sequence[str]) -> int:
+    """Takes turns until the time is over, then looks at what is left."""
+    out = Path(FLAGS.out_dir).absolute()
+    out.mkdir(parents=True)
+    soak = Soak(out)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    print("training a model to decode with", flush=True)
+    try:
+        soak.prepare()
+        while (
+            left := FLAGS.minutes - (time.monotonic() - soak.start) / 60
+        ) > 0:
+            soak.turn()
+            row = soak.rows[-1]
+            print(
+                f"{left:.1f} minutes left; training {row.training:.0f} MB, "
+                f"decoding {row.decoding:.0f} MB; {row.command}",
+                flush=True,
+            )
+    except KeyboardInterrupt:
+        print("interrupted; cleaning up", flush=True)
+    if not soak.long:
+        return STOPPED
+    soak.end()
+    for name, share in growth(soak.rows):
+        print(f"{name}: memory {share:+.1%} after the warm-up")
+        if share > GROWTH:
+            soak.wrong.append(f"the memory of {name} grew by {share:.1%}")
+    show(soak.rows)
+    print("\n".join(soak.wrong) or "flat memory, nothing left")
+    return bool(soak.wrong)
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,112 @@
+"""benchmarks/kills.py and soak.py in small, and what they compare."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import letters
+import pytest
+
+from bahdanau_tf import Translator
+from bahdanau_tf.training import loop
+from bahdanau_tf.training import train
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+files = letters.files  # the fixture
+
+
+@pytest.fixture(scope="module")
+def tiny() -> ModuleType:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        return importlib.import_module("tiny")
+
+
+@pytest.fixture(scope="module")
+def trained(files, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "model"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "train_step", letters.stand_in_step)
+        train(letters.restarted(), files, letters.RECIPE, folder)
+    return folder
+
+
+def with_a_line_twice(folder: Path) -> None:
+    path = folder / "log.jsonl"
+    lines = path.read_text().split("\n")
+    path.write_text("\n".join([lines[0], *lines]))
+
+
+def with_a_line_lost(folder: Path) -> None:
+    path = folder / "log.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+
+
+def with_the_checkpoint_before(folder: Path) -> None:
+    for path in (folder / "checkpoints").glob("ckpt-4.*"):
+        path.unlink()
+    newest = folder / "checkpoints" / "checkpoint"
+    newest.write_text('model_checkpoint_path: "ckpt-3"\n')
+
+
+def with_another_best(folder: Path) -> None:
+    best = Translator.load(folder / "best")
+    (weight, *_) = best.model.trainable_weights
+    weight.assign(weight * (1 + 2**-20))
+    best.save(folder / "best")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (with_a_line_twice, "the log differs"),
+        (with_a_line_lost, "the log differs"),
+        (with_the_checkpoint_before, "state/step/.* differs"),
+        (with_another_best, "best: .* differs"),
+    ],
+)
+def test_what_a_kill_could_change_is_found(
+    tiny, trained, tmp_path, change, sentence
+):
+    folder = Path(shutil.copytree(trained, tmp_path / "model"))
+    assert [*tiny.differences(folder, trained)] == []
+    change(folder)
+    found = "\n".join(tiny.differences(folder, trained))
+    assert re.search(sentence, found)
+
+
+def run(program: str, *words: str) -> str:
+    """Runs a program of benchmarks/; returns its output."""
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / program, *words],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return f"{done.stdout}\nstatus {done.returncode}, {done.stderr[-2000:]}"
+
+
+@pytest.mark.slow
+def test_a_training_killed_three_times_ends_with_the_same_bits(tmp_path):
+    folder = tmp_path / "kills"
+    said = run("kills.py", f"--out_dir={folder}", "--kills=3", "--updates=60")
+    assert "kill 3 of 3" in said
+    assert "equal bit for bit, nothing left" in said
+
+
+@pytest.mark.slow
+def test_a_short_soak_leaves_nothing(tmp_path):
+    """Too short to judge the memory by."""
+    words = ("--minutes=0.1", "--batches=2", f"--out_dir={tmp_path / 'soak'}")
+    said = run("soak.py", *words)
+    assert "| minutes | updates |" in said
+    assert " is left" not in said
+    assert "the last " not in said  # each command ends well
