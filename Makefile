@@ -9,6 +9,8 @@ VENV := .venv
 TEST_VENV := .venv-test
 # .venv-serving holds the TensorFlow that TensorFlow Serving 2.20.0 is made of.
 SERVING_VENV := .venv-serving
+# .venv-beam holds Apache Beam, which needs older versions of protobuf and NumPy.
+BEAM_VENV := .venv-beam
 # Another PYTHON has another stamp, and so makes the environment anew.
 STAMP := made-with-$(subst /,-,$(PYTHON))
 
@@ -18,7 +20,7 @@ PACKAGING := setup.py pyproject.toml README.md LICENSE
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all check check-serving site bench format release \
+.PHONY: help demo test test-all check check-serving check-beam site bench format release \
 	clean
 
 help:
@@ -27,6 +29,7 @@ help:
 	@echo "make test-all  the slow ones too"
 	@echo "make check     format, lint and types"
 	@echo "make check-serving   an export in the C++ runtime of TensorFlow 2.20.0"
+	@echo "make check-beam      bulk translation with Apache Beam"
 	@echo "make site      the documentation as a site: site/index.html"
 	@echo "make bench     training and data speed on this machine"
 	@echo "make format    formats the code"
@@ -57,6 +60,11 @@ check-serving: $(TEST_VENV)/installed $(SERVING_VENV)/installed
 	cd $(TEST_VENV)/run && \
 	SERVING_PYTHON="$(CURDIR)/$(SERVING_VENV)/bin/python" ../bin/pytest \
 	-c "$(CURDIR)/pyproject.toml" -m "" "$(CURDIR)/tests/test_c_runtime.py"
+
+check-beam: $(BEAM_VENV)/installed
+	@mkdir -p $(BEAM_VENV)/run
+	cd $(BEAM_VENV)/run && ../bin/pytest -c "$(CURDIR)/pyproject.toml" -m "" \
+	"$(CURDIR)/tests/test_beam.py"
 
 # From the pages as they lie and the docstrings of the built wheel.
 site: $(TEST_VENV)/installed
@@ -89,7 +97,7 @@ release:
 	@cd dist && sha256sum *.whl *.tar.gz | tee SHA256SUMS
 
 clean:
-	rm -rf $(VENV) $(TEST_VENV) $(SERVING_VENV) build dist site *.egg-info
+	rm -rf $(VENV) $(TEST_VENV) $(SERVING_VENV) $(BEAM_VENV) build dist site *.egg-info
 
 # From an empty folder, where only the installed package can be imported.
 define pytest
@@ -122,6 +130,9 @@ $(TEST_VENV)/$(STAMP): setup.py
 $(SERVING_VENV)/$(STAMP):
 	$(make_venv)
 
+$(BEAM_VENV)/$(STAMP): setup.py
+	$(make_venv)
+
 $(VENV)/installed: $(VENV)/$(STAMP) $(PACKAGING)
 	$(VENV)/bin/pip install --quiet --editable ".[plot]"
 	@touch $@
@@ -129,6 +140,12 @@ $(VENV)/installed: $(VENV)/$(STAMP) $(PACKAGING)
 $(SERVING_VENV)/installed: $(SERVING_VENV)/$(STAMP)
 	$(SERVING_VENV)/bin/pip install --quiet \
 		"tensorflow==2.20.0" "tensorflow-text==2.20.*"
+	@touch $@
+
+$(BEAM_VENV)/installed: $(BEAM_VENV)/$(STAMP) dist/built
+	$(BEAM_VENV)/bin/pip install --quiet "$$(ls dist/*.whl)[beam]" \
+		hypothesis pytest
+	@$(BEAM_VENV)/bin/pip install --quiet --no-deps --force-reinstall dist/*.whl
 	@touch $@
 
 # A folder left from an earlier build would bring deleted modules back.

@@ -63,6 +63,7 @@ setup(
         f"tensorflow-text>=2.18,<2.22; {HAS_TEXT_WHEEL}",
     ],
     extras_require={
+        "beam": ["apache-beam>=2.77,<3"],
         "completion": ["argcomplete>=3.5"],
         "docs": ["furo>=2024.8.6", "myst-parser>=4.0.1", "sphinx>=8.1"],
         "plot": ["matplotlib>=3.9"],

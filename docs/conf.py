@@ -73,6 +73,7 @@ docs/coming_from
 docs/decode
 docs/serve
 export/README
+docs/bulk
 docs/scale_out
 docs/reproduce
 docs/groundhog

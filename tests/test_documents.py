@@ -84,6 +84,7 @@ PROGRAMS = {
     "make",
     "pip",
     "python",
+    "split",
     "taskset",
     "xdg-open",
 }

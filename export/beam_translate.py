@@ -1,0 +1,410 @@
+r"""Translates text in shards by an export, on any runner of Apache Beam.
+
+    python export/beam_translate.py --model=served/1 --input="text/*.en" \
+        --output=translated --direct_num_workers=2
+
+It needs `pip install "bahdanau_tf[beam]"`. Each file of the input is a shard:
+the folder of the output gets a file of the same name with a line for each of
+its lines, and a report, reports/NAME.json, with the numbers of lines that
+failed, which are empty, and of those that were cut. Both are there only when
+they are complete. A second run translates the shards that are missing, and
+those whose text or model has changed.
+
+All other flags are those of Beam. Without --runner, --direct_num_workers
+processes of this machine translate; 0 is one for each core. The workers of
+another runner need tensorflow and tensorflow-text, not bahdanau_tf.
+
+In your own pipeline `RunInference(TranslationHandler("served/1"))` translates
+strings; in a `KeyedModelHandler` they keep their keys.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import logging
+import os
+import posixpath
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.metrics import Metrics
+from apache_beam.metrics import MetricsFilter
+from apache_beam.ml.inference.base import ModelHandler
+from apache_beam.ml.inference.base import PredictionResult
+from apache_beam.ml.inference.base import RunInference
+from apache_beam.options.pipeline_options import DirectOptions
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import StandardOptions
+from apache_beam.runners.runner import PipelineResult
+from apache_beam.runners.runner import PipelineState
+
+# DirectRunner would try Prism first, which has no processes.
+PROCESSES = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
+COUNTED = "translation"  # the namespace of the counters
+REPORTS = "reports"
+UNFINISHED = "unfinished"
+
+Translated = dict[str, Any]  # text, whether it was cut, why it failed or ""
+# Elements are plain, so that every runner can send them to another process.
+Shard = tuple[str, dict[str, str], list[bytes]]  # name, checksums, lines
+Done = tuple[str, dict[str, str], list[Translated]]
+
+
+class Export:
+    """A SavedModel of `bahdanau-tf export`, run by one thread of TensorFlow.
+
+    TensorFlow is imported here: the process that starts the workers does not
+    need it, and its threads must be limited before it starts any.
+
+    Args:
+        path: The numbered folder.
+    """
+
+    def __init__(self, path: str) -> None:
+        import tensorflow as tf
+        import tensorflow_text  # noqa: F401, the ops of the tokenizers
+
+        try:
+            tf.config.threading.set_intra_op_parallelism_threads(1)
+            tf.config.threading.set_inter_op_parallelism_threads(1)
+        except RuntimeError:
+            logging.warning("TensorFlow was used before; it keeps its threads")
+        self._loaded = tf.saved_model.load(path)  # holds the weights
+        self._signature = self._loaded.signatures["serving_default"]
+        self._constant, self._error = tf.constant, tf.errors.OpError
+        self._run([b"a"])  # an export that cannot run is no fault of a line
+
+    def translate(
+        self, lines: Sequence[str | bytes], batch_size: int
+    ) -> list[Translated]:
+        """Translates lines, those of similar length together.
+
+        Args:
+            lines: The lines, of any content and in any order.
+            batch_size: The number of lines translated at once.
+
+        Returns:
+            For each line its translation `text`, whether it was `cut` at a
+            limit of the export, and why it could not be translated, `failure`.
+        """
+        encoded = [_utf8(line) for line in lines]
+        found = [_translated(failure="not UTF-8") for _ in lines]
+        rows = {n: one for n, one in enumerate(encoded) if one is not None}
+        order = sorted(rows, key=lambda n: len(rows[n]))
+        for start in range(0, len(order), batch_size):
+            places = order[start : start + batch_size]
+            batch = self._halved([rows[n] for n in places])
+            for n, one in zip(places, batch, strict=True):
+                found[n] = one
+        return found
+
+    def _halved(self, rows: list[bytes]) -> list[Translated]:
+        """Halves a batch that fails until the lines that fail are alone."""
+        try:
+            return self._run(rows)
+        except self._error as error:
+            if len(rows) == 1:
+                return [_translated(failure=" ".join(error.message.split()))]
+        half = len(rows) // 2
+        return self._halved(rows[:half]) + self._halved(rows[half:])
+
+    def _run(self, rows: list[bytes]) -> list[Translated]:
+        found = self._signature(text=self._constant(rows))
+        texts, cut = found["translation"].numpy(), found["truncated"].numpy()
+        return [
+            _translated(text.decode("utf-8", "replace"), cut=bool(one))
+            for text, one in zip(texts, cut, strict=True)
+        ]
+
+
+def _utf8(line: str | bytes) -> bytes | None:
+    """The bytes of a line, None if it is not UTF-8."""
+    try:
+        if isinstance(line, str):
+            return line.encode("utf-8")
+        line.decode("utf-8")
+    except UnicodeError:
+        return None
+    return line
+
+
+def _translated(
+    text: str = "", cut: bool = False, failure: str = ""
+) -> Translated:
+    # As `Translation.line`: a vocabulary of bytes can write both.
+    text = text.replace("\0", "").replace("\n", " ")
+    return {"text": text, "cut": cut, "failure": failure}
+
+
+class TranslationHandler(ModelHandler[str, PredictionResult, Export]):
+    """Translates strings in `RunInference`.
+
+    The inference of a string is as in `Export.translate`; a string that fails
+    does not fail its batch. Beam's batches are cut into smaller ones by length.
+
+    Args:
+        model: The numbered folder of an export, which all workers can read.
+        batch_size: The number of strings translated at once.
+        **kwargs: As for `ModelHandler`.
+    """
+
+    def __init__(self, model: str, batch_size: int = 64, **kwargs: Any) -> None:
+        super().__init__(**{"max_batch_size": 16 * batch_size} | kwargs)
+        self._model = model
+        self._batch_size = batch_size
+
+    def load_model(self) -> Export:
+        return Export(self._model)
+
+    def run_inference(
+        self,
+        batch: Sequence[str],
+        model: Export,
+        inference_args: dict[str, Any] | None = None,
+    ) -> Iterable[PredictionResult]:
+        found = model.translate(batch, self._batch_size)
+        return map(PredictionResult, batch, found)
+
+
+class _ShardHandler(TranslationHandler):
+    """Translates whole shards, one after the other."""
+
+    def __init__(self, model: str, batch_size: int) -> None:
+        super().__init__(model, batch_size, max_batch_size=1)
+
+    def run_inference(
+        self,
+        batch: Sequence[Shard],
+        model: Export,
+        inference_args: dict[str, Any] | None = None,
+    ) -> Iterable[Done]:
+        for name, checksums, lines in batch:
+            yield name, checksums, model.translate(lines, self._batch_size)
+
+    def get_num_bytes(self, batch: Sequence[Shard]) -> int:
+        return sum(len(line) for _, _, lines in batch for line in lines)
+
+
+class _Unfinished(beam.DoFn):
+    """Reads a shard, unless its translation is there."""
+
+    def __init__(self, output: str, model: str) -> None:
+        self._output = output
+        self._model = model  # its checksum
+
+    def process(self, path: str) -> Iterator[Shard]:
+        with FileSystems.open(path) as file:
+            data = file.read()
+        name = posixpath.basename(path)
+        checksums = {"model": self._model, "input": _checksum(data)}
+        report = _report_file(self._output, name)
+        if FileSystems.exists(report):
+            there = FileSystems.exists(FileSystems.join(self._output, name))
+            if there and _read_json(report).items() >= checksums.items():
+                _count("kept")
+                return
+            # It goes first, so that it never stands beside the translation of
+            # another text or by another model.
+            FileSystems.delete([report])
+        yield name, checksums, _lines(data)
+
+
+class _Write(beam.DoFn):
+    """Writes the translation of a shard, then its report."""
+
+    def __init__(self, output: str) -> None:
+        self._output = output
+
+    def process(self, done: Done) -> None:
+        name, checksums, lines = done
+        text = "".join(f"{one['text']}\n" for one in lines)
+        numbered = [*enumerate(lines, 1)]
+        report = {
+            **checksums,
+            "lines": len(lines),
+            "failed": [
+                {"line": n, "reason": one["failure"]}
+                for n, one in numbered
+                if one["failure"]
+            ],
+            "cut": [n for n, one in numbered if one["cut"]],
+        }
+        self._place(FileSystems.join(self._output, name), text)
+        self._place(
+            _report_file(self._output, name), json.dumps(report, indent=1)
+        )
+        logging.info("%s: %d lines translated", name, len(lines))
+        _count("translated")
+        for what in ("failed", "cut"):
+            _count(what, len(report[what]))
+
+    def _place(self, path: str, text: str) -> None:
+        """Writes a file under another name, then renames it."""
+        name = f"{uuid.uuid4().hex}-{posixpath.basename(path)}"
+        aside = FileSystems.join(self._output, UNFINISHED, name)
+        with FileSystems.create(aside) as file:
+            file.write(text.encode("utf-8"))
+        FileSystems.rename([aside], [path])
+
+
+def _count(what: str, number: int = 1) -> None:
+    Metrics.counter(COUNTED, what).inc(number)
+
+
+def _report_file(output: str, name: str) -> str:
+    return FileSystems.join(output, REPORTS, f"{name}.json")
+
+
+def _read_json(path: str) -> dict[str, Any]:
+    with FileSystems.open(path) as file:
+        return json.loads(file.read())
+
+
+def _lines(data: bytes) -> list[bytes]:
+    """The lines of a text, as `bahdanau-tf translate` reads them."""
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return [line.rstrip(b"\r") for line in lines]
+
+
+def _checksum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _files(pattern: str) -> list[str]:
+    (match,) = FileSystems.match([pattern])
+    return sorted(one.path for one in match.metadata_list)
+
+
+def model_checksum(model: str) -> str:
+    """A checksum of all files of an export.
+
+    Raises:
+        ValueError: The folder holds no SavedModel.
+    """
+    if not FileSystems.exists(FileSystems.join(model, "saved_model.pb")):
+        raise ValueError(
+            f"--model: {model} holds no saved_model.pb, wanted the numbered "
+            "folder that `bahdanau-tf export` printed"
+        )
+    found = hashlib.sha256()
+    for path in _files(FileSystems.join(model, "**")):
+        with FileSystems.open(path) as file:
+            found.update(hashlib.sha256(file.read()).digest())
+    return found.hexdigest()
+
+
+def shards(pattern: str, output: str) -> list[str]:
+    """The files of a pattern.
+
+    Raises:
+        ValueError: There is none, two have the same name, or one would be
+            overwritten.
+    """
+    files = _files(pattern)
+    if not files:
+        raise ValueError(f"--input: there is no file {pattern}")
+    names = Counter(map(posixpath.basename, files))
+    name, times = names.most_common(1)[0]
+    if times > 1:
+        raise ValueError(
+            f"--input has {times} files {name}, wanted different names: each "
+            "is that of a translation, too"
+        )
+    for path in files:
+        if path == FileSystems.join(output, posixpath.basename(path)):
+            raise ValueError(f"--output would overwrite {path} of --input")
+    return files
+
+
+def make_folders(output: str) -> None:
+    """Makes the folders that are not there."""
+    for folder in (REPORTS, UNFINISHED):
+        path = FileSystems.join(output, folder)
+        if not FileSystems.exists(path):
+            FileSystems.mkdirs(path)
+
+
+def remove_unfinished(output: str) -> None:
+    """Removes what this and killed runs have left."""
+    folder = FileSystems.join(output, UNFINISHED)
+    if files := _files(FileSystems.join(folder, "*")):
+        FileSystems.delete(files)
+    if FileSystems.exists(folder):  # an object store has no folders
+        FileSystems.delete([folder])
+
+
+def beam_options(arguments: Sequence[str]) -> PipelineOptions:
+    """Beam's flags; without --runner processes of this machine."""
+    options = PipelineOptions(arguments)
+    if options.view_as(StandardOptions).runner is None:
+        options.view_as(StandardOptions).runner = PROCESSES
+        options.view_as(DirectOptions).direct_running_mode = "multi_processing"
+    return options
+
+
+def counts(result: PipelineResult) -> Counter[str]:
+    """What the workers have counted."""
+    found = result.metrics().query(MetricsFilter().with_namespace(COUNTED))
+    return Counter(
+        {one.key.metric.name: one.committed for one in found["counters"]}
+    )
+
+
+def main() -> int:
+    """Reads the flags, translates, prints; returns 1 if Beam gave up."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0], allow_abbrev=False
+    )
+    add = parser.add_argument
+    add("--model", required=True, help="numbered folder of an export")
+    add("--input", required=True, help="pattern of files; .gz are unpacked")
+    add("--output", required=True, help="folder for files of the same names")
+    add("--batch_size", type=int, default=64, help="lines translated at once")
+    flags, arguments = parser.parse_known_args()
+    # Read by the processes that are started: few messages of TensorFlow.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    if flags.batch_size < 1:
+        given = flags.batch_size
+        parser.error(f"--batch_size is {given}, wanted 1 or more")
+    try:
+        pipeline = beam.Pipeline(options=beam_options(arguments))
+        model = model_checksum(flags.model)
+        files = shards(flags.input, flags.output)
+        make_folders(flags.output)
+    except (ImportError, OSError, ValueError) as error:
+        parser.error(str(error))
+    _ = (
+        pipeline
+        | "Files" >> beam.Create(files)
+        | "Spread over the workers" >> beam.Reshuffle()
+        | "Read" >> beam.ParDo(_Unfinished(flags.output, model))
+        | "Translate"
+        >> RunInference(_ShardHandler(flags.model, flags.batch_size))
+        | "Write" >> beam.ParDo(_Write(flags.output))
+    )
+    result = pipeline.run()
+    if result.wait_until_finish() != PipelineState.DONE:
+        return 1
+    remove_unfinished(flags.output)
+    found = counts(result)
+    print(
+        f"{found['translated']} shards translated, {found['kept']} were there; "
+        f"{found['failed']} lines failed, {found['cut']} were cut: see "
+        f"{FileSystems.join(flags.output, REPORTS)}"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

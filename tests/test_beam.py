@@ -1,0 +1,255 @@
+"""export/beam_translate.py: bulk translation on a runner of Apache Beam."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import tensorflow as tf
+from test_c_runtime import with_words
+
+beam = pytest.importorskip(
+    "apache_beam", reason="needs Apache Beam; `make check-beam` installs it"
+)
+from apache_beam.ml.inference.base import KeyedModelHandler  # noqa: E402
+from apache_beam.ml.inference.base import RunInference  # noqa: E402
+from apache_beam.testing.util import assert_that  # noqa: E402
+from apache_beam.testing.util import equal_to  # noqa: E402
+
+KIT = Path(__file__).resolve().parents[1] / "export"
+
+
+@pytest.fixture(scope="module")
+def kit() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(KIT))
+    yield importlib.import_module("beam_translate")
+    sys.path.remove(str(KIT))
+
+
+class Toy(tf.Module):
+    """Writes a line in capitals; a line with "poison" fails its whole batch.
+
+    One with "wait" is never done, one with "long" is cut.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches = tf.Variable(0)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        def has(word: str) -> tf.Tensor:
+            return tf.strings.regex_full_match(text, f".*{word}.*")
+
+        self.batches.assign_add(1)
+        healthy = tf.debugging.Assert(~tf.reduce_any(has("poison")), ["bad"])
+        waits = tf.reduce_any(has("wait"))
+        turns = tf.while_loop(lambda _: waits, lambda n: [1 - n], [0])
+        with tf.control_dependencies([healthy, *turns]):
+            translation = tf.strings.upper(text, "utf-8")
+        return {"translation": translation, "truncated": has("long")}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("served") / "1"
+    toy = Toy()
+    signatures = {"serving_default": toy.translate}
+    tf.saved_model.save(toy, str(folder), signatures)
+    return folder
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """A folder of shards of several lengths."""
+    folder = tmp_path / "text"
+    folder.mkdir()
+    for number in range(12):
+        lines = [f"{'é' * (n * 7 % 5)}{number} {n}" for n in range(number)]
+        write(folder / f"{number:02}.en", lines)
+    return folder
+
+
+def write(path: Path, lines: list[str]) -> None:
+    path.write_text("".join(f"{one}\n" for one in lines), "utf-8")
+
+
+def command(model: Path, text: Path, *flags: str) -> list[str]:
+    files = [f"--model={model}", f"--input={text}/*"]
+    files += [f"--output={text.parent / 'out'}", *flags]
+    return [sys.executable, str(KIT / "beam_translate.py"), *files]
+
+
+def translate(model: Path, text: Path, *flags: str) -> str:
+    """Runs the script; returns its last line."""
+    done = subprocess.run(
+        command(model, text, *flags), text=True, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def report(text: Path, name: str) -> dict:
+    path = text.parent / "out" / "reports" / f"{name}.json"
+    return json.loads(path.read_text())
+
+
+def test_each_string_gets_a_result_whatever_the_others_are(kit, model):
+    """A line that fails costs itself only, wherever it is in its batch."""
+    export = kit.Export(str(model))
+    lines = [
+        *("b", b"caf\xe9", "poison", "", "a long line", "c\ud800", "é"),
+        *("poison 2", b"bytes", "d" * 99),
+    ]
+    wanted = ["B", "", "", "", "A LONG LINE", "", "É", "", "BYTES", "D" * 99]
+    for batch_size in (1, 2, 3, 64):
+        found = export.translate(lines, batch_size)
+        assert [one["text"] for one in found] == wanted
+        assert [n for n, one in enumerate(found) if one["cut"]] == [4]
+        failures = [one["failure"] for one in found]
+        assert [failures[n] for n in (1, 5)] == ["not UTF-8"] * 2
+        assert all("assertion failed" in failures[n] for n in (2, 7))
+        assert [n for n, why in enumerate(failures) if why] == [1, 2, 5, 7]
+    assert export.translate([], 64) == []
+
+
+def test_strings_keep_their_keys_in_a_pipeline_of_ones_own(kit, model):
+    lines = {n: "x" * (n % 7) + f" {n}" for n in range(20)}
+    handler = kit.TranslationHandler(str(model), batch_size=4)
+    with beam.Pipeline(kit.PROCESSES) as pipeline:
+        found = (
+            pipeline
+            | beam.Create(lines.items())
+            | RunInference(KeyedModelHandler(handler))
+            | beam.MapTuple(lambda n, one: (n, one.example, one.inference))
+        )
+        wanted = {"cut": False, "failure": ""}
+        assert_that(
+            found,
+            equal_to(
+                [
+                    (n, line, wanted | {"text": line.upper()})
+                    for n, line in lines.items()
+                ]
+            ),
+        )
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_whole_shards_and_goes_on(model, text):
+    """Two processes; a shard with the line "wait" is never done."""
+    out, reports = text.parent / "out", text.parent / "out" / "reports"
+    write(text / "06.en", ["a", "wait", "c"])
+    running = subprocess.Popen(
+        command(model, text, "--direct_num_workers=2"),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    said = iter(running.stderr)
+    while not (reports.is_dir() and any(reports.iterdir())):
+        assert next(said, None) is not None, "it ended without a shard"
+    os.killpg(running.pid, signal.SIGKILL)
+    running.communicate()
+    done = {
+        path: (path.stat().st_ino, path.stat().st_mtime_ns)
+        for path in sorted(reports.iterdir())
+    }
+    kept = [path.stem for path in done]
+    assert kept
+    for name in kept:
+        assert (out / name).read_text() == (text / name).read_text().upper()
+    (out / "unfinished" / "left").touch()
+
+    write(text / "06.en", ["a", "poison", "c"])
+    last = translate(model, text, "--direct_num_workers=2")
+    translated = 12 - len(kept)
+    said = f"{translated} shards translated, {len(kept)} were there; 1 lines"
+    assert last.startswith(said)
+    assert sorted(path.name for path in out.iterdir()) == [
+        *sorted(path.name for path in text.iterdir()),
+        "reports",
+    ]
+    for path in text.iterdir():
+        wanted = path.read_text().upper().replace("POISON", "")
+        assert (out / path.name).read_text() == wanted
+    for path, identity in done.items():
+        assert (path.stat().st_ino, path.stat().st_mtime_ns) == identity
+    (failed,) = report(text, "06.en")["failed"]
+    assert failed["line"] == 2
+
+
+@pytest.mark.slow
+def test_only_what_has_changed_is_translated_again(model, text, tmp_path):
+    (text / "gz.en.gz").write_bytes(gzip.compress(b"\xef\xbb\xbfa\r\n\nlong"))
+    assert translate(model, text).startswith("13 shards translated, 0 were")
+    written = gzip.decompress((tmp_path / "out" / "gz.en.gz").read_bytes())
+    assert written == b"A\n\nLONG\n"
+    assert report(text, "gz.en.gz")["cut"] == [3]
+    assert (tmp_path / "out" / "00.en").read_bytes() == b""
+
+    write(text / "03.en", ["another"])
+    (tmp_path / "out" / "02.en").unlink()
+    assert translate(model, text).startswith("2 shards translated, 11 were")
+    assert (tmp_path / "out" / "03.en").read_text() == "ANOTHER\n"
+    assert (tmp_path / "out" / "02.en").exists()
+
+    other = tmp_path / "other"
+    toy = Toy()
+    toy.batches.assign(7)
+    signatures = {"serving_default": toy.translate}
+    tf.saved_model.save(toy, str(other), signatures)
+    assert translate(other, text).startswith("13 shards translated, 0 were")
+
+
+@pytest.mark.slow
+def test_an_export_translates_as_its_translator(text, tmp_path):
+    translator = with_words()
+    model = translator.export(tmp_path / "served")
+    lines = ["the cat sleeps .", "", "nothing known, 猫 😀", "the dog " * 9]
+    write(text / "12.en", lines)
+    translate(model, text)
+    found = (tmp_path / "out" / "12.en").read_text()
+    wanted = [one.line for one in translator.translate(lines)]
+    assert found == "".join(f"{one}\n" for one in wanted)
+
+
+def refused(kit, monkeypatch, capsys, *flags: str) -> str:
+    """What the script says of a mistake, before it starts a process."""
+    monkeypatch.setattr(sys, "argv", ["beam_translate.py", *flags])
+    with pytest.raises(SystemExit, match="2"):
+        kit.main()
+    return capsys.readouterr().err.split("\n")[-2]
+
+
+def test_mistakes_are_said_in_one_sentence(
+    kit, model, text, monkeypatch, capsys
+):
+    (text / "more").mkdir()
+    write(text / "more" / "03.en", ["a"])
+    for wanted, flags in {
+        "saved_model.pb, wanted the numbered": {"model": model.parent},
+        "--input: there is no file": {"input": text / "*.fr"},
+        "2 files 03.en, wanted different names": {"input": text / "**"},
+        "--output would overwrite": {"output": text},
+        "--batch_size is 0, wanted 1 or more": {"batch_size": 0},
+        "Unable to get filesystem": {"output": "none://where"},
+    }.items():
+        given = {"model": model, "input": text / "*", "output": text / "out"}
+        said = refused(
+            kit,
+            monkeypatch,
+            capsys,
+            *(f"--{name}={one}" for name, one in (given | flags).items()),
+        )
+        assert wanted in said
+        assert not (text / "out").exists()
