@@ -34,7 +34,7 @@ class Divergence(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: object = None) -> None:
         self._pairs.forget_after(self._run.step)
-        self._skipped = int(self._run.optimizer.skipped_updates)
+        self._skipped = self._run.of_optimizer("skipped_updates")
         self._in_a_row = 0
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
@@ -45,7 +45,7 @@ class Divergence(keras.callbacks.Callback):
         """
         before, self._skipped = (
             self._skipped,
-            int(self._run.optimizer.skipped_updates),
+            self._run.of_optimizer("skipped_updates"),
         )
         if self._skipped == before and math.isfinite(logs["loss"]):
             self._in_a_row = 0

@@ -13,6 +13,8 @@ from bahdanau_tf.training.run import Run
 class Ends(keras.callbacks.Callback):
     """Decides after each update and each evaluation whether all is over.
 
+    A signal to one worker ends the training of all, and so does a callback.
+
     Args:
         run: The run.
         signals: The signals that were caught so far.
@@ -30,14 +32,22 @@ class Ends(keras.callbacks.Callback):
         self._signals = signals
 
     def on_train_begin(self, logs: object = None) -> None:
+        self._listen()
         self.reason = self._limit()
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
+        self._listen()
         self.reason = self._limit() or self._signal()
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        self._listen()
         self._be_patient()
         self.reason = self._signal() or self._limit() or self.reason
+
+    def _listen(self) -> None:
+        """Learns whether a callback or a signal of some worker ends it."""
+        own = self.model.stop_training, bool(self._signals)
+        self._is_stopped, self._is_signalled = self._run.cluster.any(*own)
 
     def _limit(self) -> str:
         run = self._run
@@ -48,10 +58,10 @@ class Ends(keras.callbacks.Callback):
             return "updates" if run.step >= updates > 0 else "epochs"
         if run.pace.is_out_of_time:
             return "minutes"
-        return "callback" if self.model.stop_training else ""
+        return "callback" if self._is_stopped else ""
 
     def _signal(self) -> str:
-        return "signal" if self._signals else ""
+        return "signal" if self._is_signalled else ""
 
     def _be_patient(self) -> None:
         """Does not count evaluations before a paced rate falls."""

@@ -33,11 +33,18 @@ def told_in_a_sentence() -> Iterator[None]:
     """Turns an error of a TensorFlow operation into one sentence.
 
     Raises:
-        OSError: An operation failed, for example for lack of memory.
+        OSError: An operation failed, for example for lack of memory, or another
+            worker has ended.
     """
     try:
         yield
     except tf.errors.OpError as error:
+        if "Collective ops is aborted" in str(error):
+            raise OSError(
+                "train: another worker has ended or cannot be reached, so "
+                "this one ends, too; the last checkpoint is kept. Start the "
+                "same command on all machines again"
+            ) from error
         advice = _GO_ON
         if isinstance(error, tf.errors.ResourceExhaustedError):
             advice = (

@@ -98,8 +98,8 @@ class Logger(keras.callbacks.Callback):
             "step": run.step,
             "epoch": run.step / run.steps_per_epoch,
             "words_per_second": self._speed.words_per_second,
-            "skipped_updates": int(run.optimizer.skipped_updates),
-            "learning_rate": float(run.optimizer.learning_rate),
+            "skipped_updates": int(run.of_optimizer("skipped_updates")),
+            "learning_rate": run.of_optimizer("learning_rate"),
         }
         names = {"train_loss": "loss", "dev_loss": "val_loss"}
         names["dev_bleu"] = "val_bleu"

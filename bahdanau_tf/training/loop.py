@@ -25,6 +25,7 @@ from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.training.checkpoints import Checkpoints
+from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.divergence import Divergence
 from bahdanau_tf.training.ends import Ends
@@ -38,12 +39,14 @@ from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.log import Logger
 from bahdanau_tf.training.pace import Pace
 from bahdanau_tf.training.rate import LearningRate
+from bahdanau_tf.training.replicas import vary_noise
 from bahdanau_tf.training.result import TrainingResult
 from bahdanau_tf.training.run import Run
 from bahdanau_tf.training.saving import CheckpointSaver
 from bahdanau_tf.training.selection import Selection
 from bahdanau_tf.training.settings import THREADS
 from bahdanau_tf.training.settings import TRAINING_TEXT
+from bahdanau_tf.training.settings import check_alike
 from bahdanau_tf.training.settings import of_tokenizers
 from bahdanau_tf.training.signals import signals_caught
 from bahdanau_tf.training.speed import Speed
@@ -53,6 +56,9 @@ from bahdanau_tf.training.step import train_step
 from bahdanau_tf.training.tensorboard import TensorBoard
 from bahdanau_tf.training.updates import updates_per_epoch
 from bahdanau_tf.translator import Translator
+
+# What tells or writes something; of several workers only the chief does.
+OF_CHIEF = (LeftOut, Status, Divergence, TensorBoard, Logger, CheckpointSaver)
 
 
 def train(
@@ -103,7 +109,8 @@ def train(
         tf.config.experimental.enable_op_determinism()
     training = _Training(translator, files, recipe, Path(model_dir))
     with contextlib.ExitStack() as until_over:
-        until_over.enter_context(locked(training.model_dir))
+        if training.cluster.is_chief:
+            until_over.enter_context(locked(training.model_dir))
         training.begin()
         training.surround(callbacks, tensorboard, until_over)
         until_over.enter_context(told_in_a_sentence())
@@ -123,6 +130,8 @@ class _Training:
         self.translator = translator
         self.model: keras.Model = translator.model
         check_tracked(self.model)
+        self.strategy = self.model.distribute_strategy
+        self.cluster = Cluster(self.strategy)
         self.recipe = recipe
         self.model_dir = model_dir
         self.corpus = ParallelCorpus(files.train_source, files.train_target)
@@ -137,7 +146,8 @@ class _Training:
             translator.target_text,
             recipe,
         )
-        self.optimizer = recipe.make_optimizer(self.steps_per_epoch)
+        with self.strategy.scope():
+            self.optimizer = recipe.make_optimizer(self.steps_per_epoch)
         self.step = train_step(
             self.model,
             self.optimizer,
@@ -146,15 +156,16 @@ class _Training:
             self._rounds,
         )
         self.state = State()
-        seeds = _seeds(self.model)
+        self.seeds = _seeds(self.model)
         self.checkpoints = Checkpoints(
             model_dir / "checkpoints",
-            added=[*self.state.added, *seeds],  # a layer may have dropout now
+            # A layer may have dropout now.
+            added=[*self.state.added, *self.seeds],
             keep=recipe.keep,
             model=self.model,
             optimizer=self.optimizer,
             state=self.state,
-            seeds=seeds,
+            seeds=self.seeds,
         )
         self.folder = ModelFolder(
             model_dir,
@@ -191,9 +202,10 @@ class _Training:
 
     def begin(self) -> None:
         """Restores the state of the folder, then writes what must exist."""
-        self.optimizer.build(self.model.trainable_variables)
-        notes = self.folder.restore()
-        self.batches = iter(
+        check_alike(self.cluster, self._settings())
+        notes = self.folder.restore() if self.cluster.is_chief else []
+        self._share()
+        self.batches = self.cluster.shared(
             stream_numbered_batches(
                 self.corpus,
                 self.translator.source_text,
@@ -202,14 +214,16 @@ class _Training:
                 self.state.read_position(),
             )
         )
-        self.folder.begin()
+        if self.cluster.is_chief:
+            self.folder.begin()
         total_steps = self.recipe.total_updates(self.steps_per_epoch)
         used = float(self.state.seconds)
-        pace = Pace(total_steps, self.recipe.minutes, used)
+        pace = Pace(total_steps, self.recipe.minutes, used, self.cluster.clock)
         line = ProgressLine(
             total_steps, int(self.state.step), seconds=pace.seconds_left
         )
         self.now = Run(
+            self.cluster,
             self.recipe,
             self.optimizer,
             self.state,
@@ -223,8 +237,15 @@ class _Training:
             notes = [*notes, "products are rounded to bfloat16"]
         if self.recipe.deterministic:
             notes = [*notes, f"deterministic, with {threads()} threads"]
-        for note in notes:
+        for note in notes if self.cluster.is_chief else ():
             line.note(note)
+
+    def _share(self) -> None:
+        """Gives all workers and replicas the state that the chief restored."""
+        weights = [*self.model.variables, *self.optimizer.variables]
+        self.cluster.share([one.value for one in weights])
+        self.cluster.share(self.state.variables)
+        vary_noise(self.strategy, self.seeds)
 
     def surround(
         self,
@@ -258,24 +279,27 @@ class _Training:
         self.ends = Ends(now, signals)
         selection = Selection(now, self.translator, dev, self.folder)
         board = []
-        if tensorboard:
+        if tensorboard and self.cluster.is_chief:
             path = self.model_dir / "tensorboard"
             board = [TensorBoard(now, path, selection)]
             until_over.enter_context(contextlib.closing(board[0]))
+        ordered = [
+            self.speed,
+            LeftOut(now, len(self.corpus)),
+            Status(now, self.speed, self.corpus, dev),
+            Divergence(now, self.corpus, self.model_dir / "skipped.jsonl"),
+            selection,
+            *board,
+            Logger(now, self.speed, self.folder.log, dev),
+            LearningRate(now),
+            *given,
+            self.ends,
+            CheckpointSaver(now, self.checkpoints, self.ends),
+        ]
+        if not self.cluster.is_chief:
+            ordered = [x for x in ordered if not isinstance(x, OF_CHIEF)]
         self.callbacks = keras.callbacks.CallbackList(
-            [
-                self.speed,
-                LeftOut(now, len(self.corpus)),
-                Status(now, self.speed, self.corpus, dev),
-                Divergence(now, self.corpus, self.model_dir / "skipped.jsonl"),
-                selection,
-                *board,
-                Logger(now, self.speed, self.folder.log, dev),
-                LearningRate(now),
-                *given,
-                self.ends,
-                CheckpointSaver(now, self.checkpoints, self.ends),
-            ],
+            ordered,
             model=self.model,
             epochs=math.ceil(now.total_steps / now.evaluate_every),
             steps=now.evaluate_every,
@@ -286,13 +310,18 @@ class _Training:
         used = self.now.pace.seconds
         self.model.stop_training = False
         self.callbacks.on_train_begin()
-        if self.ends.reason and not self.folder.best.exists():  # moved away
-            self.folder.log.forget_after(self.now.step - 1)
+        (was_moved_away,) = self.cluster.from_chief(
+            [not self.folder.best.exists()]
+        )
+        if self.ends.reason and was_moved_away:
+            if self.cluster.is_chief:
+                self.folder.log.forget_after(self.now.step - 1)
             self._end_epoch()
         while not self.ends.reason:
             self._train_until_evaluation()
         self.callbacks.on_train_end()
-        if self.ends.reason == "signal":
+        self.cluster.wait()  # until the chief has written all
+        if self.ends.reason == "signal" and self.cluster.is_chief:
             self.now.line.note(f"stopped at update {self.now.step}, saved")
         return TrainingResult(
             best_bleu=float(self.state.best_bleu),

@@ -12,6 +12,7 @@ import numpy as np
 from bahdanau_tf.data.batching import Position
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.pace import Pace
 from bahdanau_tf.training.state import State
 
@@ -21,6 +22,7 @@ class Run:
     """One run of a training, which may go on with what earlier runs did.
 
     Attributes:
+        cluster: The processes that train together.
         recipe: The options of training.
         optimizer: The optimizer, one of `bahdanau_tf.optimizers`.
         state: What is checkpointed besides weights and optimizer.
@@ -34,6 +36,7 @@ class Run:
         positions: The positions in the text after each of its batches.
     """
 
+    cluster: Cluster
     recipe: Recipe
     optimizer: keras.optimizers.Optimizer
     state: State
@@ -49,6 +52,11 @@ class Run:
     def step(self) -> int:
         """Number of updates so far, those of earlier runs included."""
         return int(self.state.step)
+
+    def of_optimizer(self, name: str) -> float:
+        """A number of the optimizer, such as "skipped_updates"."""
+        # A variable of several replicas can be read in this way only.
+        return float(keras.ops.convert_to_numpy(getattr(self.optimizer, name)))
 
     @property
     def is_due(self) -> bool:

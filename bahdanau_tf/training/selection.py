@@ -23,6 +23,7 @@ class Selection(keras.callbacks.Callback):
     If the recipe has an `average`, the model has the averaged weights then.
     Later callbacks find `val_loss` and `val_bleu` in their logs. Without a dev
     set every model is the best, also the one at which a signal ends training.
+    Of several workers the chief evaluates and saves; the others wait for it.
 
     Args:
         run: The run.
@@ -66,9 +67,18 @@ class Selection(keras.callbacks.Callback):
         self._last = self._run.step
         with averaged(self.model, self._run.optimizer):
             if self._dev is not None:
-                self.found = self._dev.evaluate(self._translator)
-            if is_best(self.found, self._run.state, self._run.recipe.monitor):
+                self.found = self._evaluated(self._dev)
+            run = self._run
+            is_new_best = is_best(self.found, run.state, run.recipe.monitor)
+            if is_new_best and run.cluster.is_chief:
                 self._folder.save_best(self._translator)
+
+    def _evaluated(self, dev: DevSet) -> Evaluation:
+        found = Evaluation(0.0, 0.0, [])
+        if self._run.cluster.is_chief:
+            found = dev.evaluate(self._translator)
+        scores = self._run.cluster.from_chief([found.bleu, found.loss])
+        return Evaluation(*scores.tolist(), found.translations)
 
 
 def is_best(

@@ -18,6 +18,7 @@ from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.text.protocol import SavableTokenizer
+from bahdanau_tf.training.cluster import Cluster
 
 FORMAT_VERSION = 1
 TRAINING_TEXT = "training_text_checksum"
@@ -107,6 +108,23 @@ def check_settings(
         )
 
 
+def check_alike(cluster: Cluster, settings: Mapping[str, object]) -> None:
+    """Checks that all workers of a cluster have the same settings.
+
+    Raises:
+        ValueError: This one has others than the chief.
+    """
+    own = json.dumps(settings)
+    chiefs = cluster.text_from_chief(own)
+    for name, there, here in _changes(json.loads(chiefs), json.loads(own)):
+        flag = f"--{name}" if name in _FLAGS else name
+        raise ValueError(
+            f"train: {flag} is {here!r} at worker {cluster.number} and "
+            f"{there!r} at the chief, wanted the same command and the same "
+            "files on all machines"
+        )
+
+
 def changes(path: Path, settings: Mapping[str, object]) -> list[Change]:
     """The settings that differ from those of the file.
 
@@ -118,6 +136,10 @@ def changes(path: Path, settings: Mapping[str, object]) -> list[Change]:
     if isinstance(recipe, dict):
         defaults = {n: v for n, v in _RECIPE.items() if n in now["recipe"]}
         before["recipe"] = defaults | recipe
+    return _changes(before, now)
+
+
+def _changes(before: object, now: object) -> list[Change]:
     return [*_differences(_unnumbered(before), _unnumbered(now))]
 
 

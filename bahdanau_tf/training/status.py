@@ -51,7 +51,7 @@ class Status(keras.callbacks.Callback):
         name, best = "BLEU", float(state.best_bleu)
         if self._run.recipe.monitor == "loss":
             name, best = "dev loss", float(state.best_loss)
-        skipped = int(self._run.optimizer.skipped_updates)
+        skipped = int(self._run.of_optimizer("skipped_updates"))
         text = f"loss {logs['loss']:.3f}, "
         text += f"{self._speed.words_per_second:.0f} words/s"
         if skipped:

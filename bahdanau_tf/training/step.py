@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -11,6 +12,7 @@ from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.products import rounding_to_bfloat16
 from bahdanau_tf.training.r_drop import r_drop_loss
+from bahdanau_tf.training.replicas import rows_of_replica
 
 
 def words_loss(
@@ -63,6 +65,8 @@ def train_step(
 ) -> tf.types.experimental.PolymorphicFunction:
     """The update as one tf.function, for batches of any shape.
 
+    Each replica of the model's strategy processes its rows of the batch.
+
     Args:
         model: The model; its weights change.
         optimizer: The optimizer, built here.
@@ -83,7 +87,9 @@ def train_step(
             f"train: product_dtype is not float32, and the model computes in "
             f"{model.compute_dtype}, wanted one of them to be float32"
         )
-    optimizer.build(model.trainable_variables)
+    strategy = model.distribute_strategy
+    with strategy.scope():
+        optimizer.build(model.trainable_variables)
     ids = tf.TensorSpec([None, None], tf.int32)
     weights = tf.TensorSpec([None, None], tf.float32)
 
@@ -96,13 +102,17 @@ def train_step(
         target: tf.Tensor,
         token_weights: tf.Tensor,
     ) -> tf.Tensor:
-        def cost() -> tf.Tensor:
-            batch = inputs, target, token_weights
-            if r_drop:
-                return r_drop_loss(model, loss, r_drop, *batch)
-            return words_loss(model, loss, *batch)
+        def of_replica() -> tf.Tensor:
+            batch = rows_of_replica((inputs, target, token_weights))
+            with rounding_to_bfloat16(rounds):
+                return update(model, optimizer, lambda: cost(*batch))
 
-        with rounding_to_bfloat16(rounds):
-            return update(model, optimizer, cost)
+        costs = strategy.run(of_replica)
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, costs, axis=None)
+
+    def cost(*batch: Any) -> tf.Tensor:
+        if r_drop:
+            return r_drop_loss(model, loss, r_drop, *batch)
+        return words_loss(model, loss, *batch)
 
     return step

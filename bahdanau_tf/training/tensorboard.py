@@ -57,12 +57,12 @@ class TensorBoard(keras.callbacks.Callback):
         self._seconds += logs["seconds"]
         if self._run.step % EVERY:
             return
-        optimizer = self._run.optimizer
+        of_optimizer = self._run.of_optimizer
         self._scalars(
             {
                 "train/loss": logs["loss"],
-                "train/gradient_norm": float(optimizer.gradient_norm),
-                "train/learning_rate": float(optimizer.learning_rate),
+                "train/gradient_norm": of_optimizer("gradient_norm"),
+                "train/learning_rate": of_optimizer("learning_rate"),
                 "train/words_per_second": self._words
                 / max(self._seconds, 1e-9),
             },

@@ -1,0 +1,164 @@
+"""Several processes that train one model together, on one machine or more."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from bahdanau_tf.training.errors import told_in_a_sentence
+
+
+class Cluster:
+    """The processes (workers) over which a strategy spreads a training.
+
+    One of them, the chief, reads the text, evaluates and writes. What one
+    worker alone knows it tells the others by a message: a float64 vector, the
+    sum of what each has put in. All take part in each message, in the same
+    order, and wait for it as long as it takes; so all know the same and decide
+    alike. A process alone sends none.
+
+    Args:
+        strategy: The strategy, in whose scope the model was made.
+
+    Attributes:
+        size: Number of workers.
+        number: The number of this one, from 0, which is the chief.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy) -> None:
+        self.size, self.number = _place(strategy)
+        self._time = 0.0
+        if self.size > 1:
+            self._summed = _sum_over_workers(strategy, self.size)
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this worker is the chief."""
+        return self.number == 0
+
+    def clock(self) -> float:
+        """Seconds; with several workers those of the chief's last message."""
+        return time.monotonic() if self.size == 1 else self._time
+
+    def wait(self) -> None:
+        """Returns when all workers have come here."""
+        self.any()
+
+    def any(self, *wishes: bool) -> list[bool]:
+        """For each wish, whether some worker has it."""
+        return [bool(count) for count in self._sum(np.array(wishes, float))]
+
+    def from_chief(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
+        """The chief's values; those of the others only tell how many.
+
+        Args:
+            values: float [n]; whole numbers below 2⁵³ stay exact.
+
+        Returns:
+            float64 [n].
+        """
+        own = np.asarray(values, np.float64)
+        return self._sum(own if self.is_chief else np.zeros_like(own))
+
+    def text_from_chief(self, text: str) -> str:
+        """The chief's text."""
+        data = np.frombuffer(text.encode(), np.uint8)
+        (size,) = self.from_chief([data.size])
+        found = self.from_chief(np.resize(data, int(size)))
+        return found.astype(np.uint8).tobytes().decode()
+
+    def share(self, variables: Sequence[tf.Variable]) -> None:
+        """Gives variables the values that they have at the chief."""
+        if self.size == 1:
+            return
+        for variable in variables:
+            own = variable.numpy()
+            value = self.from_chief(own.ravel()).reshape(own.shape)
+            variable.assign(value.astype(own.dtype))
+
+    def shared(self, dataset: tf.data.Dataset) -> Iterator[tuple[object, ...]]:
+        """The elements of an endless dataset of numbers.
+
+        Only the chief reads it. So a pair is read once, whatever is drawn at
+        random and however many workers there are.
+        """
+        return iter(dataset) if self.size == 1 else self._passed_on(dataset)
+
+    def _passed_on(
+        self, dataset: tf.data.Dataset
+    ) -> Iterator[tuple[object, ...]]:
+        specs = tf.nest.flatten(dataset.element_spec)
+        ranks = [spec.shape.rank for spec in specs]
+        elements = iter(dataset) if self.is_chief else None
+        parts = [np.zeros([0] * rank) for rank in ranks]
+        while True:
+            if elements is not None:
+                element = tf.nest.flatten(next(elements))
+                parts = [part.numpy() for part in element]
+            sizes = np.concatenate([part.shape for part in parts])
+            sizes = self.from_chief(sizes).astype(int)
+            shapes = np.split(sizes, np.cumsum(ranks)[:-1])
+            counts = [math.prod(shape) for shape in shapes]
+            flat = np.concatenate([part.ravel() for part in parts])
+            flat = self.from_chief(np.resize(flat, sum(counts)))
+            found = [
+                tf.constant(numbers.reshape(shape), spec.dtype)
+                for numbers, shape, spec in zip(
+                    np.split(flat, np.cumsum(counts)[:-1]),
+                    shapes,
+                    specs,
+                    strict=True,
+                )
+            ]
+            yield tf.nest.pack_sequence_as(dataset.element_spec, found)
+
+    def _sum(self, values: np.ndarray) -> np.ndarray:
+        """Sends a message, to which the chief adds the time."""
+        if self.size == 1:
+            return values
+        now = time.monotonic() if self.is_chief else 0.0
+        with told_in_a_sentence():
+            found = self._summed(np.append(values, now)).numpy()
+        self._time = float(found[-1])
+        return found[:-1]
+
+
+def _place(strategy: tf.distribute.Strategy) -> tuple[int, int]:
+    """The number of workers, and that of this one."""
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return 1, 0
+    found = strategy.cluster_resolver
+    jobs = found.cluster_spec().as_dict()
+    chiefs, workers = (len(jobs.get(job, ())) for job in ("chief", "worker"))
+    if chiefs + workers < 2:
+        return 1, 0
+    return chiefs + workers, found.task_id + chiefs * (
+        found.task_type == "worker"
+    )
+
+
+def _sum_over_workers(
+    strategy: tf.distribute.Strategy, size: int
+) -> Callable[[np.ndarray], tf.Tensor]:
+    """A function float64 [n] -> [n] that sums over the workers."""
+    replicas = strategy.num_replicas_in_sync // size  # of each worker
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.float64)], autograph=False
+    )
+    def summed(values: tf.Tensor) -> tf.Tensor:
+        def of_replica() -> tf.Tensor:
+            context = tf.distribute.get_replica_context()
+            is_first = context.replica_id_in_sync_group % replicas == 0
+            part = tf.where(is_first, values, 0.0)
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, part)
+
+        return strategy.experimental_local_results(strategy.run(of_replica))[0]
+
+    return summed

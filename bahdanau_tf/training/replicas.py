@@ -1,0 +1,61 @@
+"""What the replicas of a model do differently: rows of a batch, and noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from bahdanau_tf.data.dataset import Batch
+
+STEP = 2654435761  # between the seeds of two replicas; prime
+
+
+def rows_of_replica(batch: Batch) -> Batch:
+    """The rows of a batch that this replica processes.
+
+    Replica r of n has rows r, r + n, r + 2 n and so on. If there are fewer rows
+    than replicas, some have the last row, with weights of 0: so none is
+    without rows, and losses and gradients are sums over the batch's rows.
+
+    Args:
+        batch: A batch of at least one row, the same on all replicas.
+    """
+    replica = tf.distribute.get_replica_context()
+    count = replica.num_replicas_in_sync
+    if count == 1:
+        return batch
+    inputs, target, weights = batch
+    rows = tf.shape(target)[0]
+    first = replica.replica_id_in_sync_group
+    places = tf.range(first, tf.maximum(rows, first + 1), count)
+    real = tf.cast(places < rows, weights.dtype)[:, None]
+    places = tf.minimum(places, rows - 1)
+    inputs, target, weights = tf.nest.map_structure(
+        lambda part: tf.gather(part, places), (inputs, target, weights)
+    )
+    return inputs, target, weights * real
+
+
+def vary_noise(
+    strategy: tf.distribute.Strategy, seeds: Sequence[tf.Variable]
+) -> None:
+    """Gives each replica dropout of its own, drawn from the common seeds.
+
+    Replica 0, whose seeds are in the checkpoints, keeps them.
+
+    Args:
+        strategy: The strategy of the seeds.
+        seeds: int64 [2], of which each replica has a copy for itself.
+    """
+    if strategy.num_replicas_in_sync == 1:
+        return
+    common = [tf.identity(seed) for seed in seeds]
+
+    def set_own() -> None:
+        replica = tf.distribute.get_replica_context()
+        number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
+        for seed, value in zip(seeds, common, strict=True):
+            seed.assign(value + tf.stack([STEP * number, 0]))
+
+    tf.function(lambda: strategy.run(set_own), autograph=False)()
