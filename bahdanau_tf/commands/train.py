@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import tensorflow as tf
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
@@ -28,14 +29,36 @@ from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.progress import StatusLine
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingPlan
+from bahdanau_tf.training import TrainingResult
 from bahdanau_tf.training import is_begun
 from bahdanau_tf.training import locked
 from bahdanau_tf.training import train
+from bahdanau_tf.training.cluster import Cluster
+from bahdanau_tf.training.strategy import strategy_of_environment
 
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
+    strategy = strategy_of_environment()  # before any operation of TensorFlow
+    cluster = Cluster(strategy)
     check_tokenize_flag(flags)
+    if cluster.is_chief:
+        result = _train_as_chief(flags, strategy, cluster)
+        print(result)
+        if result.stopped_by == "minutes":
+            StatusLine().note("the same command with more --minutes goes on")
+    else:
+        cluster.wait()  # until the chief has prepared the folder
+        result = _train_as_another(flags, strategy)
+    return 130 if result.stopped_by == "signal" else 0
+
+
+def _train_as_chief(
+    flags: absl_flags.FlagValues,
+    strategy: tf.distribute.Strategy,
+    cluster: Cluster,
+) -> TrainingResult:
+    """Prepares the folder and trains in it, alone or with other workers."""
     files, model_dir = TrainingFiles(**paths(flags)), Path(flags.model_dir)
     written = model_dir / FILE
     choices: list[Choice] = []
@@ -58,13 +81,28 @@ def run(flags: absl_flags.FlagValues) -> int:
             used = found.values(without=unused)
             write_flags(written, choices, given_values(flags), used)
             StatusLine().note(f"all flags of this training: {written}")
-        result = train(
+        cluster.wait()
+        if strategy.num_replicas_in_sync > 1:
+            with strategy.scope():
+                translator = plan.load()
+        return train(
             translator, plan.texts, recipe, model_dir, flags.tensorboard
         )
-    print(result)
-    if result.stopped_by == "minutes":
-        StatusLine().note("the same command with more --minutes goes on")
-    return 130 if result.stopped_by == "signal" else 0
+
+
+def _train_as_another(
+    flags: absl_flags.FlagValues, strategy: tf.distribute.Strategy
+) -> TrainingResult:
+    """Trains with a chief, which writes; its choices are in the folder."""
+    files, model_dir = TrainingFiles(**paths(flags)), Path(flags.model_dir)
+    written, values = model_dir / FILE, {}
+    if written.is_file() and flags.recipe is None:
+        values = _chosen_before(flags, written)
+    text, model, recipe, dev_pairs = options(flags, values)
+    plan = TrainingPlan(text, model, recipe, files, model_dir, dev_pairs)
+    with strategy.scope():
+        translator = plan.load()
+    return train(translator, plan.texts, recipe, model_dir)
 
 
 def _choices(

@@ -124,7 +124,7 @@ class Cluster:
             return values
         now = time.monotonic() if self.is_chief else 0.0
         with told_in_a_sentence():
-            found = self._summed(np.append(values, now)).numpy()
+            found = np.array(self._summed(np.append(values, now)))
         self._time = float(found[-1])
         return found[:-1]
 
@@ -161,4 +161,4 @@ def _sum_over_workers(
 
         return strategy.experimental_local_results(strategy.run(of_replica))[0]
 
-    return summed
+    return lambda values: summed(values)

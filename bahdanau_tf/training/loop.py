@@ -130,7 +130,7 @@ class _Training:
         self.translator = translator
         self.model: keras.Model = translator.model
         check_tracked(self.model)
-        self.strategy = self.model.distribute_strategy
+        self.strategy = _strategy(self.model)
         self.cluster = Cluster(self.strategy)
         self.recipe = recipe
         self.model_dir = model_dir
@@ -374,6 +374,16 @@ class _Training:
     def _end_epoch(self) -> None:
         epoch = (self.now.step - 1) // self.now.evaluate_every
         self.callbacks.on_epoch_end(epoch, self.state.take_loss())
+
+
+def _strategy(model: keras.Model) -> tf.distribute.Strategy:
+    """The strategy in whose scope a model was made."""
+    if tf.distribute.has_strategy():
+        raise ValueError(
+            "train: it was called in a strategy.scope(), wanted outside, as "
+            "`fit`; the model is made in it"
+        )
+    return model.distribute_strategy
 
 
 def _seeds(model: keras.Model) -> list[tf.Variable]:

@@ -99,14 +99,12 @@ class TrainingPlan:
         self.model.try_parts()
         keras.utils.set_random_seed(self.recipe.seed)
         settings = self.model_dir / "text.json"
-        folders = (self.model_dir / "source", self.model_dir / "target")
         if self.is_begun:
             known = read_settings(settings)
             text = with_languages(self.text, self.files, known)
             check_settings(settings, asdict(text))
             check_held_out(self.model_dir, self.files, self._held_out)
-            texts = [load_text(folder) for folder in folders]
-            return Translator(self._make_model(*texts), *texts)
+            return self._load()
         corpus = self._checked_corpus()
         text = with_languages(self.text, self.files, {})
         check_words(text, self.files)
@@ -115,11 +113,37 @@ class TrainingPlan:
             held_out(self.model_dir, corpus, self._held_out) as pairs,
         ):
             learned, model = self._learn(text, pairs)
-            for side, folder in zip(learned, folders, strict=True):
+            for side, folder in zip(learned, self._texts, strict=True):
                 side.save(folder)
             write_settings(settings, asdict(text))
         self._tell_sizes(learned)
-        return Translator(model, *(load_text(folder) for folder in folders))
+        return Translator(model, *map(load_text, self._texts))
+
+    def load(self) -> Translator:
+        """Makes the translator of `prepare` again, also in other processes.
+
+        In the scope of a `tf.distribute` strategy its model is trained by it.
+
+        Raises:
+            ValueError: `model_dir` was not prepared.
+            OSError: A file cannot be read.
+        """
+        if not (self.model_dir / "text.json").is_file():
+            raise ValueError(
+                f"model_dir: {self.model_dir} does not have what the chief has "
+                "written, wanted a folder that all machines share"
+            )
+        keras.utils.set_random_seed(self.recipe.seed)
+        return self._load()
+
+    def _load(self) -> Translator:
+        texts = [load_text(folder) for folder in self._texts]
+        return Translator(self._make_model(*texts), *texts)
+
+    @property
+    def _texts(self) -> tuple[Path, Path]:
+        """The folders of the tokenizers."""
+        return self.model_dir / "source", self.model_dir / "target"
 
     def _learn(
         self, text: TextOptions, pairs: int

@@ -77,8 +77,8 @@ class Selection(keras.callbacks.Callback):
         found = Evaluation(0.0, 0.0, [])
         if self._run.cluster.is_chief:
             found = dev.evaluate(self._translator)
-        scores = self._run.cluster.from_chief([found.bleu, found.loss])
-        return Evaluation(*scores.tolist(), found.translations)
+        bleu, loss = self._run.cluster.from_chief([found.bleu, found.loss])
+        return Evaluation(float(bleu), float(loss), found.translations)
 
 
 def is_best(

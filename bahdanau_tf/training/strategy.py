@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -47,52 +47,39 @@ def _cluster(text: str) -> tuple[list[str], int]:
     """The addresses of the workers, the chief first, and which is this one."""
     if not text.strip():
         return [], 0
-    found = _object("", _parsed(text), ("cluster",))
-    cluster = _object("cluster", found["cluster"])
-    if other := sorted(set(cluster) - set(JOBS)):
-        raise _wrong(f"cluster has the job {other[0]!r}", f"one of {[*JOBS]}")
-    addresses: list[str] = []
-    for job in JOBS:
-        members = cluster.get(job, [])
-        if not isinstance(members, list) or not all(
-            isinstance(one, str) for one in members
-        ):
-            raise _wrong(
-                f"cluster.{job} is {members!r}", 'a list like ["10.0.0.1:2222"]'
-            )
-        addresses += members
-    if len(addresses) < 2:
-        return addresses, 0
-    task = _object("task", found.get("task"), ("type", "index"))
-    job, index = task["type"], task["index"]
-    if job not in cluster:
-        raise _wrong(f"task.type is {job!r}", f"one of {sorted(cluster)}")
-    count = len(cluster[job])
-    if type(index) is not int or not 0 <= index < count:
-        raise _wrong(f"task.index is {index!r}", f"0 to {count - 1}")
-    twice = {one for one in addresses if addresses.count(one) > 1}
-    if twice:
-        raise _wrong(f"cluster has {min(twice)} twice", "another for each")
-    return addresses, addresses.index(cluster[job][index])
-
-
-def _parsed(text: str) -> object:
     try:
-        return json.loads(text)
+        found = json.loads(text)
     except ValueError as error:
-        raise _wrong(f"is no JSON ({error})", 'like {"cluster": ...}') from None
+        raise _wrong(f"it is not JSON: {error}", '{"cluster": ...}') from None
+    cluster = _part(found, "cluster")
+    for job, addresses in cluster.items():
+        if job not in JOBS:
+            raise _wrong(f"the cluster has the job {job!r}", f"only {JOBS}")
+        if not isinstance(addresses, list) or not addresses:
+            raise _wrong(
+                f"cluster.{job} is {addresses!r}", "a list of host:port"
+            )
+    members = [
+        (job, i) for job in JOBS for i in range(len(cluster.get(job, [])))
+    ]
+    if len(members) < 2:
+        return [], 0
+    task = _part(found, "task")
+    place = task.get("type"), task.get("index")
+    if place not in members:
+        raise _wrong(
+            f"the task is {place[0]!r} {place[1]!r}",
+            f"one of the cluster, {members[0]} to {members[-1]}",
+        )
+    return [str(cluster[job][i]) for job, i in members], members.index(place)
 
 
-def _object(
-    name: str, found: object, keys: tuple[str, ...] = ()
-) -> Mapping[str, object]:
-    """What was found, if it is a JSON object that has the keys."""
-    if not isinstance(found, dict):
-        raise _wrong(f"{name} is {found!r}".strip(), "a JSON object")
-    for key in keys:
-        if key not in found:
-            raise _wrong(f"{name} has no {key!r}".strip(), f"one with {key!r}")
-    return found
+def _part(found: object, name: str) -> dict[str, Any]:
+    """A JSON object in another."""
+    part = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(part, dict):
+        raise _wrong(f"{name} is {part!r}", "a JSON object")
+    return part
 
 
 def _wrong(what: str, wanted: str) -> ValueError:

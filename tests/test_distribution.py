@@ -1,0 +1,324 @@
+"""Training by several replicas and processes equals training by one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from letters import log_of
+
+from bahdanau_tf.training.replicas import rows_of_replica
+from bahdanau_tf.training.settings import check_alike
+from bahdanau_tf.training.strategy import strategy_of_environment
+
+WORKER = Path(__file__).with_name("worker.py")
+LONGEST = 600  # seconds until a process is killed, on a busy machine
+SHORT = {
+    "optimizer": "adam",
+    "learning_rate": 0.02,
+    "batch_size": 8,
+    "shuffle": "each_epoch",
+    "max_norm": 0.5,  # gradients are clipped
+    "average": 0.5,
+    "epochs": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: Any) -> Path:
+    """17 pairs of 1 to 6 words: batches of 8, 8 and 1."""
+    folder = Path(tmp_path_factory.mktemp("text"))
+    chance = np.random.default_rng(3)
+    lines = [
+        " ".join(chance.choice([*"abcdefgh"], chance.integers(1, 7)))
+        for _ in range(17)
+    ]
+    for name, part in (("train", lines), ("dev", lines[:5])):
+        for side, change in (("a", str), ("b", str.upper)):
+            text = "".join(f"{change(line)}\n" for line in part)
+            (folder / f"{name}.{side}").write_text(text)
+    return folder
+
+
+def cluster_of(count: int) -> dict[str, list[str]]:
+    """Addresses on this machine that are free now."""
+    with contextlib.ExitStack() as until_known:
+        taken = [
+            until_known.enter_context(socket.socket()) for _ in range(count)
+        ]
+        for one in taken:
+            one.bind(("127.0.0.1", 0))
+        ports = [one.getsockname()[1] for one in taken]
+    return {"worker": [f"127.0.0.1:{port}" for port in ports]}
+
+
+@contextlib.contextmanager
+def started(
+    commands: list[list[str]], **options: Any
+) -> Iterator[list[subprocess.Popen[str]]]:
+    """Starts the workers of a cluster; all are killed in the end."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+        "OMP_NUM_THREADS": "1",
+    }
+    cluster = cluster_of(len(commands)) if len(commands) > 1 else {}
+    running = []
+    try:
+        for index, command in enumerate(commands):
+            task = {"type": "worker", "index": index}
+            told = json.dumps({"cluster": cluster, "task": task})
+            running.append(
+                subprocess.Popen(
+                    command,
+                    env={**environment, "TF_CONFIG": told},
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    start_new_session=True,
+                    **options,
+                )
+            )
+        yield running
+    finally:
+        for one in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(one.pid, signal.SIGKILL)
+            one.wait()
+
+
+def ended(running: list[subprocess.Popen[str]]) -> list[SimpleNamespace]:
+    """Waits for processes: their exit status and what they have said."""
+    end = time.monotonic() + LONGEST
+    found = []
+    for one in running:
+        output, errors = one.communicate(timeout=end - time.monotonic())
+        found.append(
+            SimpleNamespace(status=one.returncode, output=output, errors=errors)
+        )
+    return found
+
+
+def worker(folder: Path, name: str, **options: Any) -> list[str]:
+    """The command of a worker; its model_dir has its name unless given."""
+    given = {
+        "folder": str(folder),
+        "name": name,
+        "model_dir": str(folder / name),
+        "model": "mean",
+        "recipe": SHORT,
+        **options,
+    }
+    return [sys.executable, str(WORKER), json.dumps(given)]
+
+
+def trained(folder: Path, *commands: list[str]) -> list[SimpleNamespace]:
+    """What the workers of a training have said and written."""
+    with started([*commands]) as running:
+        found = ended(running)
+    for one, command in zip(found, commands, strict=True):
+        assert one.status == 0, one.errors[-3000:]
+        name = json.loads(command[-1])["name"]
+        with np.load(folder / f"{name}.npz") as file:
+            one.saved = dict(file)
+    return found
+
+
+@pytest.fixture(scope="module")
+def alone(folder: Path) -> SimpleNamespace:
+    """A training by one process on one device."""
+    (found,) = trained(folder, worker(folder, "alone"))
+    return found
+
+
+def compare(found: SimpleNamespace, wanted: SimpleNamespace) -> None:
+    """To the tolerance of sums in another order."""
+    assert found.saved["steps"] == wanted.saved["steps"] == 6
+    for name, value in wanted.saved.items():
+        if name != "stopped_by":
+            np.testing.assert_allclose(
+                found.saved[name], value, rtol=2e-4, atol=2e-5, err_msg=name
+            )
+
+
+def test_two_replicas_train_as_one(
+    folder: Path, alone: SimpleNamespace
+) -> None:
+    """Lengths differ, and the last batch is one pair for two replicas."""
+    (found,) = trained(folder, worker(folder, "mirrored", devices=2))
+    compare(found, alone)
+
+
+def test_two_processes_train_as_one(
+    folder: Path, alone: SimpleNamespace
+) -> None:
+    """The chief alone evaluates and writes; the callbacks of both know it."""
+    names = ["chief", "other"]
+    found = trained(folder, *(worker(folder, name) for name in names))
+    for one in found:
+        compare(one, alone)
+    for name, value in found[0].saved.items():
+        np.testing.assert_array_equal(found[1].saved[name], value, name)
+    assert not (folder / "other").exists()
+    logs = (log_of(folder / name) for name in ("chief", "alone"))
+    for ours, wanted in zip(*logs, strict=True):
+        for name in ("step", "train_loss", "dev_loss", "learning_rate"):
+            assert ours[name] == pytest.approx(wanted[name], rel=1e-4)
+    said = found[1].errors.splitlines()
+    assert said[-1].startswith("worker 1 of 2 (127.0.0.1:")  # the others are
+    assert not any("updates" in line for line in said)  # TensorFlow's
+
+
+@pytest.mark.slow
+def test_three_processes_train_as_one(folder: Path) -> None:
+    """RNNsearch, with batches of 7, 7 and 3 pairs."""
+    options = {"model": "rnnsearch", "recipe": SHORT | {"batch_size": 7}}
+    (one,) = trained(folder, worker(folder, "single", **options))
+    names = ["first", "second", "third"]
+    found = trained(folder, *(worker(folder, n, **options) for n in names))
+    for other in found:
+        compare(other, one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [0, 2])
+def test_a_killed_worker_ends_all_and_the_same_command_goes_on(
+    folder: Path, killed: int
+) -> None:
+    """To the weights of a training that was never interrupted."""
+    options = {"model": "rnnsearch", "dropout": 0.1}
+    names = [f"{number}-{killed}" for number in range(3)]
+    whole = trained(
+        folder, *(worker(folder, f"whole-{n}", **options) for n in names)
+    )
+    commands = [worker(folder, n, **options) for n in names]
+    dying = [*commands]
+    end = {"signal": signal.SIGKILL, "signal_at": 5}
+    dying[killed] = worker(folder, names[killed], **options, **end)
+    with started(dying) as running:
+        found = ended(running)
+    assert found.pop(killed).status == -signal.SIGKILL
+    for one in found:
+        assert one.status == 1
+        assert "train: another worker has ended" in one.errors
+    again = trained(folder, *commands)
+    for one, wanted in zip(again, whole, strict=True):
+        assert len(one.saved["losses"]) == 3  # of the second epoch
+        for name in one.saved:
+            if name.startswith("arr_"):
+                np.testing.assert_array_equal(
+                    one.saved[name], wanted.saved[name], name
+                )
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_worker_stops_all_at_the_same_update(
+    folder: Path, alone: SimpleNamespace
+) -> None:
+    names = ["s0", "s1"]
+    told = {"signal": signal.SIGTERM, "signal_at": 2}
+    found = trained(folder, worker(folder, "s0"), worker(folder, "s1", **told))
+    for one in found:
+        assert one.saved["stopped_by"] == "signal"
+        assert one.saved["steps"] == 2
+    for one in trained(folder, *(worker(folder, name) for name in names)):
+        assert len(one.saved["losses"]) == 4
+        for name in one.saved:
+            if name.startswith("arr_"):
+                np.testing.assert_allclose(
+                    one.saved[name], alone.saved[name], rtol=2e-4, atol=2e-5
+                )
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("rows", [1, 2, 7])
+def test_each_row_belongs_to_one_replica(
+    monkeypatch: pytest.MonkeyPatch, rows: int, count: int
+) -> None:
+    """A replica without a row of its own has one whose weights are 0."""
+    ids = np.arange(rows * 2, dtype=np.int32).reshape(rows, 2) + 1
+    batch = {"source": ids, "target": ids}, ids, np.ones_like(ids, np.float32)
+    found: list[int] = []
+    for number in range(count):
+        replica = SimpleNamespace(
+            num_replicas_in_sync=count, replica_id_in_sync_group=number
+        )
+        monkeypatch.setattr(
+            tf.distribute, "get_replica_context", lambda one=replica: one
+        )
+        inputs, target, weights = rows_of_replica(batch)
+        assert len(target) >= 1
+        np.testing.assert_array_equal(inputs["source"], target)
+        np.testing.assert_array_equal(inputs["target"], target)
+        found += target.numpy()[weights.numpy() > 0].tolist()
+    assert sorted(found) == ids.ravel().tolist()
+
+
+def test_other_settings_than_the_chiefs_are_refused() -> None:
+    chiefs = {"recipe": {"batch_size": 8}, "training_text_checksum": "a"}
+    chief = SimpleNamespace(
+        number=1, text_from_chief=lambda _: json.dumps(chiefs)
+    )
+    check_alike(chief, chiefs)  # type: ignore[arg-type]
+    for change, said in (
+        ({"recipe": {"batch_size": 9}}, "--batch_size is 9 at worker 1 and 8"),
+        ({"training_text_checksum": "b"}, "training_text_checksum is 'b' at"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            check_alike(chief, chiefs | change)  # type: ignore[arg-type]
+
+
+TWO = {"worker": ["a:1", "b:1"]}
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("{", "it is not JSON"),
+        ("[1]", "cluster is None, wanted a JSON object"),
+        ({"cluster": [], "task": {}}, r"cluster is \[\], wanted"),
+        ({"cluster": {"worker": "a:1"}}, "cluster.worker is 'a:1', wanted a l"),
+        ({"cluster": TWO | {"ps": ["c:1"]}}, "the cluster has the job 'ps', w"),
+        ({"cluster": TWO}, "task is None, wanted a JSON object"),
+        ({"cluster": TWO, "task": {"index": 1}}, "the task is None 1, wanted"),
+        (
+            {"cluster": TWO, "task": {"type": "worker", "index": 2}},
+            r"the task is 'worker' 2, wanted one of the cluster, \('worker', 0",
+        ),
+        (
+            {"cluster": TWO, "task": {"type": "worker", "index": "0"}},
+            "the task is 'worker' '0', wanted",
+        ),
+    ],
+)
+def test_a_wrong_cluster_is_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, told: object, said: str
+) -> None:
+    text = told if isinstance(told, str) else json.dumps(told)
+    monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(ValueError, match=f"^TF_CONFIG: {said}"):
+        strategy_of_environment()
+
+
+@pytest.mark.parametrize(
+    "told", ["", {"cluster": {"worker": ["a:1"]}, "task": {"type": "worker"}}]
+)
+def test_one_worker_is_no_cluster(
+    monkeypatch: pytest.MonkeyPatch, told: object
+) -> None:
+    text = told if isinstance(told, str) else json.dumps(told)
+    monkeypatch.setenv("TF_CONFIG", text)
+    assert strategy_of_environment() is tf.distribute.get_strategy()
