@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from dataclasses import replace
@@ -130,8 +129,7 @@ class Clock:
         endless = itertools.repeat((batch, Position(), tf.zeros(1, tf.int64)))
         monkeypatch.setattr(loop, "stream_numbered_batches", lambda *_: endless)
         monkeypatch.setattr(loop, "train_step", step_of)
-        paced = functools.partial(Pace, clock=lambda: self.now)
-        monkeypatch.setattr(loop, "Pace", paced)
+        monkeypatch.setattr(loop.Cluster, "clock", lambda _: self.now)
 
 
 def test_an_update_uses_the_rate_that_was_assigned():

@@ -39,6 +39,7 @@ from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.log import Logger
 from bahdanau_tf.training.pace import Pace
 from bahdanau_tf.training.rate import LearningRate
+from bahdanau_tf.training.replicas import strategy_of
 from bahdanau_tf.training.replicas import vary_noise
 from bahdanau_tf.training.result import TrainingResult
 from bahdanau_tf.training.run import Run
@@ -79,6 +80,10 @@ def train(
     ends it at once. If the newest checkpoint is damaged, the one before it is
     used. One process at a time trains in a folder.
 
+    A model that was made in the scope of a `tf.distribute` strategy is trained
+    by it, as in `fit`: each replica processes some rows of a batch. Of several
+    machines the chief reads the text, evaluates, and writes to `model_dir`.
+
     Args:
         translator: Model and tokenizers; the model's weights change.
         files: The training and dev sets.
@@ -92,7 +97,8 @@ def train(
             with `steps_per_epoch`; its logs have the losses of a word, `loss`
             and `val_loss`, and `val_bleu`. They come after the evaluation and
             before the checkpoint, which does not contain their own state. The
-            model is not compiled, so it has no `optimizer` for them.
+            model is not compiled, so it has no `optimizer` for them. On
+            several machines each calls its own, with the same logs.
 
     Returns:
         `TrainingResult`.
@@ -101,9 +107,10 @@ def train(
         ValueError: The files do not match; `model_dir` holds another model,
             another process trains in it, or its best model would be lost.
             Nothing is written then. Or too many updates in a row were skipped,
-            since their loss or gradient was not finite.
-        OSError: A file cannot be read, or `model_dir` not written to; what was
-            written before is kept.
+            since their loss or gradient was not finite. Or it was called in
+            the scope of a strategy, or another machine has other settings.
+        OSError: A file cannot be read, or `model_dir` not written to, or
+            another machine has ended; what was written before is kept.
     """
     if recipe.deterministic:
         tf.config.experimental.enable_op_determinism()
@@ -130,7 +137,7 @@ class _Training:
         self.translator = translator
         self.model: keras.Model = translator.model
         check_tracked(self.model)
-        self.strategy = _strategy(self.model)
+        self.strategy = strategy_of(self.model)
         self.cluster = Cluster(self.strategy)
         self.recipe = recipe
         self.model_dir = model_dir
@@ -156,16 +163,15 @@ class _Training:
             self._rounds,
         )
         self.state = State()
-        self.seeds = _seeds(self.model)
+        seeds = _seeds(self.model)
         self.checkpoints = Checkpoints(
             model_dir / "checkpoints",
-            # A layer may have dropout now.
-            added=[*self.state.added, *self.seeds],
+            added=[*self.state.added, *seeds],  # a layer may have dropout now
             keep=recipe.keep,
             model=self.model,
             optimizer=self.optimizer,
             state=self.state,
-            seeds=self.seeds,
+            seeds=seeds,
         )
         self.folder = ModelFolder(
             model_dir,
@@ -245,7 +251,7 @@ class _Training:
         weights = [*self.model.variables, *self.optimizer.variables]
         self.cluster.share([one.value for one in weights])
         self.cluster.share(self.state.variables)
-        vary_noise(self.strategy, self.seeds)
+        vary_noise(self.model)
 
     def surround(
         self,
@@ -374,16 +380,6 @@ class _Training:
     def _end_epoch(self) -> None:
         epoch = (self.now.step - 1) // self.now.evaluate_every
         self.callbacks.on_epoch_end(epoch, self.state.take_loss())
-
-
-def _strategy(model: keras.Model) -> tf.distribute.Strategy:
-    """The strategy in whose scope a model was made."""
-    if tf.distribute.has_strategy():
-        raise ValueError(
-            "train: it was called in a strategy.scope(), wanted outside, as "
-            "`fit`; the model is made in it"
-        )
-    return model.distribute_strategy
 
 
 def _seeds(model: keras.Model) -> list[tf.Variable]:

@@ -1,9 +1,8 @@
-"""What the replicas of a model do differently: rows of a batch, and noise."""
+"""The replicas of a model: their rows of a batch, and their noise."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+import keras
 import tensorflow as tf
 
 from bahdanau_tf.data.dataset import Batch
@@ -37,19 +36,33 @@ def rows_of_replica(batch: Batch) -> Batch:
     return inputs, target, weights * real
 
 
-def vary_noise(
-    strategy: tf.distribute.Strategy, seeds: Sequence[tf.Variable]
-) -> None:
+def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
+    """The strategy in whose scope a model was made.
+
+    Raises:
+        ValueError: It was called in a scope.
+    """
+    if tf.distribute.has_strategy():
+        raise ValueError(
+            "train: it was called in a strategy.scope(), wanted the model to "
+            "be made in it, and train to be called outside, as fit"
+        )
+    return model.distribute_strategy
+
+
+def vary_noise(model: keras.Model) -> None:
     """Gives each replica dropout of its own, drawn from the common seeds.
 
     Replica 0, whose seeds are in the checkpoints, keeps them.
-
-    Args:
-        strategy: The strategy of the seeds.
-        seeds: int64 [2], of which each replica has a copy for itself.
     """
+    strategy = model.distribute_strategy
     if strategy.num_replicas_in_sync == 1:
         return
+    seeds = [
+        one.value
+        for one in model.non_trainable_variables
+        if one.aggregation == "none"  # each replica has its own
+    ]
     common = [tf.identity(seed) for seed in seeds]
 
     def set_own() -> None:
