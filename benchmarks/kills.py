@@ -22,6 +22,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +35,7 @@ from tiny import left_over
 from tiny import temporary
 from tiny import training
 from tiny import write_texts
-from watched import moment
+from watched import Moment
 
 from bahdanau_tf import Translator
 from bahdanau_tf.serving import Request
@@ -52,7 +53,6 @@ AIMS = {
     **{"export": 1.0, "start": 15.0, "reload": 8.0, "slim": 1.0, "trace": 5.0},
 }
 OF_EXPORTS = ("export", "slim", "trace", "reload")
-SPREAD = 3.0  # seconds of training before the aim counts
 WATCHED = Path(__file__).with_name("watched.py")
 
 
@@ -85,19 +85,20 @@ class Watched:
     def killed(self, aim: str, chance: random.Random) -> str:
         """Kills it at a moment; says at which, "" if it ended before."""
         if aim not in ("start", *OF_EXPORTS):
-            self._wait_while(lambda now: now in ("", "start"))
-            self._wait_for(chance.uniform(0, SPREAD))
-        self._wait_while(lambda now: now != aim)
+            # So that all kills together are spread over the training.
+            first = chance.uniform(1, 2.5 * FLAGS.updates / FLAGS.kills)
+            self._wait_while(lambda now: now.updates < first)
+        self._wait_while(lambda now: now.name != aim)
         self._wait_for(chance.uniform(0, AIMS[aim]))
         if self._process.poll() is not None:
             self.ends()
             return ""
         self._process.kill()
         self._process.wait()
-        return moment(self._file)
+        return Moment.read(self._file).name
 
-    def _wait_while(self, goes_on: collections.abc.Callable) -> None:
-        while self._process.poll() is None and goes_on(moment(self._file)):
+    def _wait_while(self, goes_on: Callable[[Moment], bool]) -> None:
+        while self._process.poll() is None and goes_on(Moment.read(self._file)):
             time.sleep(0.0005)
 
     def _wait_for(self, seconds: float) -> None:

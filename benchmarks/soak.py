@@ -9,13 +9,14 @@ which is resumed again and again, `translate`, `evaluate` or `export`. Two out
 of three are killed at a random moment by SIGKILL, SIGTERM or SIGINT. All models
 are tiny; one core is enough, also with `nice`.
 
-After each turn the resident memory of both processes is written down. Warm-up
-is the first quarter of the time: until then oneDNN and TensorFlow fill their
-caches, which have an entry for each new shape, up to some limit. The exit
-status is 1 if the memory was later more than 5 % above that at the end of the
-warm-up, if a command failed that was not killed, if one that was killed told a
-traceback, if translations changed, or if a process or a temporary file is left
-in the end. Ctrl-C ends it with the table so far.
+After each turn the resident memory of both processes, without that of mapped
+files such as libraries, is written down. Warm-up is the first quarter of the
+time: until then oneDNN and TensorFlow fill their caches, which have an entry
+for each new shape, up to some limit. The exit status is 1 if the memory was
+later more than 5 % above that at the end of the warm-up, if a command failed
+that was not killed, if one told a traceback, if translations changed, or if a
+process or a temporary file is left in the end. Ctrl-C ends it with the table so
+far.
 """
 
 from __future__ import annotations
@@ -246,9 +247,9 @@ COMMANDS = {
 
 
 def resident(process: int) -> float:
-    """Resident memory of a process in MB."""
+    """Resident memory of a process in MB, without files such as libraries."""
     lines = Path(f"/proc/{process}/status").read_text().split("\n")
-    (found,) = [line for line in lines if line.startswith("VmRSS")]
+    (found,) = [line for line in lines if line.startswith("RssAnon")]
     return int(found.split()[1]) / 1024
 
 

@@ -2,9 +2,9 @@
 
     python benchmarks/watched.py FILE SECONDS train --model_dir=model ...
 
-The file has "start", then "update" or one of `PARTS`, or "between" them; who
-reads it can kill the command at such a moment. Checkpoints are written every so
-many seconds, not every five minutes.
+The file has "start", then "update" or one of `PARTS`, or "between" them, and
+the number of updates of this run; who reads it can kill the command at such a
+moment. Checkpoints are written every so many seconds, not every five minutes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from typing import NamedTuple
 
 from bahdanau_tf import Translator
 from bahdanau_tf.cli import main
@@ -39,7 +40,7 @@ PARTS: dict[str, tuple[object, str]] = {
     "slim": (_serving("export"), "slim"),
     "reload": (_serving("doctor"), "answers"),
 }
-WIDTH = 16  # of the file, so that a name replaces the one before at once
+WIDTH = 24  # of the file, so that a name replaces the one before at once
 
 
 class Moments:
@@ -51,7 +52,7 @@ class Moments:
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_CREAT | os.O_WRONLY)
-        self._now = ""
+        self._now, self._updates = "", 0
         self._tell("start")
 
     def told(self, name: str, function: Callable[..., Any]) -> Any:
@@ -60,6 +61,7 @@ class Moments:
         @functools.wraps(function)
         def telling(*arguments: Any, **options: Any) -> Any:
             before = "between" if self._now == "start" else self._now
+            self._updates += name == "update"
             self._tell(name)
             try:
                 return function(*arguments, **options)
@@ -70,12 +72,21 @@ class Moments:
 
     def _tell(self, name: str) -> None:
         self._now = name
-        os.pwrite(self._file, name.ljust(WIDTH).encode(), 0)
+        text = f"{name} {self._updates}".ljust(WIDTH)
+        os.pwrite(self._file, text.encode(), 0)
 
 
-def moment(path: Path) -> str:
-    """What the command of this file is doing; "" before it begins."""
-    return path.read_text().strip() if path.is_file() else ""
+class Moment(NamedTuple):
+    """What a command is doing, and the number of updates of this run."""
+
+    name: str = ""
+    updates: int = 0
+
+    @classmethod
+    def read(cls, path: Path) -> Moment:
+        """Reads the file of a command; there is none before it begins."""
+        found = path.read_text().split() if path.is_file() else []
+        return cls(found[0], int(found[1])) if found else cls()
 
 
 def watch(path: Path) -> None:
