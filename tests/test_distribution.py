@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 import tensorflow as tf
 from letters import log_of
 
+from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.training.replicas import rows_of_replica
 from bahdanau_tf.training.settings import check_alike
 from bahdanau_tf.training.strategy import strategy_of_environment
@@ -194,13 +196,13 @@ def test_three_processes_train_as_one(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("killed", [0, 2])
+@pytest.mark.parametrize(("model", "killed"), [("mean", 2), ("rnnsearch", 0)])
 def test_a_killed_worker_ends_all_and_the_same_command_goes_on(
-    folder: Path, killed: int
+    folder: Path, model: str, killed: int
 ) -> None:
     """To the weights of a training that was never interrupted."""
-    options = {"model": "rnnsearch", "dropout": 0.1}
-    names = [f"{number}-{killed}" for number in range(3)]
+    options = {"model": model, "dropout": 0.1}
+    names = [f"{model}-{number}" for number in range(3)]
     whole = trained(
         folder, *(worker(folder, f"whole-{n}", **options) for n in names)
     )
@@ -279,6 +281,67 @@ def test_other_settings_than_the_chiefs_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=said):
             check_alike(chief, chiefs | change)  # type: ignore[arg-type]
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "scale_out.md"
+# Stand-ins for programs: each writes a line, or does what Slurm would do.
+PROGRAMS = {
+    "bahdanau-tf": 'echo "$TF_CONFIG|$*" | tr -d "\\n" > told-$RANDOM$RANDOM',
+    "scontrol": r"printf 'node-1\nnode-2\nnode-7\n'",
+    "srun": 'shift; for n in 0 1 2; do SLURM_PROCID=$n "$@"; done',
+}
+
+
+def script_of(heading: str) -> str:
+    """The shell script of a section of the page."""
+    section = PAGE.read_text(encoding="utf-8").split(f"### {heading}\n")[1]
+    start, end = "```shell\n", "```"
+    if heading == "Kubernetes":
+        start, end = "- |\n", "            volumes:"
+    return textwrap.dedent(section.split(start)[1].split(end)[0])
+
+
+@pytest.mark.parametrize(
+    ("heading", "addresses"),
+    [
+        ("Several machines", ["localhost:2222", "localhost:2223"]),
+        ("Slurm", ["node-1:2222", "node-2:2222", "node-7:2222"]),
+        ("Kubernetes", [f"train-worker-0-{n}.train:2222" for n in range(3)]),
+    ],
+)
+def test_the_launches_of_the_page_tell_each_worker_who_it_is(
+    tmp_path: Path, heading: str, addresses: list[str]
+) -> None:
+    """The scripts run with stand-ins for `bahdanau-tf` and for Slurm."""
+    for name, body in PROGRAMS.items():
+        program = tmp_path / name
+        program.write_text(f"#!/bin/bash\n{body}\n")
+        program.chmod(0o755)
+    path = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    script = script_of(heading)
+    runs = range(len(addresses)) if heading == "Kubernetes" else [0]
+    for number in runs:
+        subprocess.run(
+            ["bash", "-ec", f"{script}\nwait"],
+            cwd=tmp_path,
+            env={**path, "JOB_COMPLETION_INDEX": str(number)},
+            check=True,
+            timeout=LONGEST,
+        )
+    found = []
+    for told in tmp_path.glob("told-*"):
+        config, _, words = told.read_text().partition("|")
+        found.append(json.loads(config))
+        flags = defined_flags("train")
+        flags([*words.split()])
+        assert flags.model_dir
+        assert flags.dev_target
+    assert sorted(one["task"]["index"] for one in found) == [
+        *range(len(addresses))
+    ]
+    for one in found:
+        assert one["task"]["type"] == "worker"
+        assert one["cluster"] == {"worker": addresses}
 
 
 TWO = {"worker": ["a:1", "b:1"]}

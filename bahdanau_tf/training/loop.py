@@ -39,6 +39,7 @@ from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.log import Logger
 from bahdanau_tf.training.pace import Pace
 from bahdanau_tf.training.rate import LearningRate
+from bahdanau_tf.training.replicas import check_accumulates
 from bahdanau_tf.training.replicas import strategy_of
 from bahdanau_tf.training.replicas import vary_noise
 from bahdanau_tf.training.result import TrainingResult
@@ -139,6 +140,7 @@ class _Training:
         check_tracked(self.model)
         self.strategy = strategy_of(self.model)
         self.cluster = Cluster(self.strategy)
+        check_accumulates(recipe, self.strategy)
         self.recipe = recipe
         self.model_dir = model_dir
         self.corpus = ParallelCorpus(files.train_source, files.train_target)

@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.data.dataset import Batch
+from bahdanau_tf.options import Recipe
 
 STEP = 2654435761  # between the seeds of two replicas; prime
 
@@ -48,6 +49,17 @@ def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
             "be made in it, and train to be called outside, as fit"
         )
     return model.distribute_strategy
+
+
+def check_accumulates(recipe: Recipe, strategy: tf.distribute.Strategy) -> None:
+    """Raises if an update is to have several batches of several replicas."""
+    replicas = strategy.num_replicas_in_sync
+    if recipe.accumulate > 1 and replicas > 1:
+        raise ValueError(
+            f"Recipe: accumulate is {recipe.accumulate} with {replicas} "
+            "devices, wanted 1 with a larger batch_size, of which each device "
+            "has a share in memory"
+        )
 
 
 def vary_noise(model: keras.Model) -> None:
