@@ -20,8 +20,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from letters import log_of
+from worker import evaluate
+from worker import run
 
 from bahdanau_tf.cli import defined_flags
+from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.replicas import rows_of_replica
 from bahdanau_tf.training.settings import check_alike
 from bahdanau_tf.training.strategy import strategy_of_environment
@@ -141,9 +144,14 @@ def trained(folder: Path, *commands: list[str]) -> list[SimpleNamespace]:
 
 @pytest.fixture(scope="module")
 def alone(folder: Path) -> SimpleNamespace:
-    """A training by one process on one device."""
-    (found,) = trained(folder, worker(folder, "alone"))
-    return found
+    """A training by this process on one device."""
+    command = worker(folder, "alone")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DevSet, "evaluate", evaluate)
+        patch.delenv("TF_CONFIG", raising=False)
+        run(**json.loads(command[-1]))
+    with np.load(folder / "alone.npz") as file:
+        return SimpleNamespace(saved=dict(file))
 
 
 def compare(found: SimpleNamespace, wanted: SimpleNamespace) -> None:

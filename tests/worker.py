@@ -107,7 +107,6 @@ def run(
         strategy = tf.distribute.MirroredStrategy(names)
     else:
         strategy = strategy_of_environment()
-    DevSet.evaluate = evaluate
     with strategy.scope():
         translator = make_translator(model, dropout)
     recorder = Recorder(signal, signal_at)
@@ -128,4 +127,5 @@ def run(
 
 
 if __name__ == "__main__":
+    DevSet.evaluate = evaluate
     run(**json.loads(sys.argv[1]))
