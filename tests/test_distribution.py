@@ -23,6 +23,7 @@ from letters import log_of
 from worker import evaluate
 from worker import run
 
+from bahdanau_tf import Translator
 from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.replicas import rows_of_replica
@@ -251,6 +252,31 @@ def test_a_signal_to_one_worker_stops_all_at_the_same_update(
                 np.testing.assert_allclose(
                     one.saved[name], alone.saved[name], rtol=2e-4, atol=2e-5
                 )
+
+
+@pytest.mark.slow
+def test_the_command_trains_on_two_processes(folder: Path) -> None:
+    """The other reads what the chief has chosen from the text; it is silent."""
+    given = {
+        "train_source": folder / "train.a",
+        "train_target": folder / "train.b",
+        "dev_source": folder / "dev.a",
+        "dev_target": folder / "dev.b",
+        "model_dir": folder / "command",
+        **{"tokenizer": "word", "units": 8, "embedding_dim": 8, "updates": 3},
+    }
+    flags = [f"--{name}={value}" for name, value in given.items()]
+    command = [sys.executable, "-m", "bahdanau_tf", "train", *flags]
+    with started([command, command]) as running:
+        chief, other = ended(running)
+    assert chief.status == 0, chief.errors
+    assert other.status == 0, other.errors
+    assert "3 updates, stopped by updates" in chief.output
+    assert "chosen to fit 17 sentence pairs" in chief.errors
+    assert other.output == ""
+    (said,) = other.errors.splitlines()
+    assert said.startswith("worker 1 of 2 (127.0.0.1:")
+    assert Translator.load(folder / "command").translate(["a b"])
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
