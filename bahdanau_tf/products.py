@@ -1,8 +1,9 @@
-"""Matrix products, which may be computed in bfloat16.
+"""Matrix products, which may be computed in half precision.
 
-Some processors and all newer GPUs multiply bfloat16 faster than float32. Only
-products are: their operands and their results are rounded to bfloat16, while
-they add up in float32. All else, weights and their updates too, is float32.
+Some processors and all newer GPUs multiply bfloat16 faster than float32, GPUs
+since 2017 float16. Only products are rounded: their operands and their results,
+while they add up in float32. All else, weights and their updates too, is
+float32.
 """
 
 from __future__ import annotations
@@ -13,25 +14,27 @@ from contextvars import ContextVar
 
 import tensorflow as tf
 
-_is_rounding = ContextVar("is_rounding", default=False)
+_rounded_to: ContextVar[tf.DType] = ContextVar("rounded_to", default=tf.float32)
 
 
 @contextmanager
-def rounding_to_bfloat16(is_on: bool = True) -> Iterator[None]:
-    """Computes products that are made in the block in bfloat16."""
-    token = _is_rounding.set(is_on)
+def products_in(dtype: tf.DType) -> Iterator[None]:
+    """Computes products that are made in the block in another dtype.
+
+    Args:
+        dtype: float32, bfloat16 or float16.
+    """
+    token = _rounded_to.set(tf.as_dtype(dtype))
     try:
         yield
     finally:
-        _is_rounding.reset(token)
+        _rounded_to.reset(token)
 
 
 def operand(x: tf.Tensor) -> tf.Tensor:
     """What products read of a tensor; for weights, once before a loop."""
     x = tf.convert_to_tensor(x)
-    if _is_rounding.get() and x.dtype == tf.float32:
-        return tf.cast(x, tf.bfloat16)
-    return x
+    return tf.cast(x, _rounded_to.get()) if x.dtype == tf.float32 else x
 
 
 def product(
@@ -50,7 +53,7 @@ def product(
         transpose_a: Whether to transpose a.
         transpose_b: Whether to transpose b.
     """
-    if not _is_rounding.get():
+    if _rounded_to.get() == tf.float32:
         return tf.matmul(a, tf.cast(b, a.dtype), transpose_a, transpose_b)
     outputs = tf.matmul(operand(a), operand(b), transpose_a, transpose_b)
     return tf.cast(outputs, tf.float32)

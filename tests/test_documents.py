@@ -273,6 +273,8 @@ def run_command(words: list[str]) -> int:
         for flag in FLAGS.get(command, [])
         if not ("--joint" in flags and flag.startswith("--target_vocabulary"))
     ]
+    if any(flag.startswith("--init_from") for flag in flags):
+        small = ["--epochs=1"]  # the sizes are those of that model
     if program != "bahdanau-tf":
         raise ValueError(f"{program} is run: mark its block as not run")
     flags += small

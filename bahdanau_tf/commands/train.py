@@ -25,8 +25,10 @@ from bahdanau_tf.flags.train import options
 from bahdanau_tf.flags.train import paths
 from bahdanau_tf.flags.train import values_of
 from bahdanau_tf.options import ModelOptions
+from bahdanau_tf.options.fine_tuning import TYPICAL_MODEL
 from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.training import Start
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingPlan
 from bahdanau_tf.training import TrainingResult
@@ -64,15 +66,20 @@ def _train_as_chief(
     choices: list[Choice] = []
     values: dict[str, Any] = {}
     is_new = not is_begun(model_dir)
+    start = None
     if is_new:
-        choices = _choices(flags, files)
+        start = _start(flags.init_from, flags.added_words)
+        choices = _choices(flags, files, start)
         values = values_of(choices)
     elif written.is_file() and flags.recipe is None:
         values = _chosen_before(flags, written)
     found = options(flags, values)
-    text, model, recipe, dev_pairs = found
+    text, model, recipe, dev_pairs, init_from, added_words = found
     unused = {*_unused_by_parts(flags, model)}
-    plan = TrainingPlan(text, model, recipe, files, model_dir, dev_pairs)
+    plan = TrainingPlan(
+        *(text, model, recipe, files, model_dir, dev_pairs),
+        start or _start(init_from, added_words),
+    )
     if plan.texts.dev_source is None:
         unused |= {*OF_DEV_TEXT}
     with locked(model_dir):
@@ -105,8 +112,12 @@ def _train_as_another(
     return train(translator, plan.texts, recipe, model_dir)
 
 
+def _start(init_from: str | None, added_words: int) -> Start | None:
+    return None if init_from is None else Start(init_from, added_words)
+
+
 def _choices(
-    flags: absl_flags.FlagValues, files: TrainingFiles
+    flags: absl_flags.FlagValues, files: TrainingFiles, start: Start | None
 ) -> list[Choice]:
     """Chooses what the user did not give, and says it."""
     if flags.recipe is not None:
@@ -116,7 +127,7 @@ def _choices(
     unused = _unused_by_parts(flags, model)
     model.try_parts()
     facts = measure(ParallelCorpus(files.train_source, files.train_target))
-    choices = choose(flags, facts)
+    choices = choose(flags, facts, start.known if start else TYPICAL_MODEL)
     if choices:
         line = StatusLine()
         line.note(f"chosen to fit {facts.pairs:,} sentence pairs:")

@@ -26,6 +26,8 @@ NAMES = (
         for field in fields(owner)
     ),
     "dev_pairs",
+    "init_from",
+    "added_words",
 )
 
 

@@ -7,8 +7,9 @@ resumes from the last checkpoint.
 Flags marked [from the text] are chosen so that they fit the text, its number of
 pairs, lengths and scripts, unless they are given. What was chosen is printed,
 with reasons. With --recipe nothing is chosen: flags that are not in the recipe
-have the values after "recipe:", the paper's. All flags of a training are in the
-file train.flags in --model_dir, which can be the --flagfile of another one.
+have the values after "recipe:", the paper's. With --init_from a trained model,
+with its tokenizers, is trained on another text. All flags of a training are in
+the file train.flags in --model_dir, which can be the --flagfile of another one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -36,11 +38,18 @@ from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.options import fitted
+from bahdanau_tf.options.fine_tuning import TYPICAL_MODEL
+from bahdanau_tf.options.fine_tuning import fine_tuned
 from bahdanau_tf.options.fitted import Choice
 
 DATA_VARIABLE = "BAHDANAU_TF_DATA"
 REQUIRED = ("train_source", "train_target", "model_dir")
 CHOSEN = fitted.CHOSEN
+OF_MODEL = tuple(
+    field.name
+    for owner in (TextOptions, ModelOptions)
+    for field in fields(owner)
+)
 OF_DEV_TEXT = ("tokenize", "monitor", "patience")
 _FILES = ("train_source", "train_target", "dev_source", "dev_target")
 
@@ -53,12 +62,17 @@ class Options(NamedTuple):
         model: The options of the model.
         recipe: The options of training.
         dev_pairs: Number of training pairs to hold out as dev text.
+        init_from: The folder of a trained model, used in place of text and
+            model; or None.
+        added_words: Number of words that are added to its vocabularies.
     """
 
     text: TextOptions
     model: ModelOptions
     recipe: Recipe
     dev_pairs: int
+    init_from: str | None = None
+    added_words: int = 0
 
     def values(self, without: Collection[str]) -> dict[str, Any]:
         """The values of all options that have an effect, by name.
@@ -66,9 +80,14 @@ class Options(NamedTuple):
         Args:
             without: Names of others that have none.
         """
-        owners = (self.text, self.model, self.recipe)
-        unused = {*without, *(n for one in owners for n in one.unused())}
-        values = {n: v for one in owners for n, v in vars(one).items()}
+        values = vars(self.recipe)
+        unused = {*without, *self.recipe.unused()}
+        if self.init_from is None:
+            values = vars(self.text) | vars(self.model) | values
+            unused |= self.text.unused().keys() | self.model.unused().keys()
+        else:
+            names = ("init_from", "added_words")
+            values = values | {name: getattr(self, name) for name in names}
         values["learning_rate"] = self.recipe.rate
         values["dev_pairs"] = self.dev_pairs
         return {
@@ -93,6 +112,9 @@ def define(flags: absl_flags.FlagValues) -> None:
             f"variable {DATA_VARIABLE}, else the current folder",
             "corpus": "folder of the text files in --data_dir, if that holds "
             "several corpora; ignored if it does not exist",
+            "init_from": "folder of a trained model, that of an earlier "
+            "training or a saved translator, with whose weights and tokenizers "
+            "a new training begins; a copy is kept in --model_dir",
             "recipe": "name of a file of flags in the package, such as "
             "multi30k-en-fr or paper; later flags override it, and nothing is "
             "chosen from the text",
@@ -110,6 +132,16 @@ def define(flags: absl_flags.FlagValues) -> None:
         "dev_pairs",
         0,
         "number of training pairs that are held out as dev text; 0 for none",
+        lower_bound=0,
+        flag_values=flags,
+        module_name="Files",
+    )
+    absl_flags.DEFINE_integer(
+        "added_words",
+        0,
+        "number of words that --init_from adds to the vocabulary of each side, "
+        "the most frequent unknown ones of the training text (not for "
+        "sub-words, which can write any word)",
         lower_bound=0,
         flag_values=flags,
         module_name="Files",
@@ -135,10 +167,22 @@ def check(flags: absl_flags.FlagValues) -> None:
     options(flags, values_of(choose(flags, TYPICAL)))
 
 
-def choose(flags: absl_flags.FlagValues, facts: Facts) -> list[Choice]:
-    """Chooses the options that the user did not give; none with a recipe."""
+def choose(
+    flags: absl_flags.FlagValues,
+    facts: Facts,
+    model: Mapping[str, Any] = TYPICAL_MODEL,
+) -> list[Choice]:
+    """Chooses the options that the user did not give; none with a recipe.
+
+    Args:
+        flags: The flags.
+        facts: The text.
+        model: What is known of the model of --init_from.
+    """
     if flags.recipe is not None:
         return []
+    if flags.init_from is not None:
+        return fine_tuned(facts, given_values(flags), model)
     return fitted.fitted(facts, given_values(flags))
 
 
@@ -162,14 +206,19 @@ def options(
             model, the tokenizer, the schedule or a training without dev text
             does not use.
     """
-    text, model, recipe = found = (
-        from_flags(flags, TextOptions, chosen),
-        from_flags(flags, ModelOptions, chosen),
-        from_flags(flags, Recipe, chosen),
-    )
-    for one in found:
-        for name, where in one.unused().items():
-            refuse(flags, [name], f"with {where}")
+    text, model = TextOptions(), ModelOptions()
+    recipe = from_flags(flags, Recipe, chosen)
+    unused = recipe.unused()
+    init_from = chosen.get("init_from", flags.init_from)
+    if init_from is None:
+        refuse(flags, ["added_words"], "without --init_from")
+        text = from_flags(flags, TextOptions, chosen)
+        model = from_flags(flags, ModelOptions, chosen)
+        unused = text.unused() | model.unused() | unused
+    else:
+        refuse(flags, OF_MODEL, "with --init_from, whose model has its own")
+    for name, where in unused.items():
+        refuse(flags, [name], f"with {where}")
     if model.share_embeddings and not text.joint:
         raise ValueError("--share_embeddings needs --joint, one vocabulary")
     dev_pairs = chosen.get("dev_pairs", flags.dev_pairs)
@@ -178,7 +227,8 @@ def options(
         refuse(flags, OF_DEV_TEXT, "without --dev_source")
     if not has_dev and recipe.schedule == "plateau":
         raise ValueError("--schedule=plateau needs --dev_source or --dev_pairs")
-    return Options(text, model, recipe, dev_pairs)
+    added = chosen.get("added_words", flags.added_words)
+    return Options(text, model, recipe, dev_pairs, init_from, added)
 
 
 def paths(flags: absl_flags.FlagValues) -> dict[str, str]:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
@@ -76,19 +77,22 @@ class Choice(NamedTuple):
         return self._replace(values=kept)
 
 
-def fitted(facts: Facts, given: Mapping[str, Any]) -> list[Choice]:
+def fitted(
+    facts: Facts, given: Mapping[str, Any], rules: Sequence[Rule] | None = None
+) -> list[Choice]:
     """Chooses the options that are not given.
 
     Args:
         facts: The text.
         given: The options that the user gave, by the names of their flags, with
             "dev_source" if there is a dev text.
+        rules: The rules, in order; `RULES` if None.
 
     Returns:
         The choices; together with `given` they fit each other.
     """
     known, choices = dict(given), []
-    for rule in RULES:
+    for rule in rules or RULES:
         choice = rule(facts, known)
         unused = _unused({**choice.values, **known})
         choice = choice.without({*known, *unused})
@@ -248,7 +252,7 @@ def _dropout(facts: Facts, known: Mapping[str, Any]) -> Choice:
     )
 
 
-def _updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
+def choose_updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """Adam with a linear decay; 50 updates an epoch or more."""
     batch = max(known.get("batch_size", _batch_size(facts, known)), 1)
     updates = seen(facts, known) * facts.pairs / batch
@@ -266,7 +270,7 @@ def _updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
     if known.get("optimizer", "adam") == "adam":
         values["learning_rate"] = _by_pairs(facts)[2]
         if isinstance(units := known.get("units"), int):
-            values["learning_rate"] = _rate(units)
+            values["learning_rate"] = rate_of(units)
     optimizer = known.get("optimizer", "adam")
     rate = known.get("learning_rate", values.get("learning_rate"))
     told = optimizer if rate is None else f"{optimizer}, learning rate {rate:g}"
@@ -289,13 +293,14 @@ def _batch_size(facts: Facts, known: Mapping[str, Any]) -> int:
     return int(_between(8, facts.pairs / 50, _between(16, pairs, 80)))
 
 
-def _rate(units: int) -> float:
+def rate_of(units: int) -> float:
+    """The learning rate of Adam for a new model of so many units."""
     return next(
         (rate for _, most, rate in UNITS if units <= most), UNITS[-1][2]
     )
 
 
-def _length(facts: Facts, known: Mapping[str, Any]) -> Choice:
+def choose_length(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """Room for nearly all pairs, in tokens as they are estimated."""
     tokens = max(
         _estimated(side, known["tokenizer"] == "word")
@@ -317,7 +322,7 @@ def _estimated(side: Side, is_word: bool) -> float:
     return side.length / (1 if alone else 2)
 
 
-def _dev_text(facts: Facts, known: Mapping[str, Any]) -> Choice:
+def choose_dev_text(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """Holds 5 % out, at most 1,000 pairs, if there is no dev text."""
     if "dev_source" in known:
         return Choice({"patience": Recipe.patience}, "dev text: yours")
@@ -337,7 +342,7 @@ def _dev_text(facts: Facts, known: Mapping[str, Any]) -> Choice:
     )
 
 
-def _time(facts: Facts, known: Mapping[str, Any]) -> Choice:
+def choose_time(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """An hour, unless epochs are given; evaluations take a few percent."""
     epochs, minutes = limits(facts, known)
     each = seconds_per_epoch(facts, known) / 60
@@ -383,9 +388,9 @@ RULES: tuple[Rule, ...] = (
     _tokens,
     _vocabulary,
     _model,
-    _updates,
-    _time,
+    choose_updates,
+    choose_time,
     _dropout,
-    _length,
-    _dev_text,
+    choose_length,
+    choose_dev_text,
 )

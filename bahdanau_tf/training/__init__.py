@@ -7,10 +7,12 @@ from bahdanau_tf.training.loop import train
 from bahdanau_tf.training.plan import TrainingPlan
 from bahdanau_tf.training.plan import is_begun
 from bahdanau_tf.training.result import TrainingResult
+from bahdanau_tf.training.start import Start
 from bahdanau_tf.training.step import train_step
 
 __all__ = [
     "Recipe",
+    "Start",
     "TrainingFiles",
     "TrainingPlan",
     "TrainingResult",

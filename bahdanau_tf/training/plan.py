@@ -29,6 +29,9 @@ from bahdanau_tf.training.segmentation import check_words
 from bahdanau_tf.training.settings import check_settings
 from bahdanau_tf.training.settings import read_settings
 from bahdanau_tf.training.settings import write_settings
+from bahdanau_tf.training.start import FOLDER as START
+from bahdanau_tf.training.start import Start
+from bahdanau_tf.training.start import check_start
 from bahdanau_tf.translator import Translator
 
 Learned: TypeAlias = WordTokenizer | SubwordTokenizer
@@ -52,6 +55,8 @@ class TrainingPlan:
         model_dir: The folder of the training.
         dev_pairs: Number of training pairs to hold out as dev set, if `files`
             has none.
+        start: The trained model to begin with, in place of `text` and `model`;
+            a copy is in the folder `start` of `model_dir`.
     """
 
     text: TextOptions
@@ -60,6 +65,7 @@ class TrainingPlan:
     files: TrainingFiles
     model_dir: Path
     dev_pairs: int = 0
+    start: Start | None = None
 
     @property
     def texts(self) -> TrainingFiles:
@@ -82,8 +88,8 @@ class TrainingPlan:
     def prepare(self) -> Translator:
         """Makes a translator to train, with the tokenizers of `model_dir`.
 
-        For a new folder the tokenizers are learned. They are written after the
-        files were checked and the model was made.
+        For a new folder the tokenizers are learned, or those of `start`. They
+        are written after the files were checked and the model was made.
 
         Raises:
             ValueError: The files do not match, the model cannot be made,
@@ -100,12 +106,18 @@ class TrainingPlan:
         keras.utils.set_random_seed(self.recipe.seed)
         settings = self.model_dir / "text.json"
         if self.is_begun:
+            check_start(settings, self.start)
+            if self.start is not None:
+                check_held_out(self.model_dir, self.files, self._held_out)
+                return Translator.load(self.model_dir / START)
             known = read_settings(settings)
             text = with_languages(self.text, self.files, known)
             check_settings(settings, asdict(text))
             check_held_out(self.model_dir, self.files, self._held_out)
             return self._load()
         corpus = self._checked_corpus()
+        if self.start is not None:
+            return self._begin_with(self.start, corpus)
         text = with_languages(self.text, self.files, {})
         check_words(text, self.files)
         with (
@@ -145,6 +157,19 @@ class TrainingPlan:
         """The folders of the tokenizers."""
         return self.model_dir / "source", self.model_dir / "target"
 
+    def _begin_with(self, start: Start, corpus: ParallelCorpus) -> Translator:
+        """Copies a trained translator into the folder, with added words."""
+        with (
+            locked(self.model_dir),
+            held_out(self.model_dir, corpus, self._held_out),
+        ):
+            texts = self.texts.train_source, self.texts.train_target
+            translator = start.prepared(texts)
+            translator.save(self.model_dir / START)
+            write_settings(self.model_dir / "text.json", asdict(start))
+        self._tell_sizes((translator.source_text, translator.target_text))
+        return Translator.load(self.model_dir / START)
+
     def _learn(
         self, text: TextOptions, pairs: int
     ) -> tuple[tuple[Learned, Learned], EncoderDecoder]:
@@ -173,6 +198,8 @@ class TrainingPlan:
             if isinstance(text, WordTokenizer):
                 path = getattr(self.texts, f"train_{side}")
                 line += f", {text.coverage([path])}"
-            elif text.vocabulary_size < (wanted := self.text.size_of(side)):
+            elif not self.start and text.vocabulary_size < (
+                wanted := self.text.size_of(side)
+            ):
                 line += f", fewer than {wanted}: the text has no more"
             StatusLine().note(line)

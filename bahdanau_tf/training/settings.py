@@ -159,16 +159,21 @@ def read_settings(path: Path) -> dict[str, object]:
 
 
 def _unnumbered(settings: object) -> object:
-    """Settings without the numbers in names that Keras gave to layers.
+    """Settings without the numbers that Keras gave to objects.
 
     The second `GRUCell` of a process is "gru_cell_1", so the same model has
-    other names elsewhere. A name that was chosen is kept.
+    other names elsewhere, and what parts of a loaded model share is told by
+    addresses. A name that was chosen is kept.
     """
     if isinstance(settings, list):
         return [_unnumbered(one) for one in settings]
     if not isinstance(settings, dict):
         return settings
-    found = {key: _unnumbered(value) for key, value in settings.items()}
+    found = {
+        key: _unnumbered(value)
+        for key, value in settings.items()
+        if key != "shared_object_id"
+    }
     config = found.get("config")
     if isinstance(config, dict) and isinstance(config.get("name"), str):
         kind = re.sub(r"_\d+$", "", config["name"])

@@ -1,0 +1,56 @@
+"""Options for a model that is trained already: the rules of `--init_from`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from bahdanau_tf.data.facts import Facts
+from bahdanau_tf.options import fitted
+from bahdanau_tf.options.fitted import Choice
+
+SHARE = 0.1  # of the learning rate that a new model would get
+# Of a model that is not known yet, as while flags are checked.
+TYPICAL_MODEL = MappingProxyType(
+    {
+        "tokenizer": "bpe",
+        "units": fitted.SMALL,
+        "source_vocabulary_size": 4000,
+        "target_vocabulary_size": 4000,
+    }
+)
+
+
+def fine_tuned(
+    facts: Facts, given: Mapping[str, Any], model: Mapping[str, Any]
+) -> list[Choice]:
+    """Chooses the options of training that are not given.
+
+    Args:
+        facts: The text.
+        given: As for `fitted`.
+        model: What is known of the model and its tokenizers, as options.
+    """
+    known = {**TYPICAL_MODEL, **model, **given}
+    return fitted.fitted(facts, known, RULES)
+
+
+def _loss_and_rate(_: Facts, known: Mapping[str, Any]) -> Choice:
+    """A lower rate: a high one would undo what the model has learned."""
+    values = {"label_smoothing": 0.1}
+    told = f"label smoothing {known.get('label_smoothing', 0.1):g}"
+    if known.get("optimizer", "adam") == "adam":
+        values["learning_rate"] = SHARE * fitted.rate_of(known["units"])
+        if "learning_rate" not in known:
+            told += ", a tenth of the learning rate of a new model"
+    return Choice(values, told)
+
+
+RULES = (
+    _loss_and_rate,
+    fitted.choose_updates,
+    fitted.choose_time,
+    fitted.choose_length,
+    fitted.choose_dev_text,
+)

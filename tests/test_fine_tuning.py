@@ -1,0 +1,206 @@
+"""Training that begins with a trained model, on another text."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import keras
+import letters
+import numpy as np
+import pytest
+import tensorflow as tf
+from letters import LETTERS
+from letters import RECIPE
+from letters import weights
+from oracle import randomized
+from toys import english
+from toys import french
+
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import Seq2SeqLSTM
+from bahdanau_tf import Translator
+from bahdanau_tf.cli import main
+from bahdanau_tf.models.added_rows import with_added_rows
+from bahdanau_tf.options import ModelOptions
+from bahdanau_tf.options import TextOptions
+from bahdanau_tf.text import SubwordTokenizer
+from bahdanau_tf.text.added_words import with_added_words
+from bahdanau_tf.training import Start
+from bahdanau_tf.training import TrainingFiles
+from bahdanau_tf.training import TrainingPlan
+from bahdanau_tf.training import loop
+from bahdanau_tf.training import train
+
+pytestmark = pytest.mark.usefixtures("eager_search")
+files = letters.files  # the fixture
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
+
+
+@pytest.fixture
+def trained(tmp_path) -> Path:
+    """A saved translator."""
+    folder = tmp_path / "trained"
+    translator = letters.make_translator()
+    for weight in translator.model.trainable_weights:
+        weight.assign_add(tf.random.stateless_normal(weight.shape, [1, 2]))
+    translator.save(folder)
+    return folder
+
+
+def log_probs(model, source: list[int], target: list[int]) -> np.ndarray:
+    """log p(y_i), float64 [T_y, K_y], of one sentence."""
+    inputs = {"source": tf.constant([source]), "target": tf.constant([target])}
+    logits = np.float64(model(inputs))[0]
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+@pytest.mark.parametrize(
+    ("model_class", "options"),
+    [
+        (RNNSearch, {}),
+        (RNNSearch, {"factored_output": False}),
+        (RNNSearch, {"tie_embeddings": True}),
+        (Seq2SeqLSTM, {}),
+    ],
+)
+def test_added_rows_change_nothing_at_first(model_class, options):
+    """New words are read as unknown, and have a share of its probability."""
+    source, target, unknown, added = english(), french(), 1, 3
+    if model_class is RNNSearch:
+        options = {"maxout_units": 6, **options}
+    sizes = source.vocabulary_size, target.vocabulary_size, 8, 6
+    model = randomized(model_class(*sizes, **options), 7, scale=0.7)
+    grown = with_added_rows(model, 2, added, (unknown, unknown))
+    first, old = source.vocabulary_size, target.vocabulary_size
+    before = log_probs(model, [4, unknown, 5, 2], [5, unknown, 3, 2])
+    after = log_probs(grown, [4, first + 1, 5, 2], [5, old + 1, 3, 2])
+    assert after.shape == (4, old + added)
+    known = np.arange(old) != unknown
+    np.testing.assert_allclose(after[:, :old][:, known], before[:, known], 1e-4)
+    divided = before[:, [unknown]] - math.log(added + 1)
+    for column in (unknown, *range(old, old + added)):
+        np.testing.assert_allclose(after[:, [column]], divided, 1e-4)
+
+
+def test_models_that_take_no_more_words_are_refused():
+    shared = RNNSearch(9, 9, 4, 4, 4, 4, share_embeddings=True)
+    with pytest.raises(ValueError, match="share_embeddings is True"):
+        with_added_rows(shared, 1, 1, (1, 1))
+    with pytest.raises(ValueError, match="model is a Dense"):
+        with_added_rows(keras.layers.Dense(1), 1, 1, (1, 1))
+
+
+def test_the_most_frequent_unknown_words_are_added(tmp_path):
+    """Known words keep their ids, also where they carry a sign."""
+    tokenizer = french()
+    path = tmp_path / "text"
+    lines = ["le loup voit un loup", "l'ours, le chat un ours", "le [ ."]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    every = with_added_words(tokenizer, [path], 99)
+    old = tokenizer.vocabulary.tokens
+    assert every.vocabulary.tokens[: len(old)] == old
+    assert every.vocabulary.tokens[len(old) :][:2] == ["loup", "ours"]
+    assert every.coverage([path]).share == 1
+    assert every.language == "fr"
+    two = with_added_words(tokenizer, [path], 2)
+    assert two.vocabulary.tokens == every.vocabulary.tokens[: len(old) + 2]
+    ids = tokenizer.tokenize(tf.constant(lines)).to_list()
+    found = two.tokenize(tf.constant(lines)).to_list()
+    for before, after in zip(ids, found, strict=True):
+        for one, other in zip(before, after, strict=True):
+            assert other == one or (
+                one == tokenizer.unk_id and other >= len(old)
+            )
+
+
+def plan_of(files: TrainingFiles, folder: Path, start: Start) -> TrainingPlan:
+    return TrainingPlan(
+        TextOptions(), ModelOptions(), RECIPE, files, folder, start=start
+    )
+
+
+def test_a_training_begins_with_a_trained_model_and_goes_on_without_it(
+    files, trained, tmp_path
+):
+    start, folder = Start(str(trained)), tmp_path / "model"
+    plan = plan_of(files, folder, start)
+    translator = plan.prepare()
+    original = Translator.load(trained)
+    for one, other in zip(weights(translator), weights(original), strict=True):
+        np.testing.assert_array_equal(one, other)
+    train(translator, plan.texts, replace(RECIPE, epochs=1), folder)
+    shutil.rmtree(trained)
+    again = plan_of(files, folder, Start(str(trained))).prepare()
+    result = train(again, plan.texts, replace(RECIPE, epochs=2), folder)
+    assert result.steps == 20
+    for other in (None, Start("elsewhere"), Start(str(trained), 3)):
+        with pytest.raises(ValueError, match=r"--(init_from|added_words) is"):
+            plan_of(files, folder, other).prepare()
+
+
+def test_the_command_adds_words_and_resumes_without_the_first_folder(
+    files, trained, tmp_path, capsys
+):
+    """The new text has three letters more, of which two are added."""
+    text = tmp_path / "text"
+    text.write_text("a i b\ni j i\nc j k\nd a b\n" * 30)
+    folder = tmp_path / "model"
+    words = [f"--train_source={text}", f"--train_target={text}"]
+    words += [f"--model_dir={folder}", "--dev_pairs=0"]
+    first = [f"--init_from={trained}", "--added_words=2", "--updates=3"]
+    assert main(["train", *words, *first]) == 0
+    said = capsys.readouterr().err
+    assert "learning rate 0.0002" in said
+    assert "sub-words" not in said
+    best = Translator.load(folder)
+    assert best.source_text.vocabulary.tokens[-2:] == ["i", "j"]
+    assert best.source_text.vocabulary_size == 3 + len(LETTERS) + 2
+    assert best.model.source_vocabulary_size == 3 + len(LETTERS) + 2
+    shutil.rmtree(trained)
+    assert main(["train", *words, "--updates=4"]) == 0
+    assert "resuming from update 3" in capsys.readouterr().err
+    assert main(["train", *words, *first[:2], "--updates=5"]) == 0
+    assert main(["train", *words, "--units=5"]) == 2
+    assert "--units is not used with --init_from" in capsys.readouterr().err
+    assert main(["train", *words, "--init_from=x"]) == 2
+    assert "--init_from is '" in capsys.readouterr().err
+
+
+def test_folders_without_a_model_are_refused(files, trained, tmp_path, capsys):
+    folder = tmp_path / "model"
+    words = [f"--train_source={files.train_source}"]
+    words += [f"--train_target={files.train_target}", f"--model_dir={folder}"]
+    for name in (tmp_path / "nothing", tmp_path):
+        assert main(["train", *words, f"--init_from={name}"]) == 2
+        assert "train: --init_from: Translator" in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_sub_words_take_no_words(files, tmp_path, capsys):
+    text = SubwordTokenizer.train([files.train_source], 300)
+    size = text.vocabulary_size
+    model = RNNSearch(size, size, 4, 4, 4, 4)
+    Translator(model, text, text).save(tmp_path / "trained")
+    plan = plan_of(
+        files, tmp_path / "model", Start(str(tmp_path / "trained"), 5)
+    )
+    with pytest.raises(ValueError, match=r"--added_words: .* has sub-words"):
+        plan.prepare()
+    assert not (tmp_path / "model" / "text.json").exists()
+
+
+def test_in_python_a_loaded_translator_is_trained_and_resumed(
+    files, trained, tmp_path
+):
+    for epochs in (1, 2):
+        translator = Translator.load(trained)
+        recipe = replace(RECIPE, epochs=epochs)
+        result = train(translator, files, recipe, tmp_path / "model")
+        assert result.steps == 10 * epochs
