@@ -242,8 +242,11 @@ def _chunk_nll(
         flat = tf.raw_ops.InplaceSub(
             x=flat, i=places, v=tf.fill(size[:1], on_label)
         )
-    by_logits = tf.cast(tf.reshape(flat, size), x.dtype)
-    column = tf.cast(weights[:, None], x.dtype)
+    by_logits, column = tf.reshape(flat, size), weights[:, None]
+    if tf.float16 in (x.dtype, kernel.dtype):
+        # Most are tiny: only the scale of the loss, in the weights, keeps them.
+        by_logits, column = by_logits * column, tf.ones_like(column)
+    by_logits, column = (tf.cast(t, x.dtype) for t in (by_logits, column))
     rounded = operand(by_logits)
     sums = [
         tf.tensordot(weights, nll, 1),

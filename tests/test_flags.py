@@ -237,7 +237,10 @@ def test_an_unknown_value_is_named(train_refused, flag):
         (["--dev_pairs=0", "--patience=3"], "--patience is not used without"),
         (["--dev_pairs=0", "--monitor=loss"], "--monitor is not used without"),
         (["--added_words=9"], "--added_words is not used without --init_from"),
-        (["--init_from=x", "--units=9"], "--units is not used with --init_from"),
+        (
+            ["--init_from=x", "--units=9"],
+            "--units is not used with --init_from",
+        ),
         (["--init_from=x", "--joint"], "--joint is not used with --init_from"),
         (["--recipe=paper", "--joint"], "--joint is not used with --tokenizer"),
         (["--recipe=paper", "--warmup_steps=5"], "--warmup_steps is not used"),

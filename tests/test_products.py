@@ -1,4 +1,4 @@
-"""Products whose operands are rounded to bfloat16, and trainings with them."""
+"""Products in half precision, and trainings with them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import SGD
 from bahdanau_tf.products import operand
 from bahdanau_tf.products import product
-from bahdanau_tf.products import rounding_to_bfloat16
+from bahdanau_tf.products import products_in
 from bahdanau_tf.training import loop
+from bahdanau_tf.training import precision
 from bahdanau_tf.training import train
+from bahdanau_tf.training.dev import Evaluation
 from bahdanau_tf.training.step import train_step
 from bahdanau_tf.training.step import words_loss
 
@@ -49,7 +51,7 @@ def test_operands_and_results_are_rounded(transposed):
         else to_bfloat16(x).astype(np.float64)
         for x, is_transposed in zip((a, b), transposed, strict=True)
     )
-    with rounding_to_bfloat16():
+    with products_in(tf.bfloat16):
         found = product(a, b, *map(bool, transposed))
         again = product(operand(a), operand(b), *map(bool, transposed))
     assert found.dtype == tf.float32
@@ -61,9 +63,9 @@ def test_operands_and_results_are_rounded(transposed):
 
 def test_nothing_is_rounded_outside_of_the_block():
     a = tf.constant([[1.0, 1e-3]])
-    with rounding_to_bfloat16():
+    with products_in(tf.bfloat16):
         assert operand(a).dtype == tf.bfloat16
-        with rounding_to_bfloat16(False):
+        with products_in(tf.float32):
             assert operand(a) is a
     assert operand(a) is a
     half = tf.cast(a, tf.float16)
@@ -91,14 +93,15 @@ def make_batch() -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("cell", "step_order"),
+    ("dtype", "cell", "step_order"),
     [
-        ("GRUCell", "original"),
-        ("GRUCell", "conditional"),
-        ("LSTMCell", "original"),
+        ("bfloat16", "GRUCell", "original"),
+        ("bfloat16", "GRUCell", "conditional"),
+        ("bfloat16", "LSTMCell", "original"),
+        ("float16", "GRUCell", "conditional"),
     ],
 )
-def test_gradients_are_those_of_float32_up_to_rounding(cell, step_order):
+def test_gradients_are_those_of_float32_up_to_rounding(dtype, cell, step_order):
     """Of the step written by hand, and of the plain loop.
 
     The readout is not the maxout, where rounding may change which of two units
@@ -112,26 +115,28 @@ def test_gradients_are_those_of_float32_up_to_rounding(cell, step_order):
     energy.assign(tf.ones_like(energy) / 8)  # zero at first, as in the paper
     batch, loss = make_batch(), TokenCrossentropy(label_smoothing=0.1)
 
-    def run(is_on: bool) -> tuple[float, list[np.ndarray]]:
-        with rounding_to_bfloat16(is_on), tf.GradientTape() as tape:
+    def run(dtype: str) -> tuple[float, list[np.ndarray]]:
+        with products_in(dtype), tf.GradientTape() as tape:
             cost = words_loss(model, loss, *batch)
-        with rounding_to_bfloat16(is_on):
+        with products_in(dtype):
             found = tape.gradient(cost, model.trainable_variables)
         return float(cost), [np.asarray(tf.convert_to_tensor(g)) for g in found]
 
-    (exact, wanted), (cost, found) = run(False), run(True)
+    step = {"bfloat16": STEP, "float16": 2**-11}[dtype]
+    (exact, wanted), (cost, found) = run("float32"), run(dtype)
     assert cost != exact
-    assert cost == pytest.approx(exact, rel=STEP)
+    assert cost == pytest.approx(exact, rel=step)
     for one, other in zip(found, wanted, strict=True):
         assert one.dtype == np.float32
         size = np.linalg.norm(other)
-        assert np.linalg.norm(one - other) <= 4 * STEP * size + 1e-6
+        assert np.linalg.norm(one - other) <= 4 * step * size + 1e-6
 
 
 def test_the_graph_of_an_update_has_rounded_products_only_if_asked():
-    def types(rounds: bool) -> list[tf.DType]:
+    def types(dtype: str) -> list[tf.DType]:
         model = make_model()
-        step = train_step(model, SGD(0.1), TokenCrossentropy(), rounds=rounds)
+        loss = TokenCrossentropy()
+        step = train_step(model, SGD(0.1), loss, product_dtype=dtype)
         definition = step.get_concrete_function().graph.as_graph_def()
         nodes = [
             node
@@ -144,24 +149,26 @@ def test_the_graph_of_an_update_has_rounded_products_only_if_asked():
             if node.op == "MatMul"
         ]
 
-    assert set(types(False)) == {tf.float32}
+    assert set(types("float32")) == {tf.float32}
     # What is left is products with a vector, and the keys.
-    assert types(True).count(tf.bfloat16) > 3 * types(True).count(tf.float32)
+    found = types("bfloat16")
+    assert found.count(tf.bfloat16) > 3 * found.count(tf.float32)
 
 
 def test_models_of_another_precision_are_refused():
     model = make_model(dtype="mixed_float16")
-    with pytest.raises(ValueError, match="product_dtype is not float32"):
-        train_step(model, SGD(0.1), TokenCrossentropy(), rounds=True)
+    with pytest.raises(ValueError, match="product_dtype is bfloat16"):
+        train_step(model, SGD(0.1), TokenCrossentropy(), 0.0, "bfloat16")
 
 
 @pytest.mark.parametrize(
     ("dtype", "is_fast", "wanted"),
     [
-        ("float32", True, False),
-        ("auto", True, True),
-        ("auto", False, False),
-        ("bfloat16", False, True),
+        ("float32", True, "float32"),
+        ("auto", True, "bfloat16"),
+        ("auto", False, "float32"),
+        ("bfloat16", False, "bfloat16"),
+        ("float16", False, "float16"),
     ],
 )
 def test_training_rounds_if_asked_or_if_it_is_faster(
@@ -174,12 +181,14 @@ def test_training_rounds_if_asked_or_if_it_is_faster(
         asked.append(others[-1])
         return letters.stand_in_step(model, optimizer)
 
-    monkeypatch.setattr(loop, "has_fast_bfloat16", lambda: is_fast)
+    monkeypatch.setattr(precision, "has_fast_bfloat16", lambda: is_fast)
     monkeypatch.setattr(loop, "train_step", spy)
     recipe = replace(RECIPE, epochs=1, product_dtype=dtype)
     train(letters.restarted(), files, recipe, tmp_path / "model")
     assert asked == [wanted]
-    assert ("rounded to bfloat16" in capsys.readouterr().err) == wanted
+    is_rounded = wanted != "float32"
+    said = capsys.readouterr().err
+    assert (f"products are rounded to {wanted}" in said) == is_rounded
     best = Translator.load(tmp_path / "model" / "best")
     assert {w.dtype for w in best.model.trainable_variables} == {"float32"}
 
@@ -210,3 +219,126 @@ def test_gpus_that_multiply_bfloat16_faster(monkeypatch, capability, wanted):
         lambda gpu: {"compute_capability": capability},
     )
     assert device.has_fast_bfloat16() is wanted
+
+
+# Float16, with a scale of the loss.
+
+
+def updated(
+    optimizer: keras.optimizers.Optimizer,
+    dtype: str,
+    divisor: float,
+    policy: str = "float32",
+) -> tuple[float, list[np.ndarray]]:
+    """The loss of one update, and how it moved the weights."""
+    model = make_model(dtype=policy)
+    before = model.get_weights()
+    loss = TokenCrossentropy(divisor=divisor)
+    step = train_step(model, optimizer, loss, product_dtype=dtype)
+    cost = float(step.python_function(*make_batch()))  # not traced
+    after = model.get_weights()
+    return cost, [np.float64(a) - b for a, b in zip(after, before, strict=True)]
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
+def test_small_gradients_survive_float16_with_a_scale(policy):
+    """The loss is divided by 10^7, and the rate multiplied by it."""
+    divisor = 1e7
+    dtype = "float16" if policy == "float32" else "float32"
+    wanted_cost, wanted = updated(SGD(divisor), "float32", divisor)
+    scale = keras.optimizers.LossScaleOptimizer
+    cost, found = updated(scale(SGD(divisor)), dtype, divisor, policy)
+    _, lost = updated(SGD(divisor), dtype, divisor, policy)
+    assert cost == pytest.approx(wanted_cost, rel=0.01)
+    moved = np.concatenate([np.ravel(one) for one in wanted])
+    size = np.linalg.norm(moved)
+    errors = [
+        np.linalg.norm(np.concatenate([np.ravel(x) for x in one]) - moved)
+        for one in (found, lost)
+    ]
+    assert errors[0] < 0.05 * size
+    assert errors[1] > 0.3 * size
+
+
+def test_an_overflow_halves_the_scale_and_skips_one_update():
+    """The divergence of a training does not count it."""
+    model, batch = make_model(), make_batch()
+    inner = SGD(0.1, max_norm=1.0)
+    optimizer = keras.optimizers.LossScaleOptimizer(inner, initial_scale=2**17)
+    loss = TokenCrossentropy()
+    step = train_step(model, optimizer, loss, product_dtype="float16")
+    before = model.get_weights()
+    found = []
+    for _ in range(9):
+        cost = float(step(*batch))
+        assert np.isfinite(cost)
+        moved = any(
+            (one != other).any()
+            for one, other in zip(before, model.get_weights(), strict=True)
+        )
+        scale = float(optimizer.dynamic_scale)
+        found.append((moved, scale, int(inner.iterations)))
+    skipped = sum(not moved for moved, *_ in found)
+    assert 0 < skipped < 8
+    for number, (moved, scale, updates) in enumerate(found, 1):
+        assert moved == (number > skipped)
+        assert scale == 2.0 ** (17 - min(number, skipped))
+        assert updates == max(number - skipped, 0)
+    assert int(inner.skipped_updates) == 0
+
+
+def test_a_training_in_float16_is_resumed_with_its_scale(
+    files, tmp_path, monkeypatch
+):
+    """Its checkpoints have the scale, and the slots of the optimizer."""
+    made: list[Any] = []
+    train_step_ = loop.train_step
+
+    def noted(model: Any, optimizer: Any, *others: Any) -> Any:
+        made.append(optimizer)
+        return train_step_(model, optimizer, *others)
+
+    monkeypatch.setattr(loop, "train_step", noted)
+    same = Evaluation(1.0, 1.0, [])
+    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
+    half = replace(RECIPE, product_dtype="float16", accumulate=2)
+    train(letters.make_translator(), files, replace(half, updates=3), tmp_path)
+    scales: list[Any] = []
+
+    def stand_in(model: Any, optimizer: Any, *_: Any) -> Any:
+        scales.append(optimizer)
+        return letters.stand_in_step(model, optimizer)
+
+    monkeypatch.setattr(loop, "train_step", stand_in)
+    train(letters.restarted(), files, replace(half, updates=4), tmp_path)
+    (restored,) = scales
+    assert float(restored.dynamic_scale) == float(made[0].dynamic_scale)
+    assert float(restored.dynamic_scale) < 2.0**15  # it was halved
+    assert int(restored.step_counter) == int(made[0].step_counter)
+    for one, other in zip(
+        made[0].inner_optimizer.variables,
+        restored.inner_optimizer.variables,
+        strict=True,
+    ):
+        if "momentum" in other.path:
+            np.testing.assert_array_equal(one, other)
+
+
+def test_fit_scales_the_loss_of_a_model_in_float16():
+    """Keras does it by the model's dtype, also with accumulated gradients."""
+    inputs, target, _ = make_batch()
+    losses = []
+    for dtype in ("float32", "mixed_float16"):
+        model = make_model(dtype=dtype)
+        optimizer = SGD(0.01, max_norm=1.0, gradient_accumulation_steps=2)
+        model.compile(optimizer, TokenCrossentropy())
+        history = model.fit(
+            inputs, target, batch_size=3, epochs=4, shuffle=False, verbose=0
+        )
+        losses.append(history.history["loss"])
+        is_scaled = model.optimizer is not optimizer
+        assert is_scaled == (dtype == "mixed_float16")
+        assert int(optimizer.iterations) == 4
+        assert int(optimizer.skipped_updates) == 0
+    assert losses[0][-1] < losses[0][0]
+    np.testing.assert_allclose(losses[1], losses[0], rtol=0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from bahdanau_tf.flags.chosen import read_flags
 from bahdanau_tf.flags.chosen import write_flags
 from bahdanau_tf.flags.fields import refuse
 from bahdanau_tf.flags.train import OF_DEV_TEXT
+from bahdanau_tf.flags.train import Options
 from bahdanau_tf.flags.train import choose
 from bahdanau_tf.flags.train import define
 from bahdanau_tf.flags.train import options
@@ -68,18 +70,17 @@ def _train_as_chief(
     is_new = not is_begun(model_dir)
     start = None
     if is_new:
-        start = _start(flags.init_from, flags.added_words)
+        if flags.init_from is not None:
+            start = Start(flags.init_from, flags.added_words)
         choices = _choices(flags, files, start)
         values = values_of(choices)
     elif written.is_file() and flags.recipe is None:
         values = _chosen_before(flags, written)
     found = options(flags, values)
-    text, model, recipe, dev_pairs, init_from, added_words = found
-    unused = {*_unused_by_parts(flags, model)}
-    plan = TrainingPlan(
-        *(text, model, recipe, files, model_dir, dev_pairs),
-        start or _start(init_from, added_words),
-    )
+    plan = _plan(found, files, model_dir)
+    unused = {*_unused_by_parts(flags, plan.model)}
+    if start is not None:
+        plan = replace(plan, start=start)  # its translator is loaded already
     if plan.texts.dev_source is None:
         unused |= {*OF_DEV_TEXT}
     with locked(model_dir):
@@ -93,7 +94,7 @@ def _train_as_chief(
             with strategy.scope():
                 translator = plan.load()
         return train(
-            translator, plan.texts, recipe, model_dir, flags.tensorboard
+            translator, plan.texts, plan.recipe, model_dir, flags.tensorboard
         )
 
 
@@ -105,15 +106,18 @@ def _train_as_another(
     written, values = model_dir / FILE, {}
     if written.is_file() and flags.recipe is None:
         values = _chosen_before(flags, written)
-    text, model, recipe, dev_pairs = options(flags, values)
-    plan = TrainingPlan(text, model, recipe, files, model_dir, dev_pairs)
+    plan = _plan(options(flags, values), files, model_dir)
     with strategy.scope():
         translator = plan.load()
-    return train(translator, plan.texts, recipe, model_dir)
+    return train(translator, plan.texts, plan.recipe, model_dir)
 
 
-def _start(init_from: str | None, added_words: int) -> Start | None:
-    return None if init_from is None else Start(init_from, added_words)
+def _plan(
+    found: Options, files: TrainingFiles, model_dir: Path
+) -> TrainingPlan:
+    text, model, recipe, dev_pairs, init_from, added_words = found
+    start = None if init_from is None else Start(init_from, added_words)
+    return TrainingPlan(text, model, recipe, files, model_dir, dev_pairs, start)
 
 
 def _choices(

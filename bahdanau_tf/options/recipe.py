@@ -51,9 +51,10 @@ class Recipe:
             evaluated and saved as the model. It covers about 1 / (1 - a)
             updates, which should be a small part of the training.
         product_dtype: dtype of matrix products in training: "float32";
-            "bfloat16", to which operands and results are rounded; "auto" for
-            bfloat16 if the device multiplies it faster. All else, and the
-            saved model, stays float32.
+            "bfloat16" or "float16", to which operands and results are rounded,
+            with a scale of the loss for float16; "auto" for bfloat16 if the
+            device multiplies it faster. All else, and the saved model, stays
+            float32.
         label_smoothing: ε of the loss.
         r_drop: α of R-Drop (Liang et al. 2021), which reads each batch twice,
             with different dropout, and asks for the same predictions: 0 for
@@ -123,7 +124,7 @@ class Recipe:
     max_norm: float = 1.0
     max_skipped: int = field(default=10, kw_only=True)
     average: float = field(default=0.0, kw_only=True)
-    product_dtype: Literal["float32", "bfloat16", "auto"] = field(
+    product_dtype: Literal["float32", "bfloat16", "float16", "auto"] = field(
         default="float32", kw_only=True
     )
     label_smoothing: float = 0.0

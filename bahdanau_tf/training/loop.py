@@ -18,7 +18,6 @@ from bahdanau_tf.data.batching import Position
 from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.data.dataset import stream_numbered_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.device import has_fast_bfloat16
 from bahdanau_tf.device import threads
 from bahdanau_tf.layers.weights import check_tracked
 from bahdanau_tf.losses import TokenCrossentropy
@@ -38,6 +37,8 @@ from bahdanau_tf.training.left_out import LeftOut
 from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.log import Logger
 from bahdanau_tf.training.pace import Pace
+from bahdanau_tf.training.precision import product_dtype
+from bahdanau_tf.training.precision import with_loss_scale
 from bahdanau_tf.training.rate import LearningRate
 from bahdanau_tf.training.replicas import check_accumulates
 from bahdanau_tf.training.replicas import strategy_of
@@ -155,14 +156,16 @@ class _Training:
             translator.target_text,
             recipe,
         )
+        dtype = product_dtype(recipe)
         with self.strategy.scope():
             self.optimizer = recipe.make_optimizer(self.steps_per_epoch)
+            scaled = with_loss_scale(self.optimizer, self.model, dtype)
         self.step = train_step(
             self.model,
-            self.optimizer,
+            scaled,
             TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor),
             recipe.r_drop,
-            self._rounds,
+            dtype,
         )
         self.state = State()
         seeds = _seeds(self.model)
@@ -171,7 +174,7 @@ class _Training:
             added=[*self.state.added, *seeds],  # a layer may have dropout now
             keep=recipe.keep,
             model=self.model,
-            optimizer=self.optimizer,
+            optimizer=scaled,
             state=self.state,
             seeds=seeds,
         )
@@ -182,13 +185,6 @@ class _Training:
             self._settings(),
             recipe.is_paced,
         )
-
-    @property
-    def _rounds(self) -> bool:
-        """Whether the operands of products are rounded to bfloat16."""
-        if self.recipe.product_dtype == "auto":
-            return has_fast_bfloat16()
-        return self.recipe.product_dtype == "bfloat16"
 
     def _settings(self) -> dict[str, object]:
         """The settings that a resumed training must have in common."""
@@ -241,8 +237,8 @@ class _Training:
             total_steps,
             self.recipe.evaluate_every or math.ceil(self.steps_per_epoch),
         )
-        if self._rounds:
-            notes = [*notes, "products are rounded to bfloat16"]
+        if (dtype := product_dtype(self.recipe)) != "float32":
+            notes = [*notes, f"products are rounded to {dtype}"]
         if self.recipe.deterministic:
             notes = [*notes, f"deterministic, with {threads()} threads"]
         for note in notes if self.cluster.is_chief else ():

@@ -109,7 +109,7 @@ class TrainingPlan:
             check_start(settings, self.start)
             if self.start is not None:
                 check_held_out(self.model_dir, self.files, self._held_out)
-                return Translator.load(self.model_dir / START)
+                return self._load()
             known = read_settings(settings)
             text = with_languages(self.text, self.files, known)
             check_settings(settings, asdict(text))
@@ -149,6 +149,8 @@ class TrainingPlan:
         return self._load()
 
     def _load(self) -> Translator:
+        if self.start is not None:
+            return Translator.load(self.model_dir / START)
         texts = [load_text(folder) for folder in self._texts]
         return Translator(self._make_model(*texts), *texts)
 
@@ -168,7 +170,7 @@ class TrainingPlan:
             translator.save(self.model_dir / START)
             write_settings(self.model_dir / "text.json", asdict(start))
         self._tell_sizes((translator.source_text, translator.target_text))
-        return Translator.load(self.model_dir / START)
+        return self._load()
 
     def _learn(
         self, text: TextOptions, pairs: int

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import keras
 import tensorflow as tf
 
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.protocol import TranslationModel
-from bahdanau_tf.products import rounding_to_bfloat16
+from bahdanau_tf.products import products_in
 from bahdanau_tf.training.r_drop import r_drop_loss
 from bahdanau_tf.training.replicas import rows_of_replica
 
@@ -46,14 +45,21 @@ def words_loss(
 def update(
     model: keras.Model,
     optimizer: keras.optimizers.Optimizer,
-    loss: Callable[[], tf.Tensor],
+    loss: Callable[[tf.Tensor], tf.Tensor],
 ) -> tf.Tensor:
-    """Updates the weights by the gradient of a loss; returns the loss."""
+    """Updates the weights by the gradient of a loss; returns the loss.
+
+    Args:
+        model: The model.
+        optimizer: The optimizer.
+        loss: From a scale, 1 unless the optimizer has one, the loss times it.
+    """
+    scale = optimizer.scale_loss(tf.ones([]))
     with tf.GradientTape() as tape:
-        cost = loss()
+        cost = loss(scale)
     variables = model.trainable_variables
     optimizer.apply(tape.gradient(cost, variables), variables)
-    return cost
+    return cost / scale
 
 
 def train_step(
@@ -61,7 +67,7 @@ def train_step(
     optimizer: keras.optimizers.Optimizer,
     loss: TokenCrossentropy,
     r_drop: float = 0.0,
-    rounds: bool = False,
+    product_dtype: str = "float32",
 ) -> tf.types.experimental.PolymorphicFunction:
     """The update as one tf.function, for batches of any shape.
 
@@ -70,9 +76,9 @@ def train_step(
     Args:
         model: The model; its weights change.
         optimizer: The optimizer, built here.
-        loss: The loss.
+        loss: The loss, a sum over words.
         r_drop: α of `r_drop_loss`; 0 reads a batch once.
-        rounds: Whether the operands of products are rounded to bfloat16.
+        product_dtype: dtype to which the operands of products are rounded.
 
     Returns:
         A function of a batch (inputs, target, token weights) that updates the
@@ -82,14 +88,15 @@ def train_step(
         ValueError: Operands are to be rounded in a model that does not compute
             in float32.
     """
-    if rounds and model.compute_dtype != "float32":
+    if product_dtype != "float32" and model.compute_dtype != "float32":
         raise ValueError(
-            f"train: product_dtype is not float32, and the model computes in "
-            f"{model.compute_dtype}, wanted one of them to be float32"
+            f"train: product_dtype is {product_dtype}, and the model computes "
+            f"in {model.compute_dtype}, wanted one of them to be float32"
         )
     strategy = model.distribute_strategy
     with strategy.scope():
-        optimizer.build(model.trainable_variables)
+        if not optimizer.built:
+            optimizer.build(model.trainable_variables)
     ids = tf.TensorSpec([None, None], tf.int32)
     weights = tf.TensorSpec([None, None], tf.float32)
 
@@ -103,14 +110,24 @@ def train_step(
         token_weights: tf.Tensor,
     ) -> tf.Tensor:
         def of_replica() -> tf.Tensor:
-            batch = rows_of_replica((inputs, target, token_weights))
-            with rounding_to_bfloat16(rounds):
-                return update(model, optimizer, lambda: cost(*batch))
+            rows = rows_of_replica((inputs, target, token_weights))
+            with products_in(product_dtype):
+                return update(
+                    model, optimizer, lambda scale: cost(scale, *rows)
+                )
 
         costs = strategy.run(of_replica)
         return strategy.reduce(tf.distribute.ReduceOp.SUM, costs, axis=None)
 
-    def cost(*batch: Any) -> tf.Tensor:
+    def cost(
+        scale: tf.Tensor,
+        inputs: dict[str, tf.Tensor],
+        target: tf.Tensor,
+        token_weights: tf.Tensor,
+    ) -> tf.Tensor:
+        # The loss is linear in the weights of words. Scaled here, they also
+        # scale the gradients that the forward pass computes.
+        batch = inputs, target, scale * token_weights
         if r_drop:
             return r_drop_loss(model, loss, r_drop, *batch)
         return words_loss(model, loss, *batch)
