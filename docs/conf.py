@@ -75,6 +75,7 @@ docs/serve
 export/README
 docs/bulk
 docs/scale_out
+docs/wmt14
 docs/reproduce
 docs/groundhog
 ```

@@ -1,0 +1,43 @@
+"""The arithmetic of docs/wmt14.md."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bahdanau_tf import RNNSearch
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_counted_weights_are_those_of_the_model(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    wmt14 = importlib.import_module("wmt14")
+    size = wmt14.Size(5, 7, 6, 8, 40, 1, 1, "adam")
+    model = RNNSearch(40, 40, 7, 5, 6, 8)
+    assert wmt14.weight_count(size) == model.count_params()
+
+
+def test_two_devices_send_a_gradient_each():
+    """A ring of n: each sends (n - 1) / n of it twice."""
+    wmt14 = importlib.import_module("wmt14")
+    sent = [wmt14.reduced_bytes(1000, n) for n in (1, 2, 4)]
+    assert sent == pytest.approx([0, 4000, 6000])
+
+
+def test_the_page_has_what_the_program_prints():
+    run = subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / "wmt14.py"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    page = (ROOT / "docs" / "wmt14.md").read_text(encoding="utf-8")
+    for line in run.stdout.decode().split("\n"):
+        if line.startswith("|"):
+            assert f"\n{line}\n" in page
