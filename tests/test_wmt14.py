@@ -15,17 +15,20 @@ from bahdanau_tf import RNNSearch
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_counted_weights_are_those_of_the_model(monkeypatch):
+@pytest.fixture
+def wmt14(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    wmt14 = importlib.import_module("wmt14")
+    return importlib.import_module("wmt14")
+
+
+def test_counted_weights_are_those_of_the_model(wmt14):
     size = wmt14.Size(5, 7, 6, 8, 40, 1, 1, "adam")
     model = RNNSearch(40, 40, 7, 5, 6, 8)
     assert wmt14.weight_count(size) == model.count_params()
 
 
-def test_two_devices_send_a_gradient_each():
+def test_two_devices_send_a_gradient_each(wmt14):
     """A ring of n: each sends (n - 1) / n of it twice."""
-    wmt14 = importlib.import_module("wmt14")
     sent = [wmt14.reduced_bytes(1000, n) for n in (1, 2, 4)]
     assert sent == pytest.approx([0, 4000, 6000])
 
