@@ -179,8 +179,16 @@ def test_folders_without_a_model_are_refused(files, trained, tmp_path, capsys):
     words += [f"--train_target={files.train_target}", f"--model_dir={folder}"]
     for name in (tmp_path / "nothing", tmp_path):
         assert main(["train", *words, f"--init_from={name}"]) == 2
-        assert "train: --init_from: Translator" in capsys.readouterr().err
+        assert "train: --init_from: " in capsys.readouterr().err
     assert not folder.exists()
+
+
+def test_words_are_not_sampled(files, trained, tmp_path):
+    plan = plan_of(files, tmp_path / "model", Start(str(trained)))
+    plan = replace(plan, recipe=replace(RECIPE, sample_subwords=True))
+    with pytest.raises(ValueError, match=r"--sample_subwords: .* has words"):
+        plan.prepare()
+    assert not (tmp_path / "model").exists()
 
 
 def test_sub_words_take_no_words(files, tmp_path, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -343,3 +344,16 @@ def test_fit_scales_the_loss_of_a_model_in_float16():
         assert int(optimizer.skipped_updates) == 0
     assert losses[0][-1] < losses[0][0]
     np.testing.assert_allclose(losses[1], losses[0], rtol=0.01)
+
+
+def test_float16_needs_one_replica():
+    strategy = SimpleNamespace(num_replicas_in_sync=2)
+    model = SimpleNamespace(
+        compute_dtype="float32", distribute_strategy=strategy
+    )
+    optimizer = SGD(0.1)
+    for dtype in ("float32", "bfloat16"):
+        found = precision.with_loss_scale(optimizer, model, dtype)
+        assert found is optimizer
+    with pytest.raises(ValueError, match="float16 on 2 replicas"):
+        precision.with_loss_scale(optimizer, model, "float16")

@@ -161,6 +161,12 @@ class TrainingPlan:
 
     def _begin_with(self, start: Start, corpus: ParallelCorpus) -> Translator:
         """Copies a trained translator into the folder, with added words."""
+        source = start.translator.source_text
+        if self.recipe.sample_subwords and isinstance(source, WordTokenizer):
+            raise ValueError(
+                f"--sample_subwords: {start.init_from} has words, not "
+                "sub-words; leave it out"
+            )
         with (
             locked(self.model_dir),
             held_out(self.model_dir, corpus, self._held_out),

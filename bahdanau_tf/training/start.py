@@ -44,7 +44,8 @@ class Start:
         try:
             found = load_best(self.init_from)
         except ValueError as error:
-            raise ValueError(f"--init_from: {error}") from error
+            said = str(error).removeprefix("Translator.load: ")
+            raise ValueError(f"--init_from: {said}") from error
         is_single = isinstance(found.model, keras.Model)
         if not is_single or len(found.source_texts) != 1:
             raise ValueError(
