@@ -108,9 +108,9 @@ def test_each_string_gets_a_result_whatever_the_others_are(kit, model):
     export = kit.Export(str(model))
     lines = [
         *("b", b"caf\xe9", "poison", "", "a long line", "c\ud800", "é"),
-        *("poison 2", b"bytes", "d" * 99),
+        *("poison 2", b"bytes", "d\ne\0"),
     ]
-    wanted = ["B", "", "", "", "A LONG LINE", "", "É", "", "BYTES", "D" * 99]
+    wanted = ["B", "", "", "", "A LONG LINE", "", "É", "", "BYTES", "D E"]
     for batch_size in (1, 2, 3, 64):
         found = export.translate(lines, batch_size)
         assert [one["text"] for one in found] == wanted
@@ -120,6 +120,47 @@ def test_each_string_gets_a_result_whatever_the_others_are(kit, model):
         assert all("assertion failed" in failures[n] for n in (2, 7))
         assert [n for n, why in enumerate(failures) if why] == [1, 2, 5, 7]
     assert export.translate([], 64) == []
+
+
+def test_lines_of_similar_length_are_translated_together(
+    kit, model, monkeypatch
+):
+    export = kit.Export(str(model))
+    run, batches = export._run, []
+
+    def recorded(rows: list[bytes]) -> list[dict]:
+        batches.append(rows)
+        return run(rows)
+
+    monkeypatch.setattr(export, "_run", recorded)
+    lines = ["x" * (n * 7 % 20) for n in range(20)]
+    found = export.translate(lines, 6)
+    assert [one["text"] for one in found] == [line.upper() for line in lines]
+    assert [len(rows) for rows in batches] == [6, 6, 6, 2]
+    lengths = [len(row) for rows in batches for row in rows]
+    assert lengths == sorted(lengths)
+
+
+WORKER = """
+import sys
+import beam_translate
+assert "tensorflow" not in sys.modules
+beam_translate.Export(sys.argv[1])
+from tensorflow.config import threading
+print(threading.get_intra_op_parallelism_threads())
+print(threading.get_inter_op_parallelism_threads())
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_has_one_thread_of_tensorflow(model):
+    done = subprocess.run(
+        [sys.executable, "-c", WORKER, str(model)],
+        env={**os.environ, "PYTHONPATH": str(KIT)},
+        text=True,
+        capture_output=True,
+    )
+    assert done.stdout.split() == ["1", "1"], done.stderr
 
 
 def test_strings_keep_their_keys_in_a_pipeline_of_ones_own(kit, model):
