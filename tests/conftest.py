@@ -43,7 +43,7 @@ LONGEST_FIRST = (
     *("chosen", "loading", "c_runtime", "tensorboard", "plan", "notebooks"),
     *("align", "fast_training", "replicas", "minimal_model", "compiled_step"),
     *("documents", "r_drop", "flags", "ensemble", "translate", "constraints"),
-    *("average", "callbacks", "rate", "divergence"),
+    *("average", "callbacks", "rate", "divergence", "distribution"),
 )
 
 

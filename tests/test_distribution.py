@@ -23,10 +23,13 @@ from letters import log_of
 from worker import evaluate
 from worker import run
 
+from bahdanau_tf import Recipe
 from bahdanau_tf import Translator
 from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.training.dev import DevSet
+from bahdanau_tf.training.replicas import check_accumulates
 from bahdanau_tf.training.replicas import rows_of_replica
+from bahdanau_tf.training.replicas import strategy_of
 from bahdanau_tf.training.settings import check_alike
 from bahdanau_tf.training.strategy import strategy_of_environment
 
@@ -255,6 +258,22 @@ def test_a_signal_to_one_worker_stops_all_at_the_same_update(
 
 
 @pytest.mark.slow
+def test_time_ends_a_training_of_two_at_the_same_update(folder: Path) -> None:
+    """The rate follows the time, and is the same on both."""
+    limit = {"minutes": 0.1, "schedule": "linear", "epochs": 1e5}
+    options = {"recipe": SHORT | limit}
+    one, other = trained(
+        folder,
+        worker(folder, "timed", **options),
+        worker(folder, "timed-too", **options),
+    )
+    assert one.saved["stopped_by"] == "minutes"
+    assert one.saved["steps"] > 0
+    for name, value in one.saved.items():
+        np.testing.assert_array_equal(other.saved[name], value, name)
+
+
+@pytest.mark.slow
 def test_the_command_trains_on_two_processes(folder: Path) -> None:
     """The other reads what the chief has chosen from the text; it is silent."""
     given = {
@@ -301,6 +320,22 @@ def test_each_row_belongs_to_one_replica(
         np.testing.assert_array_equal(inputs["target"], target)
         found += target.numpy()[weights.numpy() > 0].tolist()
     assert sorted(found) == ids.ravel().tolist()
+
+
+def test_a_scope_around_train_is_refused() -> None:
+    with (
+        tf.distribute.OneDeviceStrategy("CPU:0").scope(),
+        pytest.raises(ValueError, match="it was called in a strat"),
+    ):
+        strategy_of(SimpleNamespace())
+
+
+def test_several_batches_of_several_replicas_are_refused() -> None:
+    one, two = (SimpleNamespace(num_replicas_in_sync=n) for n in (1, 2))
+    check_accumulates(Recipe(accumulate=3), one)
+    check_accumulates(Recipe(), two)
+    with pytest.raises(ValueError, match="accumulate is 3 with 2 devices"):
+        check_accumulates(Recipe(accumulate=3), two)
 
 
 def test_other_settings_than_the_chiefs_are_refused() -> None:
