@@ -65,8 +65,9 @@ def compiled_step(
         target: tf.Tensor,
         token_weights: tf.Tensor,
     ) -> tf.Tensor:
-        def cost() -> tf.Tensor:
-            return loss(target, model(inputs, training=True), token_weights)
+        def cost(scale: tf.Tensor) -> tf.Tensor:
+            logits = model(inputs, training=True)
+            return loss(target, logits, scale * token_weights)
 
         return update(model, optimizer, cost)
 
