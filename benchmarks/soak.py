@@ -110,12 +110,18 @@ class Soak:
 
     def prepare(self) -> None:
         """Trains a model to decode with, and starts both long processes."""
-        self._start(training(self.out / "data", self.out, 50)).wait()
+        self.long = [self._start(training(self.out / "data", self.out, 50))]
+        self.long[0].wait()
         shutil.copytree(self.out / "model" / "best", self.out / "fixed")
         long = training(self.out / "data", self.out / "long")
         self.long = [self._start(long, "long"), self._decoder()]
         self._decode(self.sentences[:2])
         self.start = time.monotonic()
+
+    @property
+    def minutes_left(self) -> float:
+        """The time until the end."""
+        return FLAGS.minutes - (time.monotonic() - self.start) / 60
 
     def _decoder(self) -> subprocess.Popen:
         return subprocess.Popen(
@@ -189,6 +195,9 @@ class Soak:
             process.send_signal(killed_by or signal.SIGTERM)
             process.wait()
             ended = f"{name}, {(killed_by or signal.SIGTERM).name}"
+        finally:  # also after Ctrl-C
+            process.kill()
+            process.wait()
         said = (self.out / "turn.output").read_text(errors="replace")
         if process.returncode not in FINE or "Traceback" in said:
             status = process.returncode
@@ -206,7 +215,7 @@ class Soak:
                 self.wrong.append(f"the last {name}: {process.returncode}")
         for process in self.long:
             process.terminate()
-            process.wait()
+            process.wait(600)
         if self.long[0].returncode != STOPPED:
             self.wrong.append(f"long training: {self.long[0].returncode}")
         self.wrong += left_over(self.out)
@@ -283,17 +292,24 @@ def show(rows: Sequence[Row]) -> None:
 
 
 def main(_: Sequence[str]) -> int:
-    """Takes turns until the time is over, then looks at what is left."""
+    """Soaks; ends both long processes whatever happens."""
     out = Path(FLAGS.out_dir).absolute()
     out.mkdir(parents=True)
     soak = Soak(out)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return run(soak)
+    finally:
+        for process in soak.long:
+            process.kill()
+
+
+def run(soak: Soak) -> int:
+    """Takes turns until the time is over, then looks at what is left."""
     print("training a model to decode with", flush=True)
     try:
         soak.prepare()
-        while (
-            left := FLAGS.minutes - (time.monotonic() - soak.start) / 60
-        ) > 0:
+        while (left := soak.minutes_left) > 0:
             soak.turn()
             row = soak.rows[-1]
             print(
@@ -303,7 +319,7 @@ def main(_: Sequence[str]) -> int:
             )
     except KeyboardInterrupt:
         print("interrupted; cleaning up", flush=True)
-    if not soak.long:
+    if not soak.rows:
         return STOPPED
     soak.end()
     for name, share in growth(soak.rows):
