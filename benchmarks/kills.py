@@ -86,7 +86,7 @@ class Watched:
         """Kills it at a moment; says at which, "" if it ended before."""
         if aim not in ("start", *OF_EXPORTS):
             # So that all kills together are spread over the training.
-            first = chance.uniform(1, 2.5 * FLAGS.updates / FLAGS.kills)
+            first = chance.uniform(1, 1.5 * FLAGS.updates / FLAGS.kills)
             self._wait_while(lambda now: now.updates < first)
         self._wait_while(lambda now: now.name != aim)
         self._wait_for(chance.uniform(0, AIMS[aim]))

@@ -44,7 +44,7 @@ from tiny import write_texts
 FLAGS = flags.FLAGS
 flags.DEFINE_string("out_dir", None, "a new folder", required=True)
 flags.DEFINE_float("minutes", 120, "how long, without the preparation")
-flags.DEFINE_integer("batches", 30, "batches decoded in a turn")
+flags.DEFINE_integer("batches", 50, "batches decoded in a turn")
 flags.DEFINE_integer("seed", 1, "seed of the moments")
 
 LONGEST = 30.0  # seconds until a command is killed
