@@ -21,10 +21,10 @@ from bahdanau_tf.search.hypotheses import take
 from bahdanau_tf.search.penalties import CoveragePenalty
 from bahdanau_tf.search.penalties import Penalty
 from bahdanau_tf.search.penalties import no_coverage_penalty
+from bahdanau_tf.search.record import Record
 from bahdanau_tf.search.selections import Continuations
 from bahdanau_tf.search.selections import History
 from bahdanau_tf.tensors import Nest
-from bahdanau_tf.tensors import Shape
 
 
 class SearchResult(NamedTuple):
@@ -59,20 +59,25 @@ Select = Callable[[tf.Tensor, tf.Tensor, History], Continuations]
 
 
 class _Rows(NamedTuple):
-    """The state of the rows still searched; rows that stop are removed."""
+    """The rows still searched; the steps do not change them."""
 
     row: tf.Tensor  # int32 [B], index of the row in the whole batch
     limit: tf.Tensor  # int32 [B]
     penalty: tf.Tensor  # float32 [B], the length penalty of the limit
+    memory: Nest  # of [B, ...]
+
+
+class _Live(NamedTuple):
+    """The hypotheses of these rows between two steps."""
+
     ids: tf.Tensor  # int32 [B, K]
     state: Nest  # of [B, K, ...]
-    memory: Nest  # of [B, ...]
     coverage: tf.Tensor | tuple[()]  # float32 [B, K, T_x]
-    log_probs: tf.Tensor  # float32 [B, K], of the live hypotheses
+    log_probs: tf.Tensor  # float32 [B, K], -inf if finished
     path: tf.Tensor  # int32 [B, K, 2, T], see `Hypotheses`
     finished: Hypotheses  # [B, N]
     ended: tf.Tensor | tuple[()]  # int32 [B], how many hypotheses have finished
-    running: tf.Tensor  # bool [B]
+    hopeful: tf.Tensor  # bool [B], whether a better one may still finish
 
 
 class _Found(NamedTuple):
@@ -82,37 +87,24 @@ class _Found(NamedTuple):
     finished: Hypotheses  # [B, N]
 
 
-class _Record(NamedTuple):
-    """The weights of all steps, of the rows that were searched in each."""
-
-    weights: tf.TensorArray  # of float32 [B, K, T_x]
-    rows: tf.TensorArray  # of int32 [B], ascending
-
-    def write(
-        self, time: tf.Tensor, weights: tf.Tensor, rows: tf.Tensor
-    ) -> _Record:
-        """Adds those of a step."""
-        return _Record(
-            self.weights.write(time, weights), self.rows.write(time, rows)
-        )
-
-    def whole(self, batch: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
-        """float32 [B, steps, K, T_x] of all rows; 0 where there are none."""
-        weights, rows = self.weights.concat(), self.rows.concat()
-        # A step begins where the rows no longer ascend.
-        before = tf.concat([[batch], rows], 0)[:-1]
-        step = tf.cumsum(tf.cast(rows <= before, tf.int32)) - 1
-        shape = tf.concat([[batch, steps], tf.shape(weights)[1:]], 0)
-        return tf.scatter_nd(tf.stack([rows, step], 1), weights, shape)
-
-
 class _Beam(NamedTuple):
-    """The loop variables."""
+    """The variables of the loop over steps."""
 
     time: tf.Tensor  # int32 scalar
-    rows: _Rows
-    found: _Found
-    record: _Record
+    live: _Live
+    record: Record
+
+
+class _Lengths(NamedTuple):
+    """What search knows of lengths before it begins.
+
+    Attributes:
+        times: int32 [T], 0 to T - 1.
+        divisors: float32 [T], the length penalties of 1 to T tokens.
+    """
+
+    times: tf.Tensor
+    divisors: tf.Tensor
 
 
 @dataclass
@@ -140,7 +132,8 @@ class Search:
     ) -> SearchResult:
         """Searches, beginning with `starts` empty hypotheses for each row."""
         batch = tf.shape(tf.nest.flatten(state)[0])[0]
-        limits = tf.cast(tf.broadcast_to(max_length, [batch]), tf.int32)
+        limits = tf.maximum(tf.cast(max_length, tf.int32), 1)
+        limits = tf.broadcast_to(limits, [batch])
         longest: int | tf.Tensor = tf.maximum(tf.reduce_max(limits), 1)
         if isinstance(max_length, int):
             if max_length < 1:
@@ -149,42 +142,68 @@ class Search:
                 )
             longest = max_length  # static
         live = blank(batch, self.places, longest, log_prob=0.0)
+        finished = blank(batch, self.n_best, longest, log_prob=NEVER)
         exists = tf.fill([batch, 1], True) & (tf.range(self.places) < starts)
         rows = _Rows(
             row=tf.range(batch),
             limit=limits,
             penalty=self.length_penalty(tf.cast(limits, tf.float32)),
+            memory=memory,
+        )
+        start = _Live(
             ids=tf.fill([batch, self.places], self.start_id),
             state=tf.nest.map_structure(
                 lambda x: tf.repeat(x[:, tf.newaxis], self.places, axis=1),
                 state,
             ),
-            memory=memory,
             coverage=self._no_coverage(batch),
             log_probs=tf.where(exists, live.log_probs, NEVER),
             path=live.path,
-            finished=blank(batch, self.n_best, longest, log_prob=NEVER),
+            finished=finished,
             ended=tf.zeros([batch], tf.int32) if self.shrink else (),
-            running=tf.ones([batch], tf.bool),
+            hopeful=tf.ones([batch], tf.bool),
         )
-        beam = _Beam(
-            time=tf.constant(0),
-            rows=tf.nest.map_structure(lambda x: _of_any_size(x, 0), rows),
-            found=_Found(live, rows.finished),
-            record=_Record(
-                _steps(tf.float32, (None, self.places, None)),
-                _steps(tf.int32, (None,)),
-            ),
+        rows, start = tf.nest.map_structure(
+            lambda x: _of_any_size(x, 0), (rows, start)
         )
+        record = Record.empty(self.places)
         times = tf.range(longest)
-        divisors = self.length_penalty(tf.cast(times + 1, tf.float32))
-        (beam,) = tf.while_loop(
+        lengths = _Lengths(
+            times, self.length_penalty(tf.cast(times + 1, tf.float32))
+        )
+        _, beam, found = tf.while_loop(
             # At least one step, even for an empty batch.
-            lambda beam: (beam.time == 0) | (tf.size(beam.rows.row) > 0),
-            lambda beam: (self._advance(beam, times, divisors),),
+            lambda rows, beam, _: (beam.time == 0) | (tf.size(rows.row) > 0),
+            lambda *all_of_it: self._until_one_stops(lengths, *all_of_it),
+            [
+                rows,
+                _Beam(tf.constant(0), start, record),
+                _Found(live, finished),
+            ],
+        )
+        return _result(beam, found, self.n_best, self.has_weights)
+
+    def _until_one_stops(
+        self, lengths: _Lengths, rows: _Rows, beam: _Beam, found: _Found
+    ) -> tuple[_Rows, _Beam, _Found]:
+        """Adds tokens until a row stops, then removes the rows that do."""
+        longest = tf.size(lengths.times)
+        # The first limit, or after 1 step if there is no row.
+        until = tf.minimum(
+            tf.reduce_min(rows.limit), 1 + longest * tf.size(rows.row)
+        )
+        (beam,) = tf.while_loop(
+            lambda beam: (beam.time < until) & tf.reduce_all(beam.live.hopeful),
+            lambda beam: (self._advance(lengths, rows, beam),),
             [beam],
         )
-        return _result(beam, self.n_best, self.has_weights)
+        live = beam.live
+        scores = self._scores(
+            live.log_probs, live.coverage, rows, lengths.divisors[beam.time - 1]
+        )
+        goes_on = live.hopeful & (beam.time < rows.limit)
+        rows, live, found = _let_go(goes_on, scores, rows, live, found)
+        return rows, beam._replace(live=live), found
 
     def _no_coverage(self, batch: tf.Tensor) -> tf.Tensor | tuple[()]:
         """The coverage before the first step; () if no penalty reads it."""
@@ -192,60 +211,61 @@ class Search:
             return ()
         return _of_any_size(tf.zeros([batch, self.places, 1]), 2)
 
-    def _advance(
-        self, beam: _Beam, times: tf.Tensor, divisors: tf.Tensor
-    ) -> _Beam:
-        """Adds one token to every live hypothesis.
-
-        Args:
-            beam: The loop variables.
-            times: int32 [T], 0 to T - 1.
-            divisors: float32 [T], the length penalties of 1 to T tokens.
-        """
-        rows = beam.rows
-        logits, state, weights = self.step(rows.ids, rows.state, rows.memory)
+    def _advance(self, lengths: _Lengths, rows: _Rows, beam: _Beam) -> _Beam:
+        """Adds one token to every live hypothesis."""
+        before = beam.live
+        logits, state, weights = self.step(
+            before.ids, before.state, rows.memory
+        )
         logits = tf.cast(logits, tf.float32)
         if logits.shape[1] != self.places:
             logits = tf.ensure_shape(logits, [None, self.places, None])
         log_probs, parents, tokens = self.select(
             logits,
-            rows.log_probs,
-            History(rows.path[:, :, 0], beam.time, rows.row),
+            before.log_probs,
+            History(before.path[:, :, 0], beam.time, rows.row),
         )
         if self.shrink:
-            place = tf.range(self.places) + tf.expand_dims(rows.ended, 1)
+            place = tf.range(self.places) + tf.expand_dims(before.ended, 1)
             log_probs = tf.where(place < self.places, log_probs, NEVER)
-        coverage, record = self._attend(beam, weights, parents)
-        time = beam.time + 1
-        scores = log_probs / tf.gather(divisors, beam.time)
-        if self._is_covering:
-            penalty = self.coverage_penalty(coverage, rows.row)
-            scores = finite(scores + penalty)
-        is_now = times == beam.time
-        path = self._continued(rows.path, parents)
-        path = _longer(path, tokens, parents, is_now)
+        coverage, record = self._attend(beam, rows, weights, parents)
+        divisor = tf.gather(lengths.divisors, beam.time)
+        scores = self._scores(log_probs, coverage, rows, divisor)
+        path = self._continued(before.path, parents)
+        path = _longer(path, tokens, parents, lengths.times == beam.time)
         ends = tokens == self.eos_id  # no matter at an empty place
         new = Hypotheses(log_probs, tf.where(ends, scores, NEVER), path)
-        finished = best(concat(rows.finished, new), self.n_best)
-        live = tf.where(ends, NEVER, log_probs)
-        bound = tf.reduce_max(live, axis=1) / rows.penalty
-        worst = finished.scores[:, -1]
-        ended = rows.ended
+        finished = best(concat(before.finished, new), self.n_best)
+        remaining = tf.where(ends, NEVER, log_probs)
+        bound = tf.reduce_max(remaining, axis=1) / rows.penalty
+        ended = before.ended
         if self.shrink:
             exist = ends & (log_probs > NEVER)
             ended += tf.math.count_nonzero(exist, 1, dtype=tf.int32)
-        rows = rows._replace(
+        live = _Live(
             ids=tokens,
             state=self._continued(state, parents),
             coverage=coverage,
-            log_probs=live,
+            log_probs=remaining,
             path=path,
             finished=finished,
             ended=ended,
-            running=(time < rows.limit) & (worst < bound),
+            hopeful=finished.scores[:, -1] < bound,
         )
-        rows, found = _let_go(rows, scores, beam.found)
-        return _Beam(time, rows, found, record)
+        return _Beam(beam.time + 1, live, record)
+
+    def _scores(
+        self,
+        log_probs: tf.Tensor,
+        coverage: tf.Tensor | tuple[()],
+        rows: _Rows,
+        divisor: tf.Tensor,
+    ) -> tf.Tensor:
+        """The scores of hypotheses of one length: float32 [B, K]."""
+        scores = log_probs / divisor
+        if not self._is_covering:
+            return scores
+        return finite(scores + self.coverage_penalty(coverage, rows.row))
 
     def _continued(self, nest: Given, parents: tf.Tensor) -> Given:
         """What belongs to the hypotheses that are continued: [B, K, ...]."""
@@ -256,14 +276,18 @@ class Search:
         return self.coverage_penalty is not no_coverage_penalty
 
     def _attend(
-        self, beam: _Beam, weights: tf.Tensor | None, parents: tf.Tensor
-    ) -> tuple[tf.Tensor | tuple[()], _Record]:
+        self,
+        beam: _Beam,
+        rows: _Rows,
+        weights: tf.Tensor | None,
+        parents: tf.Tensor,
+    ) -> tuple[tf.Tensor | tuple[()], Record]:
         """Returns the coverage after this step, and the record of all weights.
 
         The coverage is () without a penalty.
         """
         self.has_weights = weights is not None
-        coverage: tf.Tensor | tuple[()] = beam.rows.coverage
+        coverage: tf.Tensor | tuple[()] = beam.live.coverage
         if weights is None:
             if self._is_covering:
                 raise ValueError(
@@ -274,14 +298,7 @@ class Search:
         weights = tf.cast(weights, tf.float32)
         if self._is_covering:
             coverage = self._continued(coverage + weights, parents)
-        return coverage, beam.record.write(beam.time, weights, beam.rows.row)
-
-
-def _steps(dtype: tf.DType, shape: Shape) -> tf.TensorArray:
-    """An empty record of steps, of tensors with unknown numbers of rows."""
-    return tf.TensorArray(
-        dtype, 0, dynamic_size=True, infer_shape=False, element_shape=shape
-    )
+        return coverage, beam.record.write(beam.time, weights, rows.row)
 
 
 def _longer(
@@ -299,6 +316,8 @@ def _of_any_size(x: tf.Tensor, *axes: int) -> tf.Tensor:
     TensorFlow 2.21 takes it for that of every step when it folds constants.
     """
     shape = x.shape.as_list()
+    if all(shape[axis] is None for axis in axes):
+        return x
     for axis in axes:
         shape[axis] = None
     return tf.raw_ops.PlaceholderWithDefault(
@@ -307,44 +326,46 @@ def _of_any_size(x: tf.Tensor, *axes: int) -> tf.Tensor:
 
 
 def _let_go(
-    rows: _Rows, scores: tf.Tensor, found: _Found
-) -> tuple[_Rows, _Found]:
+    goes_on: tf.Tensor,
+    scores: tf.Tensor,
+    rows: _Rows,
+    live: _Live,
+    found: _Found,
+) -> tuple[_Rows, _Live, _Found]:
     """Copies the results of stopped rows to `found` and removes these rows.
 
     Args:
-        rows: All rows that were searched.
+        goes_on: bool [B], False for the rows that stop.
         scores: float32 [B, K], of their live hypotheses.
+        rows: All rows that were searched.
+        live: Their hypotheses.
         found: The results so far.
     """
-
-    def drop() -> tuple[_Rows, _Found]:
-        stopped = tf.where(~rows.running)[:, 0]
-        places = tf.gather(rows.row, stopped)[:, tf.newaxis]
-        exist = rows.log_probs > NEVER
-        live = Hypotheses(
-            rows.log_probs, tf.where(exist, scores, NEVER), rows.path
-        )
-        kept = tf.nest.map_structure(
-            lambda all_rows, some: tf.tensor_scatter_nd_update(
-                all_rows, places, tf.gather(some, stopped)
-            ),
-            found,
-            _Found(live, rows.finished),
-        )
-        going = tf.where(rows.running)[:, 0]
-        rest = tf.nest.map_structure(lambda x: tf.gather(x, going), rows)
-        return rest, kept
-
-    all_run = tf.reduce_all(rows.running)
-    left: tuple[_Rows, _Found] = tf.cond(all_run, lambda: (rows, found), drop)
-    return left
+    stopped = tf.where(~goes_on)[:, 0]
+    places = tf.gather(rows.row, stopped)[:, tf.newaxis]
+    exist = live.log_probs > NEVER
+    unfinished = Hypotheses(
+        live.log_probs, tf.where(exist, scores, NEVER), live.path
+    )
+    found = tf.nest.map_structure(
+        lambda all_rows, some: tf.tensor_scatter_nd_update(
+            all_rows, places, tf.gather(some, stopped)
+        ),
+        found,
+        _Found(unfinished, live.finished),
+    )
+    going = tf.where(goes_on)[:, 0]
+    rows, live = tf.nest.map_structure(
+        lambda x: tf.gather(x, going), (rows, live)
+    )
+    return rows, live, found
 
 
 def _result(
-    beam: _Beam, n_best: int | tf.Tensor, has_weights: bool
+    beam: _Beam, found: _Found, n_best: int | tf.Tensor, has_weights: bool
 ) -> SearchResult:
     """The n best: finished before unfinished ones, with their alignments."""
-    both = concat(beam.found.finished, best(beam.found.live, n_best))
+    both = concat(found.finished, best(found.live, n_best))
     exists = both.scores > NEVER
     finished = exists & (tf.range(2 * n_best) < n_best)
     rank = tf.cast(exists, tf.int32) + tf.cast(finished, tf.int32)
@@ -359,18 +380,10 @@ def _result(
         log_probs=tf.where(exists, chosen.log_probs, ABSENT),
         scores=tf.where(exists, chosen.scores, ABSENT),
         lengths=lengths,
-        weights=_follow(beam, slots, real) if has_weights else None,
+        weights=(
+            beam.record.followed(slots, real, beam.time)
+            if has_weights
+            else None
+        ),
         finished=finished,
     )
-
-
-def _follow(beam: _Beam, slots: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
-    """The weights at the places `slots`: `[B, N, T]` -> `[B, N, T, T_x]`."""
-    steps = beam.time
-    weights = beam.record.whole(tf.shape(slots)[0], steps)
-    places = tf.transpose(slots[..., :steps], [0, 2, 1])  # [B, steps, N]
-    weights = tf.gather(weights, places, batch_dims=2)
-    weights = tf.transpose(weights, [0, 2, 1, 3])  # [B, N, steps, T_x]
-    after = tf.shape(slots)[-1] - steps
-    weights = tf.pad(weights, [[0, 0], [0, 0], [0, after], [0, 0]])
-    return tf.where(real[..., tf.newaxis], weights, 0.0)
