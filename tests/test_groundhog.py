@@ -26,6 +26,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.rnnencdec import RNNEncDec
@@ -368,10 +369,12 @@ def word0_step(model: Any) -> Callable:
         )
         hidden = model.readout.hidden(
             glimpse.state,
-            tf.where(is_word, embedded, 0.0),
+            as_rows(tf.where(is_word, embedded, 0.0)),
             glimpse.readout_term,
         )
-        return model.readout.logits(hidden), (inner, tf.ones_like(begun)), None
+        logits = model.readout.logits(hidden)
+        logits = tf.reshape(logits, [ids.shape[0], -1, logits.shape[-1]])
+        return logits, (inner, tf.ones_like(begun)), None
 
     return compiled(step)
 

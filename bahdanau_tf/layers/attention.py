@@ -19,6 +19,7 @@ import tensorflow as tf
 from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.fixed_context import FixedContext
 from bahdanau_tf.layers.weights import Initializer
+from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import deserialized
 from bahdanau_tf.layers.weights import fresh
@@ -233,10 +234,15 @@ class BahdanauAttention(Attention):
         return self.key_projection(annotations)
 
     def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
-        projected = linear(query, self.query_projection.kernel)
-        hidden = tf.tanh(projected[:, :, None] + keys[:, None])
-        flat = tf.reshape(hidden, [-1, self.units])
-        return reshaped(linear(flat, self.energy.kernel), hidden)
+        projected = linear(as_rows(query), self.query_projection.kernel)
+        projected = reshaped(projected, query, 1, self.units)
+        hidden = tf.tanh(projected + keys[:, None])
+        energies = linear(as_rows(hidden), self.energy.kernel)
+        if query.shape[1] is None:
+            return reshaped(energies, hidden)
+        sizes = tf.shape(keys)  # which a loop over steps does not change
+        sizes = tf.stack([sizes[0], query.shape[1], sizes[1]])
+        return tf.reshape(energies, sizes)
 
     def get_config(self) -> dict[str, object]:
         return {

@@ -19,11 +19,8 @@ from bahdanau_tf.layers.attention_recurrence import attention_recurrence
 from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.fixed_context import FixedContext
-from bahdanau_tf.layers.glimpse import DecoderState
 from bahdanau_tf.layers.glimpse import Glimpse
 from bahdanau_tf.layers.glimpse import Read
-from bahdanau_tf.layers.glimpse import StepGlimpse
-from bahdanau_tf.layers.glimpse import StepMemory
 from bahdanau_tf.layers.gru_recurrence import gru_recurrence
 from bahdanau_tf.layers.gru_recurrence import previous_states
 from bahdanau_tf.layers.keras_cell import as_cell
@@ -33,6 +30,7 @@ from bahdanau_tf.layers.recurrent import shifted
 from bahdanau_tf.layers.recurrent import state_dropout_masks
 from bahdanau_tf.layers.recurrent import time_major
 from bahdanau_tf.layers.recurrent import unroll
+from bahdanau_tf.layers.stepping import SteppingDecoder
 from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import Weight
 from bahdanau_tf.layers.weights import build_once
@@ -46,7 +44,7 @@ STEP_ORDERS = ("original", "appendix", "main-text")
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class AttentionDecoder(keras.layers.Layer):
+class AttentionDecoder(SteppingDecoder):
     """A recurrent cell that attends to the source at every step.
 
     The context enters every gate of the cell through C: the cell's input term
@@ -313,78 +311,6 @@ class AttentionDecoder(keras.layers.Layer):
             if self.attention.has_weights:
                 shapes.append([None])
         return shapes
-
-    def step_memory(
-        self, memory: Nest, readout_term: Callable[[tf.Tensor], tf.Tensor]
-    ) -> StepMemory | tuple[()]:
-        """What `step` reads of the source: `StepMemory`, () if no attention.
-
-        Args:
-            memory: From the attention layer's `memory`, [B, ...]; () without
-                one.
-            readout_term: The readout's `context_term`.
-        """
-        if self.attention is None:
-            return ()
-        values = memory
-        if self.attention.has_weights:
-            memory = Memory(*memory)
-            values = memory.annotations
-        terms = [self.context_term(values), readout_term(values)]
-        return StepMemory(memory, tf.concat(terms, -1))
-
-    def _terms(self, query: tf.Tensor, memory: Nest) -> Read:
-        if self.attention is None:
-            return Read(None, None, None)
-        source, values = memory
-        terms, weights = self.attention(query, source, values)
-        size = self.context_term_size
-        return Read(terms[..., :size], terms[..., size:], weights)
-
-    def initial_state(self, states: States) -> DecoderState:
-        """The state before the first step, from the cell's [B, n] states."""
-        term: tf.Tensor | tuple[()] = ()
-        if self._updates_first and self.attention is not None:
-            shape = [tf.shape(states[0])[0], self.cell.projection_size]
-            term = tf.zeros(shape, states[0].dtype)
-        return DecoderState(tuple(states), term)
-
-    def step(
-        self,
-        previous: tf.Tensor,
-        is_first: tf.Tensor,
-        state: DecoderState,
-        memory: Nest,
-    ) -> tuple[StepGlimpse, DecoderState]:
-        """One step for K hypotheses of each sentence, given y_{i-1}.
-
-        Args:
-            previous: float [B, K, m], E y_{i-1}, or the first input.
-            is_first: bool [B, K], True at the first step, without y_{i-1}.
-            state: `DecoderState`, [B, K, ...].
-            memory: From `step_memory`, [B, ...].
-
-        Returns:
-            `StepGlimpse`, and the new state.
-        """
-        states = tuple(state.states)
-        projected = self.cell.project(previous)
-        if self._updates_first:
-            term = None if self.attention is None else state.cell_term
-            new = self._update(projected, term, states)
-            states = tuple(
-                tf.where(is_first[..., None], old, updated)
-                for old, updated in zip(states, new, strict=True)
-            )
-            read = self._terms(states[0], memory)
-            kept = () if read.cell_term is None else read.cell_term
-            glimpse = StepGlimpse(states[0], read.context, read.weights)
-            return glimpse, DecoderState(states, kept)
-        seen, read, new = self._transition(
-            projected, states, lambda s: self._terms(s, memory)
-        )
-        glimpse = StepGlimpse(seen, read.context, read.weights)
-        return glimpse, DecoderState(new, ())
 
     def get_config(self) -> dict[str, object]:
         return {

@@ -59,8 +59,8 @@ class StepGlimpse(NamedTuple):
     """What the readout needs of one step of K hypotheses, and the alignment.
 
     Attributes:
-        state: float [B, K, n], s_{i-1} or s_i by the step order.
-        readout_term: float [B, K, t], C_o c_i, or None without a context.
+        state: float [B K, n], s_{i-1} or s_i by the step order.
+        readout_term: float [B K, t], C_o c_i, or None without a context.
         weights: float [B, K, T_x], α_i, or None without an alignment.
     """
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
+from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.layers.weights import reshaped
 
 
@@ -29,14 +30,41 @@ class OutputWeights:
 
     def logits(self, features: tf.Tensor) -> tf.Tensor:
         """Logits of all words: float [..., f] -> float32 [..., K]."""
-        words, width = self.kernel.shape
         kernel = tf.cast(self.kernel, features.dtype)
-        flat = tf.reshape(features, [-1, width])
-        logits = tf.matmul(flat, kernel, transpose_b=True)
-        # Not `+`: inside a loop TensorFlow fuses only bias_add with matmul.
-        logits = tf.nn.bias_add(logits, tf.cast(self.bias, logits.dtype))
-        return reshaped(tf.cast(logits, tf.float32), features, words)
+        logits = tf.matmul(as_rows(features), kernel, transpose_b=True)
+        return _biased(logits, self.bias, features)
 
     def first(self, count: int) -> OutputWeights:
         """The output weights of the first `count` words."""
         return OutputWeights(self.kernel[:count], self.bias[:count])
+
+
+@dataclass(eq=False)
+class OutputColumns:
+    """`OutputWeights` with a column for each word.
+
+    A product of few rows of features reads them two to three times as fast,
+    one of hundreds of rows a tenth faster; training is slower.
+
+    Attributes:
+        kernel: float [f, K].
+        bias: float [K].
+    """
+
+    kernel: tf.Tensor
+    bias: tf.Tensor
+
+    def logits(self, features: tf.Tensor) -> tf.Tensor:
+        """Logits of all words: float [..., f] -> float32 [..., K]."""
+        logits = tf.matmul(
+            as_rows(features), tf.cast(self.kernel, features.dtype)
+        )
+        return _biased(logits, self.bias, features)
+
+
+def _biased(
+    logits: tf.Tensor, bias: tf.Tensor, features: tf.Tensor
+) -> tf.Tensor:
+    # Not `+`: inside a loop TensorFlow fuses only bias_add with matmul.
+    logits = tf.nn.bias_add(logits, tf.cast(bias, logits.dtype))
+    return reshaped(tf.cast(logits, tf.float32), features, bias.shape[0])

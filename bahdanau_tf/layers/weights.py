@@ -127,6 +127,11 @@ def reshaped(x: tf.Tensor, like: tf.Tensor, *last: int) -> tf.Tensor:
     return outputs
 
 
+def as_rows(x: tf.Tensor) -> tf.Tensor:
+    """Joins all axes but the last: [..., p] -> [N, p]."""
+    return tf.reshape(x, [-1, x.shape[-1]])
+
+
 def rows_at(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
     """Selects positions of a batch of sequences, one row each.
 
@@ -137,5 +142,4 @@ def rows_at(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
     Returns:
         float [N, p].
     """
-    width = sequence.shape[-1]
-    return tf.gather(tf.reshape(sequence, [-1, width]), positions)
+    return tf.gather(as_rows(sequence), positions)

@@ -15,6 +15,7 @@ from bahdanau_tf.layers.glimpse import Glimpse
 from bahdanau_tf.layers.glimpse import StepMemory
 from bahdanau_tf.layers.output_weights import OutputWeights
 from bahdanau_tf.layers.recurrent import shifted
+from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import reshaped
 from bahdanau_tf.layers.weights import rows_at
@@ -300,12 +301,10 @@ class EncoderDecoder(StepwiseModel):
         glimpse, state = self.decoder.step(
             previous, is_first, state, memory.attended
         )
-        # As rows: the products of [B, K, .] would each reshape there and back.
-        read = (
-            None if x is None else tf.reshape(x, [-1, x.shape[-1]])
-            for x in (glimpse.state, previous, glimpse.readout_term)
+        hidden = self.readout.hidden(
+            glimpse.state, as_rows(previous), glimpse.readout_term
         )
-        features = self.readout.features(self.readout.hidden(*read))
+        features = self.readout.features(hidden)
         features = reshaped(features, previous, features.shape[-1])
         weights = glimpse.weights
         if weights is not None:
