@@ -1,16 +1,18 @@
-"""Counts the nodes that a server loads and runs for each signature."""
+"""The nodes of a SavedModel: their order, and how many a signature runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
 from bahdanau_tf.serving.saved_model import read_graphs
 
+SHAPES = "_output_shapes"  # notes, which may differ between equal nodes
 _INITIALIZER = "__saved_model_init_op"  # in the list of signatures
 
 
@@ -43,7 +45,10 @@ def count_nodes(folder: Path) -> Nodes:
         return of_nodes(bodies[name])
 
     def of_nodes(nodes: Iterable[Any]) -> int:
-        return sum(1 + sum(map(of_function, _called(node))) for node in nodes)
+        return sum(
+            1 + sum(of_function(one.name) for one in references(node))
+            for node in nodes
+        )
 
     return Nodes(
         total=len(graph.node) + sum(map(len, bodies.values())),
@@ -61,12 +66,32 @@ def count_nodes(folder: Path) -> Nodes:
     )
 
 
-def _called(node: Any) -> Iterator[str]:
-    """The functions that a node calls; a loop calls two."""
+def callees_first(functions: Iterable[Any]) -> list[Any]:
+    """The functions, each after those that it calls."""
+    named = {one.signature.name: one for one in functions}
+    order: TopologicalSorter[str] = TopologicalSorter()
+    for name, function in named.items():
+        called = (x.name for n in function.node_def for x in references(n))
+        order.add(name, *called)
+    return [named[name] for name in order.static_order()]
+
+
+def references(node: Any) -> Iterator[Any]:
+    """The attributes of a node that name a function; a loop has two."""
     for value in node.attr.values():
         if value.HasField("func"):
-            yield value.func.name
-        yield from (one.name for one in value.list.func)
+            yield value.func
+        yield from value.list.func
+
+
+def meaning(node: Any) -> tuple[object, ...]:
+    """What the outputs of a node depend on, except its inputs."""
+    attributes = (
+        (name, value.SerializeToString(deterministic=True))
+        for name, value in node.attr.items()
+        if name != SHAPES
+    )
+    return node.op, node.device, tuple(sorted(attributes))
 
 
 def behind(nodes: Iterable[Any], outputs: Iterable[str]) -> list[Any]:
@@ -75,8 +100,22 @@ def behind(nodes: Iterable[Any], outputs: Iterable[str]) -> list[Any]:
     found = set()
     left = list(outputs)
     while left:
-        name = left.pop().removeprefix("^").split(":")[0]
+        name = node_of(left.pop())
         if name in named and name not in found:
             found.add(name)
             left.extend(named[name].input)
     return [node for name, node in named.items() if name in found]
+
+
+def in_order(nodes: Iterable[Any]) -> list[Any]:
+    """The nodes, each after those that it reads."""
+    named = {node.name: node for node in nodes}
+    order: TopologicalSorter[str] = TopologicalSorter()
+    for name, node in named.items():
+        order.add(name, *filter(named.__contains__, map(node_of, node.input)))
+    return [named[name] for name in order.static_order()]
+
+
+def node_of(reference: str) -> str:
+    """The name of the node or argument in "node:output:0" or "^node"."""
+    return reference.removeprefix("^").split(":")[0]

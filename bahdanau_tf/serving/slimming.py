@@ -8,12 +8,16 @@ own name it, and TensorFlow warns if it is not there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from bahdanau_tf.serving.invariants import lift
+from bahdanau_tf.serving.merging import merge
 from bahdanau_tf.serving.nodes import behind
+from bahdanau_tf.serving.nodes import in_order
+from bahdanau_tf.serving.nodes import meaning
+from bahdanau_tf.serving.nodes import node_of
+from bahdanau_tf.serving.nodes import references
 from bahdanau_tf.serving.saved_model import GRAPHS
 from bahdanau_tf.serving.saved_model import read_graphs
 
@@ -28,7 +32,6 @@ Sum Tile Transpose Where ZerosLike
 PURE = frozenset(_PURE.split())
 _SAME = ("Identity", "IdentityN")  # their outputs are their inputs
 _GRADIENT = "_gradient_op_type"
-_SHAPES = "_output_shapes"  # notes, which may differ between equal nodes
 # TensorFlow's hash of the graphs, which are no longer those.
 _FINGERPRINT = "fingerprint.pb"
 
@@ -37,10 +40,19 @@ def slim(folder: Path) -> None:
     """Writes the functions of a SavedModel anew, with fewer nodes."""
     saved = read_graphs(folder)
     for meta_graph in saved.meta_graphs:
-        for function in meta_graph.graph_def.library.function:
+        library = meta_graph.graph_def.library
+        lift(library.function)
+        for function in library.function:
             _slim(function)
+        merge(library, _roots(meta_graph))
     (folder / GRAPHS).write_bytes(saved.SerializeToString())
     (folder / _FINGERPRINT).unlink(missing_ok=True)
+
+
+def _roots(meta_graph: Any) -> set[str]:
+    """The functions that are called from outside the library."""
+    called = (x.name for n in meta_graph.graph_def.node for x in references(n))
+    return {*meta_graph.object_graph_def.concrete_functions, *called}
 
 
 def _slim(function: Any) -> None:
@@ -48,15 +60,19 @@ def _slim(function: Any) -> None:
     passing = _passing(function)
     now = _Names()
     first: dict[object, str] = {}  # of equal nodes
+    flat: dict[str, str] = {}  # what the reshapes read
     kept = []
-    for node in _in_order(function.node_def):
+    for node in in_order(function.node_def):
         node.input[:] = map(now.of, node.input)
+        if node.op == "Reshape":  # of another one, too
+            tensor = node.input[0]
+            flat[node.name] = node.input[0] = flat.get(node_of(tensor), tensor)
         if node.name in passing:
             now.passed[node.name] = list(node.input)
             continue
         node.attr.pop(_GRADIENT, None)
         if node.op in PURE:
-            same = first.setdefault(_meaning(node), node.name)
+            same = first.setdefault((meaning(node), *node.input), node.name)
             if same != node.name:
                 now.same[node.name] = same
                 continue
@@ -97,7 +113,7 @@ def _passing(function: Any) -> set[str]:
     which a function returns its argument.
     """
     arguments = {one.name for one in function.signature.input_arg}
-    results = {one.split(":")[0] for one in function.ret.values()}
+    results = set(map(node_of, function.ret.values()))
     awaited = {
         one.removeprefix("^")
         for node in function.node_def
@@ -112,23 +128,3 @@ def _passing(function: Any) -> set[str]:
         and not any(one.startswith("^") for one in node.input)
         and not (node.name in results and arguments.intersection(node.input))
     }
-
-
-def _in_order(nodes: Iterable[Any]) -> list[Any]:
-    """The nodes, each after those that it reads."""
-    named = {node.name: node for node in nodes}
-    order: TopologicalSorter[str] = TopologicalSorter()
-    for name, node in named.items():
-        read = (one.removeprefix("^").split(":")[0] for one in node.input)
-        order.add(name, *filter(named.__contains__, read))
-    return [named[name] for name in order.static_order()]
-
-
-def _meaning(node: Any) -> object:
-    """What the outputs of a node depend on."""
-    attributes = (
-        (name, value.SerializeToString(deterministic=True))
-        for name, value in node.attr.items()
-        if name != _SHAPES
-    )
-    return node.op, node.device, tuple(node.input), tuple(sorted(attributes))
