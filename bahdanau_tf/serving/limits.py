@@ -102,11 +102,12 @@ class LimitedText(tf.Module):
         self.eos_id = text.eos_id
         self.ids_to_tokens = text.ids_to_tokens
         # tf.functions, so that signatures share these large graphs.
+        self._all = tf.function(self._read_all, autograph=False)
         self._ids = self._function(self._ids_of, [tf.int32], 1)
         self._words = self._function(
             self._words_of, [tf.int32, tf.string, tf.int32, tf.int32], 2
         )
-        self.detokenize_with_offsets = tf.function(
+        self._detokenize = tf.function(
             text.detokenize_with_offsets, autograph=False
         )
 
@@ -135,6 +136,16 @@ class LimitedText(tf.Module):
         words, starts, ends, _ = self.read_words(strings)[2]
         return words, starts, ends
 
+    def detokenize_with_offsets(
+        self, ids: tf.Tensor, replacements: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """As that of the tokenizer; one graph with and without replacements."""
+        if replacements is None:
+            replacements = tf.fill(tf.shape(ids), "")
+        found: tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]
+        found = self._detokenize(ids, replacements)
+        return found
+
     def is_cut(self, strings: tf.Tensor) -> tf.Tensor:
         """Whether only a part of each string is read: bool [B]."""
         return self.read(strings)[1]
@@ -162,27 +173,44 @@ class LimitedText(tf.Module):
         )
         return function
 
-    def _ids_of(self, strings: tf.Tensor) -> Columns:
+    def _read_all(
+        self, strings: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
+        """Ids and where their words are, and whether there are more of them.
+
+        Both in one function, so that a text is split once.
+        """
         ids = self.text.tokenize(strings)[:, :-1]
-        return [self._first(ids)], [ids.row_lengths() >= self.max_length]
+        _, starts, ends = self.text.tokenize_with_offsets(strings)
+        cut = ids.row_lengths() >= self.max_length
+        return *map(self._first, (ids, starts, ends)), cut
+
+    def _ids_of(self, strings: tf.Tensor) -> Columns:
+        ids, _, _, cut = self._all(strings)
+        return [ids], [cut]
 
     def _words_of(self, strings: tf.Tensor) -> Columns:
-        ids, cut = self._ids_of(strings)
-        # The words it returns are not used: `surfaces` cuts out only those
-        # within the limit.
-        _, starts, ends = self.text.tokenize_with_offsets(strings)
-        starts, ends = self._first(starts), self._first(ends)
-        words = surfaces(strings, starts, ends)
-        short = first_bytes(words.values, WORD_BYTES)
-        given = starts.values + tf.strings.length(short)
-        cut.append(tf.reduce_any(ends.with_values(given < ends.values), axis=1))
-        words = words.with_values(valid_utf8(short))
-        return [*ids, words, starts, ends.with_values(given)], cut
+        ids, starts, ends, cut = self._all(strings)
+        words = _cut_out(strings, starts, ends)
+        return [ids, words.words, words.starts, words.ends], [cut, words.cut]
 
     def _first(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
         """The first words of the text, with room for the end symbol."""
         count = self.max_length - 1
         return words[:, -count:] if self.reverse else words[:, :count]
+
+
+@tf.function(autograph=False)
+def _cut_out(
+    strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
+) -> Words:
+    """The words at given places; one graph for all tokenizers."""
+    words = surfaces(strings, starts, ends)
+    short = first_bytes(words.values, WORD_BYTES)
+    given = starts.values + tf.strings.length(short)
+    cut = tf.reduce_any(ends.with_values(given < ends.values), axis=1)
+    words = words.with_values(valid_utf8(short))
+    return Words(words, starts, ends.with_values(given), cut)
 
 
 def in_groups(

@@ -108,9 +108,14 @@ def splitter(
     # A tf.function would be traced again in every loop that calls it.
     with tf.init_scope():
         characters = Characters(form, invisible)
+        # Of its own, as it is the same for all languages.
+        read = tf.function(
+            lambda strings: read_characters(strings, characters),
+            autograph=False,
+        )
 
         def split_words(strings: tf.Tensor) -> Words:
-            return split(strings, characters, language)
+            return split(read(strings), language)
 
         function: Callable[[tf.Tensor], Words] = tf.function(
             split_words,
@@ -120,22 +125,33 @@ def splitter(
     return function
 
 
-def split(
-    strings: tf.Tensor, characters: Characters, language: Language
-) -> Words:
-    """Splits strings into words.
+class _Read(NamedTuple):
+    """The visible characters of a batch of strings, one after another.
 
-    A string becomes code points. Blanks and invisible characters are removed,
-    and marks are left out while the rules look at base characters and their
-    neighbours.
+    Attributes:
+        codes, rows, starts, ends: int32 [N], as in `Words`.
+        after_blank: bool [N], whether a blank or the string's begin is before.
+        bases: int32 [M], the places of base characters among them.
+        text: These base characters.
+        count: int64, the number of strings.
+    """
+
+    codes: tf.Tensor
+    rows: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+    after_blank: tf.Tensor
+    bases: tf.Tensor
+    text: _Text
+    count: tf.Tensor
+
+
+def read_characters(strings: tf.Tensor, characters: Characters) -> _Read:
+    """Reads strings as code points, without blanks and invisible characters.
 
     Args:
         strings: string [B], of any bytes.
         characters: Kinds of the characters.
-        language: Rules of the language.
-
-    Returns:
-        The words.
     """
     # A character ends where the next begins; the line break follows the last.
     codes, offsets = tf.strings.unicode_decode_with_offsets(
@@ -163,15 +179,32 @@ def split(
         tf.gather(rows, bases),
         tf.gather(after_blank, bases),
     )
-    first = tf.boolean_mask(bases, _first_of_words(text, language))
-    last = after(first, tf.size(codes)) - 1
+    count = tf.size(strings, tf.int64)
+    return _Read(codes, rows, starts, ends, after_blank, bases, text, count)
+
+
+def split(read: _Read, language: Language) -> Words:
+    """Splits strings into words.
+
+    Marks are left out while the rules look at base characters and their
+    neighbours.
+
+    Args:
+        read: The characters of the strings.
+        language: Rules of the language.
+
+    Returns:
+        The words.
+    """
+    first = tf.boolean_mask(read.bases, _first_of_words(read.text, language))
+    last = after(first, tf.size(read.codes)) - 1
     return Words(
-        tf.RaggedTensor.from_row_starts(codes, first, validate=False),
-        tf.gather(rows, first),
-        tf.gather(starts, first),
-        tf.gather(ends, last),
-        tf.gather(after_blank, first),
-        tf.size(strings, tf.int64),
+        tf.RaggedTensor.from_row_starts(read.codes, first, validate=False),
+        tf.gather(read.rows, first),
+        tf.gather(read.starts, first),
+        tf.gather(read.ends, last),
+        tf.gather(read.after_blank, first),
+        read.count,
     )
 
 
