@@ -114,6 +114,39 @@ def test_one_search_serves_all_signatures_with_a_beam(version: Path) -> None:
     assert sum("TensorListSetItem" in one for one in searches) == 1
 
 
+def test_a_step_of_the_search_has_at_most_130_ops(version: Path) -> None:
+    """Without constants; `complete` also looks its prefix up."""
+    every = functions(version)
+    counts = {}
+    for name, function in every.items():
+        for node in function.node_def:
+            if node.op in ("While", "StatelessWhile"):
+                found = [
+                    op
+                    for part in ("body", "cond")
+                    for op in ops(every[node.attr[part].func.name])
+                    if op not in ("Const", "Identity")
+                ]
+                if "TopKV2" in found:
+                    assert "ReadVariableOp" not in found
+                    counts[name] = len(found)
+    assert len(counts) == 3
+    assert sorted(counts.values())[1] <= 130
+
+
+def test_few_rows_meet_output_weights_in_columns(version: Path) -> None:
+    """A product with rows for words is transposed, and slow for few rows."""
+    products = [
+        node
+        for name, function in functions(version).items()
+        if "body" in name and "TopKV2" in ops(function)
+        for node in function.node_def
+        if node.op == "MatMul"
+    ]
+    assert products
+    assert not any(node.attr["transpose_b"].b for node in products)
+
+
 def test_a_signature_reads_its_text_once(version: Path) -> None:
     """A text is split by a function; a signature calls it once a text."""
     every = functions(version)
@@ -204,3 +237,94 @@ def test_a_slim_graph_computes_the_same(tmp_path: Path) -> None:
         assert found["total"] == row[0] + steps * row[0] ** 2
         assert found["slope"].tolist() == [one**2 for one in row]
         assert len(np.unique(found["draws"])) == 2
+
+
+class Looping(tf.Module):
+    """A loop that computes the same again at every step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = tf.Variable([1.0, 2.0])
+        self.count = tf.Variable(0)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None], name="x"),
+            tf.TensorSpec([], tf.int32, name="steps"),
+        ],
+        autograph=False,
+    )
+    def serve(self, x: tf.Tensor, steps: tf.Tensor) -> dict[str, tf.Tensor]:
+        bias = tf.convert_to_tensor(self.bias)
+
+        def step(i: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            wide = tf.pad(bias, [[1, 0]])
+            height = tf.shape(x)[0]
+            first = x[0]  # there may be none
+            self.count.assign_add(height)
+            total += wide + tf.cast(height, tf.float32) + first[0]
+            # A loop whose invariants are those of the outer one, too.
+            return i + 1, tf.while_loop(
+                lambda j, _: j < 2,
+                lambda j, inner: (j + 1, inner + tf.pad(bias[1:], [[0, 2]])),
+                (0, total),
+            )[1]
+
+        _, total = tf.while_loop(
+            lambda i, _: i < steps, step, (0, tf.zeros([3]))
+        )
+        return {"total": total, "count": self.count.read_value()}
+
+
+def test_what_is_the_same_at_every_step_leaves_the_loops(
+    tmp_path: Path,
+) -> None:
+    module = Looping()
+    tf.saved_model.save(module, str(tmp_path), module.serve)
+    slim(tmp_path)
+    bodies = [
+        ops(x) for name, x in functions(tmp_path).items() if "body" in name
+    ]
+    assert len(bodies) == 2
+    assert not any("Pad" in body or "Shape" in body for body in bodies)
+    assert sum("StridedSlice" in body for body in bodies) == 1  # `first`
+    served = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
+    count = 0
+    for rows, steps in (
+        ([[3.0], [4.0]], 3),
+        (np.zeros([0, 0]), 0),
+        ([[1.0]], 1),
+    ):
+        x = np.asarray(rows, np.float32)
+        found = served(x=tf.constant(x), steps=tf.constant(steps))
+        first = x[0, 0] if x.size else 0.0
+        wanted = steps * (np.array([0, 1, 2]) + len(x) + first)
+        wanted += steps * 2 * np.array([2, 0, 0])
+        count += steps * len(x)
+        assert found["total"].numpy().tolist() == wanted.tolist()
+        assert found["count"].numpy() == count
+
+
+class Alike(tf.Module):
+    """Calls three functions, of which two do the same."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], name="x")])
+    def serve(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
+        def times(factor: float) -> Any:
+            return tf.function(lambda x: tf.tanh(factor * x))
+
+        one, same, other = times(2.0), times(2.0), times(3.0)
+        return {"y": tf.stack([one(x), same(x), other(x)])}
+
+
+def test_of_equal_functions_one_is_left(tmp_path: Path) -> None:
+    module = Alike()
+    tf.saved_model.save(module, str(tmp_path), module.serve)
+    before = sum("Tanh" in ops(x) for x in functions(tmp_path).values())
+    slim(tmp_path)
+    after = sum("Tanh" in ops(x) for x in functions(tmp_path).values())
+    assert (before, after) == (3, 2)
+    served = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
+    x = np.array([0.5, -1.0], np.float32)
+    wanted = np.tanh([2 * x, 2 * x, 3 * x])
+    np.testing.assert_allclose(served(x=tf.constant(x))["y"], wanted, 1e-6)

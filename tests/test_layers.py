@@ -30,6 +30,8 @@ from oracle import readout_parameters
 
 from bahdanau_tf import layers
 from bahdanau_tf.layers.decoder import STEP_ORDERS
+from bahdanau_tf.layers.output_weights import OutputColumns
+from bahdanau_tf.layers.output_weights import OutputWeights
 from bahdanau_tf.layers.weights import linear
 
 B, T, M, N = 4, 5, 3, 6
@@ -574,11 +576,27 @@ def by_steps(
         now, state = step(
             tf.constant(previous[:, None]), is_first, state, memory
         )
+        if now.weights is not None:
+            now = now._replace(weights=now.weights[:, 0])
         for one, every in zip(now, glimpse, strict=True):
             assert (one is None) == (every is None)
             if one is not None:
-                close(one[:, 0], every[:, i].numpy(), 1e-6)
+                close(one, every[:, i].numpy(), 1e-6)
         previous = embedded[:, i]
+
+
+# Output weights.
+
+
+def test_output_weights_in_rows_and_in_columns_give_the_same_logits() -> None:
+    kernel, bias, features = normal(9, 5), normal(9, seed=1), normal(2, 3, 5)
+    wanted = features.astype(np.float64) @ kernel.T + bias
+    rows = OutputWeights(kernel, bias)
+    columns = OutputColumns(tf.constant(kernel.T), tf.constant(bias))
+    for output in (rows, columns):
+        for some in (features, features[0]):
+            logits = output.logits(tf.constant(some))
+            close(logits, wanted if some.ndim == 3 else wanted[0])
 
 
 # Embedding.

@@ -43,6 +43,7 @@ from dataclasses import replace
 
 import tensorflow as tf
 
+from bahdanau_tf.models.protocol import Output
 from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search.hypotheses import ABSENT
@@ -113,6 +114,12 @@ class _ServedGraph(LimitedGraph):
         found: tuple[Nest, Nest] = self._encode(source)
         return found
 
+    def output_weights(self) -> Output:
+        """See `TranslationGraph`."""
+        if self.decoding.shortlist:  # which takes rows of them
+            return super().output_weights()
+        return self.weights.output()
+
     def _loaded_encode(self, source: Sources) -> tuple[Nest, Nest]:
         with self.weights.loaded():
             return super().encode(source)
@@ -125,27 +132,28 @@ class _Served:
         self.graph = _ServedGraph(graph, limits)
         self.limits = limits
         self.count = n_best_of(graph, limits)
-        # The search of `serving_default`, `align` and `n_best`: one graph.
+        # Graphs that signatures share.
+        self.read = tf.function(self._read, autograph=False)
         self.best = tf.function(self._translated, autograph=False)
 
     def serving_default(self, text: tf.Tensor) -> Outputs:
-        reading, cut = self._read(text)
+        reading, cut = self.read(text)
         return _first(self.best(reading, self._count(1)), cut)
 
     def greedy(self, text: tf.Tensor) -> Outputs:
-        reading, cut = self._read(text)
+        reading, cut = self.read(text)
         return _first(self._plain(reading, self.graph.decoding.greedy()), cut)
 
     def complete(self, text: tf.Tensor, prefix: tf.Tensor) -> Outputs:
         text, prefix = _of_equal_rows("complete", text=text, prefix=prefix)
-        reading, cut = self._read(text)
+        reading, cut = self.read(text)
         ids, prefix_cut, given = self.graph.target_text.read_words(prefix)
         reading = reading._replace(prefix=ids[:, :-1], given=given.words)
         found = self._plain(reading, replace(self.graph.decoding, n_best=1))
         return _first(found, cut | prefix_cut | given.cut)
 
     def n_best(self, text: tf.Tensor) -> Outputs:
-        reading, cut = self._read(text)
+        reading, cut = self.read(text)
         found = self.best(reading, self._count(self.count))
         shape = [None, self.count]
         return {
@@ -192,7 +200,7 @@ class _Served:
         target = joined([ids])
         with self.graph.weights.loaded():
             log_probs, _ = log_probs_and_alignment(
-                self.graph.model, source, target
+                self.graph.model, source, target, self.graph.output_weights()
             )
         return {
             "log_prob": tf.reduce_sum(log_probs, axis=1),

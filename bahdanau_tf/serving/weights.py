@@ -1,10 +1,16 @@
-"""Stores weights as float16 in a SavedModel, which halves its size."""
+"""The weights that a SavedModel stores: some as float16, some transposed."""
 
 from __future__ import annotations
 
 import keras
 import numpy as np
 import tensorflow as tf
+
+from bahdanau_tf.layers.output_weights import OutputColumns
+from bahdanau_tf.layers.output_weights import OutputWeights
+from bahdanau_tf.models.protocol import Output
+from bahdanau_tf.models.protocol import TranslationModel
+from bahdanau_tf.tensors import Nest
 
 
 def round_to_half(model: keras.Model) -> None:
@@ -27,25 +33,59 @@ def round_to_half(model: keras.Model) -> None:
 class StoredWeights:
     """The weights of a SavedModel, as float16 if that is exact.
 
-    These are cast to float32 at each call, outside all loops.
+    These are cast to float32 at each call, outside all loops. Output weights
+    are stored as `OutputColumns`.
 
     Args:
         model: The model that the signatures use.
     """
 
-    def __init__(self, model: keras.Model) -> None:
+    def __init__(self, model: TranslationModel) -> None:
+        self._model = model
+        self._columns: Nest = None
+        output = model.output_weights()
+        if all(isinstance(x, OutputWeights) for x in tf.nest.flatten(output)):
+            self._columns = tf.nest.map_structure(_StoredColumns, output)
         self._halves = []
         for variable in _float32_variables(model):
-            weights = variable.numpy()
-            half = _half(weights)
-            if np.array_equal(half, weights):
-                self._halves.append((variable, tf.Variable(half)))
+            stored = _stored(variable.numpy())
+            if stored.dtype == tf.float16:
+                self._halves.append((variable, stored))
 
     def loaded(self) -> keras.StatelessScope:
         """A context in which the model uses the stored weights."""
         return keras.StatelessScope(
             [(one, tf.cast(half, one.dtype)) for one, half in self._halves]
         )
+
+    def output(self) -> Output:
+        """The model's output weights."""
+        if self._columns is None:  # of another kind
+            return self._model.output_weights()
+        return tf.nest.map_structure(lambda one: one.loaded(), self._columns)
+
+
+class _StoredColumns:
+    """Output weights that are stored as `OutputColumns`."""
+
+    def __init__(self, output: OutputWeights) -> None:
+        self.kernel_dtype = output.kernel.dtype
+        self.bias_dtype = output.bias.dtype
+        self.kernel = _stored(output.kernel.numpy().T)
+        self.bias = _stored(output.bias.numpy())
+
+    def loaded(self) -> OutputColumns:
+        """As the model computes with them."""
+        kernel, bias = map(tf.convert_to_tensor, (self.kernel, self.bias))
+        return OutputColumns(
+            tf.cast(kernel, self.kernel_dtype), tf.cast(bias, self.bias_dtype)
+        )
+
+
+def _stored(weights: np.ndarray) -> tf.Variable:
+    """A variable of float16 if that is exact."""
+    half = _half(weights)
+    return tf.Variable(half if np.array_equal(half, weights) else weights)
 
 
 def _half(weights: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import tensorflow as tf
 
+from bahdanau_tf.models.protocol import Output
 from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.options import Decoding
@@ -146,6 +147,13 @@ class TranslationGraph(tf.Module):
         """
         return self.model.encode(source)
 
+    def output_weights(self) -> Output:
+        """The output weights of a search over all words.
+
+        An export has its own.
+        """
+        return self.model.output_weights()
+
     def search(
         self,
         source: Sources,
@@ -188,7 +196,7 @@ class TranslationGraph(tf.Module):
                 of_words(one, *shortlist, size) for one in constraints
             ]
         else:
-            step = full_step(self.model)
+            step = full_step(self.model, self.output_weights())
         if not (with_weights or decoding.beta):
             step = without_weights(step)
         result = decoding.search(

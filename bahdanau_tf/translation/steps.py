@@ -9,6 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bahdanau_tf.layers.output_weights import OutputWeights
+from bahdanau_tf.models.protocol import Output
 from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.search import Step
 from bahdanau_tf.tensors import Nest
@@ -16,9 +17,8 @@ from bahdanau_tf.tensors import Nest
 Stepped = tuple[tf.Tensor, Nest, "tf.Tensor | None"]  # what a `Step` gives
 
 
-def full_step(model: TranslationModel) -> Step:
-    """The step over all words; the output weights are read once, here."""
-    output = model.output_weights()
+def full_step(model: TranslationModel, output: Output) -> Step:
+    """The step over all words."""
 
     def step(ids: tf.Tensor, state: Nest, memory: Nest) -> Stepped:
         features, state, weights = model.step(ids, state, memory)
@@ -100,9 +100,9 @@ def shortlist_step(
     def step(places: tf.Tensor, state: Nest, memory: Nest) -> Stepped:
         memory, words, own = memory
         ids = word_ids(places, first, words)
-        features, state, weights = model.step(ids, state, memory)
         short = [Shortlist(*pair) for pair in zip(frequent, own, strict=True)]
         short = tf.nest.pack_sequence_as(output, short)
+        features, state, weights = model.step(ids, state, memory)
         return model.logits(features, short), state, weights
 
     return step, (memory, words, own)
