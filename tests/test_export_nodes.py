@@ -148,14 +148,14 @@ def test_few_rows_meet_output_weights_in_columns(version: Path) -> None:
 
 
 def test_a_signature_reads_its_text_once(version: Path) -> None:
-    """A text is split by a function; a signature calls it once a text."""
+    """Characters are read by a function of all languages, once a text."""
     every = functions(version)
-    splitters = [
+    readers = [
         name
         for name, one in every.items()
         if "UnicodeDecodeWithOffsets" in ops(one)
     ]
-    assert len(splitters) == 2
+    assert len(readers) == 1
 
     def calls(name: str) -> int:
         called = [
@@ -164,7 +164,7 @@ def test_a_signature_reads_its_text_once(version: Path) -> None:
             for value in node.attr.values()
             if value.HasField("func")
         ]
-        return sum(one in splitters for one in called) + sum(map(calls, called))
+        return sum(one in readers for one in called) + sum(map(calls, called))
 
     found = {
         next(
