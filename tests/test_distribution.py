@@ -162,7 +162,7 @@ def compare(found: SimpleNamespace, wanted: SimpleNamespace) -> None:
     """To the tolerance of sums in another order."""
     assert found.saved["steps"] == wanted.saved["steps"] == 6
     for name, value in wanted.saved.items():
-        if name != "stopped_by":
+        if name not in ("stopped_by", "seeds"):
             np.testing.assert_allclose(
                 found.saved[name], value, rtol=2e-4, atol=2e-5, err_msg=name
             )
@@ -205,6 +205,9 @@ def test_three_processes_train_as_one(folder: Path) -> None:
     found = trained(folder, *(worker(folder, n, **options) for n in names))
     for other in found:
         compare(other, one)
+    seeds = [other.saved["seeds"][:, 0] for other in found]
+    np.testing.assert_array_equal(seeds[0], one.saved["seeds"][:, 0])
+    assert len({*np.concatenate(seeds).tolist()}) == 3 * len(seeds[0])
 
 
 @pytest.mark.slow
@@ -231,6 +234,7 @@ def test_a_killed_worker_ends_all_and_the_same_command_goes_on(
     again = trained(folder, *commands)
     for one, wanted in zip(again, whole, strict=True):
         assert len(one.saved["losses"]) == 3  # of the second epoch
+        np.testing.assert_array_equal(one.saved["seeds"], wanted.saved["seeds"])
         for name in one.saved:
             if name.startswith("arr_"):
                 np.testing.assert_array_equal(
@@ -271,6 +275,27 @@ def test_time_ends_a_training_of_two_at_the_same_update(folder: Path) -> None:
     assert one.saved["steps"] > 0
     for name, value in one.saved.items():
         np.testing.assert_array_equal(other.saved[name], value, name)
+
+
+@pytest.mark.slow
+def test_a_worker_with_other_flags_is_refused(folder: Path) -> None:
+    """And the chief ends, too, with a sentence."""
+    given = {
+        "train_source": folder / "train.a",
+        "train_target": folder / "train.b",
+        "model_dir": folder / "refused",
+        **{"recipe": "paper", "units": 8, "embedding_dim": 8},
+    }
+    flags = [f"--{name}={value}" for name, value in given.items()]
+    command = [sys.executable, "-m", "bahdanau_tf", "train", *flags]
+    with started([command, [*command, "--batch_size=9"]]) as running:
+        chief, other = ended(running)
+    assert other.status == 2
+    said = "train: --batch_size is 9 at worker 1 and 80 at the chief, wanted"
+    assert f"bahdanau-tf: train: {said}" in other.errors
+    assert chief.status == 2
+    assert "train: another worker has ended or cannot be" in chief.errors
+    assert "Traceback" not in chief.errors + other.errors
 
 
 @pytest.mark.slow

@@ -121,6 +121,7 @@ def run(
         *(one.numpy() for one in translator.model.trainable_weights),
         losses=recorder.losses,
         found=recorder.found,
+        seeds=[one.numpy() for one in translator.model.non_trainable_variables],
         steps=result.steps,
         stopped_by=result.stopped_by,
     )

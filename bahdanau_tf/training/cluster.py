@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable
@@ -69,8 +70,7 @@ class Cluster:
     def text_from_chief(self, text: str) -> str:
         """The chief's text."""
         data = np.frombuffer(text.encode(), np.uint8)
-        (size,) = self.from_chief([data.size])
-        found = self.from_chief(np.resize(data, int(size)))
+        (found,) = self._arrays_from_chief([data])
         return found.astype(np.uint8).tobytes().decode()
 
     def share(self, variables: Sequence[tf.Variable]) -> None:
@@ -94,29 +94,31 @@ class Cluster:
         self, dataset: tf.data.Dataset
     ) -> Iterator[tuple[object, ...]]:
         specs = tf.nest.flatten(dataset.element_spec)
-        ranks = [spec.shape.rank for spec in specs]
-        elements = iter(dataset) if self.is_chief else None
-        parts = [np.zeros([0] * rank) for rank in ranks]
-        while True:
-            if elements is not None:
-                element = tf.nest.flatten(next(elements))
-                parts = [part.numpy() for part in element]
-            sizes = np.concatenate([part.shape for part in parts])
-            sizes = self.from_chief(sizes).astype(int)
-            shapes = np.split(sizes, np.cumsum(ranks)[:-1])
-            counts = [math.prod(shape) for shape in shapes]
-            flat = np.concatenate([part.ravel() for part in parts])
-            flat = self.from_chief(np.resize(flat, sum(counts)))
+        nothing = [np.zeros([0] * spec.shape.rank) for spec in specs]
+        elements = iter(dataset) if self.is_chief else itertools.repeat(nothing)
+        for element in elements:
+            own = [np.asarray(part) for part in tf.nest.flatten(element)]
             found = [
-                tf.constant(numbers.reshape(shape), spec.dtype)
-                for numbers, shape, spec in zip(
-                    np.split(flat, np.cumsum(counts)[:-1]),
-                    shapes,
-                    specs,
-                    strict=True,
+                tf.constant(part, spec.dtype)
+                for part, spec in zip(
+                    self._arrays_from_chief(own), specs, strict=True
                 )
             ]
             yield tf.nest.pack_sequence_as(dataset.element_spec, found)
+
+    def _arrays_from_chief(self, own: list[np.ndarray]) -> list[np.ndarray]:
+        """The chief's arrays; those of the others only tell their ranks."""
+        sizes = self.from_chief(np.concatenate([one.shape for one in own]))
+        ranks = [one.ndim for one in own]
+        shapes = np.split(sizes.astype(int), np.cumsum(ranks)[:-1])
+        counts = [math.prod(shape) for shape in shapes]
+        flat = np.concatenate([one.ravel() for one in own])
+        flat = self.from_chief(np.resize(flat, sum(counts)))
+        parts = np.split(flat, np.cumsum(counts)[:-1])
+        return [
+            part.reshape(shape)
+            for part, shape in zip(parts, shapes, strict=True)
+        ]
 
     def _sum(self, values: np.ndarray) -> np.ndarray:
         """Sends a message, to which the chief adds the time."""
