@@ -100,6 +100,14 @@ def test_an_export_has_no_gradients(
     assert "gradient" not in caplog.text
 
 
+def test_every_attribute_has_a_value(version: Path) -> None:
+    """Python loads a graph where one has none; the C++ runtime does not."""
+    for function in functions(version).values():
+        for node in function.node_def:
+            for name, value in node.attr.items():
+                assert value.WhichOneof("value"), (node.name, name)
+
+
 def test_one_search_serves_all_signatures_with_a_beam(version: Path) -> None:
     """The others are those of `greedy` and `complete`, without a record."""
     every = functions(version)

@@ -33,6 +33,7 @@ _MOVABLE = {
 _READS = {"LookupTableFindV2", "ReadVariableOp"}
 _WRITING = ("Assign", "LookupTableI")  # ImportV2, InsertV2
 _LOOPS = ("While", "StatelessWhile")
+_TAKEN = "shrink_axis_mask"  # axes of which one element is taken
 _INPUTS = "_input_shapes"  # of a function
 
 
@@ -155,7 +156,9 @@ def _invariants(loop: Any, body: Any) -> Iterator[tuple[str, str]]:
 
 def _may_fail(node: Any, moved: Mapping[str, Any]) -> bool:
     """Whether it takes an element out of a tensor that may have none."""
-    if node.op != "StridedSlice" or not node.attr["shrink_axis_mask"].i:
+    # A look at an attribute that is not there would make an invalid one.
+    takes = _TAKEN in node.attr and node.attr[_TAKEN].i
+    if node.op != "StridedSlice" or not takes:
         return False
     source = moved.get(node_of(node.input[0]))
     return source is None or source.op != "Shape"
@@ -163,8 +166,9 @@ def _may_fail(node: Any, moved: Mapping[str, Any]) -> bool:
 
 def _added(loop: Any, body: Any, condition: Any, value: str, node: Any) -> str:
     """Gives a loop one more invariant, the output of a node; its name."""
-    # That of a shape is not written if it is int32.
-    dtype = node.attr[_MOVABLE[node.op]].type or tf.int32.as_datatype_enum
+    dtype = tf.int32.as_datatype_enum  # of a shape that has no note of it
+    if _MOVABLE[node.op] in node.attr:
+        dtype = node.attr[_MOVABLE[node.op]].type
     name = f"invariant_{len(body.signature.input_arg)}"
     for function in (body, condition):
         function.signature.input_arg.add(name=name, type=dtype)
