@@ -102,6 +102,7 @@ class Soak:
         self.batches = 0
         self.known: dict[str, str] = {}
         self.long: list[subprocess.Popen] = []
+        self.started: list[subprocess.Popen] = []
         write_texts(out / "data")
         self.sentences = (out / "data" / "test.en").read_text().split("\n")[:-1]
         self.words = sorted(
@@ -124,7 +125,7 @@ class Soak:
         return FLAGS.minutes - (time.monotonic() - self.start) / 60
 
     def _decoder(self) -> subprocess.Popen:
-        return subprocess.Popen(
+        decoder = subprocess.Popen(
             [sys.executable, "-c", DECODER, self.out / "fixed"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -133,17 +134,21 @@ class Soak:
             start_new_session=True,  # it does not hear Ctrl-C
             text=True,
         )
+        self.started.append(decoder)
+        return decoder
 
     def _start(self, words: list[str], name: str = "turn") -> subprocess.Popen:
         """Starts a command, whose output goes to a file."""
         with (self.out / name).with_suffix(".output").open("wb") as output:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 [sys.executable, "-m", "bahdanau_tf", *words],
                 stdout=output,
                 stderr=output,
                 env=environment(self.out),
                 start_new_session=True,
             )
+        self.started.append(process)
+        return process
 
     def turn(self) -> None:
         """Decodes some batches, runs a command, writes a row."""
@@ -292,7 +297,7 @@ def show(rows: Sequence[Row]) -> None:
 
 
 def main(_: Sequence[str]) -> int:
-    """Soaks; ends both long processes whatever happens."""
+    """Soaks; ends what was started whatever happens."""
     out = Path(FLAGS.out_dir).absolute()
     out.mkdir(parents=True)
     soak = Soak(out)
@@ -300,7 +305,7 @@ def main(_: Sequence[str]) -> int:
     try:
         return run(soak)
     finally:
-        for process in soak.long:
+        for process in soak.started:
             process.kill()
 
 
