@@ -98,7 +98,7 @@ def test_the_file_of_flags_means_the_same(trained):
     flags = cli.defined_flags("train")
     flags(["train", *cli._expanded([f"--flagfile={path}"], flags)])
     assert choose(flags, command.TYPICAL) == []
-    text, model, recipe, dev_pairs = options(flags)
+    text, model, recipe, dev_pairs, *_ = options(flags)
     assert (text.joint, model.units, dev_pairs) == (True, 8, 22)
     assert (model.maxout_units, model.tie_embeddings) == (8, True)
     settings = (trained.folder / "training.json").read_text()

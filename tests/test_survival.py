@@ -679,6 +679,10 @@ def test_an_error_of_tensorflow_is_reported_in_one_line(
             None, None, "{{node a}} OOM when allocating [9,9]\n\t[[{{node b}}]]"
         )
 
-    monkeypatch.setattr(loop, "train_step", lambda *_: exhausted)
+    def exhausting(model: Any, optimizer: Any, *_: Any) -> Any:
+        optimizer.build(model.trainable_variables)  # as `train_step` does
+        return exhausted
+
+    monkeypatch.setattr(loop, "train_step", exhausting)
     with pytest.raises(OSError, match=r"train: OOM when .*\[9,9\]; the last"):
         train(trained.translator, files, SHORT, tmp_path)
