@@ -59,9 +59,17 @@ def training(data: Path, folder: Path, updates: int = 0) -> list[str]:
 
 
 def temporary(folder: Path) -> list[str]:
-    """Names of temporary files and folders."""
+    """Names of temporary files and folders.
+
+    Not those of Keras' savers, which hold nothing but an empty `assets`.
+    """
     found = [*folder.rglob("*")] if folder.is_dir() else []
-    return sorted(p.name for p in found if TEMPORARY.fullmatch(p.name))
+    return sorted(
+        one.name
+        for one in found
+        if TEMPORARY.fullmatch(one.name)
+        and [*one.rglob("*")] != [one / "assets"]
+    )
 
 
 def left_over(folder: Path) -> Iterator[str]:

@@ -321,6 +321,11 @@ def shards(pattern: str, output: str) -> list[str]:
             f"--input has {times} files {name}, wanted different names: each "
             "is that of a translation, too"
         )
+    if taken := names.keys() & {REPORTS, UNFINISHED}:
+        raise ValueError(
+            f"--input has a file {min(taken)}, wanted another name: --output "
+            "has a folder of this name"
+        )
     for path in files:
         if path == FileSystems.join(output, posixpath.basename(path)):
             raise ValueError(f"--output would overwrite {path} of --input")
@@ -345,8 +350,16 @@ def remove_unfinished(output: str) -> None:
 
 
 def beam_options(arguments: Sequence[str]) -> PipelineOptions:
-    """Beam's flags; without --runner processes of this machine."""
+    """Beam's flags; without --runner processes of this machine.
+
+    Raises:
+        ValueError: A flag is unknown.
+    """
     options = PipelineOptions(arguments)
+    unknown = {*options.get_all_options(retain_unknown_options=True)}
+    if unknown := unknown - {*options.get_all_options()}:
+        name = min(unknown)
+        raise ValueError(f"--{name} is no flag of this program or of Beam")
     if options.view_as(StandardOptions).runner is None:
         options.view_as(StandardOptions).runner = PROCESSES
         options.view_as(DirectOptions).direct_running_mode = "multi_processing"

@@ -8,6 +8,7 @@ import sys
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.model import load_translator
+from bahdanau_tf.progress import StatusLine
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving import examine
 
@@ -19,10 +20,13 @@ def run(flags: absl_flags.FlagValues) -> int:
     if flags.half_weights:
         translator.halve_weights()
     version = translator.export(flags.export_dir, **dataclasses.asdict(limits))
-    print(version)
+    StatusLine().note(f"written, and compared with the model now: {version}")
     report = examine(translator.graph, version, limits)
     for fact in report.facts:
         print(fact, file=sys.stderr)
     for difference in report.differences:
         print(f"Differs: {difference}", file=sys.stderr)
-    return 1 if report.differences else 0
+    if report.differences:
+        return 1
+    print(version)
+    return 0

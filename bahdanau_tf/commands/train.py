@@ -38,11 +38,14 @@ from bahdanau_tf.training import is_begun
 from bahdanau_tf.training import locked
 from bahdanau_tf.training import train
 from bahdanau_tf.training.cluster import Cluster
+from bahdanau_tf.training.strategy import several_workers
 from bahdanau_tf.training.strategy import strategy_of_environment
 
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
+    if several_workers():
+        refuse(flags, ["accumulate"], "with several workers in TF_CONFIG")
     strategy = strategy_of_environment()  # before any operation of TensorFlow
     cluster = Cluster(strategy)
     check_tokenize_flag(flags)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 END = "[END]"  # how the end of a sentence is written, as in vocabularies
+_BOXES = "Last Resort"  # matplotlib's font of boxes for all characters
 # Looked at first, before all others that are installed.
 _FONTS = (
     "Noto Sans CJK KR",
@@ -102,7 +103,9 @@ def _installed() -> Iterator[tuple[str, str]]:
     fonts = {
         one.name: one.fname
         for one in font_manager.fontManager.ttflist
-        if one.style == "normal" and one.weight in (400, "normal", "regular")
+        if one.style == "normal"
+        and one.weight in (400, "normal", "regular")
+        and not one.name.startswith(_BOXES)
     }
     preferred = {name: fonts[name] for name in _FONTS if name in fonts}
     yield from (preferred | fonts).items()

@@ -41,9 +41,10 @@ def told_in_a_sentence() -> Iterator[None]:
     except tf.errors.OpError as error:
         if "Collective ops is aborted" in str(error):
             raise OSError(
-                "train: another worker has ended or cannot be reached, so "
-                "this one ends, too; the last checkpoint is kept. Start the "
-                "same command on all machines again"
+                "another worker has ended or cannot be reached, so this one "
+                "ends, too; what was written before is kept. If that worker "
+                "does not say what to mend, start the same command on all "
+                "machines again"
             ) from error
         advice = _GO_ON
         if isinstance(error, tf.errors.ResourceExhaustedError):

@@ -117,9 +117,14 @@ def check_alike(cluster: Cluster, settings: Mapping[str, object]) -> None:
     own = json.dumps(settings)
     chiefs = cluster.text_from_chief(own)
     for name, there, here in _changes(json.loads(chiefs), json.loads(own)):
+        if name.endswith("_text_checksum"):
+            raise ValueError(
+                f"worker {cluster.number} has another text than the chief "
+                f"({name} differs), wanted the same files on all machines"
+            )
         flag = f"--{name}" if name in _FLAGS else name
         raise ValueError(
-            f"train: {flag} is {here!r} at worker {cluster.number} and "
+            f"{flag} is {here!r} at worker {cluster.number} and "
             f"{there!r} at the chief, wanted the same command and the same "
             "files on all machines"
         )

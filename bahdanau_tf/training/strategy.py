@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
@@ -30,17 +33,45 @@ def strategy_of_environment() -> tf.distribute.Strategy:
     if len(addresses) > 1:
         StatusLine().note(
             f"worker {number} of {len(addresses)} ({addresses[number]}"
-            f"{', the chief' if number == 0 else ''}), waiting for the others"
+            f"{', the chief' if number == 0 else ''}), waiting for "
+            f"{', '.join(addresses[:number] + addresses[number + 1 :])}; "
+            "Ctrl-C ends it"
         )
-        strategy = tf.distribute.MultiWorkerMirroredStrategy()
-        if threading.current_thread() is threading.main_thread():
-            # TensorFlow has replaced the handler, so SIGTERM would be ignored.
-            before = signal.getsignal(signal.SIGTERM)
-            signal.signal(signal.SIGTERM, before)
-        return strategy
+        with _interrupts_at_once():
+            return tf.distribute.MultiWorkerMirroredStrategy()
     if len(tf.config.list_physical_devices("GPU")) > 1:
         return tf.distribute.MirroredStrategy()
     return tf.distribute.get_strategy()
+
+
+def several_workers() -> bool:
+    """Whether TF_CONFIG names several workers.
+
+    Raises:
+        ValueError: TF_CONFIG is wrong.
+    """
+    return len(_cluster(os.environ.get(VARIABLE, ""))[0]) > 1
+
+
+@contextmanager
+def _interrupts_at_once() -> Iterator[None]:
+    """Lets SIGINT end the process while TensorFlow waits for other workers.
+
+    Python's own handlers do not run then. TensorFlow replaces that of SIGTERM,
+    which it would ignore from then on, so it is set again.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {
+        one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)
+    }
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def _cluster(text: str) -> tuple[list[str], int]:
@@ -59,6 +90,12 @@ def _cluster(text: str) -> tuple[list[str], int]:
             raise _wrong(
                 f"cluster.{job} is {addresses!r}", "a list of host:port"
             )
+        for one in addresses:
+            if not re.fullmatch(r".+:[0-9]+", str(one)):
+                raise _wrong(f"an address is {one!r}", "host:port")
+    listed = [str(one) for job in cluster.values() for one in job]
+    if twice := [one for one in listed if listed.count(one) > 1]:
+        raise _wrong(f"{twice[0]} is there twice", "different addresses")
     members = [
         (job, i) for job in JOBS for i in range(len(cluster.get(job, [])))
     ]
