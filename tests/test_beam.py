@@ -277,6 +277,7 @@ def test_mistakes_are_said_in_one_sentence(
 ):
     (text / "more").mkdir()
     write(text / "more" / "03.en", ["a"])
+    write(text / "more" / "reports", ["a"])
     for wanted, flags in {
         "saved_model.pb, wanted the numbered": {"model": model.parent},
         "--input: there is no file": {"input": text / "*.fr"},
@@ -284,6 +285,8 @@ def test_mistakes_are_said_in_one_sentence(
         "--output would overwrite": {"output": text},
         "--batch_size is 0, wanted 1 or more": {"batch_size": 0},
         "Unable to get filesystem": {"output": "none://where"},
+        "--beam_size is no flag": {"beam_size": 3},
+        "--input has a file reports": {"input": text / "more" / "reports"},
     }.items():
         given = {"model": model, "input": text / "*", "output": text / "out"}
         said = refused(
