@@ -277,6 +277,11 @@ def test_time_ends_a_training_of_two_at_the_same_update(folder: Path) -> None:
         np.testing.assert_array_equal(other.saved[name], value, name)
 
 
+def train_command(given: dict[str, object]) -> list[str]:
+    flags = [f"--{name}={value}" for name, value in given.items()]
+    return [sys.executable, "-m", "bahdanau_tf", "train", *flags]
+
+
 @pytest.mark.slow
 def test_a_worker_with_other_flags_is_refused(folder: Path) -> None:
     """And the chief ends, too, with a sentence."""
@@ -286,8 +291,7 @@ def test_a_worker_with_other_flags_is_refused(folder: Path) -> None:
         "model_dir": folder / "refused",
         **{"recipe": "paper", "units": 8, "embedding_dim": 8},
     }
-    flags = [f"--{name}={value}" for name, value in given.items()]
-    command = [sys.executable, "-m", "bahdanau_tf", "train", *flags]
+    command = train_command(given)
     with started([command, [*command, "--batch_size=9"]]) as running:
         chief, other = ended(running)
     assert other.status == 2
@@ -309,8 +313,7 @@ def test_the_command_trains_on_two_processes(folder: Path) -> None:
         "model_dir": folder / "command",
         **{"tokenizer": "word", "units": 8, "embedding_dim": 8, "updates": 3},
     }
-    flags = [f"--{name}={value}" for name, value in given.items()]
-    command = [sys.executable, "-m", "bahdanau_tf", "train", *flags]
+    command = train_command(given)
     with started([command, command]) as running:
         chief, other = ended(running)
     assert chief.status == 0, chief.errors

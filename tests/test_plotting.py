@@ -13,6 +13,7 @@ from bahdanau_tf import plotting
 from bahdanau_tf.evaluation import LengthBin
 from bahdanau_tf.evaluation import Score
 from bahdanau_tf.plotting import canvas
+from bahdanau_tf.text import vocabulary
 from bahdanau_tf.tracing import Candidate
 from bahdanau_tf.tracing import Contributions
 from bahdanau_tf.tracing import Gate
@@ -56,6 +57,7 @@ def test_alignment_is_drawn_in_grey_with_the_source_on_top():
 
 
 def test_weights_of_the_end_symbols_are_labelled():
+    assert canvas.END == vocabulary.END
     figure = plotting.plot_alignment(["the", "cat"], ["le"], WEIGHTS)
     (axes,) = figure.axes
     assert labels(axes.xaxis) == ["the", "cat", "[END]"]

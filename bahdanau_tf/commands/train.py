@@ -77,7 +77,7 @@ def _train_as_chief(
             start = Start(flags.init_from, flags.added_words)
         choices = _choices(flags, files, start)
         values = values_of(choices)
-    elif written.is_file() and flags.recipe is None:
+    else:
         values = _chosen_before(flags, written)
     found = options(flags, values)
     plan = _plan(found, files, model_dir)
@@ -106,9 +106,7 @@ def _train_as_another(
 ) -> TrainingResult:
     """Trains with a chief, which writes; its choices are in the folder."""
     files, model_dir = TrainingFiles(**paths(flags)), Path(flags.model_dir)
-    written, values = model_dir / FILE, {}
-    if written.is_file() and flags.recipe is None:
-        values = _chosen_before(flags, written)
+    values = _chosen_before(flags, model_dir / FILE)
     plan = _plan(options(flags, values), files, model_dir)
     with strategy.scope():
         translator = plan.load()
@@ -157,6 +155,8 @@ def _chosen_before(
     flags: absl_flags.FlagValues, written: Path
 ) -> dict[str, object]:
     """What was chosen when the folder was made, and is not given now."""
+    if flags.recipe is not None or not written.is_file():
+        return {}
     given = given_values(flags)
     values = read_flags(written, define)
     return {name: values[name] for name in values if name not in given}

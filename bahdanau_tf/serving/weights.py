@@ -48,9 +48,9 @@ class StoredWeights:
             self._columns = tf.nest.map_structure(_StoredColumns, output)
         self._halves = []
         for variable in _float32_variables(model):
-            stored = _stored(variable.numpy())
-            if stored.dtype == tf.float16:
-                self._halves.append((variable, stored))
+            stored = _exact(variable.numpy())
+            if stored.dtype == np.float16:
+                self._halves.append((variable, tf.Variable(stored)))
 
     def loaded(self) -> keras.StatelessScope:
         """A context in which the model uses the stored weights."""
@@ -71,8 +71,8 @@ class _StoredColumns:
     def __init__(self, output: OutputWeights) -> None:
         self.kernel_dtype = output.kernel.dtype
         self.bias_dtype = output.bias.dtype
-        self.kernel = _stored(output.kernel.numpy().T)
-        self.bias = _stored(output.bias.numpy())
+        self.kernel = tf.Variable(_exact(output.kernel.numpy().T))
+        self.bias = tf.Variable(_exact(output.bias.numpy()))
 
     def loaded(self) -> OutputColumns:
         """As the model computes with them."""
@@ -82,10 +82,10 @@ class _StoredColumns:
         )
 
 
-def _stored(weights: np.ndarray) -> tf.Variable:
-    """A variable of float16 if that is exact."""
+def _exact(weights: np.ndarray) -> np.ndarray:
+    """The weights, as float16 if that is exact."""
     half = _half(weights)
-    return tf.Variable(half if np.array_equal(half, weights) else weights)
+    return half if np.array_equal(half, weights) else weights
 
 
 def _half(weights: np.ndarray) -> np.ndarray:

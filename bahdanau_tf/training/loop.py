@@ -156,16 +156,18 @@ class _Training:
             translator.target_text,
             recipe,
         )
-        dtype = product_dtype(recipe)
+        self.product_dtype = product_dtype(recipe)
         with self.strategy.scope():
             self.optimizer = recipe.make_optimizer(self.steps_per_epoch)
-            scaled = with_loss_scale(self.optimizer, self.model, dtype)
+            scaled = with_loss_scale(
+                self.optimizer, self.model, self.product_dtype
+            )
         self.step = train_step(
             self.model,
             scaled,
             TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor),
             recipe.r_drop,
-            dtype,
+            self.product_dtype,
         )
         self.state = State()
         seeds = _seeds(self.model)
@@ -237,8 +239,8 @@ class _Training:
             total_steps,
             self.recipe.evaluate_every or math.ceil(self.steps_per_epoch),
         )
-        if (dtype := product_dtype(self.recipe)) != "float32":
-            notes = [*notes, f"products are rounded to {dtype}"]
+        if self.product_dtype != "float32":
+            notes = [*notes, f"products are rounded to {self.product_dtype}"]
         if self.recipe.deterministic:
             notes = [*notes, f"deterministic, with {threads()} threads"]
         for note in notes if self.cluster.is_chief else ():

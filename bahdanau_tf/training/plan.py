@@ -107,12 +107,10 @@ class TrainingPlan:
         settings = self.model_dir / "text.json"
         if self.is_begun:
             check_start(settings, self.start)
-            if self.start is not None:
-                check_held_out(self.model_dir, self.files, self._held_out)
-                return self._load()
-            known = read_settings(settings)
-            text = with_languages(self.text, self.files, known)
-            check_settings(settings, asdict(text))
+            if self.start is None:
+                known = read_settings(settings)
+                text = with_languages(self.text, self.files, known)
+                check_settings(settings, asdict(text))
             check_held_out(self.model_dir, self.files, self._held_out)
             return self._load()
         corpus = self._checked_corpus()

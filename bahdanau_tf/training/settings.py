@@ -101,9 +101,8 @@ def check_settings(
                 folder=path.parent, before=before, after=after
             )
             raise ValueError(f"model_dir: {said}")
-        flag = f"--{name}" if name in _FLAGS else name
         raise ValueError(
-            f"model_dir: {path.parent} holds another model: {flag} is "
+            f"model_dir: {path.parent} holds another model: {_called(name)} is "
             f"{before!r} there and {after!r} now; name another folder"
         )
 
@@ -122,12 +121,16 @@ def check_alike(cluster: Cluster, settings: Mapping[str, object]) -> None:
                 f"worker {cluster.number} has another text than the chief "
                 f"({name} differs), wanted the same files on all machines"
             )
-        flag = f"--{name}" if name in _FLAGS else name
         raise ValueError(
-            f"{flag} is {here!r} at worker {cluster.number} and "
+            f"{_called(name)} is {here!r} at worker {cluster.number} and "
             f"{there!r} at the chief, wanted the same command and the same "
             "files on all machines"
         )
+
+
+def _called(name: str) -> str:
+    """How a user calls a setting."""
+    return f"--{name}" if name in _FLAGS else name
 
 
 def changes(path: Path, settings: Mapping[str, object]) -> list[Change]:
