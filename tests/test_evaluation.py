@@ -18,6 +18,7 @@ from bahdanau_tf import evaluation
 from bahdanau_tf.evaluation.alignments import diagonal_links
 from bahdanau_tf.evaluation.alignments import hard_links
 from bahdanau_tf.evaluation.alignments import mean_entropy
+from bahdanau_tf.evaluation.scores import bleu_metric
 from bahdanau_tf.text import Vocabulary
 from bahdanau_tf.text import WordTokenizer
 
@@ -129,6 +130,15 @@ def test_tokenized_text_is_scored_without_a_warning(caplog):
     lines = ["un chat dort ."] * 200
     evaluation.bleu(lines, lines, tokenize="none")
     assert not caplog.records
+
+
+def test_a_score_again_keeps_its_references_once_and_its_own_signature():
+    first, again = (bleu_metric("13a", False) for _ in range(2))
+    assert first is not again
+    assert first.tokenizer is again.tokenizer
+    drawn = evaluation.bleu(["a b"], ["a b"], n_bootstrap=20).signature
+    assert "bs:20" in drawn
+    assert "bs:" not in evaluation.bleu(["a b"], ["a b"]).signature
 
 
 def test_bootstrap_intervals_contain_the_score_and_shrink_with_more_data():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -97,6 +99,9 @@ def chrf(
 def bleu_metric(tokenize: str, lowercase: bool) -> BLEU:
     """Makes sacreBLEU's metric.
 
+    All of a kind share a tokenizer. It keeps what it has tokenized, up to
+    65,536 lines, so references that are evaluated again are kept once.
+
     Raises:
         ValueError: The tokenizer is unknown, or its package is not installed.
             The message lists the tokenizers, or says how to install it.
@@ -106,6 +111,12 @@ def bleu_metric(tokenize: str, lowercase: bool) -> BLEU:
             f"bleu: tokenize is {tokenize!r}, wanted one of "
             f"{', '.join(BLEU.TOKENIZERS)}."
         )
+    # A copy: bootstrapping changes a metric, and its signature.
+    return copy.copy(_first_metric(tokenize, lowercase))
+
+
+@functools.cache
+def _first_metric(tokenize: str, lowercase: bool) -> BLEU:
     try:
         # `force`: no warning that the text looks tokenized.
         return BLEU(
