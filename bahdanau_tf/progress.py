@@ -172,16 +172,21 @@ class LineCounter(StatusLine):
         digits = f"{rate:.1f}" if rate >= 1 else f"{rate:.2g}"
         return f"{self._about}{self.done} lines, {digits} lines/s"
 
-    def report(self, what: str, places: Sequence[int]) -> None:
+    def report(
+        self, what: str, places: Sequence[int], at_once: bool = False
+    ) -> None:
         """Collects odd lines among those not yet counted, in ascending order.
 
         Args:
             what: What is odd about them.
             places: Which lines; 0 is the first line that is not yet counted.
+            at_once: Whether to report what was collected now.
         """
         for place in places:
             number = self._first + self.done + place + 1
             self._odd.setdefault(what, _Odd()).add(number)
+        if places and at_once:
+            self._note_odd()
 
     def _note_odd(self) -> None:
         for what, odd in self._odd.items():

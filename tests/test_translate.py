@@ -472,6 +472,18 @@ def test_memory_does_not_grow_with_lines(tmp_path):
     assert int(last.split()[0]) < 20_000
 
 
+def test_lines_that_take_long_are_named_before(run, capsys, monkeypatch):
+    said = []
+
+    def translated(model: Shouter, lines: list[str], **_) -> list[Translation]:
+        said.append(capsys.readouterr().err)
+        return [Translation(line) for line in lines]
+
+    monkeypatch.setattr(Shouter, "translate", translated)
+    run(f"a\n{'x' * 5001}\nb\nc\n{'y' * 5000}\n", "--window=3")
+    assert said == ["line 2: more than 5000 characters, takes long\n", ""]
+
+
 def test_split_sentences_splits_known_examples():
     for text in (
         "Mr. Smith left. | Why? | He knew!",

@@ -26,6 +26,9 @@ from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.rescoring import Hypothesis
 from bahdanau_tf.translator import Translator
 
+SLOW = 5000  # characters of a line that takes seconds: it is named before
+SLOW_LINE = f"more than {SLOW} characters, takes long"
+
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
@@ -44,9 +47,12 @@ def run(flags: absl_flags.FlagValues) -> int:
         closing(LineCounter(quiet=quiet, first=part.first)) as counter,
     ):
         while window := list(itertools.islice(lines, size)):
+            texts = [line for line, _ in window]
+            slow = [n for n, text in enumerate(texts) if len(text) > SLOW]
+            counter.report(SLOW_LINE, slow, at_once=True)
             found = translate_lines(
                 translator,
-                [line for line, _ in window],
+                texts,
                 limit.tokens,
                 flags.split_long,
                 flags.batch_size,

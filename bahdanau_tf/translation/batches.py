@@ -14,6 +14,7 @@ import tensorflow as tf
 from bahdanau_tf.evaluation.scores import check_counts
 
 T = TypeVar("T")
+LONG = 512  # characters of a row; there are few sentences of more
 Sentences = Sequence[str | bytes]
 
 
@@ -25,12 +26,16 @@ def in_batches(
 ) -> list[T]:
     """Runs `work` on batches of similar lengths; results in input order.
 
+    Each row of a batch is padded to the longest, so that one long row would
+    make a batch of short ones as slow as a batch of long ones. So a row of more
+    than `LONG` characters counts as several, which also limits memory.
+
     Args:
         caller: The function that was called, named in errors.
         columns: The strings of all rows, by the name of the caller's argument.
         work: Takes a list of strings for each column of a batch; yields a
             value for each row.
-        batch_size: Number of rows in a batch.
+        batch_size: Number of rows in a batch, if none is long.
 
     Raises:
         ValueError: A column is no sequence of strings, the columns differ in
@@ -46,13 +51,24 @@ def in_batches(
             f"{caller}: batch_size is {batch_size}, wanted 1 or more"
         )
     rows = [*zip(*columns.values(), strict=True)]
-    order = sorted(range(len(rows)), key=lambda place: _length(rows[place]))
+    lengths = [sum(map(len, row)) for row in rows]
     done: dict[int, T] = {}
-    for start in range(0, len(order), batch_size):
-        places = order[start : start + batch_size]
+    for places in _batches(lengths, batch_size):
         batch = zip(*(rows[place] for place in places), strict=True)
         done.update(zip(places, work(*map(list, batch)), strict=True))
     return [done[place] for place in range(len(rows))]
+
+
+def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
+    """Yields the rows of each batch, those of the shortest first."""
+    batch: list[int] = []
+    for row in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if (len(batch) + 1) * max(lengths[row], LONG) > size * LONG and batch:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch
 
 
 def _strings(name: str, column: object) -> list[str | bytes]:
@@ -72,7 +88,3 @@ def _strings(name: str, column: object) -> list[str | bytes]:
         # `str(one)` would be the name of a member of an enumeration.
         strings.append(str.__str__(one) if isinstance(one, str) else bytes(one))
     return strings
-
-
-def _length(row: Sentences) -> int:
-    return sum(map(len, row))

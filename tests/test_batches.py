@@ -1,0 +1,46 @@
+"""Batches of sentences of similar length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bahdanau_tf.translation.batches import LONG
+from bahdanau_tf.translation.batches import in_batches
+
+
+def batches(lengths: list[int], size: int) -> list[list[int]]:
+    """The lengths of the rows of each batch; results must be in order."""
+    found: list[list[int]] = []
+
+    def work(rows: list[str]) -> Iterator[str]:
+        found.append([len(row) for row in rows])
+        return iter(rows)
+
+    rows = ["x" * length for length in lengths]
+    assert in_batches("test", {"rows": rows}, work, size) == rows
+    return found
+
+
+@given(st.lists(st.integers(0, LONG)), st.integers(1, 9))
+def test_sentences_are_in_batches_by_their_lengths(lengths, size):
+    ordered = sorted(lengths)
+    wanted = [ordered[n : n + size] for n in range(0, len(ordered), size)]
+    assert batches(lengths, size) == wanted
+
+
+@given(st.lists(st.integers(0, 6 * LONG)), st.integers(1, 9))
+def test_a_padded_batch_is_no_larger_than_one_of_sentences(lengths, size):
+    found = batches(lengths, size)
+    assert [length for batch in found for length in batch] == sorted(lengths)
+    for batch in found:
+        assert len(batch) * batch[-1] <= size * LONG or len(batch) == 1
+    for batch, after in zip(found, found[1:], strict=False):
+        full = len(batch) == size
+        assert full or (len(batch) + 1) * after[0] > size * LONG
+
+
+def test_short_rows_are_not_padded_to_one_of_20_000_characters():
+    assert batches([60, 20_000, *[60] * 62], 64) == [[60] * 63, [20_000]]
