@@ -3,9 +3,10 @@
 Each subcommand is two modules. The one in `bahdanau_tf.flags` describes its
 flags and does not need TensorFlow: it has a docstring, which is the help,
 `define(flags)`, and `check(flags)`, which is called when all flags named in
-REQUIRED are given. The one in `bahdanau_tf.commands` has `run(flags)`. If
-ARGUMENTS is set, the choices of each argument that is not a flag, `check` and
-`run` also get these arguments.
+REQUIRED are given. It may have `already_done(flags)`: if nothing is left to do,
+a sentence that says so. The one in `bahdanau_tf.commands` has `run(flags)`. If
+ARGUMENTS is set, the choices of each argument that is not a flag, these
+functions also get these arguments.
 """
 
 from __future__ import annotations
@@ -99,6 +100,9 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         given = (flags, left) if takes_arguments else (flags,)
         require(flags, *_required(taken))
         taken.check(*given)
+        already_done = getattr(taken, "already_done", lambda *_: None)
+        if said := already_done(*given):
+            return _say(said, sys.stderr, 0)
         with _quiet_start():
             command = import_module(f"bahdanau_tf.commands.{name}")
         status = command.run(*given)

@@ -23,6 +23,7 @@ from typing import TextIO
 from typing import cast
 
 GZIP = b"\x1f\x8b"  # the first two bytes of a gzip file, RFC 1952
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # no UTF-8 begins so
 DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)
 PART = ".part"  # ending of a file that is not complete
 AT_ONCE = 1 << 22  # bytes unpacked at once
@@ -44,11 +45,11 @@ def read_lines(
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: A line is not UTF-8 (the message has its number), or a
-            gzip file is damaged.
+        ValueError: A line is not UTF-8 (the message has its number), the file
+            is UTF-16, or a gzip file is damaged.
     """
     with _source(path) as raw, _damage_named(path):
-        numbered = enumerate(_unpacked(raw), 1)
+        numbered = enumerate(_unpacked(raw, path), 1)
         for number, line in itertools.islice(numbered, first, last):
             try:
                 text = line.decode("utf-8" if number > 1 else "utf-8-sig")
@@ -68,10 +69,10 @@ def count_lines(path: str | os.PathLike[str]) -> int:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: A gzip file is damaged.
+        ValueError: The file is UTF-16, or a gzip file is damaged.
     """
     with _source(path) as raw, _damage_named(path):
-        return sum(1 for _ in _unpacked(raw))
+        return sum(1 for _ in _unpacked(raw, path))
 
 
 @contextlib.contextmanager
@@ -89,10 +90,10 @@ def seekable(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     Raises:
         OSError: The file cannot be read, or the temporary file not written.
-        ValueError: A gzip file is damaged.
+        ValueError: The file is UTF-16, or a gzip file is damaged.
     """
     with _source(path) as raw, _damage_named(path):
-        text = _unpacked(raw)
+        text = _unpacked(raw, path)
         if text is raw:
             yield _behind_mark(raw)
             return
@@ -145,11 +146,17 @@ def _source(
     return open(path, "rb")
 
 
-def _unpacked(raw: BinaryIO) -> BinaryIO:
+def _unpacked(raw: BinaryIO, path: str | os.PathLike[str] | None) -> BinaryIO:
     # Peeking leaves the bytes in the stream: pipes and terminals cannot seek.
+    text = raw
     if cast(BufferedReader, raw).peek(len(GZIP)).startswith(GZIP):
-        return cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb"))
-    return raw
+        text = cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb"))
+    if cast(BufferedReader, text).peek(2).startswith(UTF_16):
+        raise ValueError(
+            f"{_name(path)} is UTF-16, wanted UTF-8, into which `iconv -f "
+            "UTF-16 -t UTF-8` turns it"
+        )
+    return text
 
 
 def _behind_mark(stream: BinaryIO) -> BinaryIO:

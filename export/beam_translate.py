@@ -21,6 +21,7 @@ strings; in a `KeyedModelHandler` they keep their keys.
 from __future__ import annotations
 
 import argparse
+import codecs
 import hashlib
 import json
 import logging
@@ -34,7 +35,13 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 
-import apache_beam as beam
+try:
+    import apache_beam as beam
+except ModuleNotFoundError as error:
+    needs = 'beam_translate needs Apache Beam: pip install "bahdanau_tf[beam]"'
+    if __name__ == "__main__":
+        sys.exit(needs)
+    raise ImportError(needs) from error
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
 from apache_beam.metrics import MetricsFilter
@@ -50,6 +57,7 @@ from apache_beam.runners.runner import PipelineState
 # DirectRunner would try Prism first, which has no processes.
 PROCESSES = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
 COUNTED = "translation"  # the namespace of the counters
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # no UTF-8 begins so
 REPORTS = "reports"
 UNFINISHED = "unfinished"
 
@@ -97,7 +105,7 @@ class Export:
             limit of the export, and why it could not be translated, `failure`.
         """
         encoded = [_utf8(line) for line in lines]
-        found = [_translated(failure="not UTF-8") for _ in lines]
+        found = [_translated(failure=_why_not_utf8(line)) for line in lines]
         rows = {n: one for n, one in enumerate(encoded) if one is not None}
         order = sorted(rows, key=lambda n: len(rows[n]))
         for start in range(0, len(order), batch_size):
@@ -135,6 +143,11 @@ def _utf8(line: str | bytes) -> bytes | None:
     except UnicodeError:
         return None
     return line
+
+
+def _why_not_utf8(line: str | bytes) -> str:
+    is_utf16 = isinstance(line, bytes) and line.startswith(UTF_16)
+    return "UTF-16, wanted UTF-8" if is_utf16 else "not UTF-8"
 
 
 def _translated(
@@ -270,11 +283,16 @@ def _read_json(path: str) -> dict[str, Any]:
 
 
 def _lines(data: bytes) -> list[bytes]:
-    """The lines of a text, as `bahdanau-tf translate` reads them."""
-    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if not lines[-1]:
+    """The lines of a text, as `bahdanau-tf translate` reads them.
+
+    Each line of a text in UTF-16 begins with its byte order mark: without it
+    most of them would be taken for UTF-8 with NULs.
+    """
+    mark = data[:2] if data.startswith(UTF_16) else b""
+    lines = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
+    if not lines[-1] or (mark and lines[-1] == b"\0"):  # half a line feed
         lines.pop()
-    return [line.rstrip(b"\r") for line in lines]
+    return [mark + line.rstrip(b"\r") for line in lines]
 
 
 def _checksum(data: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from hypothesis import given
@@ -37,7 +38,7 @@ def test_a_padded_batch_is_no_larger_than_one_of_sentences(lengths, size):
     assert [length for batch in found for length in batch] == sorted(lengths)
     for batch in found:
         assert len(batch) * batch[-1] <= size * LONG or len(batch) == 1
-    for batch, after in zip(found, found[1:], strict=False):
+    for batch, after in itertools.pairwise(found):
         full = len(batch) == size
         assert full or (len(batch) + 1) * after[0] > size * LONG
 

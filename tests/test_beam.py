@@ -122,6 +122,13 @@ def test_each_string_gets_a_result_whatever_the_others_are(kit, model):
     assert export.translate([], 64) == []
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_no_line_of_a_text_in_utf16_is_translated(kit, model, encoding):
+    lines = kit._lines("\ufeffa cat\na dog\n".encode(encoding))
+    found = kit.Export(str(model)).translate(lines, 64)
+    assert [one["failure"] for one in found] == ["UTF-16, wanted UTF-8"] * 2
+
+
 def test_lines_of_similar_length_are_translated_together(
     kit, model, monkeypatch
 ):

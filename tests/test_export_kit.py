@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import json
 import re
+import runpy
 import shutil
 import ssl
 import subprocess
@@ -538,6 +539,16 @@ def test_check_with_docker_reports_what_is_missing(
 
 
 # load.py.
+
+
+def test_beam_translate_names_the_extra_without_beam(monkeypatch):
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
+    script = str(KIT / "beam_translate.py")
+    needs = r'Apache Beam: pip install "bahdanau_tf\[beam\]"'
+    with pytest.raises(SystemExit, match=needs):
+        runpy.run_path(script, run_name="__main__")
+    with pytest.raises(ImportError, match=needs):
+        runpy.run_path(script)
 
 
 def test_percentiles_equal_numpys():

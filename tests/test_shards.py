@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ from test_translate import Shouter
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import translate
 from bahdanau_tf.flags.shards import Shard
+from bahdanau_tf.text_files import UTF_16
 from bahdanau_tf.text_files import count_lines
 from bahdanau_tf.text_files import read_lines
 
@@ -57,7 +62,8 @@ def test_the_files_of_the_parts_are_in_the_order_of_their_names(count):
 def test_lines_are_counted_and_read_from_one_to_another(
     tmp_path_factory, data, first, n
 ):
-    data = data.replace(b"\xef\xbb\xbf", b"")
+    for mark in (codecs.BOM_UTF8, *UTF_16):
+        data = data.replace(mark, b"")
     path = tmp_path_factory.mktemp("text") / "text"
     path.write_bytes(data)
     lines = data.removesuffix(b"\n").split(b"\n") if data else []
@@ -116,10 +122,8 @@ def test_a_part_is_whole_or_not_there_and_is_not_translated_twice(
     assert run(source, output, "--shard=1/2", "--window=1") == 2
     assert "line 2 is not UTF-8" in capsys.readouterr().err
     assert run(source, output, "--shard=2/2") == 0
-    assert [one.name for one in sorted(tmp_path.glob("out*"))] == [
-        "out-1-of-2.part",
-        "out-2-of-2",
-    ]
+    assert [one.name for one in tmp_path.glob("out*")] == ["out-2-of-2"]
+    assert model.windows == [2]
     source.write_bytes(b"a\nb\nc\nd\n")
     model.windows.clear()
     assert run(source, output, "--shard=2/2") == 0
@@ -128,3 +132,62 @@ def test_a_part_is_whole_or_not_there_and_is_not_translated_twice(
     assert run(source, output, "--shard=1/2") == 0
     assert model.windows == [2]
     assert joined(tmp_path, "out-*-of-2") == b"A\nB\nC\nD\n"
+
+
+def test_a_part_of_other_lines_is_refused(tmp_path, model, capsys):
+    """What counts are the lines of the part, however they are stored."""
+    source, prefixes = tmp_path / "source", tmp_path / "prefixes"
+    source.write_text("a\nb\nc\nd\n")
+    prefixes.write_text("A\n\nC\n\n")
+    flags = ("--shard=2/2", f"--prefixes={prefixes}")
+    assert run(source, tmp_path / "out", *flags) == 0
+    part = (tmp_path / "out-2-of-2").read_bytes()
+    packed = gzip.compress("\ufeffa new\nb\nc\r\nd".encode())
+    for text in (b"a\nb\nc\nd\n", b"\nb\nc\nd\n", packed):
+        source.write_bytes(text)
+        assert run(source, tmp_path / "out", *flags) == 0
+        assert "out-2-of-2 is complete" in capsys.readouterr().err
+    for text in (b"a\nb\nc\ne\n", b"a\nb\nc\nd\ne\nf\n", b"a\nb\nd\nc\n"):
+        source.write_bytes(text)
+        assert run(source, tmp_path / "out", *flags) == 2
+        err = capsys.readouterr().err
+        assert "out-2-of-2 was made of other lines than those of" in err
+    source.write_bytes(b"a\nb\nc\nd\n")
+    prefixes.write_text("A\n\nC\nD\n")
+    assert run(source, tmp_path / "out", *flags) == 2
+    assert run(source, tmp_path / "out", "--shard=2/2") == 2
+    assert (tmp_path / "out-2-of-2").read_bytes() == part
+
+
+def test_a_part_without_a_note_is_left_as_it_is(tmp_path, model, capsys):
+    """As earlier versions wrote it."""
+    source = tmp_path / "source"
+    source.write_text("a\nb\n")
+    (tmp_path / "out-1-of-2").write_text("old\n")
+    assert run(source, tmp_path / "out", "--shard=1/2") == 0
+    assert "out-1-of-2 is complete" in capsys.readouterr().err
+    assert model.windows == []
+
+
+def test_a_part_of_a_pipe_is_refused(tmp_path, model, capsys):
+    """It can be read only once; then there would be no lines."""
+    os.mkfifo(tmp_path / "pipe")
+    assert run(tmp_path / "pipe", tmp_path / "out", "--shard=1/2") == 2
+    assert "wanted a file: with --shard" in capsys.readouterr().err
+
+
+AGAIN = """
+import sys
+from bahdanau_tf.cli import main
+assert main(sys.argv[1:]) == 0
+assert "tensorflow" not in sys.modules
+"""
+
+
+def test_a_part_that_is_there_is_known_without_tensorflow(tmp_path, model):
+    source, output = tmp_path / "source", tmp_path / "out"
+    source.write_text("a\nb\n")
+    assert run(source, output, "--shard=1/2") == 0
+    files = [f"--input={source}", f"--output={output}"]
+    arguments = ["translate", "--model_dir=x", *files, "--shard=1/2"]
+    subprocess.run([sys.executable, "-c", AGAIN, *arguments], check=True)

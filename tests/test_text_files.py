@@ -24,6 +24,7 @@ from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import tokenizer
+from bahdanau_tf.text_files import count_lines
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import seekable
 from bahdanau_tf.text_files import written
@@ -79,6 +80,28 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", stdin)
     with pytest.raises(ValueError, match="standard input: line 1"):
         list(read_lines(None))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_utf16_is_named(tmp_path, monkeypatch, encoding, pack):
+    """Most of its lines are UTF-8 with NULs, but none of them is meant."""
+    path = tmp_path / "text"
+    path.write_bytes(pack("\ufeffa cat\na dog\n".encode(encoding)))
+    for read in (
+        lambda: list(read_lines(path)),
+        lambda: list(read_lines(path, 1)),
+        lambda: count_lines(path),
+        lambda: ParallelCorpus(path, path),
+        lambda: WordTokenizer.train([path], 50),
+        lambda: SubwordTokenizer.train([path], 300),
+    ):
+        with pytest.raises(ValueError, match=r"text is UTF-16, wanted UTF-8"):
+            read()
+    with open(path) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with pytest.raises(ValueError, match=r"^standard input is UTF-16"):
+            list(read_lines(None))
 
 
 @pytest.mark.parametrize("name", ["plain", "packed.gz"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,6 +17,7 @@ from bahdanau_tf.commands.common.long_lines import trained_limit
 from bahdanau_tf.commands.common.long_lines import translate_lines
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.flags.shards import Shard
+from bahdanau_tf.flags.translate import texts
 from bahdanau_tf.progress import LineCounter
 from bahdanau_tf.text_files import count_lines
 from bahdanau_tf.text_files import read_lines
@@ -32,9 +32,9 @@ SLOW_LINE = f"more than {SLOW} characters, takes long"
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
-    if flags.shard and _is_there(Shard.of(flags.shard).file(flags.output)):
-        return 0
     part = _Part.of(flags)
+    if flags.shard is not None:
+        Shard.of(flags.shard).note(flags.output, texts(flags))
     limit = _Limit.of(flags)
     translator = load_translator(flags)
     to_lines = _Format.of(flags, translator)
@@ -47,12 +47,12 @@ def run(flags: absl_flags.FlagValues) -> int:
         closing(LineCounter(quiet=quiet, first=part.first)) as counter,
     ):
         while window := list(itertools.islice(lines, size)):
-            texts = [line for line, _ in window]
-            slow = [n for n, text in enumerate(texts) if len(text) > SLOW]
+            some = [line for line, _ in window]
+            slow = [n for n, line in enumerate(some) if len(line) > SLOW]
             counter.report(SLOW_LINE, slow, at_once=True)
             found = translate_lines(
                 translator,
-                texts,
+                some,
                 limit.tokens,
                 flags.split_long,
                 flags.batch_size,
@@ -64,15 +64,6 @@ def run(flags: absl_flags.FlagValues) -> int:
             _report(counter, found, limit.text, flags.split_long)
             counter.advance(len(window))
     return 0
-
-
-def _is_there(path: str) -> bool:
-    """Whether an earlier run has written a part, which is then said."""
-    if not os.path.isfile(path):
-        return False
-    said = "is complete; remove it to translate this part again"
-    print(f"{path} {said}", file=sys.stderr)
-    return True
 
 
 class _Part(NamedTuple):

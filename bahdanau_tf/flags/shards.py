@@ -1,10 +1,21 @@
-"""The flag --shard=i/n: which of n equal parts of a text."""
+"""The flag --shard=i/n: which of n equal parts of a text.
+
+Beside the file of a part is a hidden one, written before it, with checksums of
+the lines of which it is made: the part of another text is not taken for it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from bahdanau_tf.files import write_atomically
+from bahdanau_tf.text_files import count_lines
+from bahdanau_tf.text_files import read_lines
 
 
 class Shard(NamedTuple):
@@ -43,3 +54,49 @@ class Shard(NamedTuple):
         number = str(self.number).zfill(len(str(self.parts)))
         name = f"{path.removesuffix(ending)}-{number}-of-{self.parts}"
         return name + ending
+
+    def note(self, path: str, inputs: Sequence[str]) -> None:
+        """Writes of which lines the file of this part is made.
+
+        Args:
+            path: As for `file`.
+            inputs: The texts that are read, always in the same order.
+
+        Raises:
+            ValueError: A line is not UTF-8.
+        """
+        write_atomically(self._note(path), self._checksums(inputs).encode())
+
+    def is_there(self, path: str, inputs: Sequence[str]) -> bool:
+        """Whether the file of this part is complete.
+
+        Args:
+            path, inputs: As for `note`.
+
+        Raises:
+            ValueError: It was made of other lines.
+        """
+        if not os.path.isfile(self.file(path)):
+            return False
+        note = self._note(path)
+        if note.is_file() and note.read_text() != self._checksums(inputs):
+            raise ValueError(
+                f"--shard: {self.file(path)} was made of other lines than "
+                f"those of {' and '.join(inputs)}; remove it, or name another "
+                "--output"
+            )
+        return True
+
+    def _note(self, path: str) -> Path:
+        file = Path(self.file(path))
+        return file.with_name(f".{file.name}.sha256")
+
+    def _checksums(self, inputs: Sequence[str]) -> str:
+        """The SHA-256 of the lines of this part, for each of the texts."""
+        found = []
+        for path in inputs:
+            digest = hashlib.sha256()
+            for line in read_lines(path, *self.lines(count_lines(path))):
+                digest.update(f"{line}\n".encode())
+            found.append(f"{digest.hexdigest()}\n")
+        return "".join(found)

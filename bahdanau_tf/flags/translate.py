@@ -28,6 +28,8 @@ was killed is started again by the same command.
 
 from __future__ import annotations
 
+import os
+
 from absl import flags as absl_flags
 
 from bahdanau_tf.flags.fields import Group
@@ -103,4 +105,29 @@ def check(flags: absl_flags.FlagValues) -> None:
         return
     shard = Shard.of(flags.shard)
     require(flags, "input", "output")
+    if not os.path.isfile(flags.input):
+        raise ValueError(
+            f"--input is {flags.input}, wanted a file: with --shard it is read "
+            "more than once"
+        )
     check_output("output", shard.file(flags.output), read)
+
+
+def already_done(flags: absl_flags.FlagValues) -> str | None:
+    """A sentence if an earlier run has written the part of --shard.
+
+    Raises:
+        ValueError: It is the part of another text.
+    """
+    if flags.shard is None:
+        return None
+    shard = Shard.of(flags.shard)
+    if not shard.is_there(flags.output, texts(flags)):
+        return None
+    part = shard.file(flags.output)
+    return f"{part} is complete; remove it to translate this part again"
+
+
+def texts(flags: absl_flags.FlagValues) -> list[str]:
+    """The files that have a line for each translation."""
+    return [path for path in (flags.input, flags.prefixes) if path is not None]
