@@ -303,7 +303,10 @@ def main(_: Sequence[str]) -> int:
     out = Path(FLAGS.out_dir).absolute()
     out.mkdir(parents=True)
     soak = Soak(out)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Also so that no process inherits to ignore SIGINT, as a shell's
+        # background jobs do.
+        signal.signal(number, signal.default_int_handler)
     try:
         return run(soak)
     finally:
