@@ -5,6 +5,7 @@ from __future__ import annotations
 import keras
 
 from bahdanau_tf.training.run import Run
+from bahdanau_tf.training.state import as_array
 
 
 class LearningRate(keras.callbacks.Callback):
@@ -40,4 +41,4 @@ class LearningRate(keras.callbacks.Callback):
             self.on_train_begin()
 
     def _set(self, rate: float) -> None:
-        self._run.optimizer.learning_rate = rate
+        self._run.optimizer.learning_rate = as_array(rate)

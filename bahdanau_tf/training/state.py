@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.data.batching import Position
@@ -49,8 +50,8 @@ class State(tf.Module):
         self.step.assign_add(1)
         self.position.assign(position)
         if math.isfinite(cost):
-            self.loss.assign_add(cost)
-            self.words.assign_add(words)
+            self.loss.assign_add(as_array(cost))
+            self.words.assign_add(as_array(words))
 
     def take_loss(self) -> dict[str, float]:
         """{"loss": the mean loss of a word since the last call}, if any."""
@@ -78,6 +79,15 @@ class State(tf.Module):
         With checkpoints of earlier versions they keep their initial values.
         """
         return self.loss, self.words, self.best_loss, self.halvings
+
+
+def as_array(number: float) -> np.ndarray:
+    """The number in a form that TensorFlow does not keep.
+
+    It keeps a tensor for each Python number that it was ever given, some 700
+    bytes, so a training would grow with each update.
+    """
+    return np.asarray(number)
 
 
 def _variable(value: object, dtype: tf.DType = tf.float64) -> tf.Variable:

@@ -1,0 +1,85 @@
+"""What a training keeps of each update."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import itertools
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import keras
+import pytest
+
+from bahdanau_tf.data.batching import Position
+from bahdanau_tf.training.rate import LearningRate
+from bahdanau_tf.training.state import State
+
+CALLS = 800
+# TensorFlow kept some 700 bytes for a number, and grows its table in steps.
+MOST = 100  # bytes a call
+
+
+class Mallinfo(ctypes.Structure):
+    """`struct mallinfo2` of malloc.h."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    ]
+
+
+@pytest.fixture
+def allocated() -> Callable[[], int]:
+    """The bytes that are allocated, also outside of Python."""
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "mallinfo2"):
+        pytest.skip("the C library has no mallinfo2 (glibc 2.33)")
+    library.mallinfo2.restype = Mallinfo
+
+    def read() -> int:
+        gc.collect()
+        found = library.mallinfo2()
+        return int(found.uordblks + found.hblkhd)
+
+    return read
+
+
+def grown(allocated: Callable[[], int], call: Callable[[], object]) -> float:
+    """Bytes that a call leaves, on average of many."""
+    for _ in range(100):
+        call()
+    before = allocated()
+    for _ in range(CALLS):
+        call()
+    return (allocated() - before) / CALLS
+
+
+def test_the_state_keeps_nothing_of_an_update(allocated):
+    state, costs = State(), itertools.count(0.25)
+
+    def advance() -> None:
+        cost = next(costs)
+        state.advance(Position(0, 0, 0, 0), cost, 2 * cost)
+
+    assert grown(allocated, advance) < MOST
+
+
+def test_a_rate_that_follows_the_time_leaves_nothing(allocated):
+    optimizer, rates = keras.optimizers.Adam(), itertools.count(1)
+    run = SimpleNamespace(
+        optimizer=optimizer,
+        recipe=SimpleNamespace(
+            is_paced=True, rate_after=lambda *_: 1.0 / next(rates)
+        ),
+        pace=SimpleNamespace(share=lambda step: 0.5),
+        step=1,
+    )
+    callback = LearningRate(run)
+    assert grown(allocated, lambda: callback.on_train_batch_begin(0)) < MOST
+    assert float(optimizer.learning_rate) == pytest.approx(
+        1.0 / (next(rates) - 1)
+    )
