@@ -1,4 +1,4 @@
-"""Names the device that a computation runs on."""
+"""The device that a computation runs on: its name, its cores and threads."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from pathlib import Path
 
 import tensorflow as tf
 
+INTRA_OP = "TF_NUM_INTRAOP_THREADS"  # variables that TensorFlow reads
+INTER_OP = "TF_NUM_INTEROP_THREADS"
+
 
 def describe_device(cores: int | None = None) -> str:
     """Names the GPUs that TensorFlow sees or, without one, the processor.
 
     Args:
-        cores: Number of cores in use; all that this process may use if None.
+        cores: Number of cores in use; if None as many as TensorFlow uses.
     """
     gpus = [
         tf.config.experimental.get_device_details(gpu).get("device_name", "GPU")
@@ -21,7 +24,7 @@ def describe_device(cores: int | None = None) -> str:
     ]
     if gpus:
         return ", ".join(gpus)
-    count = cores or len(available_cores())
+    count = cores or max(threads(), operations_at_once())
     return f"{count} core{'s' * (count > 1)}, {_processor()}"
 
 
@@ -49,12 +52,61 @@ def available_cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
+def use_threads(count: int | None = None) -> None:
+    """Computes with some threads, one an operation; call it before any.
+
+    Several cores are used by operations that do not depend on each other, those
+    of parts of a batch, or of several batches. That is faster than operations
+    that are each divided among the cores.
+
+    Args:
+        count: Number of threads. If None it is that of the cores that this
+            process may use; but what TensorFlow's environment variables say
+            is kept, its defaults where there is a GPU, and its threads if it
+            runs already.
+
+    Raises:
+        ValueError: TensorFlow runs already, with other threads.
+    """
+    if count is None and (
+        os.environ.get(INTRA_OP)
+        or os.environ.get(INTER_OP)
+        or tf.config.list_physical_devices("GPU")
+    ):
+        return
+    try:
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        tf.config.threading.set_inter_op_parallelism_threads(
+            count or len(available_cores())
+        )
+    except RuntimeError:
+        if count is not None:
+            raise ValueError(
+                f"use_threads: threads is {count}, but TensorFlow runs already "
+                "with other threads, wanted a new process"
+            ) from None
+
+
 def threads() -> int:
     """The number of threads that TensorFlow divides an operation among."""
-    given = os.environ.get("TF_NUM_INTRAOP_THREADS", "")
+    given = tf.config.threading.get_intra_op_parallelism_threads()
+    return _threads(given, INTRA_OP)
+
+
+def operations_at_once() -> int:
+    """The number of operations that TensorFlow computes at once; 1 on a GPU."""
+    if tf.config.list_physical_devices("GPU"):
+        return 1
+    given = tf.config.threading.get_inter_op_parallelism_threads()
+    return _threads(given, INTER_OP)
+
+
+def _threads(given: int, variable: str) -> int:
+    """As TensorFlow decides: set, or in the environment, or the cores."""
+    found = os.environ.get(variable, "")
     return (
-        int(tf.config.threading.get_intra_op_parallelism_threads())
-        or int(given if given.isdecimal() else 0)
+        int(given)
+        or int(found if found.isdecimal() else 0)
         or len(available_cores())
     )
 

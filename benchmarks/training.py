@@ -181,11 +181,29 @@ def compare(peer: str, size: Size, batch: Any, rate: float) -> None:
     """Measures a peer on the same batch and prints how it compares.
 
     Args:
+        peer, size, batch: As for `peer_figures`.
+        rate: This package's target words per second.
+    """
+    figures = peer_figures(peer, size, batch)
+    print(
+        f"{peer}: {figures['seconds_per_update']:.3f} s an update, "
+        f"{figures['words_per_second']:.0f} target words/s; this package is "
+        f"{rate / figures['words_per_second']:.2f} times as fast; its peak "
+        f"memory {figures['peak_gib']:.2f} GiB"
+    )
+
+
+def peer_figures(
+    peer: str, size: Size, batch: Any, threads: int = 1
+) -> dict[str, float]:
+    """What `peers.measure` finds of a peer's training on one batch.
+
+    Args:
         peer: Its name.
         size: The sizes of the model; the peer has its own kind of readout.
         batch: The ids of the batch, source and target. The last word of each
             sentence is left out, because the peer adds its `</s>`.
-        rate: This package's target words per second.
+        threads: Its number of threads.
     """
     sides = [[row[row != 0][:-1] for row in ids.numpy()] for ids in batch]
     texts = [[row.astype(str).tolist() for row in rows] for rows in sides]
@@ -193,7 +211,7 @@ def compare(peer: str, size: Size, batch: Any, rate: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         pairs = list(zip(*texts, strict=True))
         peers.write_data(Path(folder), pairs, [words, words])
-        figures = peers.measure(
+        return peers.measure(
             peer,
             "training",
             FLAGS.peer_dir,
@@ -205,13 +223,8 @@ def compare(peer: str, size: Size, batch: Any, rate: float) -> None:
             updates=1 + FLAGS.repeats,
             warm_up=1,
             dropout=FLAGS.dropout,
+            threads=threads,
         )
-    print(
-        f"{peer}: {figures['seconds_per_update']:.3f} s an update, "
-        f"{figures['words_per_second']:.0f} target words/s; this package is "
-        f"{rate / figures['words_per_second']:.2f} times as fast; its peak "
-        f"memory {figures['peak_gib']:.2f} GiB"
-    )
 
 
 def main(_: Sequence[str]) -> None:

@@ -5,11 +5,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bahdanau_tf.translation import batches as module
 from bahdanau_tf.translation.batches import LONG
 from bahdanau_tf.translation.batches import in_batches
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_at_once() -> Iterator[None]:
+    """So they are processed in order."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "operations_at_once", lambda: 1)
+        yield
 
 
 def batches(lengths: list[int], size: int) -> list[list[int]]:

@@ -37,8 +37,6 @@ from bahdanau_tf import Vocabulary
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf import token_log_probs
 from bahdanau_tf.cli import main
-from bahdanau_tf.device import available_cores
-from bahdanau_tf.device import threads
 from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingResult
@@ -225,13 +223,13 @@ def test_a_deterministic_training_has_its_threads(
     )
     monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
     exact = replace(SHORT, deterministic=True)
-    monkeypatch.setattr(loop, "threads", lambda: 3)
+    monkeypatch.setattr(loop, "threads_of", lambda _: 3)
     train(restarted(), files, SHORT, folder)
     assert not enabled
     train(restarted(), files, exact, tmp_path / "exact")
     assert "deterministic, with 3 threads\n" in capsys.readouterr().err
     assert enabled == [True]
-    monkeypatch.setattr(loop, "threads", lambda: 4)
+    monkeypatch.setattr(loop, "threads_of", lambda _: 4)
     with pytest.raises(ValueError, match=r"3 threads .* now there are 4.*=3,"):
         train(restarted(), files, exact, tmp_path / "exact")
 
@@ -242,13 +240,6 @@ def test_a_deterministic_training_has_its_threads(
 def test_what_no_seed_repeats_is_not_deterministic(name, value):
     with pytest.raises(ValueError, match=f"{name} is {value} with determin"):
         replace(SHORT, deterministic=True, **{name: value})
-
-
-def test_threads_are_those_that_tensorflow_takes(monkeypatch):
-    """As a new process takes them from the environment, or the cores."""
-    for given, wanted in (("3", 3), ("0", None), ("many", None)):
-        monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", given)
-        assert threads() == (wanted or len(available_cores()))
 
 
 def test_training_resumes_from_the_checkpoint_before_a_damaged_one(

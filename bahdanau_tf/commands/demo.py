@@ -8,6 +8,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.corpora.grammar import corpus as grammar
+from bahdanau_tf.device import use_threads
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
@@ -26,6 +27,7 @@ SHOWN = 8
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
+    use_threads()
     folder = Path(flags.output_dir)
     _say("Generating the corpus")
     grammar.write_corpus(folder / "data", train=flags.sentences)

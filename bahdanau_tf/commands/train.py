@@ -14,6 +14,7 @@ from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.data.facts import TYPICAL
 from bahdanau_tf.data.facts import measure
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.device import use_threads
 from bahdanau_tf.flags.chosen import FILE
 from bahdanau_tf.flags.chosen import given_values
 from bahdanau_tf.flags.chosen import read_flags
@@ -46,7 +47,8 @@ def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
     if several_workers():
         refuse(flags, ["accumulate"], "with several workers in TF_CONFIG")
-    strategy = strategy_of_environment()  # before any operation of TensorFlow
+    use_threads(flags.threads)  # before any operation of TensorFlow
+    strategy = strategy_of_environment()
     cluster = Cluster(strategy)
     check_tokenize_flag(flags)
     if cluster.is_chief:

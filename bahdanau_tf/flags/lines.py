@@ -1,4 +1,4 @@
-"""The flags for how many lines are read, and sentences processed, at once."""
+"""The flags for how much is processed at once: lines, sentences, threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LINES = "Lines"
 
 
 def define_batches(flags: absl_flags.FlagValues) -> None:
-    """Defines --window and --batch_size."""
+    """Defines --window, --batch_size and --threads."""
     options: Group = {"flag_values": flags, "module_name": LINES}
     absl_flags.DEFINE_integer(
         "window",
@@ -30,4 +30,19 @@ def define_batches(flags: absl_flags.FlagValues) -> None:
         lower_bound=1,
         upper_bound=10**6,
         **options,
+    )
+    define_threads(flags, LINES)
+
+
+def define_threads(flags: absl_flags.FlagValues, group: str) -> None:
+    """Defines --threads."""
+    absl_flags.DEFINE_integer(
+        "threads",
+        None,
+        "number of cores to use; default: all that the process may use, unless "
+        "TF_NUM_INTRAOP_THREADS or TF_NUM_INTEROP_THREADS is set",
+        lower_bound=1,
+        upper_bound=10**4,
+        flag_values=flags,
+        module_name=group,
     )

@@ -34,6 +34,7 @@ from bahdanau_tf.flags.fields import define_fields
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.fields import refuse
+from bahdanau_tf.flags.lines import define_threads
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
@@ -149,6 +150,7 @@ def define(flags: absl_flags.FlagValues) -> None:
     define_fields(flags, "Text", TextOptions)
     define_fields(flags, "Model", ModelOptions)
     define_fields(flags, "Training", Recipe)
+    define_threads(flags, "Training")
 
 
 def check(flags: absl_flags.FlagValues) -> None:

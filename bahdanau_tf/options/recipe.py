@@ -104,10 +104,9 @@ class Recipe:
         seed: Seed of the weights, the shuffling and the dropout.
         deterministic: Whether the same training gives the same weights bit for
             bit, also if it was killed and resumed, on the same machine with
-            the same number of threads (TF_NUM_INTRAOP_THREADS), which it
-            tells and writes down. TensorFlow then takes slower operations
-            where the faster ones are not deterministic, until the process
-            ends.
+            the same number of threads, which it tells and writes down.
+            TensorFlow then takes slower operations where the faster ones are
+            not deterministic, until the process ends.
 
     Raises:
         ValueError: A value is out of range.

@@ -18,7 +18,6 @@ from bahdanau_tf.data.batching import Position
 from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.data.dataset import stream_numbered_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.device import threads
 from bahdanau_tf.layers.weights import check_tracked
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.options import Recipe
@@ -37,10 +36,13 @@ from bahdanau_tf.training.left_out import LeftOut
 from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.log import Logger
 from bahdanau_tf.training.pace import Pace
+from bahdanau_tf.training.parts import parts_at_once
+from bahdanau_tf.training.parts import threads_of
 from bahdanau_tf.training.precision import product_dtype
 from bahdanau_tf.training.precision import with_loss_scale
 from bahdanau_tf.training.rate import LearningRate
 from bahdanau_tf.training.replicas import check_accumulates
+from bahdanau_tf.training.replicas import seeds_of
 from bahdanau_tf.training.replicas import strategy_of
 from bahdanau_tf.training.replicas import vary_noise
 from bahdanau_tf.training.result import TrainingResult
@@ -156,6 +158,7 @@ class _Training:
             translator.target_text,
             recipe,
         )
+        self.threads = threads_of(recipe) if recipe.deterministic else None
         self.product_dtype = product_dtype(recipe)
         with self.strategy.scope():
             self.optimizer = recipe.make_optimizer(self.steps_per_epoch)
@@ -168,9 +171,10 @@ class _Training:
             TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor),
             recipe.r_drop,
             self.product_dtype,
+            parts_at_once(recipe),
         )
         self.state = State()
-        seeds = _seeds(self.model)
+        seeds = seeds_of(self.model)
         self.checkpoints = Checkpoints(
             model_dir / "checkpoints",
             added=[*self.state.added, *seeds],  # a layer may have dropout now
@@ -200,7 +204,7 @@ class _Training:
                 source=self.translator.source_text,
                 target=self.translator.target_text,
             ),
-            THREADS: threads() if self.recipe.deterministic else None,
+            THREADS: self.threads,
             TRAINING_TEXT: self.corpus.checksum,
             DEV_TEXT: self.dev and self.dev.checksum,
             DEV_TOKENIZER: self.dev and self.dev.tokenize,
@@ -242,7 +246,7 @@ class _Training:
         if self.product_dtype != "float32":
             notes = [*notes, f"products are rounded to {self.product_dtype}"]
         if self.recipe.deterministic:
-            notes = [*notes, f"deterministic, with {threads()} threads"]
+            notes = [*notes, f"deterministic, with {self.threads} threads"]
         for note in notes if self.cluster.is_chief else ():
             line.note(note)
 
@@ -380,11 +384,6 @@ class _Training:
     def _end_epoch(self) -> None:
         epoch = (self.now.step - 1) // self.now.evaluate_every
         self.callbacks.on_epoch_end(epoch, self.state.take_loss())
-
-
-def _seeds(model: keras.Model) -> list[tf.Variable]:
-    """The seeds of dropout, which tf.train.Checkpoint does not find."""
-    return [one.value for one in model.non_trainable_variables]
 
 
 def _dev_set(

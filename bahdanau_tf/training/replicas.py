@@ -7,34 +7,23 @@ import tensorflow as tf
 
 from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.options import Recipe
+from bahdanau_tf.training.parts import part_of
 
 STEP = 2654435761  # between the seeds of two replicas; prime
 
 
 def rows_of_replica(batch: Batch) -> Batch:
-    """The rows of a batch that this replica processes.
-
-    Replica r of n has rows r, r + n, r + 2 n and so on. If there are fewer rows
-    than replicas, some have the last row, with weights of 0: so none is
-    without rows, and losses and gradients are sums over the batch's rows.
+    """The part of a batch that this replica processes.
 
     Args:
         batch: A batch of at least one row, the same on all replicas.
     """
     replica = tf.distribute.get_replica_context()
-    count = replica.num_replicas_in_sync
-    if count == 1:
-        return batch
-    inputs, target, weights = batch
-    rows = tf.shape(target)[0]
-    first = replica.replica_id_in_sync_group
-    places = tf.range(first, tf.maximum(rows, first + 1), count)
-    real = tf.cast(places < rows, weights.dtype)[:, None]
-    places = tf.minimum(places, rows - 1)
-    inputs, target, weights = tf.nest.map_structure(
-        lambda part: tf.gather(part, places), (inputs, target, weights)
+    return part_of(
+        batch,
+        replica.replica_id_in_sync_group,
+        replica.num_replicas_in_sync,
     )
-    return inputs, target, weights * real
 
 
 def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
@@ -60,6 +49,11 @@ def check_accumulates(recipe: Recipe, strategy: tf.distribute.Strategy) -> None:
             "devices, wanted 1 with a larger batch_size, of which each device "
             "has a share in memory"
         )
+
+
+def seeds_of(model: keras.Model) -> list[tf.Variable]:
+    """The seeds of dropout, which tf.train.Checkpoint does not find."""
+    return [one.value for one in model.non_trainable_variables]
 
 
 def vary_noise(model: keras.Model) -> None:

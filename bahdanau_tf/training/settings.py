@@ -31,8 +31,8 @@ _SENTENCES = {
     "give the same --train_source and --train_target as before, or name "
     "another folder",
     THREADS: "{folder} was trained by {before} threads with --deterministic, "
-    "and now there are {after}, which may round otherwise; set "
-    "TF_NUM_INTRAOP_THREADS={before}, or name another folder",
+    "and now there are {after}, which may round otherwise; give "
+    "--threads={before}, or name another folder",
     **{
         _VOCABULARY.format(side): f"the {side} vocabulary is not the one that "
         "{folder} was made with; give the same, or name another folder"

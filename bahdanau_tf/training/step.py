@@ -10,6 +10,7 @@ import tensorflow as tf
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.products import products_in
+from bahdanau_tf.training.parts import part_of
 from bahdanau_tf.training.r_drop import r_drop_loss
 from bahdanau_tf.training.replicas import rows_of_replica
 
@@ -68,6 +69,7 @@ def train_step(
     loss: TokenCrossentropy,
     r_drop: float = 0.0,
     product_dtype: str = "float32",
+    parts: int = 1,
 ) -> tf.types.experimental.PolymorphicFunction:
     """The update as one tf.function, for batches of any shape.
 
@@ -79,6 +81,8 @@ def train_step(
         loss: The loss, a sum over words.
         r_drop: α of `r_drop_loss`; 0 reads a batch once.
         product_dtype: dtype to which the operands of products are rounded.
+        parts: Number of parts of a replica's rows that do not depend on each
+            other, so that TensorFlow computes several of them at once.
 
     Returns:
         A function of a batch (inputs, target, token weights) that updates the
@@ -111,9 +115,12 @@ def train_step(
     ) -> tf.Tensor:
         def of_replica() -> tf.Tensor:
             rows = rows_of_replica((inputs, target, token_weights))
+            divided = [part_of(rows, number, parts) for number in range(parts)]
             with products_in(product_dtype):
                 return update(
-                    model, optimizer, lambda scale: cost(scale, *rows)
+                    model,
+                    optimizer,
+                    lambda scale: tf.add_n([cost(scale, *x) for x in divided]),
                 )
 
         costs = strategy.run(of_replica)

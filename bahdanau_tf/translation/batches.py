@@ -7,12 +7,15 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import tensorflow as tf
 
+from bahdanau_tf.device import operations_at_once
 from bahdanau_tf.evaluation.scores import check_counts
 
+S = TypeVar("S")
 T = TypeVar("T")
 LONG = 512  # characters of a row; there are few sentences of more
 Sentences = Sequence[str | bytes]
@@ -29,6 +32,9 @@ def in_batches(
     Each row of a batch is padded to the longest, so that one long row would
     make a batch of short ones as slow as a batch of long ones. So a row of more
     than `LONG` characters counts as several, which also limits memory.
+
+    Several batches are processed at once, as many as TensorFlow computes
+    operations; the first one is alone, since it makes the graph.
 
     Args:
         caller: The function that was called, named in errors.
@@ -52,10 +58,14 @@ def in_batches(
         )
     rows = [*zip(*columns.values(), strict=True)]
     lengths = [sum(map(len, row)) for row in rows]
-    done: dict[int, T] = {}
-    for places in _batches(lengths, batch_size):
+
+    def run(places: list[int]) -> dict[int, T]:
         batch = zip(*(rows[place] for place in places), strict=True)
-        done.update(zip(places, work(*map(list, batch)), strict=True))
+        return dict(zip(places, work(*map(list, batch)), strict=True))
+
+    done: dict[int, T] = {}
+    for found in _side_by_side(run, [*_batches(lengths, batch_size)]):
+        done.update(found)
     return [done[place] for place in range(len(rows))]
 
 
@@ -69,6 +79,20 @@ def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
         batch.append(row)
     if batch:
         yield batch
+
+
+def _side_by_side(run: Callable[[S], T], batches: Sequence[S]) -> Iterator[T]:
+    """Yields the result of each batch, in any order."""
+    threads = min(operations_at_once(), len(batches) - 1)
+    if threads < 2:
+        yield from map(run, batches)
+        return
+    yield run(batches[0])
+    pool = ThreadPoolExecutor(threads)
+    try:
+        yield from pool.map(run, batches[:0:-1])  # the longest ones begin
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _strings(name: str, column: object) -> list[str | bytes]:

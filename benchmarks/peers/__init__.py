@@ -1,6 +1,6 @@
 """Measures other toolkits on the same task: JoeyNMT, Marian and OpenNMT-py.
 
-`measure` runs one of them (a peer) as a child process on one thread, in a
+`measure` runs one of them (a peer) as a child process, on one thread, in a
 virtual environment that is made when it is first needed. All peers get the same
 text, already split into words, and the same batches in the same order:
 
@@ -66,6 +66,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "warm_up": 5,
         "learning_rate": 0.001,
         "dropout": 0.0,
+        "threads": 1,
     },
     "decoding": {"beam": 12, "batch": 32, "steps": None},
 }
@@ -93,7 +94,8 @@ def measure(
         For training `words_per_second` (target words with `</s>`) and
         `seconds_per_update`; for decoding `sentences_per_second`,
         `words_per_sentence` and `startup_seconds`; for both `peak_gib`.
-        Seconds are processor time.
+        Seconds are processor time, or those of the clock if training has
+        several `threads`.
 
     Raises:
         ValueError: The peer or the job is unknown.
@@ -107,14 +109,14 @@ def measure(
     asked = {"job": job, **DEFAULTS[job], **settings}
     python = environment(peer, Path(peer_dir))
     script = Path(__file__).with_name(f"{peer}_job.py")
-    # One thread in every library, and no accelerator for torch.
-    one = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    # As many threads in every library, and no accelerator for torch.
+    counts = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     log = Path(peer_dir, f"{peer}.log")
     with log.open("w") as said:
         ended = subprocess.run(
             [str(python), str(script), json.dumps(asked, default=str)],
             env=os.environ
-            | dict.fromkeys(one, "1")
+            | dict.fromkeys(counts, str(asked.get("threads", 1)))
             | {"CUDA_VISIBLE_DEVICES": ""},
             stdout=subprocess.PIPE,
             stderr=said,

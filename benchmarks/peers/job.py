@@ -3,9 +3,9 @@
 It runs in a peer's environment and needs only Python. A peer's script passes
 two functions to `main`:
 
-* `train(job)` yields the seconds of processor time used so far, once after
-  each update, and then saves the model in the folder `job.model`; if another
-  process trains, `train` stores the memory of that process in `job.peak_gib`;
+* `train(job)` yields `seconds(job)`, once after each update, and then saves the
+  model in the folder `job.model`; if another process trains, `train` stores the
+  memory of that process in `job.peak_gib`;
 * `load(job)` returns a function that translates a batch of sentences, each a
   list of words, by beam search.
 """
@@ -21,6 +21,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 Sentences = list[list[str]]
+_BEGUN = time.perf_counter()
 
 
 def main(
@@ -42,6 +43,13 @@ def peak_gib(process: int | str) -> float:
     """The highest resident memory of a process so far."""
     status = Path(f"/proc/{process}/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) / 2**20
+
+
+def seconds(job: SimpleNamespace) -> float:
+    """Processor time so far; with several threads those of the clock."""
+    if job.threads == 1:
+        return time.process_time()
+    return time.perf_counter() - _BEGUN
 
 
 def read_words(path: str | Path) -> Sentences:
@@ -84,10 +92,10 @@ def _time_training(
         sum(len(sentence) + 1 for sentence in target)
         for _, target in batches(job)
     ]
-    seconds = clock[-1] - clock[job.warm_up]
+    taken = clock[-1] - clock[job.warm_up]
     return {
-        "words_per_second": sum(words[job.warm_up :]) / seconds,
-        "seconds_per_update": seconds / (job.updates - job.warm_up),
+        "words_per_second": sum(words[job.warm_up :]) / taken,
+        "seconds_per_update": taken / (job.updates - job.warm_up),
         "training_seconds": clock[-1],
     }
 
@@ -105,9 +113,9 @@ def _time_decoding(
     for start in range(0, len(sentences), job.batch):
         outputs = translate(sentences[start : start + job.batch])
         words += sum(len(output) for output in outputs)
-    seconds = time.process_time() - started
+    taken = time.process_time() - started
     return {
-        "sentences_per_second": len(sentences) / seconds,
+        "sentences_per_second": len(sentences) / taken,
         "words_per_sentence": words / len(sentences),
         "startup_seconds": startup,
     }

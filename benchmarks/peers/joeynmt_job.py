@@ -7,7 +7,6 @@ input feeding; the softmax reads a tanh layer of `units`, not a maxout.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from job import batches
 from job import main
 from job import progress
 from job import read_vocabulary
+from job import seconds
 from joeynmt.batch import Batch
 from joeynmt.model import build_model
 from joeynmt.search import search
@@ -91,7 +91,7 @@ def new_batch(model: Any, source: Sentences, target: Any = None) -> Batch:
 
 def train(job: Any) -> Iterator[float]:
     """Trains as `joeynmt.training.TrainManager` does."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(job.threads)
     torch.manual_seed(1)
     model = new_model(job)
     model.loss_function = ("crossentropy", 0.0)
@@ -106,7 +106,7 @@ def train(job: Any) -> Iterator[float]:
         optimizer.step()
         model.zero_grad()
         progress(job, loss.item())
-        yield time.process_time()
+        yield seconds(job)
     torch.save(model.state_dict(), Path(job.model, "weights"))
     Path(job.model, "settings").write_text(json.dumps(vars(job)))
 

@@ -21,6 +21,7 @@ from job import main
 from job import peak_gib
 from job import read_vocabulary
 from job import read_words
+from job import seconds
 from pymarian import Translator
 
 
@@ -56,7 +57,7 @@ def options(job: Any) -> dict[str, Any]:
         "clip-norm": 1,
         "after": f"{job.updates}u",
         "disp-freq": "1u",
-        "cpu-threads": 1,
+        "cpu-threads": job.threads,
         "data-threads": 1,
         "workspace": 2000,
         "no-reload": "true",
@@ -79,7 +80,8 @@ def train(job: Any) -> Iterator[float]:
         sys.stderr.write(line)
         if " Up. " in line:
             job.peak_gib = peak_gib(process.pid)
-            yield processor_seconds(process.pid)
+            own = processor_seconds(process.pid)
+            yield own if job.threads == 1 else seconds(job)
     if process.wait():
         raise RuntimeError(f"marian ended with {process.returncode}")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import io
-import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from job import batches
 from job import main
 from job import progress
 from job import read_vocabulary
+from job import seconds
 from onmt.inputters.inputter import dict_to_vocabs
 from onmt.inputters.inputter import vocabs_to_dict
 from onmt.inputters.text_utils import numericalize
@@ -67,7 +67,7 @@ def new_batch(vocabularies: Any, source: Sentences, target: Any = None) -> Any:
 
 def train(job: Any) -> Iterator[float]:
     """Trains as `onmt.trainer.Trainer` does."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(job.threads)
     torch.manual_seed(1)
     given = options(
         train_opts,
@@ -103,7 +103,7 @@ def train(job: Any) -> Iterator[float]:
         optimizer.backward(loss)
         optimizer.step()
         progress(job, loss.item())
-        yield time.process_time()
+        yield seconds(job)
     weights = model.state_dict()
     of_output = {k for k in weights if k.startswith("generator.")}
     torch.save(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.device import use_threads
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.text import Dictionary
@@ -14,10 +15,13 @@ from bahdanau_tf.translator import load_best
 def load_translator(flags: absl_flags.FlagValues) -> Translator:
     """Loads the best model of --model_dir, with the search flags if any.
 
+    It will use --threads, all cores for commands without this flag.
+
     Raises:
         ValueError: A folder holds no trained model, or the models of an
             ensemble do not fit together.
     """
+    use_threads(flags.threads if "threads" in flags else None)
     translators = [load_best(folder) for folder in flags.model_dir]
     translator = translators[0]
     if len(translators) > 1:

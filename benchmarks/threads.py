@@ -1,0 +1,150 @@
+"""What more cores bring, in training and in the translation of many lines.
+
+    python benchmarks/threads.py --size=small --repeats=9 --peers=joeynmt
+    python benchmarks/threads.py --size=paper --repeats=3
+    python benchmarks/threads.py --job=translation --size=small --repeats=5
+
+A process for each of `--threads` is started and waits. Then they compute the
+same in turns: an update on the batch of `training.py`, whose flags these are,
+too; or the translation of random lines, by beam search to a limit of 20 words.
+Times are those of the clock, so nothing else may run. Peers are measured
+afterwards, on the same batch.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from collections.abc import Sequence
+
+import peers
+import training
+from absl import app
+from absl import flags
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_list("threads", ["1", "2"], "Numbers of threads, in turns.")
+flags.DEFINE_enum("job", "training", ["training", "translation"], "What.")
+flags.DEFINE_integer("lines", 640, "Number of lines to translate.")
+flags.DEFINE_integer("child", None, "The threads of a process started here.")
+
+
+def training_job(size: training.Size) -> Callable[[], object]:
+    """An update of the weights."""
+    from bahdanau_tf.losses import TokenCrossentropy
+    from bahdanau_tf.training import train_step
+
+    batch, *_ = training.make_batch(size)
+    step = train_step(
+        training.make_model(size),
+        training.make_optimizer(size),
+        TokenCrossentropy(),
+        parts=FLAGS.child,
+    )
+    return lambda: float(step(*batch))
+
+
+def translation_job(size: training.Size) -> Callable[[], object]:
+    """A translation of lines of 5 to 30 words by an untrained model."""
+    from bahdanau_tf import Translator
+    from bahdanau_tf import Vocabulary
+    from bahdanau_tf import WordTokenizer
+    from bahdanau_tf.options import Decoding
+
+    special = ["[PAD]", "[UNK]", "[END]"]
+    words = [f"w{n}" for n in range(len(special), size.vocabulary_size)]
+    text = WordTokenizer(Vocabulary([*special, *words]), "en")
+    translator = Translator(
+        training.make_model(size),
+        *(text, text),
+        Decoding(beam_size=5, max_length=20),
+    )
+    chance = random.Random(0)
+    lines = [
+        " ".join(chance.choices(words, k=chance.randint(5, 30)))
+        for _ in range(FLAGS.lines)
+    ]
+    return lambda: translator.translate(lines)
+
+
+def work(size: training.Size) -> None:
+    """Does the job once for each line of standard input; writes seconds."""
+    from bahdanau_tf.device import use_threads
+
+    use_threads(FLAGS.child)
+    jobs = {"training": training_job, "translation": translation_job}
+    job = jobs[FLAGS.job](size)
+    job(), job()
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        started = time.perf_counter()
+        job()
+        print(time.perf_counter() - started, flush=True)
+
+
+def in_turns(counts: Sequence[int]) -> dict[int, list[float]]:
+    """The seconds that processes of these numbers of threads take."""
+    processes = {
+        count: subprocess.Popen(
+            [sys.executable, *sys.argv, f"--child={count}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for count in counts
+    }
+    for one in processes.values():
+        while one.stdout.readline() != "ready\n":
+            if one.poll() is not None:
+                raise RuntimeError("a process ended before it was ready")
+    found: dict[int, list[float]] = {count: [] for count in counts}
+    for _ in range(FLAGS.repeats):
+        for count, one in processes.items():
+            one.stdin.write("\n")
+            one.stdin.flush()
+            found[count].append(float(one.stdout.readline()))
+    for one in processes.values():
+        one.communicate()
+    return found
+
+
+def main(_: Sequence[str]) -> None:
+    """Measures and prints."""
+    peers.check_peers(FLAGS.peers)
+    size = training.SIZES[FLAGS.size]
+    if FLAGS.child is not None:
+        work(size)
+        return
+    counts = [*map(int, FLAGS.threads)]
+    found = in_turns(counts)
+    medians = {n: statistics.median(one) for n, one in found.items()}
+    for count, seconds in medians.items():
+        print(
+            f"{FLAGS.job}, {FLAGS.size}, {count} threads: median "
+            f"{seconds:.3f} s, {min(found[count]):.3f} to "
+            f"{max(found[count]):.3f}, {seconds / medians[counts[0]]:.2f} of "
+            f"the time of {counts[0]}",
+            flush=True,
+        )
+    for peer in FLAGS.peers if FLAGS.job == "training" else ():
+        batch, *_ = training.make_batch(size)
+        for count in counts:
+            figures = training.peer_figures(
+                peer, size, batch[0].values(), count
+            )
+            seconds = figures["seconds_per_update"]
+            print(
+                f"{peer}, {count} threads: {seconds:.3f} s an update; this "
+                f"package is {seconds / medians[count]:.2f} times as fast",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    app.run(main)

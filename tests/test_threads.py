@@ -1,0 +1,273 @@
+"""All cores are used, with the results of one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import keras
+import letters
+import numpy as np
+import pytest
+import tensorflow as tf
+import toys
+
+from bahdanau_tf import Recipe
+from bahdanau_tf import RNNSearch
+from bahdanau_tf import Translator
+from bahdanau_tf.device import available_cores
+from bahdanau_tf.device import operations_at_once
+from bahdanau_tf.device import threads
+from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.optimizers import Adadelta
+from bahdanau_tf.training import parts
+from bahdanau_tf.training import train_step
+from bahdanau_tf.translation import batches
+from bahdanau_tf.translation.batches import in_batches
+
+VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+LONGEST = 300  # seconds that a process may take
+
+
+def random_batch(random: np.random.Generator, rows: int) -> Any:
+    """Sentences of 1 to 6 words, also with words of other weights."""
+    sides = []
+    for _ in range(2):
+        ids = random.integers(2, 20, [rows, 6])
+        lengths = random.integers(1, 7, rows)
+        ids[np.arange(6) >= lengths[:, None]] = 0
+        sides.append(tf.constant(ids, tf.int32))
+    source, target = sides
+    weights = random.uniform(0.5, 1.5, [rows, 6]) * (target.numpy() != 0)
+    inputs = {"source": source, "target": target}
+    return inputs, target, tf.constant(weights, tf.float32)
+
+
+def test_parts_of_batches_train_as_the_whole() -> None:
+    """Of 7, 12 and 2 rows, which three parts do not divide, or are short of."""
+    found = []
+    for count in (1, 3):
+        keras.utils.set_random_seed(1)
+        model = RNNSearch(
+            *(20, 20),
+            **{"units": 8, "embedding_dim": 6, "attention_units": 8},
+            **{"maxout_units": 4, "kernel_initializer": "glorot_uniform"},
+        )
+        step = train_step(
+            model, Adadelta(10.0), TokenCrossentropy(0.1), parts=count
+        )
+        random = np.random.default_rng(2)
+        losses = [
+            float(step(*random_batch(random, rows))) for rows in (7, 12, 2)
+        ]
+        found.append(
+            [losses, *(one.numpy() for one in model.trainable_weights)]
+        )
+    for value, wanted in zip(*found, strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("of_operation", "at_once", "rows", "wanted"),
+    [(1, 1, 80, 1), (1, 2, 80, 2), (2, 2, 80, 1), (1, 64, 80, 10)]
+    + [(1, 2, 3, 1), (1, 99, 4096, parts.MOST)],
+)
+def test_parts_are_one_a_core(
+    monkeypatch: pytest.MonkeyPatch,
+    of_operation: int,
+    at_once: int,
+    rows: int,
+    wanted: int,
+) -> None:
+    """Unless they would be short, or operations are divided already."""
+    monkeypatch.setattr(parts, "threads", lambda: of_operation)
+    monkeypatch.setattr(parts, "operations_at_once", lambda: at_once)
+    recipe = Recipe(batch_size=rows)
+    assert parts.parts_at_once(recipe) == wanted
+    assert parts.threads_of(recipe) == of_operation * wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [*zip(VARIABLES, (threads, operations_at_once), strict=True)],
+)
+def test_threads_are_those_that_tensorflow_takes(
+    monkeypatch: pytest.MonkeyPatch, name: str, asked: Any
+) -> None:
+    """As a new process takes them from the environment, or the cores."""
+    for get in ("get_intra_op", "get_inter_op"):
+        whole = f"{get}_parallelism_threads"
+        monkeypatch.setattr(tf.config.threading, whole, lambda: 0)
+    for given, wanted in (("3", 3), ("0", None), ("many", None)):
+        monkeypatch.setenv(name, given)
+        assert asked() == (wanted or len(available_cores()))
+
+
+def said_by_a_process(
+    program: str, cores: list[int] | None = None, **variables: str
+) -> str:
+    """What a new process writes; without variables for threads, if not given.
+
+    Args:
+        program: Its text.
+        cores: The cores that it may use.
+        **variables: Environment variables.
+    """
+    own = {n: v for n, v in os.environ.items() if n not in VARIABLES}
+    own["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+    if cores is not None:
+        program = f"import os; os.sched_setaffinity(0, {cores})\n{program}"
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env=own | {"TF_CPP_MIN_LOG_LEVEL": "3"} | variables,
+        capture_output=True,
+        text=True,
+        timeout=LONGEST,
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    return ended.stdout
+
+
+USED = """
+from bahdanau_tf import device
+import tensorflow as tf
+device.use_threads({})
+tf.zeros([]).numpy()
+{}
+print(device.threads(), device.operations_at_once())
+"""
+
+
+def test_threads_are_those_asked_for_until_tensorflow_runs() -> None:
+    other = "try: device.use_threads(2)\nexcept ValueError as e: print(e)"
+    told, used = said_by_a_process(USED.format(3, other)).splitlines()
+    assert used == "1 3"
+    assert told.startswith("use_threads: threads is 2, but TensorFlow runs al")
+
+
+def test_threads_are_those_of_the_environment() -> None:
+    """Unless others are asked for; later calls that ask for none do nothing."""
+    given = dict.fromkeys(VARIABLES, "5")
+    for count, used in (("", "5 5"), ("2", "1 2")):
+        program = USED.format(count, "device.use_threads()")
+        assert said_by_a_process(program, **given).strip() == used
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="Linux has affinities"
+)
+def test_threads_are_those_of_the_cores_that_a_process_may_use() -> None:
+    (core, *_) = available_cores()
+    assert said_by_a_process(USED.format("", ""), [core]).strip() == "1 1"
+
+
+@pytest.fixture
+def two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "operations_at_once", lambda: 2)
+
+
+LINES = ["c" * 9, "b", "a" * 3, "d" * 12, "e" * 6]
+
+
+@pytest.mark.usefixtures("two_at_once")
+def test_batches_meet_and_results_are_in_order() -> None:
+    """The first batch alone, then two at once: they wait for each other."""
+    meeting = threading.Barrier(2, timeout=LONGEST)
+    done: list[list[str]] = []
+
+    def work(lines: list[str]) -> Iterator[str]:
+        if done:
+            meeting.wait()
+        done.append(lines)
+        yield from (line.upper() for line in lines)
+
+    found = in_batches("test", {"lines": LINES}, work, 1)
+    assert found == [line.upper() for line in LINES]
+    assert done[0] == ["b"]
+    assert len(done) == len(LINES)
+
+
+@pytest.mark.usefixtures("two_at_once")
+def test_an_error_in_a_batch_ends_all() -> None:
+    begun: list[str] = []
+
+    def work(lines: list[str]) -> Iterator[str]:
+        begun.extend(lines)
+        if lines == ["d" * 12]:  # the longest, so the second
+            raise ValueError("no more")
+        yield from lines
+
+    many = [*LINES, *(["f" * 4] * 100)]
+    with pytest.raises(ValueError, match="no more"):
+        in_batches("test", {"lines": many}, work, 1)
+    assert len(begun) < len(many)
+
+
+def test_translations_do_not_depend_on_the_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    translator = toys.toy_translator(toys.english(), toys.french())
+    random = np.random.default_rng(5)
+    lines = [
+        " ".join(random.choice(toys.ENGLISH, random.integers(1, 9)))
+        for _ in range(40)
+    ]
+    found = []
+    for count in (1, 4):
+        monkeypatch.setattr(batches, "operations_at_once", lambda n=count: n)
+        found.append(translator.translate(lines, batch_size=3))
+    for one, other in zip(*found, strict=True):
+        assert one.text == other.text
+        assert one.score == pytest.approx(other.score, rel=1e-5)
+        np.testing.assert_allclose(one.weights, other.weights, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    len(available_cores()) < 2 or not hasattr(os, "sched_setaffinity"),
+    reason="two cores are needed",
+)
+def test_a_deterministic_training_by_two_threads_repeats(
+    tmp_path: Path,
+) -> None:
+    """Bit for bit, also if both are on one core; one thread is refused."""
+    random = np.random.default_rng(3)
+    for side in ("a", "b"):
+        rows = [
+            " ".join(random.choice(list(letters.LETTERS), n))
+            for n in random.integers(1, 7, 60)
+        ]
+        text = "".join(f"{row}\n" for row in rows)
+        (tmp_path / f"train.{side}").write_text(text, encoding="utf-8")
+
+    def run(model_dir: str, cores: list[int], count: int) -> str:
+        flags = {
+            "train_source": tmp_path / "train.a",
+            "train_target": tmp_path / "train.b",
+            "model_dir": tmp_path / model_dir,
+            **{"recipe": "paper", "units": 8, "embedding_dim": 8},
+            **{"embedding_dropout": 0.1, "batch_size": 20, "epochs": 2},
+            "threads": count,
+        }
+        words = [f"--{name}={value}" for name, value in flags.items()]
+        words = ["train", *words, "--deterministic"]
+        program = f"from bahdanau_tf.cli import main; print(main({words}))"
+        return said_by_a_process(program, cores)
+
+    cores = available_cores()
+    for name, ours in (("both", cores[:2]), ("one", cores[:1])):
+        assert run(name, ours, 2).endswith("0\n")
+    models = [
+        Translator.load(tmp_path / name).model for name in ("both", "one")
+    ]
+    for one, other in zip(*(m.trainable_weights for m in models), strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    settings = json.loads((tmp_path / "both" / "training.json").read_text())
+    assert settings["threads"] == 2
+    assert run("both", cores, 1).endswith("2\n")
