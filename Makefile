@@ -31,7 +31,7 @@ help:
 	@echo "make check-serving   an export in the C++ runtime of TensorFlow 2.20.0"
 	@echo "make check-beam      bulk translation with Apache Beam"
 	@echo "make site      the documentation as a site: site/index.html"
-	@echo "make bench     training and data speed on this machine"
+	@echo "make bench     speed on this machine, as a table: bench.md"
 	@echo "make format    formats the code"
 	@echo "make release   tests, then wheel, sdist and checksums in dist"
 	@echo "make clean     removes the virtual environments and what was built"
@@ -72,9 +72,20 @@ site: $(TEST_VENV)/installed
 		--conf-dir docs . site
 	@cp site/README.html site/index.html
 
+# `make bench BENCH_FLAGS=--peers=joeynmt` also measures a peer's training.
 bench: $(VENV)/installed
-	$(VENV)/bin/python benchmarks/training.py --size=small
-	$(VENV)/bin/python benchmarks/training.py --size=paper --repeats=2
+	@rm -f bench.md
+	$(VENV)/bin/python benchmarks/training.py --size=small --bfloat16 \
+		--table=bench.md $(BENCH_FLAGS)
+	$(VENV)/bin/python benchmarks/training.py --size=paper --repeats=2 --bfloat16 \
+		--table=bench.md $(BENCH_FLAGS)
+	$(VENV)/bin/python benchmarks/threads.py --size=small --table=bench.md
+	$(VENV)/bin/python benchmarks/threads.py --size=paper --repeats=2 --table=bench.md
+	$(VENV)/bin/python benchmarks/threads.py --job=translation --table=bench.md
+	$(VENV)/bin/python benchmarks/decoding.py --sentences=160 --shortlist \
+		--table=bench.md
+	$(VENV)/bin/python benchmarks/starting.py --table=bench.md
+	@cat bench.md
 
 # The tested wheel, and an sdist that builds a wheel of the same files.
 release:

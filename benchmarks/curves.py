@@ -21,6 +21,7 @@ import training
 from absl import app
 from absl import flags
 from machine import cpu_seconds
+from sizes import SIZES
 
 from bahdanau_tf import Decoding
 from bahdanau_tf import RNNSearch
@@ -28,7 +29,7 @@ from bahdanau_tf import RNNSearch
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("rounds", 5, "measurements of each, of which the median")
 
-SMALL = training.SIZES["small"]
+SMALL = SIZES["small"]
 TRAINING = {
     "source_length": (7, 13, 26, 52, 104),
     "vocabulary_size": (2_500, 5_000, 10_000, 20_000, 40_000),

@@ -1,11 +1,14 @@
 """Decoding speed: sentences per second through a signature of an export.
 
     python benchmarks/decoding.py --model_dir=model/best --source=test.en
+    python benchmarks/decoding.py --batches=1       # a model without training
 
 The translator is exported twice for each beam size: once so that every sentence
 takes exactly `--steps` steps (the end symbol is forbidden before that), and
-once unchanged. A new process on one thread, with TensorFlow and TensorFlow Text
-only, loads an export and translates `--sentences` lines, sorted by length, in
+once unchanged. Without `--model_dir` it is one of size small that was never
+trained and has a lexicon drawn at random; it is measured with `--steps` steps
+only. A new process on one thread, with TensorFlow and TensorFlow Text only,
+loads an export and translates `--sentences` lines, sorted by length, in
 batches. Times are processor time of that process. The rate of a matrix product
 is printed with them, because a busy machine slows both alike.
 
@@ -20,6 +23,7 @@ again.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -30,22 +34,27 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from typing import NamedTuple
 
 import peers
+import table
 from absl import app
 from absl import flags
 from absl import logging
+from table import Figure
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("model_dir", None, "a translator's folder", required=True)
-flags.DEFINE_string("source", None, "text file to translate", required=True)
+flags.DEFINE_string("model_dir", None, "a translator's folder")
+flags.DEFINE_string("source", None, "text file to translate")
 flags.DEFINE_integer("sentences", 320, "lines to translate; 1/8 at batch 1")
 flags.DEFINE_integer("steps", 20, "steps of the search of fixed length")
 flags.DEFINE_list("beams", ["12", "5"], "beam sizes")
 flags.DEFINE_list("batches", ["32", "1"], "sentences in a request")
 flags.DEFINE_bool("natural", True, "whether to measure the unchanged export")
 flags.DEFINE_string("signature", "serving_default", "signature to call")
-flags.DEFINE_bool("shortlist", False, "whether to use the model's lexicon")
+flags.DEFINE_bool(
+    "shortlist", False, "whether to measure with the model's lexicon, too"
+)
 flags.DEFINE_multi_string(
     "peer", [], "a peer's trained model, as NAME=FOLDER; may be repeated"
 )
@@ -55,44 +64,120 @@ flags.DEFINE_string(
 )
 # At batch 1 one of so many lines is translated: fewer requests are enough.
 SHARE_ALONE = 8
+# To be so many times as fast as JoeyNMT, in sentences per second.
+GOALS = {
+    ("alone", "fixed"): 2.0,
+    ("alone", "shortlist"): 4.0,
+    ("alone", "natural"): 2.0,
+    ("batch", "fixed"): 2.1,
+    ("batch", "natural"): 3.0,
+}
+
+
+class Search(NamedTuple):
+    """What an export does.
+
+    Attributes:
+        beam: The beam size.
+        steps: The number of steps of each search; None if it ends where the
+            model ends sentences.
+        shortlist: Whether the lexicon shortens the vocabulary.
+    """
+
+    beam: int
+    steps: int | None
+    shortlist: bool
+
+    def __str__(self) -> str:
+        """In words."""
+        steps = "to the end" if self.steps is None else f"{self.steps} steps"
+        return f"beam {self.beam}, {steps}{', shortlist' * self.shortlist}"
+
+    def decoding(self, given: Any) -> Any:
+        """The options of this search; others as in `given`."""
+        options: dict[str, Any] = {}
+        if self.steps is not None:
+            options = {
+                "max_length": self.steps,
+                "max_length_ratio": 1000.0,
+                "min_length_ratio": 1000.0,
+            }
+        return replace(
+            given, beam_size=self.beam, shortlist=self.shortlist, **options
+        )
+
+    def goal(self, batch: int) -> float | None:
+        """How many times as fast as JoeyNMT it should be, if that is said."""
+        end = "natural" if self.steps is None else "fixed"
+        kind = "shortlist" if self.shortlist else end
+        return GOALS.get(("alone" if batch == 1 else "batch", kind))
 
 
 def main(_: list[str]) -> None:
     """Exports, and measures each export in a new process."""
-    from bahdanau_tf import Translator
-
     peers.check_peers(peer.partition("=")[0] for peer in FLAGS.peer)
     if FLAGS.peer and not FLAGS.words:
         raise app.UsageError("--words is missing, wanted with --peer")
+    if FLAGS.model_dir and not FLAGS.source:
+        raise app.UsageError("--source is missing, wanted with --model_dir")
     logging.set_verbosity(logging.WARNING)
-    translator = Translator.load(FLAGS.model_dir)
-    lines = Path(FLAGS.source).read_text(encoding="utf-8").split("\n")
+    translator, lines = subject()
     lines = lines[: FLAGS.sentences]
-    for beam, kind, version in exports(translator):
+    for search, version in exports(translator):
         for batch in map(int, FLAGS.batches):
             count = len(lines) if batch > 1 else len(lines) // SHARE_ALONE
-            found = measured(version, lines[:count], batch)
-            print(
-                f"beam {beam:2}, batch {batch:2}, {kind}: "
-                f"{found['rate']:.1f} sentences/s, "
-                f"{1000 / found['rate']:.1f} ms a sentence, "
-                f"{found['words']:.1f} tokens each; peak memory "
-                f"{found['memory']:.2f} GiB, loaded in {found['load']:.1f} s, "
-                f"first request {found['first']:.1f} s; matrix product "
-                f"{found['matrix'] / 1e9:.0f} GFLOP/s",
-                flush=True,
-            )
-            for peer in FLAGS.peer:
-                steps = None if kind == "natural" else FLAGS.steps
-                rate = peer_rate(peer, count, beam, batch, steps)
-                again = measured(version, lines[:count], batch)
-                ours = (found["rate"] + again["rate"]) / 2
-                print(
-                    f"    {peer.partition('=')[0]}: {rate:.1f} sentences/s; "
-                    f"this package is {ours / rate:.2f} times as fast, "
-                    f"measured again: {again['rate']:.1f} sentences/s",
-                    flush=True,
-                )
+            compare(search, version, lines[:count], batch)
+
+
+def subject() -> tuple[Any, list[str]]:
+    """What is measured: a translator, and lines of text."""
+    if FLAGS.model_dir:
+        from bahdanau_tf import Translator
+
+        text = Path(FLAGS.source).read_text(encoding="utf-8")
+        return Translator.load(FLAGS.model_dir), text.split("\n")
+    from untrained import make_lines
+    from untrained import make_translator
+
+    return make_translator(), make_lines(FLAGS.sentences)
+
+
+def compare(
+    search: Search, version: Path, lines: list[str], batch: int
+) -> None:
+    """Measures an export, and each peer between two times of it.
+
+    Args:
+        search: The search of the export.
+        version: Its folder.
+        lines: The text.
+        batch: Sentences in a request.
+    """
+    found = measured(version, lines, batch)
+    what = f"{search}, batch {batch}"
+    print(
+        f"{what}: {found['rate']:.1f} sentences/s, "
+        f"{1000 / found['rate']:.1f} ms a sentence, "
+        f"{found['words']:.1f} tokens each; peak memory "
+        f"{found['memory']:.2f} GiB, loaded in {found['load']:.1f} s, "
+        f"first request {found['first']:.1f} s; matrix product "
+        f"{found['matrix'] / 1e9:.0f} GFLOP/s",
+        flush=True,
+    )
+    table.add([Figure(what, 1000 / found["rate"], "ms a sentence")])
+    for peer in FLAGS.peer:
+        rate = peer_rate(peer, len(lines), search.beam, batch, search.steps)
+        again = measured(version, lines, batch)
+        ratio = (found["rate"] + again["rate"]) / 2 / rate
+        name = peer.partition("=")[0]
+        print(
+            f"    {name}: {rate:.1f} sentences/s; this package is {ratio:.2f} "
+            f"times as fast, measured again: {again['rate']:.1f} sentences/s",
+            flush=True,
+        )
+        goal = search.goal(batch) if name == "joeynmt" else None
+        row = f"{what}: its speed over that of {name}"
+        table.add([Figure(row, ratio, at_least=goal)])
 
 
 def peer_rate(
@@ -122,22 +207,20 @@ def peer_rate(
     return figures["sentences_per_second"]
 
 
-def exports(translator: Any) -> Iterator[tuple[int, str, Path]]:
-    """Yields the beam size, the kind of search and the export's folder."""
-    given = replace(translator.decoding, shortlist=FLAGS.shortlist)
-    exactly = {
-        "max_length": FLAGS.steps,
-        "max_length_ratio": 1000.0,
-        "min_length_ratio": 1000.0,
-    }
-    kinds: dict[str, dict[str, Any]] = {f"{FLAGS.steps} steps": exactly}
-    if FLAGS.natural:
-        kinds["natural"] = {}
-    for beam in map(int, FLAGS.beams):
-        for kind, options in kinds.items():
-            translator.decoding = replace(given, beam_size=beam, **options)
-            with tempfile.TemporaryDirectory() as folder:
-                yield beam, kind, translator.export(folder)
+def exports(translator: Any) -> Iterator[tuple[Search, Path]]:
+    """Yields the searches to measure, and for each an export's folder."""
+    ends = [FLAGS.steps]
+    if FLAGS.natural and FLAGS.model_dir:
+        ends.append(None)
+    shortlists = [False, True] if FLAGS.shortlist else [False]
+    given = translator.decoding
+    for beam, steps, shortlist in itertools.product(
+        map(int, FLAGS.beams), ends, shortlists
+    ):
+        search = Search(beam, steps, shortlist)
+        translator.decoding = search.decoding(given)
+        with tempfile.TemporaryDirectory() as folder:
+            yield search, translator.export(folder)
 
 
 def measured(version: Path, lines: list[str], batch: int) -> dict[str, Any]:

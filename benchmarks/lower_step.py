@@ -26,6 +26,8 @@ from absl import flags
 from lowered import STORED
 from lowered import LoweredStep
 from lowered import drawn
+from sizes import SIZES
+from sizes import Size
 
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.training.step import train_step
@@ -119,7 +121,7 @@ def lower(
 
 
 def make_step(
-    size: training.Size, make: Callable[..., Any]
+    size: Size, make: Callable[..., Any]
 ) -> tuple[Any, list[keras.Variable], list[int]]:
     """The `train_step` or `compiled_step` of a new model.
 
@@ -137,7 +139,7 @@ def make_step(
     return step, variables, draw(variables)
 
 
-def compare(size: training.Size, compiled: Any, batch: Any) -> None:
+def compare(size: Size, compiled: Any, batch: Any) -> None:
     """Measures the plain step and the compiled one in turn.
 
     Args:
@@ -168,7 +170,7 @@ def main(_: Sequence[str]) -> None:
     """Lowers the step, writes it and, with `--repeats`, measures it."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    size = training.SIZES[FLAGS.size]
+    size = SIZES[FLAGS.size]
     batch, source, target = training.make_batch(size)
     step, variables, seeds = make_step(size, compiled_step)
     lowered = lower(

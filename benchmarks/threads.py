@@ -22,9 +22,13 @@ from collections.abc import Callable
 from collections.abc import Sequence
 
 import peers
+import table
 import training
 from absl import app
 from absl import flags
+from sizes import SIZES
+from sizes import Size
+from table import Figure
 
 FLAGS = flags.FLAGS
 
@@ -33,8 +37,11 @@ flags.DEFINE_enum("job", "training", ["training", "translation"], "What.")
 flags.DEFINE_integer("lines", 640, "Number of lines to translate.")
 flags.DEFINE_integer("child", None, "The threads of a process started here.")
 
+# Of the time of one thread, with two.
+GOALS = {"training": 0.6, "translation": 0.55}
 
-def training_job(size: training.Size) -> Callable[[], object]:
+
+def training_job(size: Size) -> Callable[[], object]:
     """An update of the weights."""
     from bahdanau_tf.losses import TokenCrossentropy
     from bahdanau_tf.training import train_step
@@ -49,7 +56,7 @@ def training_job(size: training.Size) -> Callable[[], object]:
     return lambda: float(step(*batch))
 
 
-def translation_job(size: training.Size) -> Callable[[], object]:
+def translation_job(size: Size) -> Callable[[], object]:
     """A translation of lines of 5 to 30 words by an untrained model."""
     from bahdanau_tf import Translator
     from bahdanau_tf import Vocabulary
@@ -72,7 +79,7 @@ def translation_job(size: training.Size) -> Callable[[], object]:
     return lambda: translator.translate(lines)
 
 
-def work(size: training.Size) -> None:
+def work(size: Size) -> None:
     """Does the job once for each line of standard input; writes seconds."""
     from bahdanau_tf.device import use_threads
 
@@ -117,7 +124,7 @@ def in_turns(counts: Sequence[int]) -> dict[int, list[float]]:
 def main(_: Sequence[str]) -> None:
     """Measures and prints."""
     peers.check_peers(FLAGS.peers)
-    size = training.SIZES[FLAGS.size]
+    size = SIZES[FLAGS.size]
     if FLAGS.child is not None:
         work(size)
         return
@@ -132,6 +139,15 @@ def main(_: Sequence[str]) -> None:
             f"the time of {counts[0]}",
             flush=True,
         )
+    table.add(
+        Figure(
+            f"{FLAGS.job}, size {FLAGS.size}: time with {count} threads over "
+            f"that with {counts[0]}",
+            medians[count] / medians[counts[0]],
+            at_most=GOALS[FLAGS.job] if [counts[0], count] == [1, 2] else None,
+        )
+        for count in counts[1:]
+    )
     for peer in FLAGS.peers if FLAGS.job == "training" else ():
         batch, *_ = training.make_batch(size)
         for count in counts:

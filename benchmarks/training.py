@@ -22,16 +22,19 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from typing import NamedTuple
 
 import keras
 import numpy as np
 import peers
+import table
 import tensorflow as tf
 from absl import app
 from absl import flags
 from machine import cpu_seconds
 from machine import matrix_rate
+from sizes import SIZES
+from sizes import Size
+from table import Figure
 
 from bahdanau_tf import RNNSearch
 from bahdanau_tf.losses import TokenCrossentropy
@@ -59,6 +62,9 @@ flags.DEFINE_float(
     "and the batch is one of 20 that were sorted by length together.",
 )
 flags.DEFINE_integer("repeats", 5, "Updates to time, after a first one.")
+flags.DEFINE_bool(
+    "bfloat16", False, "Whether to measure rounded products too, in turns."
+)
 flags.DEFINE_list(
     "peers",
     [],
@@ -69,27 +75,9 @@ flags.DEFINE_string(
 )
 
 POOL = 20  # batches sorted by length together
-
-
-class Size(NamedTuple):
-    """Sizes of a model and of its batches; lengths include end symbols."""
-
-    embedding_dim: int
-    units: int
-    attention_units: int
-    maxout_units: int
-    vocabulary_size: int
-    source_length: int
-    target_length: int
-    optimizer: str
-    batch: int = 80
-
-
-SIZES = {
-    "tiny": Size(16, 16, 16, 16, 200, 13, 15, "adam"),
-    "small": Size(256, 256, 256, 256, 10_000, 13, 15, "adam"),
-    "paper": Size(620, 1000, 1000, 500, 30_000, 50, 50, "adadelta"),
-}
+# Goals: how many times as fast as JoeyNMT, and with bfloat16 as float32.
+OVER_JOEYNMT = {"small": 1.7, "paper": 1.8}
+BFLOAT16 = 2.0
 
 
 def step_flops(size: Size, source: np.ndarray, target: np.ndarray) -> float:
@@ -169,12 +157,18 @@ def make_optimizer(size: Size) -> keras.optimizers.Optimizer:
     return Recipe(optimizer=name, learning_rate=rate).make_optimizer(1000)
 
 
-def make_step(size: Size) -> Callable[..., tf.Tensor]:
+def make_step(
+    size: Size, product_dtype: str = "float32"
+) -> Callable[..., tf.Tensor]:
     """The training step of a new model; prints its number of weights."""
     model, optimizer = make_model(size), make_optimizer(size)
     weights = sum(int(np.prod(w.shape)) for w in model.weights)
-    print(f"{weights / 1e6:.1f} million weights, {optimizer.name}")
-    return train_step(model, optimizer, TokenCrossentropy())
+    print(
+        f"{weights / 1e6:.1f} million weights, {optimizer.name}, products in "
+        f"{product_dtype}"
+    )
+    loss = TokenCrossentropy()
+    return train_step(model, optimizer, loss, product_dtype=product_dtype)
 
 
 def compare(peer: str, size: Size, batch: Any, rate: float) -> None:
@@ -185,12 +179,16 @@ def compare(peer: str, size: Size, batch: Any, rate: float) -> None:
         rate: This package's target words per second.
     """
     figures = peer_figures(peer, size, batch)
+    ratio = rate / figures["words_per_second"]
     print(
         f"{peer}: {figures['seconds_per_update']:.3f} s an update, "
         f"{figures['words_per_second']:.0f} target words/s; this package is "
-        f"{rate / figures['words_per_second']:.2f} times as fast; its peak "
-        f"memory {figures['peak_gib']:.2f} GiB"
+        f"{ratio:.2f} times as fast; its peak memory "
+        f"{figures['peak_gib']:.2f} GiB"
     )
+    goal = OVER_JOEYNMT.get(FLAGS.size) if peer == "joeynmt" else None
+    what = f"training, size {FLAGS.size}: speed over that of {peer}"
+    table.add([Figure(what, ratio, at_least=goal)])
 
 
 def peer_figures(
@@ -245,24 +243,50 @@ def main(_: Sequence[str]) -> None:
         f"{FLAGS.size}: {target.sum()} target words an update, padding "
         f"{padding:.1%}, {flops / 1e9:.1f} GFLOP"
     )
-    step = make_step(size)
-    print(f"first update: {cpu_seconds(step, *batch):.1f} s, with tracing")
-    seconds, rates = [], []
+    steps = {"float32": make_step(size)}
+    if FLAGS.bfloat16:
+        steps["bfloat16"] = make_step(size, "bfloat16")
+    for step in steps.values():
+        print(f"first update: {cpu_seconds(step, *batch):.1f} s, with tracing")
+    seconds: dict[str, list[float]] = {dtype: [] for dtype in steps}
+    rates = []
     for number in range(FLAGS.repeats):
         rates.append(matrix_rate())
-        seconds.append(cpu_seconds(step, *batch))
+        for dtype, step in steps.items():
+            seconds[dtype].append(cpu_seconds(step, *batch))
+        taken = ", ".join(f"{one[-1]:.3f} s" for one in seconds.values())
         print(
-            f"update {number + 1}: {seconds[-1]:.3f} s, matrix product "
+            f"update {number + 1}: {taken}, matrix product "
             f"{rates[-1] / 1e9:.1f} GFLOP/s"
         )
-    taken, rate = statistics.median(seconds), statistics.median(rates)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(
-        f"median: {taken:.3f} s an update, {target.sum() / taken:.0f} target "
-        f"words/s, {flops / taken / 1e9:.1f} GFLOP/s = "
-        f"{flops / taken / rate:.1%} of the matrix product's "
-        f"{rate / 1e9:.1f}; peak memory {peak:.2f} GiB"
+    rate = statistics.median(rates)
+    medians = {dtype: statistics.median(one) for dtype, one in seconds.items()}
+    for dtype, taken in medians.items():
+        print(
+            f"median, {dtype}: {taken:.3f} s an update, "
+            f"{target.sum() / taken:.0f} target words/s, "
+            f"{flops / taken / 1e9:.1f} GFLOP/s = {flops / taken / rate:.1%} "
+            f"of the matrix product's {rate / 1e9:.1f}; peak memory "
+            f"{peak:.2f} GiB"
+        )
+    what = f"training, size {FLAGS.size}"
+    taken = medians["float32"]
+    table.add(
+        [
+            Figure(what, target.sum() / taken, "target words/s"),
+            Figure(
+                f"{what}: operations over those of a matrix product",
+                flops / taken / rate,
+            ),
+        ]
     )
+    if FLAGS.bfloat16:
+        # Its goal is that of processors with products of bfloat16.
+        goal = BFLOAT16 if "amx_bf16" in table.processor("flags") else None
+        ratio = taken / medians["bfloat16"]
+        row = f"{what}: speed with bfloat16 products over float32"
+        table.add([Figure(row, ratio, at_least=goal)])
     for peer in FLAGS.peers:
         compare(peer, size, batch[0].values(), target.sum() / taken)
 

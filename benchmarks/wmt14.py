@@ -23,8 +23,8 @@ import tensorflow as tf
 from absl import app
 from absl import flags
 from machine import cpu_seconds
-from training import SIZES
-from training import Size
+from sizes import SIZES
+from sizes import Size
 from training import make_batch
 from training import make_step
 from training import step_flops
