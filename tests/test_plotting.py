@@ -56,6 +56,16 @@ def test_alignment_is_drawn_in_grey_with_the_source_on_top():
     assert top_to_bottom[0] > top_to_bottom[1]
 
 
+def test_blanks_of_sub_words_do_not_move_their_labels(tmp_path):
+    pictures = []
+    for name, before in (("plain", ""), ("blank", " "), ("wide", "\u3000")):
+        source = [f"{before}the", "re", f"{before}is"]
+        path = tmp_path / f"{name}.png"
+        plotting.plot_alignment(source, [f"{before}là", "."], WEIGHTS, path)
+        pictures.append(path.read_bytes())
+    assert pictures[1:] == pictures[:1] * 2
+
+
 def test_weights_of_the_end_symbols_are_labelled():
     assert canvas.END == vocabulary.END
     figure = plotting.plot_alignment(["the", "cat"], ["le"], WEIGHTS)

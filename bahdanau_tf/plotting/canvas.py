@@ -6,6 +6,7 @@ import functools
 import os
 import unicodedata
 import warnings
+from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,11 @@ def new_figure(function: str, width: float, height: float) -> Figure:
             f"{function} needs matplotlib: pip install 'bahdanau_tf[plot]'"
         ) from error
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def labels(tokens: Iterable[str]) -> list[str]:
+    """Tokens as labels: blanks, as before sub-words, would move them away."""
+    return [token.strip() for token in tokens]
 
 
 def set_fonts(axes: Axes) -> None:

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from bahdanau_tf.plotting.canvas import END
+from bahdanau_tf.plotting.canvas import labels
 from bahdanau_tf.plotting.canvas import new_figure
 from bahdanau_tf.plotting.canvas import save
 from bahdanau_tf.plotting.canvas import set_fonts
@@ -74,12 +75,12 @@ def plot_alignment(
             "wanted float [T_y, T_x]."
         )
     weights = np.asarray(weights, np.float32)
-    rows, columns = len(target_tokens), len(source_tokens)
-    more = np.subtract(weights.shape, (rows, columns)).tolist()
+    shape = (len(target_tokens), len(source_tokens))
+    more = np.subtract(weights.shape, shape).tolist()
     if weights.ndim != 2 or not {*more} <= {0, 1} or not weights.size:
         raise ValueError(
             f"plot_alignment: weights have shape {weights.shape}, wanted "
-            f"({rows}, {columns}) like the tokens, or 1 more for end symbols."
+            f"{shape} like the tokens, or 1 more for end symbols."
         )
     inches = np.clip(0.3 * np.array(weights.shape[::-1]) + 1.5, 2.0, 60.0)
     figure = new_figure("plot_alignment", *inches)
@@ -87,10 +88,10 @@ def plot_alignment(
     axes.imshow(weights, cmap="gray", vmin=0.0, vmax=1.0)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
-    axes.set_xticks(range(weights.shape[1]))
-    axes.set_yticks(range(weights.shape[0]))
-    axes.set_xticklabels([*source_tokens, *[END] * more[1]], rotation=90)
-    axes.set_yticklabels([*target_tokens, *[END] * more[0]])
+    columns = [*labels(source_tokens), *[END] * more[1]]
+    axes.set_xticks(range(weights.shape[1]), columns, rotation=90)
+    rows = [*labels(target_tokens), *[END] * more[0]]
+    axes.set_yticks(range(weights.shape[0]), rows)
     set_fonts(axes)
     save(figure, path)
     return figure

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bahdanau_tf.plotting.canvas import END
+from bahdanau_tf.plotting.canvas import labels
 from bahdanau_tf.plotting.canvas import new_figure
 from bahdanau_tf.plotting.canvas import save
 from bahdanau_tf.plotting.canvas import set_fonts
@@ -68,7 +69,7 @@ def plot_trace(
     for axes, (_, draw) in zip(columns, panels, strict=True):
         axes.tick_params(axis="y", length=0)
         draw(axes)
-    tokens = [step.token for step in trace.steps]
+    tokens = labels(step.token for step in trace.steps)
     columns[0].set_yticks(range(len(tokens)), tokens)
     columns[0].set_ylim(len(tokens) - 0.5, -0.5)
     for axes in columns:
@@ -111,7 +112,7 @@ def _draw_source(axes: Axes, trace: Trace, name: str) -> None:
     axes.xaxis.tick_top()
     axes.tick_params(axis="x", length=0)
     axes.set_xticks(
-        range(values.shape[1]), [*trace.source_tokens, END], rotation=90
+        range(values.shape[1]), [*labels(trace.source_tokens), END], rotation=90
     )
     _title(
         axes,
