@@ -27,6 +27,7 @@ from typing import TextIO
 
 from absl import flags as absl_flags
 
+import bahdanau_tf
 from bahdanau_tf import __version__
 from bahdanau_tf.flags.completion import complete_if_asked
 from bahdanau_tf.flags.fields import Group
@@ -163,17 +164,26 @@ def _arguments(name: str) -> Sequence[Sequence[str]]:
 
 
 def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
-    """An error's message; "Recipe: epochs is 0" becomes "--epochs is 0"."""
+    """An error's message in the words of the command line.
+
+    "Recipe: epochs is 0" becomes "--epochs is 0", "model_dir: ..." becomes
+    "--model_dir: ...", and the name of a class or function is left out.
+    """
     if isinstance(error, OSError) and error.strerror:
         name = "" if error.filename is None else f"{error.filename}: "
         return f"{name}{error.strerror}"
     if _is_shortage(error):
         why = re.sub(r"^\{\{.*?\}\} ", "", str(error).split("\n")[0])
         return f"memory or disk is full; smaller sizes need less. {why}"
-    found = re.match(r"(?!model_dir)\w+: (\w+) is ", str(error))
-    if found and found[1] in flags:
-        return f"--{str(error).partition(': ')[2]}"
-    return str(error)
+    said = str(error)
+    name, _, rest = said.partition(": ")
+    if name == "model_dir" and rest:
+        return f"--{said}"
+    found = re.match(r"(\w+) is ", rest)
+    if found and found[1] in flags and name.isidentifier():
+        return f"--{rest}"
+    is_public = name.partition(".")[0] in bahdanau_tf.__all__
+    return rest if rest and is_public else said
 
 
 def _of_parsing(error: absl_flags.Error, flags: absl_flags.FlagValues) -> str:

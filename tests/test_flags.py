@@ -695,8 +695,33 @@ def test_a_shell_completes_commands_flags_and_values(tmp_path, line, wanted):
     assert found == {word.rstrip() for word in wanted}
 
 
-def test_the_name_of_a_folder_is_not_taken_for_a_flag():
-    error = ValueError("model_dir: model is being trained by process 7")
-    assert cli._by_flag(error, {"model": "rnnsearch"}) == str(error)
-    error = ValueError("Recipe: epochs is 0, wanted more")
-    assert cli._by_flag(error, {"epochs": 0}) == "--epochs is 0, wanted more"
+def test_an_export_is_apart_from_saved_models(tmp_path, capsys):
+    """What is in `best` is lost when training replaces it."""
+    model = tmp_path / "model"
+    (model / "best").mkdir(parents=True)
+    (model / "training.json").touch()
+    (model / "best" / "translator.json").touch()
+
+    def said(place: Path) -> str:
+        flags = [f"--model_dir={model}", f"--export_dir={place}"]
+        assert main(["export", *flags]) == 2
+        return capsys.readouterr().err
+
+    folder = f"--export_dir: {model} is the folder of a training"
+    assert folder in said(model)
+    assert folder in said(model / "best" / "..")
+    for place in (model / "best", model / "best" / "served" / "here"):
+        assert f"{model / 'best'} holds a saved model" in said(place)
+    assert "--export_dir" not in said(model / "served")
+
+
+def test_messages_name_flags_not_classes():
+    for said, wanted in {
+        "model_dir: model is being trained": "--model_dir: model is being",
+        "Recipe: epochs is 0, wanted more": "--epochs is 0, wanted more",
+        "Translator.load: there is no folder x": "there is no folder x",
+        "text: line 2 is not UTF-8": "text: line 2 is not UTF-8",
+        "my model is here": "my model is here",
+    }.items():
+        given = {"model": "rnnsearch", "epochs": 0, "model_dir": "model"}
+        assert cli._by_flag(ValueError(said), given).startswith(wanted)

@@ -282,7 +282,7 @@ def test_bad_lexicons_and_files_are_refused(tmp_path):
         Lexicon(of_padding, FIRST)
     none = np.full((SOURCE_SIZE, 1), -1)
     for wrong, complaint in (
-        (Lexicon(some_words()[:4], FIRST), "it is for 4 source words"),
+        (Lexicon(some_words()[:4], FIRST), "the lexicon has 4 source words"),
         (Lexicon(none, TARGET_SIZE + 1), "13 target words or more"),
         (Lexicon(none, 2), "among the first 2"),
         (Lexicon(none, 3), "another word"),
@@ -363,6 +363,16 @@ def test_the_command_writes_the_lexicon_where_translate_reads_it(folder, capfd):
     assert un not in lexicon.words[words[0]]
     flags = [f"--model_dir={folder / 'model'}", f"--input={folder / 'en'}"]
     assert main(["translate", *flags, "--shortlist"]) == 0
+
+
+def test_an_empty_lexicon_is_told(folder, capfd):
+    """All words are among the first; then a shortlist is the vocabulary."""
+    assert main(command(folder, f"--frequent={TARGET_SIZE - 1}")) == 0
+    assert "will be empty" not in capfd.readouterr().err
+    assert main(command(folder, f"--frequent={TARGET_SIZE}")) == 0
+    out, told = capfd.readouterr()
+    assert f"the whole target vocabulary of {TARGET_SIZE} words" in told
+    assert ": 0 target words for 0 source words" in out
 
 
 def test_bytes_are_not_counted_as_frequent_words(tmp_path):

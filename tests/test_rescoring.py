@@ -89,18 +89,17 @@ def test_a_hypothesis_is_written_and_read_back(number, text, score):
     assert (found.sentence, found.features) == (number, "F0= 1")
     assert found.rest == ("x",)
     assert math.isclose(found.score, score, rel_tol=1e-6)
-    unescaped = found.text.replace("&#124;", "|")
-    assert unescaped == given_one.text
+    assert found.text == given_one.text
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("x ||| a ||| f ||| 1\n", "line 1: .*'x"),
-        ("0 ||| a ||| f ||| 1\n0 ||| a ||| f\n", "line 2: "),
-        ("0 ||| a ||| f ||| best\n", "line 1: "),
-        ("0 ||| a ||| f ||| nan\n", "line 1: "),
-        ("\n", "line 1: "),
+        ("x ||| a ||| f ||| 1\n", "line 1 is 'x"),
+        ("0 ||| a ||| f ||| 1\n0 ||| a ||| f\n", "line 2 is '0"),
+        ("0 ||| a ||| f ||| best\n", "line 1 is '0"),
+        ("0 ||| a ||| f ||| nan\n", "line 1 is '0"),
+        ("\n", "line 1 is ''"),
         ("1 ||| a ||| f ||| 1\n0 ||| a ||| f ||| 1\n", "line 2 is of"),
         ("2 ||| a ||| f ||| 1\n", "line 1 is of sentence 2"),
         ("-1 ||| a ||| f ||| 1\n", "line 1 is of sentence -1"),

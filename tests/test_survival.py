@@ -605,7 +605,7 @@ def test_train_reports_a_full_disk_in_one_line(files, tmp_path, capsys):
         for line in capsys.readouterr().err.split("\n")
         if "could not be written" in line
     ]
-    assert sentence.startswith("bahdanau-tf: train: model_dir: ")
+    assert sentence.startswith("bahdanau-tf: train: --model_dir: ")
     assert "File too large" in sentence
     assert not [*(tmp_path / "model" / "checkpoints").iterdir()]
 

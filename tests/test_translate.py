@@ -166,6 +166,14 @@ def test_alignments_are_written_after_the_text(run):
     assert found == "C B A ||| 0-2 1-1 2-0\n ||| \n"
 
 
+def test_bars_in_a_text_do_not_separate_fields(run):
+    """As in Moses; without further fields the text is as it is."""
+    for flags in (["--alignments"], ["--format=moses"]):
+        found = run("a ||| b\n", *flags)
+        assert "B &#124;&#124;&#124; A |||" in found
+    assert run("a ||| b\n") == "B ||| A\n"
+
+
 def test_json_lines_are_written(run):
     found = run("é b\n\n", "--format=json", "--n_best=2", n_best=2)
     first, second = map(json.loads, found.split("\n")[:-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -31,6 +32,13 @@ def run(flags: absl_flags.FlagValues) -> int:
     text = translator.target_text
     first = first_ids(text, flags.frequent)
     Lexicon(np.full([1, 1], -1), first).check(1, text)
+    if first == text.vocabulary_size:
+        print(
+            f"--frequent={flags.frequent} is the whole target vocabulary of "
+            f"{first} words: the lexicon will be empty, and --shortlist makes "
+            "nothing faster; wanted fewer",
+            file=sys.stderr,
+        )
     batches = make_dataset(
         corpus, translator.source_text, translator.target_text, shuffle="none"
     )

@@ -24,6 +24,7 @@ from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import written
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.rescoring import Hypothesis
+from bahdanau_tf.translation.rescoring import fields
 from bahdanau_tf.translator import Translator
 
 SLOW = 5000  # characters of a line that takes seconds: it is named before
@@ -188,7 +189,8 @@ class _Format(NamedTuple):
         for one in (translation, *translation.alternatives):
             links = (one.pharaoh,) if self.alignments else ()
             if self.name == "text":
-                yield " ||| ".join((one.line, *links)) + "\n"
+                # Without links the text is the whole line.
+                yield (fields(one.line, *links) if links else one.line) + "\n"
                 return
             feature = f"{self.feature} {one.log_prob:.4f}"
             line = Hypothesis(number, one.line, feature, one.score, links)

@@ -15,6 +15,9 @@ token numbers from 0 as in 0-0 1-2; in JSON also the tokens, their byte offsets,
 and the soft alignment: a row for each target token and a column for each source
 token, both including the end symbol.
 
+Where ||| separates fields, one in a translation is &#124;&#124;&#124;, as in
+Moses; rescore reads it so.
+
 --prefixes names a file with a line for each line of the input: the text with
 which its translation must begin, or nothing. With a model of words the last
 word of a prefix is complete; with one of sub-words it may be continued.

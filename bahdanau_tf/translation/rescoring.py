@@ -23,6 +23,7 @@ from bahdanau_tf.options.decoding import WINDOW
 
 GRID = tuple(step / 100 for step in range(101))
 _BAR = "|||"
+_ESCAPED = "&#124;&#124;&#124;"  # how Moses writes it in a text
 
 
 class Scored(Protocol):
@@ -61,10 +62,8 @@ class Hypothesis:
     rest: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        # As in Moses, so that the text cannot look like a new field.
-        text = self.text.replace(_BAR, "&#124;&#124;&#124;")
-        fields = (str(self.sentence), text, self.features, f"{self.score:.8g}")
-        return f" {_BAR} ".join([*fields, *self.rest])
+        number, score = str(self.sentence), f"{self.score:.8g}"
+        return fields(number, self.text, self.features, score, *self.rest)
 
     @classmethod
     def parse(cls, line: str) -> Hypothesis:
@@ -79,12 +78,18 @@ class Hypothesis:
             )
             if math.isnan(float(score)):
                 raise ValueError("not a number cannot be ranked")
+            text = text.replace(_ESCAPED, _BAR)
             return cls(int(number), text, features, float(score), tuple(rest))
         except ValueError:
             raise ValueError(
                 f"Hypothesis.parse: {line!r}, wanted a number {_BAR} a "
                 f"hypothesis {_BAR} features {_BAR} a score"
             ) from None
+
+
+def fields(*texts: str) -> str:
+    """A line of fields; "|||" in a text is escaped as in Moses."""
+    return f" {_BAR} ".join(one.replace(_BAR, _ESCAPED) for one in texts)
 
 
 class NBest(NamedTuple):
@@ -136,7 +141,8 @@ def _parsed(lines: Iterable[str]) -> Iterator[tuple[int, Hypothesis]]:
         try:
             yield number, Hypothesis.parse(line)
         except ValueError as error:
-            raise ValueError(f"line {number}: {error}") from None
+            _, _, said = str(error).partition(": ")
+            raise ValueError(f"line {number} is {said}") from None
 
 
 def score_nbest(

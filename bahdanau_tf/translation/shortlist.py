@@ -104,7 +104,7 @@ class Lexicon:
         last = max(self.first - 1, int(self.words.max()))
         if len(self.words) != source_size or last >= size:
             raise ValueError(
-                f"Lexicon: it is for {len(self.words)} source words and "
+                f"Lexicon: the lexicon has {len(self.words)} source words and "
                 f"{last + 1} target words or more, the vocabularies have "
                 f"{source_size} and {size}; wanted the model's own lexicon"
             )
