@@ -27,7 +27,7 @@ from typing import TextIO
 
 from absl import flags as absl_flags
 
-import bahdanau_tf
+from bahdanau_tf import __all__ as PUBLIC
 from bahdanau_tf import __version__
 from bahdanau_tf.flags.completion import complete_if_asked
 from bahdanau_tf.flags.fields import Group
@@ -182,7 +182,7 @@ def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
     found = re.match(r"(\w+) is ", rest)
     if found and found[1] in flags and name.isidentifier():
         return f"--{rest}"
-    is_public = name.partition(".")[0] in bahdanau_tf.__all__
+    is_public = name.partition(".")[0] in PUBLIC
     return rest if rest and is_public else said
 
 
