@@ -96,7 +96,7 @@ def imported_modules(node: ast.AST) -> Iterator[str]:
 def imported_rooms(path: Path) -> set[str]:
     parts = (name.split(".") for name in imported_modules(tree(path)))
     rooms = {name[1] for name in parts if name[0] == "bahdanau_tf"}
-    return rooms - {"__version__"}
+    return rooms - {"__all__", "__version__"}
 
 
 def dotted(node: ast.AST) -> str:
