@@ -27,7 +27,11 @@ def checksum(data: bytes) -> str:
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Writes a temporary file in the same folder, then renames it to `path`."""
+    """Writes a temporary file in the same folder, then renames it to `path`.
+
+    It is on the disk before it is renamed: after a loss of power there is the
+    old file or the new one.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, aside = tempfile.mkstemp(
@@ -36,6 +40,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         os.chmod(aside, 0o644)  # mkstemp gives 0600; other users may read it
         os.replace(aside, path)
     except BaseException as error:
@@ -102,7 +108,8 @@ def replaced_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     If the block raises, `path` stays as it was. If the process is killed,
     `found_directory(path)` is still a complete folder, the old or the new
-    one, and `remove_leftovers` deletes the rest.
+    one, and `remove_leftovers` deletes the rest. Its files are on the disk
+    before it replaces `path`.
 
     Args:
         path: The folder to make or to replace.
@@ -117,10 +124,19 @@ def replaced_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     )
     try:
         yield aside
+        for file in aside.rglob("*"):
+            if file.is_file():
+                _flush(file)
         aside.chmod(0o755)  # mkdtemp gives 0700; other users may read it
         _exchange(path, aside)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _flush(path: Path) -> None:
+    """Waits until a file is on the disk."""
+    with open(path, "r+b") as file:
+        os.fsync(file.fileno())
 
 
 def _exchange(path: Path, new: Path) -> None:

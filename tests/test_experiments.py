@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -12,8 +14,10 @@ from types import SimpleNamespace
 import pytest
 
 from bahdanau_tf.cli import defined_flags
+from bahdanau_tf.experiments import child
 from bahdanau_tf.experiments import suites
 from bahdanau_tf.experiments import trainings
+from bahdanau_tf.experiments.trainings import COMMAND as TRAIN
 from bahdanau_tf.experiments.trainings import Plan
 from bahdanau_tf.experiments.trainings import Record
 from bahdanau_tf.experiments.trainings import train_all
@@ -106,6 +110,46 @@ def test_sigterm_stops_the_trainings_after_they_have_saved(
         train_all([Plan("slow", ("waits",))], tmp_path, 600.0, 1)
     assert (tmp_path / "slow" / "stopped").exists()
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+# Waits for a signal, as `bahdanau_tf` in the place of which it is found.
+WAITING = """
+import pathlib, signal, sys
+def stop(*_):
+    pathlib.Path("stopped").write_text(" ".join(sys.argv[1:]))
+    sys.exit(130)
+signal.signal(signal.SIGTERM, stop)
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+def test_a_training_stops_if_its_parent_is_killed(tmp_path):
+    """The end of the parent closes the pipe, as `close` does here."""
+    package = tmp_path / "bahdanau_tf"
+    (package / "experiments").mkdir(parents=True)
+    for name, text in (
+        ("__init__.py", ""),
+        ("__main__.py", WAITING),
+        ("experiments/__init__.py", ""),
+        ("experiments/child.py", Path(child.__file__).read_text()),
+    ):
+        (package / name).write_text(text)
+    with subprocess.Popen(
+        [*TRAIN, "--units=4"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        assert process.poll() is None
+        process.stdin.close()
+        assert process.wait() == 130
+    assert (tmp_path / "stopped").read_text() == "train --units=4"
 
 
 def test_a_failed_training_is_reported_and_stops_the_others(tmp_path):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from limits import largest_file
@@ -58,6 +60,31 @@ def test_a_file_that_finds_no_room_is_named_and_kept(tmp_path):
         write_atomically(path, b"two and more")
     assert path.read_bytes() == b"one"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_all_is_on_the_disk_before_it_is_renamed(tmp_path, monkeypatch):
+    """Otherwise an empty file might stand there after a loss of power."""
+    flushed: dict[int, int] = {}
+    sync, rename = os.fsync, os.replace
+
+    def synced(file: int) -> None:
+        found = os.stat(file)
+        flushed[found.st_ino] = found.st_size
+        sync(file)
+
+    def renamed(old: Path, new: Path) -> None:
+        inside = Path(old).rglob("*") if Path(old).is_dir() else [Path(old)]
+        for path in inside:
+            assert path.is_dir() or flushed[path.stat().st_ino] == 3
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", renamed)
+    write_atomically(tmp_path / "file", b"one")
+    with replaced_directory(tmp_path / "model") as aside:
+        (aside / "deep").mkdir()
+        (aside / "deep" / "file").write_text("two")
+    assert len(flushed) == 2
 
 
 # Replaces a folder of three files many times. Each time, the process is killed

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import load_text
+from bahdanau_tf.text import subword_learning
 
 ODD = [
     "",
@@ -51,6 +52,28 @@ def collapsed(text: str) -> str:
     wide = {0xFF01 + i: 0x21 + i for i in range(94)}
     text = text.translate(dict.fromkeys(map(ord, INVISIBLE)) | wide)
     return unicodedata.normalize("NFC", " ".join(text.split()))
+
+
+def test_learning_leaves_nothing_if_it_is_killed(tmp_path, monkeypatch):
+    """While it reads, there is no file that has a name."""
+    temporary, seen = tmp_path / "temporary", []
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    read = subword_learning.read_lines
+
+    def watched(path):
+        for line in read(path):
+            seen.append([*temporary.iterdir()])
+            yield line
+
+    monkeypatch.setattr(subword_learning, "read_lines", watched)
+    path = tmp_path / "text"
+    path.write_text("\ufb01ne lines\n" * 50)
+    text = SubwordTokenizer.train([path], 300)
+    assert len(seen) >= 50
+    assert not any(seen)
+    (row,) = text.tokenize(["\uff46\u00a0x"]).numpy().tolist()
+    assert text.detokenize([row]).numpy().tolist() == [b"f x"]
 
 
 @pytest.fixture(scope="module")

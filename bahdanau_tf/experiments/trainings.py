@@ -27,7 +27,7 @@ from bahdanau_tf.device import describe_device
 from bahdanau_tf.files import write_atomically
 from bahdanau_tf.progress import ProgressLine
 
-COMMAND = (sys.executable, "-m", "bahdanau_tf", "train")
+COMMAND = (sys.executable, "-m", "bahdanau_tf.experiments.child", "train")
 STOPPED = (130, -signal.SIGTERM)  # exit codes of a training that was stopped
 _RECORD = "trained.json"
 
@@ -148,7 +148,7 @@ class _Training:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [*COMMAND, *plan.flags, f"--model_dir={model_dir}"],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # it stops when this is closed
                 stdout=log,
                 stderr=log,
                 env=os.environ | {"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
@@ -173,6 +173,7 @@ class _Training:
 
     def conclude(self) -> str:
         """Writes the record, and returns a sentence on the training."""
+        self.process.communicate()  # closes the pipe
         status = self.process.returncode
         if status not in (0, *STOPPED):
             last = self.log.read_text("utf-8", "replace").rstrip().split("\n")
@@ -206,4 +207,4 @@ def _stopped_at_the_end() -> Iterator[list[_Training]]:
         for one in running:
             one.process.terminate()
         for one in running:
-            one.process.wait()
+            one.process.communicate()

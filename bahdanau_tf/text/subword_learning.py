@@ -9,7 +9,6 @@ import re
 import tempfile
 from collections.abc import Iterable
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TypedDict
 
 from bahdanau_tf.progress import counted
@@ -47,11 +46,13 @@ def learned(files: Iterable[str | os.PathLike[str]], options: Options) -> bytes:
 
     model = io.BytesIO()
     unread: list[ValueError] = []
-    with tempfile.TemporaryDirectory() as folder:
-        rules = Path(folder, "rules.tsv")
+    # A file without a name, so that a killed process leaves nothing.
+    with tempfile.TemporaryFile() as rules:
         if "normalization_rule_tsv" in options:
-            rules.write_text(options["normalization_rule_tsv"], "utf-8")
-            options = options | {"normalization_rule_tsv": str(rules)}
+            rules.write(options["normalization_rule_tsv"].encode())
+            rules.seek(0)
+            path = f"/dev/fd/{rules.fileno()}"
+            options = options | {"normalization_rule_tsv": path}
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=_lines(files, unread),
