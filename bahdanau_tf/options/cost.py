@@ -14,7 +14,8 @@ from bahdanau_tf.data.facts import Side
 # it (2026-11-22, AMD EPYC).
 CORE = 6.5e10
 BESIDES = 0.04
-MINUTES = 60  # of a training, if neither they nor epochs are given
+MINUTES = 60  # of a training, if no end of it is given
+ANY = 1e6  # epochs, more than any training has
 _LETTERS = 3.9  # of an alphabet, blanks included, in a sub-word or short word
 _SYLLABLES = 1.8  # the same of Chinese, Japanese or Korean
 
@@ -52,21 +53,47 @@ def estimated_tokens(side: Side) -> float:
 
 
 def limits(facts: Facts, known: Mapping[str, Any]) -> tuple[float, float]:
-    """The most epochs, and minutes, 0 for any."""
-    is_free = "epochs" in known or known.get("deterministic")
+    """The most epochs, and minutes, 0 for any.
+
+    With a number of updates that is given, both leave room for them.
+    """
+    updates = known.get("updates")
+    is_free = "epochs" in known or updates or known.get("deterministic")
     return (
-        known.get("epochs", float(_epochs(facts.pairs))),
+        known.get("epochs", ANY if updates else float(_epochs(facts.pairs))),
         known.get("minutes", 0.0 if is_free else float(MINUTES)),
     )
 
 
-def seen(facts: Facts, known: Mapping[str, Any]) -> float:
-    """How often each pair is seen: as often as wanted, or as time allows."""
+def fitting(facts: Facts, known: Mapping[str, Any]) -> float:
+    """How many epochs are wanted, or fit into the time."""
     epochs, minutes = limits(facts, known)
     if minutes:
-        fitting = 60 * minutes / seconds_per_epoch(facts, known)
-        epochs = min(epochs, fitting)
+        epochs = min(epochs, 60 * minutes / seconds_per_epoch(facts, known))
     return epochs
+
+
+def seen(facts: Facts, known: Mapping[str, Any]) -> float:
+    """How often each pair is seen in the epochs, time and updates given."""
+    epochs = fitting(facts, known)
+    if updates := known.get("updates"):
+        epochs = min(epochs, updates / updates_per_epoch(facts, known))
+    return epochs
+
+
+def updates_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
+    """The number of updates in an epoch.
+
+    Args:
+        facts: The text.
+        known: Options, "batch_size" among them; they are not checked yet.
+    """
+    pairs: float = max(known["batch_size"], 1)
+    if budget := known.get("token_budget"):
+        longest = max(map(estimated_tokens, (facts.source, facts.target)))
+        pairs = max(budget * facts.pairs / max(longest, 1), 1)
+    accumulate: int = known.get("accumulate", 1)
+    return facts.pairs / pairs / max(accumulate, 1)
 
 
 def _epochs(pairs: int) -> int:

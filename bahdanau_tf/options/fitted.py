@@ -18,9 +18,14 @@ from typing import NamedTuple
 from bahdanau_tf.data.facts import Facts
 from bahdanau_tf.data.facts import Side
 from bahdanau_tf.options.cost import estimated_tokens
+from bahdanau_tf.options.cost import fitting
 from bahdanau_tf.options.cost import limits
 from bahdanau_tf.options.cost import seconds_per_epoch
 from bahdanau_tf.options.cost import seen
+from bahdanau_tf.options.cost import updates_per_epoch
+from bahdanau_tf.options.evaluations import DEV_SHARE
+from bahdanau_tf.options.evaluations import MOST_DEV_PAIRS
+from bahdanau_tf.options.evaluations import updates_between
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.options.text import TextOptions
@@ -39,9 +44,6 @@ CHOSEN = (
 )
 LEAST_EPOCHS = 3  # of a model with more than SMALL units
 SMALL = 256
-DEV_SHARE = 20  # of so many pairs one is held out
-MOST_DEV_PAIRS = 1000
-EVALUATION_MINUTES = 5  # of training before each, with so many dev pairs
 BATCH_TOKENS = 1450
 FEW_UPDATES = 4000  # if no more fit, more but smaller batches learn more
 SPECIAL = 260  # bytes, special symbols and the blank among the sub-words
@@ -217,11 +219,14 @@ def _units(facts: Facts, known: Mapping[str, Any]) -> int:
     """As many as the pairs allow, if some epochs fit into the time."""
     most = _by_pairs(facts)[1]
     wanted = min(limits(facts, known)[0], LEAST_EPOCHS)
+
+    def enough(units: int) -> bool:
+        return fitting(facts, {**known, "units": units}) >= wanted
+
     return max(
         units
         for _, units, _ in UNITS
-        if units <= most
-        and (units <= SMALL or seen(facts, {**known, "units": units}) >= wanted)
+        if units <= most and (units <= SMALL or enough(units))
     )
 
 
@@ -255,8 +260,8 @@ def _dropout(facts: Facts, known: Mapping[str, Any]) -> Choice:
 def choose_updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """Adam with a linear decay; 50 updates an epoch or more."""
     batch = max(known.get("batch_size", _batch_size(facts, known)), 1)
-    updates = seen(facts, known) * facts.pairs / batch
-    updates /= _accumulated(known)
+    known = {**known, "batch_size": batch}
+    updates = seen(facts, known) * updates_per_epoch(facts, known)
     values = {
         "optimizer": "adam",
         "schedule": "linear",
@@ -277,17 +282,11 @@ def choose_updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
     return Choice(values, f"{told}, batches of {batch} pairs")
 
 
-def _accumulated(known: Mapping[str, Any]) -> int:
-    """Number of batches of an update."""
-    batches: int = known.get("accumulate", 1)
-    return max(batches, 1)  # not checked yet
-
-
 def _batch_size(facts: Facts, known: Mapping[str, Any]) -> int:
     """Some thousand target tokens; half of it if few updates fit."""
     tokens = estimated_tokens(facts.target)
-    updates = seen(facts, known) * tokens / BATCH_TOKENS
-    updates /= _accumulated(known)
+    updates = fitting(facts, known) * tokens / BATCH_TOKENS
+    updates /= max(known.get("accumulate", 1), 1)  # not checked yet
     wanted = BATCH_TOKENS if updates >= FEW_UPDATES else BATCH_TOKENS / 2
     pairs = 8 * round(wanted * facts.pairs / max(tokens, 1) / 8)
     return int(_between(8, facts.pairs / 50, _between(16, pairs, 80)))
@@ -343,30 +342,35 @@ def choose_dev_text(facts: Facts, known: Mapping[str, Any]) -> Choice:
 
 
 def choose_time(facts: Facts, known: Mapping[str, Any]) -> Choice:
-    """An hour, unless epochs are given; evaluations take a few percent."""
+    """An hour, unless an end is given; evaluations take a few percent."""
     epochs, minutes = limits(facts, known)
-    each = seconds_per_epoch(facts, known) / 60
-    share = min(facts.pairs / DEV_SHARE / MOST_DEV_PAIRS, 1.0)
-    updates = facts.pairs / max(known["batch_size"], 1) / each
-    updates /= _accumulated(known)
-    least = max(250 // _accumulated(known), 1)
     values = {
         "epochs": epochs,
         "minutes": minutes,
-        "evaluate_every": _rounded(
-            _between(least, EVALUATION_MINUTES * share * updates, 2000)
-        ),
+        "evaluate_every": _rounded(updates_between(facts, known)),
     }
-    if known.get("token_budget"):
-        values["evaluate_every"] = 0  # once an epoch
-    one = f"{each:.1f} minutes" if each >= 1 else f"{60 * each:.0f} seconds"
-    told = f"{epochs:g} epochs, one of which takes about {one}"
-    told = f"at most {told} of one core"
-    if minutes:
-        told = f"at most {minutes:g} minutes and {told}"
+    each = seconds_per_epoch(facts, known) / 60
+    quick = _counted(max(round(60 * each), 1), "second")
+    one = f"{each:.1f} minutes" if each >= 1 else quick
+    ends = [_counted(minutes, "minute")] if minutes else []
+    if updates := known.get("updates"):
+        ends.append(_counted(updates, "update"))
+    about = ""
+    if "epochs" in known or not updates:
+        ends.append(_counted(epochs, "epoch"))
+    else:
+        about = f", about {seen(facts, known):.2g} epochs"
+    told = f"at most {' and '.join(ends)}{about}"
+    told += f", one of which takes about {one} of one core"
     if "minutes" not in known and minutes:
         told += "; --minutes=N sets another time"
     return Choice(values, told)
+
+
+def _counted(number: float, of: str) -> str:
+    """A number with what it counts: "1 minute", "30 minutes"."""
+    said = f"{number:,g}" if number < 1e6 else f"{number:,.0f}"
+    return f"{said} {of}{'s' * (number != 1)}"
 
 
 def _by_pairs(facts: Facts) -> tuple[float, int, float]:
@@ -379,7 +383,7 @@ def _between(low: float, value: float, high: float) -> float:
 
 def _rounded(number: float) -> int:
     """To two digits, so that it is easily read."""
-    unit: int = 10 ** max(math.floor(math.log10(number)) - 1, 0)
+    unit: int = 10 ** max(math.floor(math.log10(max(number, 1))) - 1, 0)
     return round(number / unit) * unit
 
 
