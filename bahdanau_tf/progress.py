@@ -57,8 +57,8 @@ class ProgressLine(StatusLine):
         total: Number of steps, those of earlier runs included.
         done: Steps done in earlier runs.
         stream: As for `StatusLine`.
-        seconds: The job ends after this time, even if steps are left. The
-            number of steps is then estimated, too, and written with a "~".
+        seconds: The job ends after this time, even if steps are left. Where
+            that comes first, the number of steps is not told, only the time.
     """
 
     def __init__(
@@ -70,7 +70,8 @@ class ProgressLine(StatusLine):
     ) -> None:
         super().__init__(stream)
         self._total = total
-        self._end = time.monotonic() + seconds
+        self._begin = time.monotonic()
+        self._end = self._begin + seconds
         self._first = done
         self._start: float | None = None  # after the first step
 
@@ -81,20 +82,28 @@ class ProgressLine(StatusLine):
             self._first, self._start = done, now
         if not self._is_due(now) and done < self._total:
             return
-        total, left, about = self._total, "", ""
-        if self._start is not None and done > self._first:
-            # The mean time of the steps after the first.
-            per_step = max(now - self._start, 1e-9) / (done - self._first)
-            seconds = per_step * (self._total - done)
-            if seconds > self._end - now:
-                seconds = max(self._end - now, 0.0)
-                total, about = done + round(seconds / per_step), "~"
+        share, count, left = done / max(self._total, 1), f"{done},", ""
+        seconds = self._seconds_left(done, now)
+        in_time = max(self._end - now, 0.0)
+        if seconds <= in_time:
+            count = f"{done}/{self._total}"
+        else:
+            seconds = in_time
+            share = (now - self._begin) / max(self._end - self._begin, 1e-9)
+        if math.isfinite(seconds):
             left = f", {_clock(seconds)} left"
-        line = f"{done}/{about}{total} {text}{left}"
+        line = f"{count} {text}{left}"
         if self._live:
-            bar = "█" * round(20 * done / max(total, 1))
+            bar = "█" * round(20 * min(share, 1.0))
             line = f"{bar:░<20} {line}"
         self._show(line, now)
+
+    def _seconds_left(self, done: int, now: float) -> float:
+        """By the mean time of the steps after the first; infinite before."""
+        if self._start is None or done <= self._first:
+            return math.inf
+        per_step = max(now - self._start, 1e-9) / (done - self._first)
+        return per_step * (self._total - done)
 
 
 class _Odd:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -73,7 +74,7 @@ def test_what_is_chosen_is_said_and_written(trained):
     for said in (
         "sub-words, joint: both sides have Latin letters",
         "conditional rnnsearch, 8 units",
-        "at most 1 epochs",
+        "at most 1 epoch,",
         "22 pairs held out as dev text",
     ):
         assert f"  {said}" in trained.told
@@ -118,18 +119,83 @@ def test_it_goes_on_with_what_was_chosen(trained, capsys, own):
     assert contents(trained.folder) == before
 
 
+def test_the_last_value_given_stays(trained, tmp_path, capsys):
+    """Until another one is given; it is told when it changes."""
+    folder = tmp_path / "model"
+    shutil.copytree(trained.folder, folder)
+    words = [*trained.texts[:-1], f"--model_dir={folder}"]
+    changed = "--learning_rate is {} from now on, it was {}\n"
+    for own, rate, said in (
+        (["--learning_rate=0.5"], 0.5, changed.format(0.5, 0.002)),
+        ([], 0.5, ""),
+        (["--learning_rate=0.25", "--keep=3"], 0.25, changed.format(0.25, 0.5)),
+        (["--learning_rate=0.25"], 0.25, ""),
+        ([], 0.25, ""),
+    ):
+        assert main([*words, *own]) == 0
+        told = capsys.readouterr().err
+        assert said in told
+        assert ("--learning_rate is" in told) == bool(said)
+        settings = json.loads((folder / "training.json").read_text())
+        assert settings["recipe"]["learning_rate"] == rate
+        flags = (folder / "train.flags").read_text()
+        assert flags.count(f"\n--learning_rate={rate}\n") == 1
+        assert flags.count("--learning_rate=") == 1
+    assert settings["recipe"]["keep"] == 3
+    assert flags.count("# changed later") == 1
+    (reason,) = [x for x in flags.split("\n") if "learning rate 0.002" in x]
+    assert reason.startswith("# adam")  # what was chosen at first stays
+
+
+@pytest.mark.parametrize("with_flags", [False, True])
+def test_it_goes_on_without_naming_the_texts(
+    trained, tmp_path, monkeypatch, capsys, with_flags
+):
+    """With the folder alone, from another one, or with its file of flags."""
+    before = contents(trained.folder)
+    words = [f"--flagfile={trained.folder / 'train.flags'}"] * with_flags
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *words, f"--model_dir={trained.folder}"]) == 0
+    out, err = capsys.readouterr()
+    assert "resuming from update 7" in err
+    assert "7 updates, stopped by epochs" in out
+    assert contents(trained.folder) == before
+    new = tmp_path / "new"
+    assert main(["train", *words, f"--model_dir={new}"]) == 2
+    assert "--train_source is missing" in capsys.readouterr().err
+
+
+def test_a_dev_text_is_remembered_with_the_texts(
+    trained, tmp_path, monkeypatch, capsys
+):
+    """Its paths hold for other current folders, too."""
+    monkeypatch.setattr(loop, "train_step", stand_in_step)
+    monkeypatch.chdir(trained.corpus)
+    texts = [
+        f"--{split}_{side}={split}.{code}"
+        for split in ("train", "dev")
+        for side, code in (("source", "en"), ("target", "fr"))
+    ]
+    folder = f"--model_dir={tmp_path / 'model'}"
+    assert main(["train", *texts, *SMALL, folder]) == 0
+    monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
+    assert main(["train", folder]) == 0
+    assert "resuming from update 7" in capsys.readouterr().err
+
+
 def test_another_choice_in_the_same_folder_is_refused(
     trained, tmp_path, capsys
 ):
     before = contents(trained.folder)
     for words, said in (
-        (["--units=9"], "--embedding_dim is 8 and"),
-        (["--label_smoothing=0.2"], "--label_smoothing is 0 there and 0.2"),
+        (["--units=9"], "--units is 8 there and 9 now"),
+        (["--label_smoothing=0.2"], "--label_smoothing is 0.2, but 0.0 in"),
         (["--dev_pairs=30"], "--dev_pairs is 22 there and 30 now"),
         (["--lowercase"], "--lowercase is False there and True now"),
     ):
         assert main([*trained.texts, *words]) == 2, said
-        assert words[0].split("=")[0] in capsys.readouterr().err
+        assert said in capsys.readouterr().err
     more = tmp_path / "more.en"
     more.write_text((trained.corpus / "train.en").read_text() + "One more.\n")
     texts = [f"--train_source={more}", f"--train_target={more}"]
@@ -305,6 +371,25 @@ def test_the_flags_of_any_training_make_the_same_one(
     assert found[0]["recipe"] == found[1]["recipe"]
     sizes = [one["model"]["config"]["units"] for one in found]
     assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize("as_copy", [False, True])
+def test_the_same_text_on_both_sides_is_told(
+    tmp_path, monkeypatch, capsys, as_copy
+):
+    ended = TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
+    monkeypatch.setattr(command, "train", lambda *_: ended)
+    one, copy, other = (tmp_path / name for name in ("one", "copy", "other"))
+    for path, word in ((one, "line"), (copy, "line"), (other, "Zeile")):
+        path.write_text("".join(f"{word} {n}\n" for n in range(40)))
+    for target, is_same in ((copy if as_copy else one, True), (other, False)):
+        words = [f"--train_source={one}", f"--train_target={target}"]
+        words += ["--recipe=paper", "--units=4"]
+        words.append(f"--model_dir={tmp_path / 'model' / target.name}")
+        assert main(["train", *words]) == 0
+        told = capsys.readouterr().err
+        said = f"--train_source and --train_target are the same text, {one}"
+        assert (said in told) == is_same
 
 
 def test_a_size_that_a_named_part_does_not_take_is_not_chosen(

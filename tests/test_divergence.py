@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -114,6 +116,55 @@ def test_training_stops_after_a_number_in_a_row_and_goes_on(
     steps = [one["step"] for one in skipped(tmp_path)]
     assert steps[::8] == [3, 4, 6, 13]
     assert all(np.isfinite(one).all() for one in weights(resumed))
+
+
+GUESSED = math.log(11)  # of the letters and the special symbols
+
+
+@pytest.mark.parametrize(
+    ("losses", "after_first", "at_the_end"),
+    [
+        ([50.0, 50.0], "above that of guessing among the 11 ids", "50.00, abo"),
+        ([50.0, 1.0], "above that of guessing among the 11 ids", ""),
+        ([2.0, 50.0], "", "after update 20 is 50.00, above that of guessing"),
+        ([1.0, 2.0], "", "20 is 2.00, not below the 1.00 of the first"),
+        ([1.0, 1.0], "", "20 is 1.00, not below the 1.00 of the first"),
+        ([2.0, 1.0], "", ""),
+        ([GUESSED + 0.1], "2.50, above that of guessing", ""),
+        ([GUESSED - 0.1], "", ""),
+    ],
+)
+def test_a_training_that_learns_nothing_says_so(
+    files, tmp_path, monkeypatch, capsys, losses, after_first, at_the_end
+):
+    """Though all its losses are finite."""
+
+    def make_step(model: Any, optimizer: Any, *_: Any) -> Any:
+        update = letters.stand_in_step(model, optimizer)
+        words = itertools.chain(*([one] * 10 for one in losses))
+
+        def step(inputs: Any, target: tf.Tensor, *others: Any) -> Any:
+            update(inputs, target, *others)
+            return next(words) * tf.reduce_sum(others[0])
+
+        return step
+
+    found = iter(losses)
+    monkeypatch.setattr(loop, "train_step", make_step)
+    monkeypatch.setattr(
+        loop.DevSet, "evaluate", lambda *_: Evaluation(1.0, next(found), [])
+    )
+    result = train(
+        restarted(), files, replace(RECIPE, epochs=len(losses)), tmp_path
+    )
+    assert result.stopped_by == "epochs"
+    first, end = capsys.readouterr().err.split("step 10, ")[1], ""
+    if len(losses) > 1:
+        first, end = first.split("step 20, ")
+    for said, told in ((after_first, first), (at_the_end, end)):
+        assert said in told
+        assert ("above that" in told) == ("abo" in said)
+        assert ("not below" in told) == ("not below" in said)
 
 
 def test_without_such_updates_there_is_no_file(files, tmp_path, skipping):

@@ -85,7 +85,7 @@ def test_the_loss_may_decide_when_a_training_ends(
     assert result.best_bleu == 2.0
     assert rates.values == pytest.approx([0.08] * 20 + [0.04] * 5)
     by_bleu = replace(recipe, monitor="bleu", epochs=9)
-    with pytest.raises(ValueError, match="--monitor is 'loss' there and"):
+    with pytest.raises(ValueError, match="--monitor is 'bleu', but 'loss' in"):
         train(restarted(), files, by_bleu, tmp_path)
 
 
@@ -118,7 +118,7 @@ def test_a_resumed_training_may_have_another_rate(
     for recipe in recipes:
         train(restarted(), files, recipe, tmp_path, callbacks=[rates])
         said.append(
-            "learning rate: 0.01 from now on, 0.08 before\n"
+            "--learning_rate is 0.01 from now on, it was 0.08\n"
             in capsys.readouterr().err
         )
     assert rates.values == pytest.approx([0.08] * 10 + [0.01] * 20)

@@ -454,9 +454,11 @@ def test_settings_absent_from_an_old_file_may_have_any_value(tmp_path):
     now = {"recipe": {"epochs": 1, "tokenize": None}, "dev": "x"}
     check_settings(path, now)
     write_settings(path, now)
-    for recipe, dev in (({"epochs": 1, "tokenize": "a"}, "x"), ({}, "b")):
-        with pytest.raises(ValueError, match="holds another model"):
-            check_settings(path, {"recipe": recipe, "dev": dev})
+    tokenized = {"epochs": 1, "tokenize": "a"}
+    with pytest.raises(ValueError, match="--tokenize is 'a', but None in"):
+        check_settings(path, {"recipe": tokenized, "dev": "x"})
+    with pytest.raises(ValueError, match="holds another model: dev is 'x' t"):
+        check_settings(path, now | {"dev": "b"})
     for damaged in ("", "[1]", '{"format_version": "x"}', '{"recipe": {}}'):
         path.write_text(damaged)
         with pytest.raises(ValueError, match=r"training\.json"):
@@ -478,7 +480,7 @@ def test_an_option_that_an_old_training_lacked_had_its_default(
     del settings["recipe"][name]
     path.write_text(json.dumps(settings))
     before = getattr(RECIPE, name)
-    said = re.escape(f"--{name} is {before!r} there and {value!r} now")
+    said = re.escape(f"--{name} is {value!r}, but {before!r} in the training")
     with pytest.raises(ValueError, match=said):
         train(restarted(), files, replace(RECIPE, **{name: value}), tmp_path)
     train(restarted(), files, replace(RECIPE, epochs=0.2), tmp_path)
@@ -568,6 +570,24 @@ def test_the_best_model_is_read_completely_while_training_replaces_it(
 )
 def test_a_training_result_describes_its_bleu(bleu, tokenize, words):
     assert words in str(TrainingResult(bleu, 7, "signal", 6.0, 5.0, tokenize))
+
+
+def test_a_training_result_describes_the_loss_that_chose_the_model():
+    result = TrainingResult(
+        *(12.3, 7, "epochs", 6.0, 5.0, "13a"), monitor="loss", best_loss=2.3456
+    )
+    assert "; best model: dev loss 2.346, dev BLEU 12.30;" in str(result)
+
+
+def test_what_killed_processes_left_is_removed(files, folder, monkeypatch):
+    monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
+    left = (".log.jsonl.new.abcd1234", "source/.model.new.abcd_234")
+    (folder / "source").mkdir()
+    for name in (*left, "source/.mine"):
+        (folder / name).write_text("x")
+    train(restarted(), files, SHORT, folder)
+    assert not any((folder / name).exists() for name in left)
+    assert (folder / "source/.mine").exists()
 
 
 def test_the_result_of_a_finished_training_has_no_rate():

@@ -228,21 +228,38 @@ def test_training_stopped_by_a_signal_equals_uninterrupted_training(
 def test_with_dev_a_signal_ends_training_without_an_evaluation(
     files, tmp_path, monkeypatch, capsys
 ):
+    """The model is saved nonetheless, until an evaluation finds the best."""
     monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
-    stopped_after(3, monkeypatch)
-    result = train(restarted(), files, RECIPE, tmp_path)
+    with monkeypatch.context() as patch:
+        stopped_after(3, patch)
+        translator = restarted()
+        result = train(translator, files, RECIPE, tmp_path)
     assert (result.stopped_by, result.steps) == ("signal", 3)
-    assert "stopped at update 3, saved\n" in capsys.readouterr().err
+    assert "no evaluation yet" in str(result)
+    told = capsys.readouterr().err
+    assert "best is the model after update 3, until" in told
+    assert "stopped at update 3, saved\n" in told
+    check_best(tmp_path, weights(translator))
     newest = tf.train.latest_checkpoint(tmp_path / "checkpoints")
     step = tf.train.load_variable(
         newest, "state/step/.ATTRIBUTES/VARIABLE_VALUE"
     )
     assert step == 3
     assert {path.name for path in tmp_path.iterdir()} == {
+        "best",
         "checkpoints",
         "training.json",
         "training.lock",
     }
+    over = shutil.copytree(tmp_path, tmp_path.with_name("over"))
+    for folder, updates in ((over, 3), (tmp_path, 5)):
+        translator = restarted()
+        limited = replace(RECIPE, updates=updates)
+        result = train(translator, files, limited, folder)
+        assert (result.stopped_by, result.steps) == ("updates", updates)
+        assert np.isfinite(result.best_bleu)
+        assert "until" not in capsys.readouterr().err
+        check_best(folder, weights(translator))
 
 
 def test_without_dev_the_last_model_is_kept(
@@ -331,7 +348,7 @@ def test_a_finished_training_does_nothing_if_run_again(files, finished):
 
 def test_another_model_in_the_folder_is_refused(files, finished):
     other = replace(WHOLE, batch_size=9)
-    with pytest.raises(ValueError, match="batch_size is 8 there and 9 now"):
+    with pytest.raises(ValueError, match="batch_size is 9, but 8 in the tr"):
         train(restarted(), files, other, finished)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import filecmp
 from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import keras
 import tensorflow as tf
 from absl import flags as absl_flags
 
@@ -16,9 +19,12 @@ from bahdanau_tf.data.facts import measure
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.device import use_threads
 from bahdanau_tf.flags.chosen import FILE
+from bahdanau_tf.flags.chosen import TEXTS_FILE
+from bahdanau_tf.flags.chosen import change_flags
 from bahdanau_tf.flags.chosen import given_values
 from bahdanau_tf.flags.chosen import read_flags
 from bahdanau_tf.flags.chosen import write_flags
+from bahdanau_tf.flags.chosen import write_texts
 from bahdanau_tf.flags.fields import refuse
 from bahdanau_tf.flags.train import OF_DEV_TEXT
 from bahdanau_tf.flags.train import Options
@@ -39,6 +45,7 @@ from bahdanau_tf.training import is_begun
 from bahdanau_tf.training import locked
 from bahdanau_tf.training import train
 from bahdanau_tf.training.cluster import Cluster
+from bahdanau_tf.training.folder import FREE
 from bahdanau_tf.training.strategy import several_workers
 from bahdanau_tf.training.strategy import strategy_of_environment
 
@@ -62,6 +69,20 @@ def run(flags: absl_flags.FlagValues) -> int:
     return 130 if result.stopped_by == "signal" else 0
 
 
+def _warn_of_copies(flags: absl_flags.FlagValues) -> None:
+    """Tells if both sides are the same text, which is seldom meant."""
+    files = paths(flags)
+    for name in ("train", "dev"):
+        source, target = (
+            files.get(f"{name}_{side}") for side in ("source", "target")
+        )
+        if source and target and filecmp.cmp(source, target, shallow=False):
+            StatusLine().note(
+                f"--{name}_source and --{name}_target are the same text, "
+                f"{source}: a model learns to copy from it"
+            )
+
+
 def _train_as_chief(
     flags: absl_flags.FlagValues,
     strategy: tf.distribute.Strategy,
@@ -75,6 +96,7 @@ def _train_as_chief(
     is_new = not is_begun(model_dir)
     start = None
     if is_new:
+        _warn_of_copies(flags)
         if flags.init_from is not None:
             start = Start(flags.init_from, flags.added_words)
         choices = _choices(flags, files, start)
@@ -88,19 +110,46 @@ def _train_as_chief(
         plan = replace(plan, start=start)  # its translator is loaded already
     if plan.texts.dev_source is None:
         unused |= {*OF_DEV_TEXT}
+    used = found.values(without=unused)
     with locked(model_dir):
         translator = plan.prepare()
         if is_new:
-            used = found.values(without=unused)
             write_flags(written, choices, given_values(flags), used)
             StatusLine().note(f"all flags of this training: {written}")
         cluster.wait()
         if strategy.num_replicas_in_sync > 1:
             with strategy.scope():
                 translator = plan.load()
-        return train(
-            translator, plan.texts, plan.recipe, model_dir, flags.tensorboard
+        remember = keras.callbacks.LambdaCallback(
+            on_train_begin=lambda _: _remember(model_dir, files, used)
         )
+        return train(
+            translator,
+            plan.texts,
+            plan.recipe,
+            model_dir,
+            flags.tensorboard,
+            [remember],
+        )
+
+
+def _remember(
+    model_dir: Path, files: TrainingFiles, used: Mapping[str, object]
+) -> None:
+    """Writes texts and flags for the commands that go on without them."""
+    given = {name: path for name, path in vars(files).items() if path}
+    write_texts(model_dir / TEXTS_FILE, given)
+    written = model_dir / FILE
+    if not written.is_file():
+        return  # an earlier version, or Python, made the folder
+    before = read_flags(written, define)
+    changed = {
+        name: used[name]
+        for name in FREE
+        if name in used and used[name] != before.get(name)
+    }
+    if changed:
+        change_flags(written, changed)
 
 
 def _train_as_another(

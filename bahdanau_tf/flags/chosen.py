@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -19,6 +21,9 @@ from bahdanau_tf.options import TextOptions
 from bahdanau_tf.options.fitted import Choice
 
 FILE = "train.flags"
+TEXTS_FILE = "texts.flags"
+TEXTS = ("train_source", "train_target", "dev_source", "dev_target")
+_CHANGED = "# changed later"
 NAMES = (
     *(
         field.name
@@ -66,6 +71,42 @@ def write_flags(
         part = {n: v for n, v in rest.items() if (n in given) is is_here}
         if part:
             lines += ["", f"# {title}", *_words(part)]
+    _write(path, lines)
+
+
+def change_flags(path: Path, values: Mapping[str, object]) -> None:
+    """Gives flags of such a file other values, at its end.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    old = re.compile(rf"\s*--?({'|'.join(values)})=.*")
+    lines = path.read_text("utf-8").rstrip("\n").split("\n")
+    lines = [line for line in lines if not old.fullmatch(line)]
+    title = [] if _CHANGED in lines else ["", _CHANGED]
+    _write(path, [*lines, *title, *_words(values)])
+
+
+def write_texts(path: Path, texts: Mapping[str, str]) -> None:
+    """Writes the paths of the text files of a training, unless they are there.
+
+    Args:
+        path: The file.
+        texts: The paths, by flag.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    found = {name: str(Path(one).absolute()) for name, one in texts.items()}
+    lines = [
+        "# The text files of this training, for commands that name none.",
+        *_words(found),
+    ]
+    if not path.is_file() or path.read_text("utf-8").split("\n")[:-1] != lines:
+        _write(path, lines)
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
     write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
 
 
@@ -78,13 +119,16 @@ def _words(values: Mapping[str, object]) -> Iterator[str]:
 
 
 def read_flags(
-    path: Path, define: Callable[[absl_flags.FlagValues], None]
+    path: Path,
+    define: Callable[[absl_flags.FlagValues], None],
+    names: Collection[str] = NAMES,
 ) -> dict[str, object]:
-    """Reads the options of a file that `write_flags` wrote.
+    """Reads a file that `write_flags` or `write_texts` wrote.
 
     Args:
         path: The file; it may have been edited.
         define: Defines the flags of `train`.
+        names: The flags that are read.
 
     Raises:
         ValueError: A flag is unknown or has no such value.
@@ -95,4 +139,4 @@ def read_flags(
         flags(["train", *flags.read_flags_from_files([f"--flagfile={path}"])])
     except absl_flags.Error as error:
         raise ValueError(f"model_dir: {path}: {error}") from error
-    return {name: flags[name].value for name in NAMES if is_given(flags, name)}
+    return {name: flags[name].value for name in names if is_given(flags, name)}

@@ -2,7 +2,8 @@
 
 The folder --model_dir gets the tokenizers, checkpoints, a log and, in "best",
 the best model, by --monitor on the dev set. Running the same command again
-resumes from the last checkpoint.
+resumes from the last checkpoint, and so does one with --model_dir alone: texts
+and flags that are not given are those of before.
 
 Flags marked [from the text] are chosen so that they fit the text, its number of
 pairs, lengths and scripts, unless they are given. What was chosen is printed,
@@ -27,13 +28,18 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.data.facts import TYPICAL
 from bahdanau_tf.data.facts import Facts
+from bahdanau_tf.flags.chosen import TEXTS
+from bahdanau_tf.flags.chosen import TEXTS_FILE
 from bahdanau_tf.flags.chosen import given_values
+from bahdanau_tf.flags.chosen import read_flags
 from bahdanau_tf.flags.fields import check_file
 from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.flags.fields import define_fields
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import from_flags
+from bahdanau_tf.flags.fields import is_given
 from bahdanau_tf.flags.fields import refuse
+from bahdanau_tf.flags.fields import require
 from bahdanau_tf.flags.lines import define_threads
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
@@ -44,7 +50,7 @@ from bahdanau_tf.options.fine_tuning import fine_tuned
 from bahdanau_tf.options.fitted import Choice
 
 DATA_VARIABLE = "BAHDANAU_TF_DATA"
-REQUIRED = ("train_source", "train_target", "model_dir")
+REQUIRED = ("model_dir",)
 CHOSEN = fitted.CHOSEN
 OF_MODEL = tuple(
     field.name
@@ -52,7 +58,6 @@ OF_MODEL = tuple(
     for field in fields(owner)
 )
 OF_DEV_TEXT = ("tokenize", "monitor", "patience")
-_FILES = ("train_source", "train_target", "dev_source", "dev_target")
 
 
 class Options(NamedTuple):
@@ -104,8 +109,10 @@ def define(flags: absl_flags.FlagValues) -> None:
         flags,
         "Files",
         {
-            "train_source": "training text, source side",
-            "train_target": "training text, target side",
+            "train_source": "training text, source side; needed in a new "
+            "--model_dir",
+            "train_target": "training text, target side; needed in a new "
+            "--model_dir",
             "dev_source": "dev text, source side, to choose the best model",
             "dev_target": "dev text, target side",
             "model_dir": "folder of the model; made if it does not exist",
@@ -160,13 +167,37 @@ def check(flags: absl_flags.FlagValues) -> None:
         ValueError: The message has the flag.
     """
     check_folder("model_dir", flags.model_dir)
+    _recall_texts(flags)
+    require(flags, "train_source", "train_target")
     if (flags.dev_source is None) != (flags.dev_target is None):
         raise ValueError("--dev_source and --dev_target go together")
     for name, path in paths(flags).items():
         check_file(name, path)
+    _check_init_from(flags)
     if flags.dev_source is not None and flags.dev_pairs:
         refuse(flags, ["dev_pairs"], "with --dev_source")
     options(flags, values_of(choose(flags, TYPICAL)))
+
+
+def _check_init_from(flags: absl_flags.FlagValues) -> None:
+    """Raises if the trained model to begin with is in the new folder."""
+    if not flags.init_from:
+        return
+    start = Path(flags.init_from).resolve()
+    if Path(flags.model_dir).resolve() in (start, *start.parents):
+        raise ValueError(
+            f"--init_from is {flags.init_from}, the model of --model_dir "
+            "itself: leave it out to go on with that training, or name "
+            "another --model_dir to begin a new one"
+        )
+
+
+def _recall_texts(flags: absl_flags.FlagValues) -> None:
+    """Without any text file, those of the training in --model_dir are taken."""
+    path = Path(flags.model_dir) / TEXTS_FILE
+    if path.is_file() and all(flags[name].value is None for name in TEXTS):
+        for name, value in read_flags(path, define, TEXTS).items():
+            flags[name].value = value
 
 
 def choose(
@@ -226,7 +257,10 @@ def options(
     dev_pairs = chosen.get("dev_pairs", flags.dev_pairs)
     has_dev = flags.dev_source is not None or bool(dev_pairs)
     if not has_dev and "dev_pairs" not in chosen:
-        refuse(flags, OF_DEV_TEXT, "without --dev_source")
+        where = "without --dev_source or --dev_pairs"
+        if is_given(flags, "dev_pairs"):
+            where = "with --dev_pairs=0, without a dev text"
+        refuse(flags, OF_DEV_TEXT, where)
     if not has_dev and recipe.schedule == "plateau":
         raise ValueError("--schedule=plateau needs --dev_source or --dev_pairs")
     added = chosen.get("added_words", flags.added_words)
@@ -241,6 +275,6 @@ def paths(flags: absl_flags.FlagValues) -> dict[str, str]:
     # `folder / path` is `path` if that is absolute.
     return {
         name: str(folder / path)
-        for name in _FILES
+        for name in TEXTS
         if (path := flags[name].value) is not None
     }

@@ -8,6 +8,8 @@ from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import bleu
 from bahdanau_tf.evaluation import bleu_tokenizer
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.options import Recipe
+from bahdanau_tf.training.files import TrainingFiles
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translator import Translator
 
@@ -59,6 +61,18 @@ class DevSet:
         self.tokenize = tokenize or bleu_tokenizer(language, self._references)
         # So that an error of the tokenizer is raised now.
         self._bleu(self._references)
+
+    @classmethod
+    def of_training(
+        cls, translator: Translator, files: TrainingFiles, recipe: Recipe
+    ) -> DevSet | None:
+        """That of a training; None without one."""
+        if files.dev_source is None or files.dev_target is None:
+            return None
+        language = getattr(translator.target_text, "language", "")
+        return cls(
+            files.dev_source, files.dev_target, language, recipe.tokenize
+        )
 
     def evaluate(self, translator: Translator) -> Evaluation:
         """Translates and scores the dev set."""

@@ -58,20 +58,30 @@ class ModelFolder:
         self._now = settings
         self._is_paced = is_paced
 
+    @property
+    def needs_evaluation(self) -> bool:
+        """Whether the best model was moved away, or saved unevaluated."""
+        has_dev = self._now[DEV_TEXT] is not None
+        is_unknown = has_dev and math.isnan(self._state.best_bleu)
+        return is_unknown or not self.best.exists()
+
     def restore(self) -> list[str]:
         """Restores the newest checkpoint, if the folder has one.
 
         It writes nothing, except that it removes what killed processes left.
 
         Returns:
-            A sentence for each newer checkpoint that is damaged, for another
-            learning rate, and for what an earlier version did not write down.
+            A sentence for each newer checkpoint that is damaged, for each
+            option that has changed, and for what an earlier version did not
+            write down.
 
         Raises:
             ValueError: The folder is that of another training, or resuming
                 would lose its best model.
         """
         remove_leftovers(self._path)
+        for inside in [one for one in self._path.iterdir() if one.is_dir()]:
+            remove_leftovers(inside)
         self._checkpoints.remove_halves()
         newest, faults = self._checkpoints.newest_whole()
         if not newest and self.best.exists():
@@ -84,16 +94,16 @@ class ModelFolder:
         if newest:
             self._check()
             self._checkpoints.restore(newest)
-            notes += [*self._check_unwritten(), *self._other_rate()]
+            notes += [*self._check_unwritten(), *self._changed()]
         if not self.best.exists():
             self._state.forget_best()
         return notes
 
-    def _other_rate(self) -> list[str]:
+    def _changed(self) -> list[str]:
         return [
-            f"learning rate: {after} from now on, {before} before"
+            f"--{name} is {after} from now on, it was {before}"
             for name, before, after in changes(self._settings, self._now)
-            if name == "learning_rate"
+            if name in FREE
         ]
 
     def _check_unwritten(self) -> list[str]:

@@ -40,6 +40,13 @@ class Log:
         ):
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
+    def records(self) -> list[dict[str, float]]:
+        """The lines; none if there is no file yet."""
+        if not self._path.is_file():
+            return []
+        lines = self._path.read_text("utf-8").split("\n")[:-1]
+        return [json.loads(line) for line in lines]
+
     def forget_after(self, step: int) -> None:
         """Removes lines after an update, which will be written again.
 

@@ -26,6 +26,7 @@ from bahdanau_tf.training.checkpoints import Checkpoints
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.divergence import Divergence
+from bahdanau_tf.training.doubts import Doubts
 from bahdanau_tf.training.ends import Ends
 from bahdanau_tf.training.errors import told_in_a_sentence
 from bahdanau_tf.training.files import TrainingFiles
@@ -63,7 +64,10 @@ from bahdanau_tf.training.updates import updates_per_epoch
 from bahdanau_tf.translator import Translator
 
 # What tells or writes something; of several workers only the chief does.
-OF_CHIEF = (LeftOut, Status, Divergence, TensorBoard, Logger, CheckpointSaver)
+OF_CHIEF = (
+    *(LeftOut, Status, Divergence, TensorBoard, Logger, Doubts),
+    CheckpointSaver,
+)
 
 
 def train(
@@ -80,9 +84,10 @@ def train(
     `log.jsonl` with a line for each evaluation, and `best`, the translator
     with the best BLEU of greedy search on the dev set, or the lowest loss, by
     `recipe.monitor`. Without a dev set it is the last one. After SIGINT or
-    SIGTERM a checkpoint is written before the training ends; a second SIGINT
-    ends it at once. If the newest checkpoint is damaged, the one before it is
-    used. One process at a time trains in a folder.
+    SIGTERM a checkpoint is written before the training ends, and `best`, if
+    there is none yet; a second SIGINT ends it at once. If the newest
+    checkpoint is damaged, the one before it is used. One process at a time
+    trains in a folder.
 
     A model that was made in the scope of a `tf.distribute` strategy is trained
     by it, as in `fit`: each replica processes some rows of a batch. Of several
@@ -147,7 +152,7 @@ class _Training:
         self.recipe = recipe
         self.model_dir = model_dir
         self.corpus = ParallelCorpus(files.train_source, files.train_target)
-        self.dev = _dev_set(translator, files, recipe)
+        self.dev = DevSet.of_training(translator, files, recipe)
         if recipe.schedule == "plateau" and self.dev is None:
             raise ValueError(
                 "Recipe: schedule is 'plateau' without a dev set, wanted one"
@@ -272,7 +277,7 @@ class _Training:
         2. `Divergence` writes down what was skipped.
         3. `Selection` evaluates and keeps the best model; later ones find its
            results in their logs.
-        4. `TensorBoard` and `Logger` write them.
+        4. `TensorBoard` and `Logger` write them, `Doubts` judges them.
         5. `LearningRate` sets the rate of the next update.
         6. Those of the user may change weights, or stop the training.
         7. `Ends` decides whether it is over.
@@ -301,6 +306,7 @@ class _Training:
             selection,
             *board,
             Logger(now, self.speed, self.folder.log, dev),
+            Doubts(now, self.folder.log, self.translator),
             LearningRate(now),
             *given,
             self.ends,
@@ -320,10 +326,8 @@ class _Training:
         used = self.now.pace.seconds
         self.model.stop_training = False
         self.callbacks.on_train_begin()
-        (was_moved_away,) = self.cluster.from_chief(
-            [not self.folder.best.exists()]
-        )
-        if self.ends.reason and was_moved_away:
+        (has_none,) = self.cluster.from_chief([self.folder.needs_evaluation])
+        if self.ends.reason and has_none:
             if self.cluster.is_chief:
                 self.folder.log.forget_after(self.now.step - 1)
             self._end_epoch()
@@ -340,6 +344,8 @@ class _Training:
             seconds=self.now.pace.seconds - used,
             words_per_second=self.speed.words_per_second,
             tokenize=self.dev.tokenize if self.dev else "",
+            monitor=self.recipe.monitor,
+            best_loss=float(self.state.best_loss),
         )
 
     def _train_until_evaluation(self) -> None:
@@ -384,12 +390,3 @@ class _Training:
     def _end_epoch(self) -> None:
         epoch = (self.now.step - 1) // self.now.evaluate_every
         self.callbacks.on_epoch_end(epoch, self.state.take_loss())
-
-
-def _dev_set(
-    translator: Translator, files: TrainingFiles, recipe: Recipe
-) -> DevSet | None:
-    if files.dev_source is None or files.dev_target is None:
-        return None
-    language = getattr(translator.target_text, "language", "")
-    return DevSet(files.dev_source, files.dev_target, language, recipe.tokenize)

@@ -20,6 +20,8 @@ class TrainingResult:
         words_per_second: Target words per second in this run, end symbols
             included, without the time of evaluations.
         tokenize: sacreBLEU's tokenizer of the dev BLEU; "" without a dev set.
+        monitor: By what the best model was chosen, "bleu" or "loss".
+        best_loss: Its loss of a word of the dev set; NaN without one.
     """
 
     best_bleu: float
@@ -28,10 +30,14 @@ class TrainingResult:
     seconds: float
     words_per_second: float
     tokenize: str = ""
+    monitor: str = "bleu"
+    best_loss: float = math.nan
 
     def __str__(self) -> str:
-        best = f"best model: dev BLEU {self.best_bleu:.2f}"
-        best += f" (greedy, {self.tokenize})"
+        bleu = f"dev BLEU {self.best_bleu:.2f}"
+        best = f"best model: {bleu} (greedy, {self.tokenize})"
+        if self.monitor == "loss":
+            best = f"best model: dev loss {self.best_loss:.3f}, {bleu}"
         if not self.tokenize:
             best = "no dev set, so the last model is the best"
         elif math.isnan(self.best_bleu):

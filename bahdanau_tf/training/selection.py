@@ -23,6 +23,7 @@ class Selection(keras.callbacks.Callback):
     If the recipe has an `average`, the model has the averaged weights then.
     Later callbacks find `val_loss` and `val_bleu` in their logs. Without a dev
     set every model is the best, also the one at which a signal ends training.
+    With one the model at a signal is saved if there was no evaluation yet.
     Of several workers the chief evaluates and saves; the others wait for it.
 
     Args:
@@ -62,6 +63,19 @@ class Selection(keras.callbacks.Callback):
     def on_train_end(self, logs: object = None) -> None:
         if self._dev is None and self._last != self._run.step:
             self._select()
+        run, best = self._run, self._folder.best
+        (has_none,) = run.cluster.from_chief([not best.exists()])
+        if has_none and run.step:
+            self._save()
+            run.line.note(
+                f"there was no evaluation yet: {best} is the model after "
+                f"update {run.step}, until an evaluation finds the best one"
+            )
+
+    def _save(self) -> None:
+        with averaged(self.model, self._run.optimizer):
+            if self._run.cluster.is_chief:
+                self._folder.save_best(self._translator)
 
     def _select(self) -> None:
         self._last = self._run.step

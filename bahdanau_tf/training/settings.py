@@ -102,9 +102,22 @@ def check_settings(
             )
             raise ValueError(f"model_dir: {said}")
         raise ValueError(
-            f"model_dir: {path.parent} holds another model: {_called(name)} is "
-            f"{before!r} there and {after!r} now; name another folder"
+            f"model_dir: {_differs(path.parent, name, before, after)}"
         )
+
+
+def _differs(folder: Path, name: str, before: object, after: object) -> str:
+    """Says that a folder has another model, or only another training."""
+    if name in _RECIPE:
+        return (
+            f"--{name} is {after!r}, but {before!r} in the training in "
+            f"{folder}, which cannot change it; leave --{name} out to go on, "
+            "or name another folder"
+        )
+    return (
+        f"{folder} holds another model: {_called(name)} is {before!r} there "
+        f"and {after!r} now; name another folder"
+    )
 
 
 def check_alike(cluster: Cluster, settings: Mapping[str, object]) -> None:
