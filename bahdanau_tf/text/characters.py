@@ -112,10 +112,13 @@ def _pages(form: NormalForm, invisible: bool) -> tuple[np.ndarray, np.ndarray]:
         kinds[code] = _kind_of_normal_form(chr(code), form)
     if invisible:
         kinds[[ord(character) for character in INVISIBLE]] = Kind.INVISIBLE
-    pages, page_of = np.unique(
-        kinds.reshape(-1, 256), axis=0, return_inverse=True
-    )
-    return page_of.reshape(-1).astype(np.int32), pages
+    numbers: dict[bytes, int] = {}  # of the pages; faster than np.unique
+    page_of = [
+        numbers.setdefault(page.tobytes(), len(numbers))
+        for page in kinds.reshape(-1, 256)
+    ]
+    pages = np.frombuffer(b"".join(numbers), kinds.dtype).reshape(-1, 256)
+    return np.array(page_of, np.int32), pages
 
 
 class Characters(tf.Module):
