@@ -26,6 +26,7 @@ import table
 import training
 from absl import app
 from absl import flags
+from peers.job import peak_gib
 from sizes import SIZES
 from sizes import Size
 from table import Figure
@@ -116,7 +117,8 @@ def in_turns(counts: Sequence[int]) -> dict[int, list[float]]:
             one.stdin.write("\n")
             one.stdin.flush()
             found[count].append(float(one.stdout.readline()))
-    for one in processes.values():
+    for count, one in processes.items():
+        print(f"peak memory of {count} threads: {peak_gib(one.pid):.2f} GiB")
         one.communicate()
     return found
 

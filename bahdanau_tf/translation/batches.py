@@ -33,8 +33,8 @@ def in_batches(
     make a batch of short ones as slow as a batch of long ones. So a row of more
     than `LONG` characters counts as several, which also limits memory.
 
-    Several batches are processed at once, as many as TensorFlow computes
-    operations; the first one is alone, since it makes the graph.
+    Several batches are processed at once, by threads, as many as TensorFlow
+    computes operations.
 
     Args:
         caller: The function that was called, named in errors.
@@ -83,14 +83,13 @@ def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
 
 def _side_by_side(run: Callable[[S], T], batches: Sequence[S]) -> Iterator[T]:
     """Yields the result of each batch, in any order."""
-    threads = min(operations_at_once(), len(batches) - 1)
+    threads = min(operations_at_once(), len(batches))
     if threads < 2:
         yield from map(run, batches)
         return
-    yield run(batches[0])
     pool = ThreadPoolExecutor(threads)
     try:
-        yield from pool.map(run, batches[:0:-1])  # the longest ones begin
+        yield from pool.map(run, reversed(batches))  # the longest ones begin
     finally:
         pool.shutdown(cancel_futures=True)
 

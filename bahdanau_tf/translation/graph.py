@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Sequence
@@ -33,6 +34,7 @@ from bahdanau_tf.translation.steps import without_weights
 from bahdanau_tf.translation.steps import word_ids
 
 Found = TypeVar("Found")
+_making = threading.RLock()  # held by a thread that makes a function
 
 
 class Translated(NamedTuple):
@@ -122,13 +124,14 @@ class TranslationGraph(tf.Module):
             function: The function.
             n: Number of vectors.
         """
-        if key not in self._functions:
-            self._functions[key] = tf.function(
-                function,
-                input_signature=[tf.TensorSpec([None], tf.string)] * n,
-                autograph=False,
-            ).get_concrete_function()
-        made: Callable[..., Found] = self._functions[key]
+        with _making:
+            if key not in self._functions:
+                self._functions[key] = tf.function(
+                    function,
+                    input_signature=[tf.TensorSpec([None], tf.string)] * n,
+                    autograph=False,
+                ).get_concrete_function()
+            made: Callable[..., Found] = self._functions[key]
         return made
 
     @property
