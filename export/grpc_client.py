@@ -15,15 +15,24 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import grpc
 import numpy as np
-import tensorflow as tf
+
+try:
+    import grpc
+    import tensorflow as tf
+    from tensorflow_serving.apis import predict_pb2
+    from tensorflow_serving.apis import prediction_service_pb2_grpc
+except ModuleNotFoundError as error:
+    needs = (
+        f'grpc_client needs {error.name}: pip install "bahdanau_tf[serving]"'
+    )
+    if __name__ == "__main__":
+        sys.exit(needs)
+    raise ImportError(needs) from error
 from retrying import ServingError
 from retrying import TryAgain
 from retrying import batches
 from retrying import retrying
-from tensorflow_serving.apis import predict_pb2
-from tensorflow_serving.apis import prediction_service_pb2_grpc
 
 BUSY = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}
 LARGEST_REPLY = 64 << 20  # bytes; the alignments of a batch are megabytes

@@ -300,6 +300,12 @@ def test_grpc_client_reports_an_unreachable_server():
         assert "UNAVAILABLE" in error_of(client)
 
 
+def test_grpc_client_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "grpc", None)  # as if it were missing
+    with pytest.raises(SystemExit, match=r"grpc: pip.*bahdanau_tf\[serving\]"):
+        runpy.run_path(str(KIT / "grpc_client.py"), run_name="__main__")
+
+
 def test_rest_client_reports_a_reply_of_another_server(model, monkeypatch):
     monkeypatch.setattr(model, "predict", lambda *_: {"text": np.zeros(1)})
     server = kit("stand_in_server").rest_server(model)
