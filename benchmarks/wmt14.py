@@ -59,6 +59,7 @@ flags.DEFINE_list(
 )
 
 FLOAT = 4  # bytes
+SUMS = 2  # all-reduces of an update: before clipping, and by Keras
 SLOTS = 2  # of Adadelta, and of Adam
 # Floats of each weight that an update reads or writes: its gradient is
 # written, read for the norm, read and written by clipping, and read; weight
@@ -213,8 +214,8 @@ def print_hours(size: Size, costs: dict[int, Cost]) -> None:
         own = size._replace(vocabulary_size=vocabulary)
         for devices in DEVICES:
             updates = FLAGS.epochs * FLAGS.pairs / size.batch / devices
-            dense = reduced_bytes(cost.weights, devices) / 1e9
-            sparse = sparse_bytes(own, devices, words) / 1e9
+            dense = SUMS * reduced_bytes(cost.weights, devices) / 1e9
+            sparse = SUMS * sparse_bytes(own, devices, words) / 1e9
             core, gpu = core_seconds(cost), sum(gpu_seconds(cost))
             speeds = [FLAGS.loopback_gbytes, *networks]
             seconds = [core + dense / speed for speed in speeds]
