@@ -111,7 +111,11 @@ def one_round(model: str, export: str) -> Iterator[float]:
 
 def run(arguments: list[str], given: str = "") -> tuple[float, str]:
     """A new process: seconds of its processor time, and its output."""
-    one_thread = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS")
+    one_thread = (
+        "TF_NUM_INTRAOP_THREADS",
+        "TF_NUM_INTEROP_THREADS",
+        "OMP_NUM_THREADS",
+    )
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, *arguments],

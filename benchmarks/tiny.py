@@ -39,6 +39,7 @@ def environment(folder: Path) -> dict[str, str]:
     return os.environ | {
         "CUDA_VISIBLE_DEVICES": "-1",
         "TF_NUM_INTRAOP_THREADS": "1",
+        "TF_NUM_INTEROP_THREADS": "1",
         "OMP_NUM_THREADS": "1",
         "TMPDIR": str(scratch),
     }
