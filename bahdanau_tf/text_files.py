@@ -17,10 +17,13 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from io import BufferedReader
+from io import TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO
 from typing import TextIO
 from typing import cast
+
+from bahdanau_tf.files import takes_lock
 
 GZIP = b"\x1f\x8b"  # the first two bytes of a gzip file, RFC 1952
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # no UTF-8 begins so
@@ -110,7 +113,7 @@ def written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
 
     A file is written as `path`.part and renamed at the end. So `path` is
     never incomplete; after an error the lines written so far are in
-    `path`.part.
+    `path`.part. One process at a time writes it.
 
     Args:
         path: The file; None for standard output.
@@ -118,6 +121,9 @@ def written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
     Yields:
         The stream, in UTF-8. Standard output is flushed at the end, so that a
         closed pipe raises here and not when the interpreter exits.
+
+    Raises:
+        ValueError: Another process writes the file.
     """
     with _full_disk_named(path):
         yield from _written(path)
@@ -129,13 +135,50 @@ def _written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    special = os.path.exists(path) and not os.path.isfile(path)  # /dev/null
-    aside = path if special else f"{os.fspath(path)}{PART}"
-    opener = gzip.open if Path(path).suffix == ".gz" else open
-    with opener(aside, "wt", encoding="utf-8", newline="\n") as stream:
-        yield cast(TextIO, stream)
-    if not special:
+    if os.path.exists(path) and not os.path.isfile(path):  # /dev/null
+        with open(path, "w", encoding="utf-8", newline="\n") as device:
+            yield device
+        return
+    aside = f"{os.fspath(path)}{PART}"
+    with _alone(aside, path) as file:
+        with contextlib.ExitStack() as until_written:
+            raw: BinaryIO = file
+            if Path(path).suffix == ".gz":
+                packed = gzip.GzipFile(fileobj=file, mode="wb")
+                raw = cast(BinaryIO, until_written.enter_context(packed))
+            stream = TextIOWrapper(raw, encoding="utf-8", newline="\n")
+            until_written.callback(stream.detach)  # it is not closed yet
+            yield stream
+        file.flush()
+        if sys.platform == "win32":
+            file.close()  # it renames no open file, and has no lock to keep
         os.replace(aside, path)
+
+
+@contextlib.contextmanager
+def _alone(aside: str, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Opens a file to write, and keeps other processes from writing it.
+
+    Args:
+        aside: The file.
+        path: How it will be named.
+
+    Raises:
+        ValueError: Another process writes the file.
+    """
+    with open(aside, "ab") as file:
+        is_ours = takes_lock(file) is not False
+        # Else the other process has renamed or removed it meanwhile.
+        is_there = os.path.exists(aside) and os.path.samestat(
+            os.fstat(file.fileno()), os.stat(aside)
+        )
+        if not (is_ours and is_there):
+            raise ValueError(
+                f"{os.fspath(path)} is being written by another process, "
+                "wanted to be the only one"
+            )
+        file.truncate(0)
+        yield file
 
 
 def _source(

@@ -28,8 +28,8 @@ FLOORS = (
         "progress",
         "ranges",
         "tensors",
-        "text_files",
     ),
+    ("text_files",),
     (
         "evaluation",
         "layers",

@@ -201,6 +201,10 @@ def test_another_choice_in_the_same_folder_is_refused(
     texts = [f"--train_source={more}", f"--train_target={more}"]
     assert main([*trained.texts, *texts]) == 2
     assert "the training text has changed since" in capsys.readouterr().err
+    dev = [f"--dev_source={more}", f"--dev_target={more}"]
+    assert main([*trained.texts, *dev]) == 2
+    said = f"--dev_source is {more}, but the dev text of {trained.folder} was"
+    assert said in capsys.readouterr().err
     assert contents(trained.folder) == before
 
 

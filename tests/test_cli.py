@@ -303,6 +303,8 @@ def test_bad_training_text_is_reported_in_one_line(corpus, tmp_path, capfd):
 
 def test_missing_flags_and_folders_are_reported_in_one_line(tmp_path, capfd):
     assert main(["train"]) == 2
+    assert "--model_dir is missing" in one_sentence(capfd)
+    assert main(["train", f"--model_dir={tmp_path / 'new'}"]) == 2
     assert "--train_source is missing" in one_sentence(capfd)
     assert main(["translate"]) == 2
     assert "--model_dir is missing" in one_sentence(capfd)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bahdanau_tf.data.held_out import held_out_rows
 from bahdanau_tf.data.held_out import hold_out
 from bahdanau_tf.data.parallel import ParallelCorpus
 
@@ -70,6 +71,22 @@ def test_the_same_pairs_whatever_their_order(tmp_path):
         *_, source, target = parts(tmp_path / "text")
         chosen.append({*zip(source, target, strict=True)})
     assert chosen[0] == chosen[1]
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_lines_that_are_too_long_are_not_held_out(tmp_path, side):
+    """Nor is a pair whose source line has a long translation elsewhere."""
+    pairs = [[f"{n % 80}", f"{n}"] for n in range(100)]
+    long = range(10)
+    for n in long:
+        pairs[n][side] = f"{n}" + "é" * 10  # 21 bytes
+    corpus = corpus_of(tmp_path, pairs)
+    assert {*held_out_rows(corpus, 45, longest=21)} & {*long}
+    found = {*held_out_rows(corpus, 45, longest=20)}
+    assert len(found) >= 45
+    assert not found & {*long}
+    if side == 1:
+        assert not found & {n + 80 for n in long}
 
 
 def test_blank_lines_stay_where_they_are_counted(tmp_path):

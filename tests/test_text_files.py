@@ -130,6 +130,38 @@ def test_an_error_keeps_the_old_file(tmp_path):
     assert (tmp_path / "file.part").read_text() == "new\n"
 
 
+@pytest.mark.parametrize("name", ["file", "file.gz"])
+def test_one_at_a_time_writes_a_file(tmp_path, name):
+    path = tmp_path / name
+    lines = [f"line {n}" for n in range(5000)]
+    with written(path) as stream:
+        stream.writelines(f"{line}\n" for line in lines[:3000])
+        with pytest.raises(ValueError, match=f"{name} is being written by"):
+            written(path).__enter__()
+        stream.writelines(f"{line}\n" for line in lines[3000:])
+    assert [*read_lines(path)] == lines
+    with written(path) as stream:  # the end released it
+        stream.write("again\n")
+    assert [*read_lines(path)] == ["again"]
+
+
+def test_a_file_that_another_process_completes_is_left_alone(
+    tmp_path, monkeypatch
+):
+    """It was opened before the other one renamed it, and locked after."""
+    path, aside = tmp_path / "file", tmp_path / "file.part"
+    aside.write_text("whole\n")
+
+    def locked_late(file):
+        os.replace(aside, path)
+        return True
+
+    monkeypatch.setattr(text_files, "takes_lock", locked_late)
+    with pytest.raises(ValueError, match="by another process"):
+        written(path).__enter__()
+    assert path.read_text() == "whole\n"
+
+
 def test_devices_and_pipes_are_written_directly(tmp_path):
     with written(os.devnull) as stream:
         stream.write("gone\n")

@@ -238,7 +238,7 @@ def test_with_dev_a_signal_ends_training_without_an_evaluation(
     assert "no evaluation yet" in str(result)
     told = capsys.readouterr().err
     assert "best is the model after update 3, until" in told
-    assert "stopped at update 3, saved\n" in told
+    assert "stopped at update 3, saved; the same command goes on\n" in told
     check_best(tmp_path, weights(translator))
     newest = tf.train.latest_checkpoint(tmp_path / "checkpoints")
     step = tf.train.load_variable(

@@ -76,7 +76,9 @@ def _warn_of_copies(flags: absl_flags.FlagValues) -> None:
         source, target = (
             files.get(f"{name}_{side}") for side in ("source", "target")
         )
-        if source and target and filecmp.cmp(source, target, shallow=False):
+        if not (source and target and Path(source).stat().st_size):
+            continue  # an empty one is an error told elsewhere
+        if filecmp.cmp(source, target, shallow=False):
             StatusLine().note(
                 f"--{name}_source and --{name}_target are the same text, "
                 f"{source}: a model learns to copy from it"

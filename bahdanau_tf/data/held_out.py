@@ -25,11 +25,23 @@ def source_keys(corpus: ParallelCorpus) -> np.ndarray:
     return np.fromiter(keys, np.uint64, len(corpus))
 
 
+def _longer_sides(corpus: ParallelCorpus) -> np.ndarray:
+    """int64 [pairs]: the bytes of the longer line of each pair."""
+    longer = (
+        max(map(len, pair))
+        for sides in corpus.read_in_chunks(corpus.rows)
+        for pair in zip(*sides, strict=True)
+    )
+    return np.fromiter(longer, np.int64, len(corpus))
+
+
 def _digest(line: bytes) -> bytes:
     return hashlib.blake2b(line.strip(), digest_size=8).digest()
 
 
-def held_out_rows(corpus: ParallelCorpus, pairs: int) -> np.ndarray:
+def held_out_rows(
+    corpus: ParallelCorpus, pairs: int, longest: int | None = None
+) -> np.ndarray:
     """Chooses pairs to hold out, by a hash of their source lines.
 
     Pairs with the same source line are held out together, so that none of them
@@ -39,6 +51,7 @@ def held_out_rows(corpus: ParallelCorpus, pairs: int) -> np.ndarray:
     Args:
         corpus: The text.
         pairs: Number of pairs; a few more if the last line occurs repeatedly.
+        longest: Bytes of the longest line that is held out; any if None.
 
     Returns:
         uint32 [rows], numbers of lines, ascending.
@@ -49,6 +62,8 @@ def held_out_rows(corpus: ParallelCorpus, pairs: int) -> np.ndarray:
     keys = source_keys(corpus)
     lines, counts = np.unique(keys, return_counts=True)
     is_rare = counts <= max(len(keys) // LARGEST, 1)
+    if longest is not None:
+        is_rare &= ~np.isin(lines, keys[_longer_sides(corpus) > longest])
     lines, counts = lines[is_rare], counts[is_rare]
     # np.unique sorts, so the lines come in the order of their hashes.
     needed = int(np.searchsorted(np.cumsum(counts), pairs)) + 1
@@ -63,7 +78,10 @@ def held_out_rows(corpus: ParallelCorpus, pairs: int) -> np.ndarray:
 
 
 def hold_out(
-    corpus: ParallelCorpus, pairs: int, folder: str | os.PathLike[str]
+    corpus: ParallelCorpus,
+    pairs: int,
+    folder: str | os.PathLike[str],
+    longest: int | None = None,
 ) -> int:
     """Divides a text into a smaller training text and a dev text.
 
@@ -72,6 +90,7 @@ def hold_out(
         pairs: Number of pairs to hold out, see `held_out_rows`.
         folder: Gets the files train.source, train.target, dev.source and
             dev.target, or none of them.
+        longest: See `held_out_rows`.
 
     Returns:
         The number of pairs held out.
@@ -80,7 +99,7 @@ def hold_out(
         ValueError: There are too few pairs.
         OSError: The files cannot be written.
     """
-    dev = held_out_rows(corpus, pairs)
+    dev = held_out_rows(corpus, pairs, longest)
     rest = np.setdiff1d(np.arange(corpus.lines, dtype=np.uint32), dev)
     with replaced_directory(folder) as new:
         for name, rows in (("train", rest), ("dev", dev)):

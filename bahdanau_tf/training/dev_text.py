@@ -17,6 +17,7 @@ from bahdanau_tf.training.settings import check_settings
 from bahdanau_tf.training.settings import write_settings
 
 TEXTS, SETTINGS = "text", "held_out.json"
+TOKEN_BYTES = 32  # of a token and its blank; on average they have fewer
 
 
 def divided(model_dir: Path) -> TrainingFiles:
@@ -27,7 +28,10 @@ def divided(model_dir: Path) -> TrainingFiles:
 
 @contextmanager
 def held_out(
-    model_dir: Path, corpus: ParallelCorpus, dev_pairs: int
+    model_dir: Path,
+    corpus: ParallelCorpus,
+    dev_pairs: int,
+    max_length: int = 0,
 ) -> Iterator[int]:
     """Divides a training text; after an error in the block it is as before.
 
@@ -35,6 +39,9 @@ def held_out(
         model_dir: The folder of the training, which is new.
         corpus: The training text.
         dev_pairs: Number of pairs to hold out; 0 leaves the text as it is.
+        max_length: The most tokens of a sentence that is trained on, 0 for
+            any. Lines that surely have more are not held out: a few of them
+            would decide the score.
 
     Yields:
         The number of pairs that are left to train on.
@@ -49,7 +56,8 @@ def held_out(
         yield len(corpus)
         return
     try:
-        pairs = hold_out(corpus, dev_pairs, texts)
+        longest = TOKEN_BYTES * max_length if max_length else None
+        pairs = hold_out(corpus, dev_pairs, texts, longest)
         dev = divided(model_dir).dev_source
         StatusLine().note(
             f"{pairs} of {len(corpus)} sentence pairs are held out as dev "
@@ -72,13 +80,21 @@ def check_held_out(
         OSError: A file cannot be read.
     """
     path = model_dir / SETTINGS
+    if path.is_file() and files.dev_source is not None:
+        raise ValueError(
+            f"--dev_source is {files.dev_source}, but the dev text of "
+            f"{model_dir} was held out of its training text; leave "
+            "--dev_source and --dev_target out to go on, or name another "
+            "folder"
+        )
     if path.is_file():
         corpus = ParallelCorpus(files.train_source, files.train_target)
         check_settings(path, _settings(corpus, dev_pairs))
     elif dev_pairs:
         raise ValueError(
-            f"model_dir: {model_dir} holds another model: --{DEV_PAIRS} is 0 "
-            f"there and {dev_pairs} now; name another folder"
+            f"--{DEV_PAIRS} is {dev_pairs}, but none were held out of the "
+            f"training text of {model_dir}; leave it out to go on, or name "
+            "another folder"
         )
 
 

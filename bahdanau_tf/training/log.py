@@ -131,4 +131,6 @@ class Logger(keras.callbacks.Callback):
 def _short(value: object) -> str:
     if not isinstance(value, float):
         return str(value)
-    return f"{value:.2f}" if value == 0 or abs(value) >= 1 else f"{value:.3g}"
+    if abs(value) < 1e-12 or abs(value) >= 1:  # BLEU may be 1e-48
+        return f"{value:.2f}"
+    return f"{value:.3g}"

@@ -336,7 +336,10 @@ class _Training:
         self.callbacks.on_train_end()
         self.cluster.wait()  # until the chief has written all
         if self.ends.reason == "signal" and self.cluster.is_chief:
-            self.now.line.note(f"stopped at update {self.now.step}, saved")
+            self.now.line.note(
+                f"stopped at update {self.now.step}, saved; the same command "
+                "goes on"
+            )
         return TrainingResult(
             best_bleu=float(self.state.best_bleu),
             steps=self.now.step,

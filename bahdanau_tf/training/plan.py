@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +77,11 @@ class TrainingPlan:
     def _held_out(self) -> int:
         return self.dev_pairs if self.files.dev_source is None else 0
 
+    def _divided(self, corpus: ParallelCorpus) -> AbstractContextManager[int]:
+        return held_out(
+            self.model_dir, corpus, self._held_out, self.recipe.max_length
+        )
+
     @property
     def is_begun(self) -> bool:
         """Whether the folder has a model or a checkpoint; else it is new.
@@ -120,7 +126,7 @@ class TrainingPlan:
         check_words(text, self.files)
         with (
             locked(self.model_dir),
-            held_out(self.model_dir, corpus, self._held_out) as pairs,
+            self._divided(corpus) as pairs,
         ):
             learned, model = self._learn(text, pairs)
             for side, folder in zip(learned, self._texts, strict=True):
@@ -167,7 +173,7 @@ class TrainingPlan:
             )
         with (
             locked(self.model_dir),
-            held_out(self.model_dir, corpus, self._held_out),
+            self._divided(corpus),
         ):
             texts = self.texts.train_source, self.texts.train_target
             translator = start.prepared(texts)
