@@ -159,6 +159,25 @@ def test_a_part_of_other_lines_is_refused(tmp_path, model, capsys):
     assert (tmp_path / "out-2-of-2").read_bytes() == part
 
 
+def test_a_part_that_another_job_makes_is_refused(tmp_path, model, capsys):
+    source, other = tmp_path / "source", tmp_path / "other"
+    source.write_text("a\nb\n")
+    other.write_text("c\nd\n")
+    translate_lines = model.translate
+
+    def meanwhile(*args, **options):
+        for text in (source, other):
+            assert run(text, tmp_path / "out", "--shard=1/2") == 2
+            assert "out-1-of-2 is being written" in capsys.readouterr().err
+        return translate_lines(*args, **options)
+
+    model.translate = meanwhile
+    assert run(source, tmp_path / "out", "--shard=1/2") == 0
+    assert (tmp_path / "out-1-of-2").read_text() == "A\n"
+    assert run(source, tmp_path / "out", "--shard=1/2") == 0  # it is its own
+    assert "out-1-of-2 is complete" in capsys.readouterr().err
+
+
 def test_a_part_without_a_note_is_left_as_it_is(tmp_path, model, capsys):
     """As earlier versions wrote it."""
     source = tmp_path / "source"

@@ -34,8 +34,6 @@ SLOW_LINE = f"more than {SLOW} characters, takes long"
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
     part = _Part.of(flags)
-    if flags.shard is not None:
-        Shard.of(flags.shard).note(flags.output, texts(flags))
     limit = _Limit.of(flags)
     translator = load_translator(flags)
     to_lines = _Format.of(flags, translator)
@@ -47,6 +45,7 @@ def run(flags: absl_flags.FlagValues) -> int:
         written(part.output) as output,
         closing(LineCounter(quiet=quiet, first=part.first)) as counter,
     ):
+        part.note(flags)
         while window := list(itertools.islice(lines, size)):
             some = [line for line, _ in window]
             slow = [n for n, line in enumerate(some) if len(line) > SLOW]
@@ -74,11 +73,13 @@ class _Part(NamedTuple):
         output: The file that is written; None for standard output.
         first: How many lines are before them.
         last: The number of the last one; None for all lines.
+        checksums: Those of the lines of --shard.
     """
 
     output: str | None
     first: int = 0
     last: int | None = None
+    checksums: str = ""
 
     @classmethod
     def of(cls, flags: absl_flags.FlagValues) -> _Part:
@@ -99,7 +100,16 @@ class _Part(NamedTuple):
                 f"--prefixes has {prefixes} lines and --input {total}, wanted "
                 "equal numbers"
             )
-        return cls(shard.file(flags.output), *shard.lines(total))
+        return cls(
+            shard.file(flags.output),
+            *shard.lines(total),
+            shard.checksums(texts(flags)),
+        )
+
+    def note(self, flags: absl_flags.FlagValues) -> None:
+        """Writes of which lines the part is made, once nobody else makes it."""
+        if flags.shard is not None:
+            Shard.of(flags.shard).note(flags.output, self.checksums)
 
     def lines(self, flags: absl_flags.FlagValues) -> Iterator[tuple[str, str]]:
         """Each line with the prefix of its translation."""

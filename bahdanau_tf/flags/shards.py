@@ -55,31 +55,29 @@ class Shard(NamedTuple):
         name = f"{path.removesuffix(ending)}-{number}-of-{self.parts}"
         return name + ending
 
-    def note(self, path: str, inputs: Sequence[str]) -> None:
+    def note(self, path: str, checksums: str) -> None:
         """Writes of which lines the file of this part is made.
 
         Args:
             path: As for `file`.
-            inputs: The texts that are read, always in the same order.
-
-        Raises:
-            ValueError: A line is not UTF-8.
+            checksums: Those of the lines.
         """
-        write_atomically(self._note(path), self._checksums(inputs).encode())
+        write_atomically(self._note(path), checksums.encode())
 
     def is_there(self, path: str, inputs: Sequence[str]) -> bool:
         """Whether the file of this part is complete.
 
         Args:
-            path, inputs: As for `note`.
+            path: As for `file`.
+            inputs: As for `checksums`.
 
         Raises:
-            ValueError: It was made of other lines.
+            ValueError: It was made of other lines, or a line is not UTF-8.
         """
         if not os.path.isfile(self.file(path)):
             return False
         note = self._note(path)
-        if note.is_file() and note.read_text() != self._checksums(inputs):
+        if note.is_file() and note.read_text() != self.checksums(inputs):
             raise ValueError(
                 f"--shard: {self.file(path)} was made of other lines than "
                 f"those of {' and '.join(inputs)}; remove it, or name another "
@@ -87,12 +85,15 @@ class Shard(NamedTuple):
             )
         return True
 
-    def _note(self, path: str) -> Path:
-        file = Path(self.file(path))
-        return file.with_name(f".{file.name}.sha256")
+    def checksums(self, inputs: Sequence[str]) -> str:
+        """The SHA-256 of the lines of this part, for each of the texts.
 
-    def _checksums(self, inputs: Sequence[str]) -> str:
-        """The SHA-256 of the lines of this part, for each of the texts."""
+        Args:
+            inputs: The texts that are read, always in the same order.
+
+        Raises:
+            ValueError: A line is not UTF-8.
+        """
         found = []
         for path in inputs:
             digest = hashlib.sha256()
@@ -100,3 +101,7 @@ class Shard(NamedTuple):
                 digest.update(f"{line}\n".encode())
             found.append(f"{digest.hexdigest()}\n")
         return "".join(found)
+
+    def _note(self, path: str) -> Path:
+        file = Path(self.file(path))
+        return file.with_name(f".{file.name}.sha256")
