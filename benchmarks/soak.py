@@ -10,14 +10,14 @@ of three are killed at a random moment by SIGKILL, SIGTERM or SIGINT. All models
 are tiny; one core is enough, also with `nice`.
 
 After each turn the resident memory of both processes, without that of mapped
-files such as libraries, is written down. Warm-up is the first quarter of the
-time: until then oneDNN and TensorFlow fill their caches, which have an entry
-for each new shape, up to some limit. BLEU is that of words between blanks,
-since sacreBLEU's other tokenizers keep the last 65,536 lines. The exit status
-is 1 if the memory was later more than 5 % above that at the end of the warm-up,
-if a command failed that was not killed, if one told a traceback, if
-translations changed, or if a process or a temporary file is left in the end.
-Ctrl-C ends it with the table so far.
+files such as libraries, is written down. Warm-up is `--warm_up` batches before
+the first turn, and then the first quarter of the time: until then oneDNN and
+TensorFlow fill their caches, which have an entry for each new shape, up to some
+limit. BLEU is that of words between blanks, since sacreBLEU's other tokenizers
+keep the last 65,536 lines. The exit status is 1 if the memory was later more
+than 5 % above that at the end of the warm-up, if a command failed that was not
+killed, if one told a traceback, if translations changed, or if a process or a
+temporary file is left in the end. Ctrl-C ends it with the table so far.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string("out_dir", None, "a new folder", required=True)
 flags.DEFINE_float("minutes", 120, "how long, without the preparation")
 flags.DEFINE_integer("batches", 50, "batches decoded in a turn")
+flags.DEFINE_integer("warm_up", 4000, "batches decoded before the first turn")
 flags.DEFINE_integer("seed", 1, "seed of the moments")
 
 LONGEST = 30.0  # seconds until a command is killed
@@ -118,7 +119,8 @@ class Soak:
         long = training(self.out / "data", self.out / "long")
         long += ["--tokenize=none", "--evaluate_every=100"]
         self.long = [self._start(long, "long"), self._decoder()]
-        self._decode(self.sentences[:2])
+        for _ in range(1 + FLAGS.warm_up):
+            self._decode(self._batch())
         self.start = time.monotonic()
 
     @property
