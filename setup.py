@@ -80,6 +80,6 @@ setup(
         ],
     },
     entry_points={
-        "console_scripts": ["bahdanau-tf=bahdanau_tf.cli:main"],
+        "console_scripts": ["bahdanau-tf=bahdanau_tf.__main__:main"],
     },
 )

@@ -136,23 +136,30 @@ def _written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
         sys.stdout.flush()
         return
     if os.path.exists(path) and not os.path.isfile(path):  # /dev/null
-        with open(path, "w", encoding="utf-8", newline="\n") as device:
-            yield device
+        with open(path, "wb") as device, _packed(device, path) as stream:
+            yield stream
         return
     aside = f"{os.fspath(path)}{PART}"
     with _alone(aside, path) as file:
-        with contextlib.ExitStack() as until_written:
-            raw: BinaryIO = file
-            if Path(path).suffix == ".gz":
-                packed = gzip.GzipFile(fileobj=file, mode="wb")
-                raw = cast(BinaryIO, until_written.enter_context(packed))
-            stream = TextIOWrapper(raw, encoding="utf-8", newline="\n")
-            until_written.callback(stream.detach)  # it is not closed yet
+        with _packed(file, path) as stream:
             yield stream
         file.flush()
         if sys.platform == "win32":
             file.close()  # it renames no open file, and has no lock to keep
         os.replace(aside, path)
+
+
+@contextlib.contextmanager
+def _packed(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[TextIO]:
+    """Text for an open file, packed if `path` says so; leaves it open."""
+    with contextlib.ExitStack() as until_written:
+        raw = file
+        if Path(path).suffix == ".gz":
+            packed = gzip.GzipFile(fileobj=file, mode="wb")
+            raw = cast(BinaryIO, until_written.enter_context(packed))
+        stream = TextIOWrapper(raw, encoding="utf-8", newline="\n")
+        until_written.callback(stream.detach)
+        yield stream
 
 
 @contextlib.contextmanager

@@ -136,10 +136,11 @@ def subject() -> tuple[Any, list[str]]:
 
         text = Path(FLAGS.source).read_text(encoding="utf-8")
         return Translator.load(FLAGS.model_dir), text.split("\n")
+    from sizes import SIZES
     from untrained import make_lines
     from untrained import make_translator
 
-    return make_translator(), make_lines(FLAGS.sentences)
+    return make_translator(SIZES["small"]), make_lines(FLAGS.sentences)
 
 
 def compare(

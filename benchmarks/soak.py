@@ -49,7 +49,7 @@ flags.DEFINE_integer("batches", 50, "batches decoded in a turn")
 flags.DEFINE_integer("warm_up", 4000, "batches decoded before the first turn")
 flags.DEFINE_integer("seed", 1, "seed of the moments")
 
-LONGEST = 30.0  # seconds until a command is killed
+KILLED_AFTER = 0.3, 30.0  # seconds; Python itself has started by then
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 WARM_UP = 0.25  # share of the time
 GROWTH = 0.05  # of memory after it
@@ -193,7 +193,7 @@ class Soak:
         """Runs a command, maybe killed; says which, and how it ended."""
         name = self.chance.choice([*COMMANDS])
         process = self._start(COMMANDS[name](self.out))
-        limit = self.chance.uniform(0, LONGEST)
+        limit = self.chance.uniform(*KILLED_AFTER)
         killed_by = self.chance.choice([*SIGNALS, None])
         if killed_by is None and name != "train":
             limit = 600.0

@@ -83,6 +83,7 @@ def main(_: Sequence[str]) -> None:
 
 def prepared(folder: Path) -> tuple[str, str, int]:
     """The folders of the model and of its export, and the export's nodes."""
+    from sizes import SIZES
     from untrained import make_translator
 
     from bahdanau_tf import Translator
@@ -92,7 +93,10 @@ def prepared(folder: Path) -> tuple[str, str, int]:
     if FLAGS.model_dir:
         model, translator = FLAGS.model_dir, Translator.load(FLAGS.model_dir)
     else:
-        model, translator = str(folder / "model"), make_translator()
+        model, translator = (
+            str(folder / "model"),
+            make_translator(SIZES["small"]),
+        )
         translator.save(model)
     version = translator.export(folder / "export")
     return model, str(version), count_nodes(version).total

@@ -13,7 +13,6 @@ afterwards, on the same batch.
 
 from __future__ import annotations
 
-import random
 import statistics
 import subprocess
 import sys
@@ -59,24 +58,14 @@ def training_job(size: Size) -> Callable[[], object]:
 
 def translation_job(size: Size) -> Callable[[], object]:
     """A translation of lines of 5 to 30 words by an untrained model."""
-    from bahdanau_tf import Translator
-    from bahdanau_tf import Vocabulary
-    from bahdanau_tf import WordTokenizer
+    from untrained import make_lines
+    from untrained import make_translator
+
     from bahdanau_tf.options import Decoding
 
-    special = ["[PAD]", "[UNK]", "[END]"]
-    words = [f"w{n}" for n in range(len(special), size.vocabulary_size)]
-    text = WordTokenizer(Vocabulary([*special, *words]), "en")
-    translator = Translator(
-        training.make_model(size),
-        *(text, text),
-        Decoding(beam_size=5, max_length=20),
-    )
-    chance = random.Random(0)
-    lines = [
-        " ".join(chance.choices(words, k=chance.randint(5, 30)))
-        for _ in range(FLAGS.lines)
-    ]
+    translator = make_translator(size)
+    translator.decoding = Decoding(beam_size=5, max_length=20)
+    lines = make_lines(FLAGS.lines, shortest=5, longest=30)
     return lambda: translator.translate(lines)
 
 

@@ -19,6 +19,8 @@ import resource
 import statistics
 import tempfile
 from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -178,13 +180,13 @@ def compare(peer: str, size: Size, batch: Any, rate: float) -> None:
         peer, size, batch: As for `peer_figures`.
         rate: This package's target words per second.
     """
-    figures = peer_figures(peer, size, batch)
-    ratio = rate / figures["words_per_second"]
+    found = peer_figures(peer, size, batch)
+    ratio = rate / found["words_per_second"]
     print(
-        f"{peer}: {figures['seconds_per_update']:.3f} s an update, "
-        f"{figures['words_per_second']:.0f} target words/s; this package is "
+        f"{peer}: {found['seconds_per_update']:.3f} s an update, "
+        f"{found['words_per_second']:.0f} target words/s; this package is "
         f"{ratio:.2f} times as fast; its peak memory "
-        f"{figures['peak_gib']:.2f} GiB"
+        f"{found['peak_gib']:.2f} GiB"
     )
     goal = OVER_JOEYNMT.get(FLAGS.size) if peer == "joeynmt" else None
     what = f"training, size {FLAGS.size}: speed over that of {peer}"
@@ -246,6 +248,31 @@ def main(_: Sequence[str]) -> None:
     steps = {"float32": make_step(size)}
     if FLAGS.bfloat16:
         steps["bfloat16"] = make_step(size, "bfloat16")
+    medians, rate = in_turns(steps, batch)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    for dtype, taken in medians.items():
+        print(
+            f"median, {dtype}: {taken:.3f} s an update, "
+            f"{target.sum() / taken:.0f} target words/s, "
+            f"{flops / taken / 1e9:.1f} GFLOP/s = {flops / taken / rate:.1%} "
+            f"of the matrix product's {rate / 1e9:.1f}; peak memory "
+            f"{peak:.2f} GiB"
+        )
+    own = target.sum() / medians["float32"]
+    table.add(figures(medians, own, flops / rate))
+    for peer in FLAGS.peers:
+        compare(peer, size, batch[0].values(), own)
+
+
+def in_turns(
+    steps: Mapping[str, Callable[..., tf.Tensor]], batch: Any
+) -> tuple[dict[str, float], float]:
+    """Measures steps in turns, and a matrix product before each turn.
+
+    Returns:
+        The median seconds of each step, and of the product's operations a
+        second.
+    """
     for step in steps.values():
         print(f"first update: {cpu_seconds(step, *batch):.1f} s, with tracing")
     seconds: dict[str, list[float]] = {dtype: [] for dtype in steps}
@@ -259,36 +286,30 @@ def main(_: Sequence[str]) -> None:
             f"update {number + 1}: {taken}, matrix product "
             f"{rates[-1] / 1e9:.1f} GFLOP/s"
         )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    rate = statistics.median(rates)
     medians = {dtype: statistics.median(one) for dtype, one in seconds.items()}
-    for dtype, taken in medians.items():
-        print(
-            f"median, {dtype}: {taken:.3f} s an update, "
-            f"{target.sum() / taken:.0f} target words/s, "
-            f"{flops / taken / 1e9:.1f} GFLOP/s = {flops / taken / rate:.1%} "
-            f"of the matrix product's {rate / 1e9:.1f}; peak memory "
-            f"{peak:.2f} GiB"
-        )
+    return medians, statistics.median(rates)
+
+
+def figures(
+    medians: Mapping[str, float], words: float, least: float
+) -> Iterator[Figure]:
+    """The rows of the table.
+
+    Args:
+        medians: Seconds of an update, by the dtype of products.
+        words: Target words a second in float32.
+        least: Seconds of an update at the rate of a matrix product.
+    """
     what = f"training, size {FLAGS.size}"
-    taken = medians["float32"]
-    table.add(
-        [
-            Figure(what, target.sum() / taken, "target words/s"),
-            Figure(
-                f"{what}: operations over those of a matrix product",
-                flops / taken / rate,
-            ),
-        ]
-    )
+    yield Figure(what, words, "target words/s")
+    row = f"{what}: operations over those of a matrix product"
+    yield Figure(row, least / medians["float32"])
     if FLAGS.bfloat16:
         # Its goal is that of processors with products of bfloat16.
         goal = BFLOAT16 if "amx_bf16" in table.processor("flags") else None
-        ratio = taken / medians["bfloat16"]
+        ratio = medians["float32"] / medians["bfloat16"]
         row = f"{what}: speed with bfloat16 products over float32"
-        table.add([Figure(row, ratio, at_least=goal)])
-    for peer in FLAGS.peers:
-        compare(peer, size, batch[0].values(), target.sum() / taken)
+        yield Figure(row, ratio, at_least=goal)
 
 
 if __name__ == "__main__":

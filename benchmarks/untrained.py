@@ -1,4 +1,4 @@
-"""A translator of size small with the weights it begins with.
+"""A translator with the weights it begins with.
 
 A search of fixed length takes the same time with it as with a trained one.
 """
@@ -9,7 +9,7 @@ import random
 
 import keras
 import numpy as np
-from sizes import SIZES
+from sizes import Size
 
 from bahdanau_tf import RNNSearch
 from bahdanau_tf import Translator
@@ -19,18 +19,18 @@ from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.translation import Lexicon
 
 SHORTLISTED = 500, 10  # first words, and own words of each source word
+KNOWN = 5000  # words that lines are made of
 
 
-def make_translator() -> Translator:
+def make_translator(size: Size) -> Translator:
     """Made words on both sides, and a lexicon drawn at random."""
     keras.utils.set_random_seed(1)
-    size = SIZES["small"]
     words = [f"w{number}" for number in range(size.vocabulary_size)]
     tokens = [*SPECIAL, *words][: size.vocabulary_size]
     source, target = (WordTokenizer(Vocabulary(tokens)) for _ in range(2))
-    first, own = SHORTLISTED
+    first, own = min(SHORTLISTED[0], len(tokens) // 2), SHORTLISTED[1]
     drawn = np.random.default_rng(1).integers(
-        first, size.vocabulary_size, [size.vocabulary_size, own]
+        first, len(tokens), [len(tokens), own]
     )
     drawn[0] = -1  # padding
     model = RNNSearch(
@@ -44,10 +44,11 @@ def make_translator() -> Translator:
     return Translator(model, source, target, lexicon=Lexicon(drawn, first))
 
 
-def make_lines(count: int) -> list[str]:
-    """Sentences of 4 to 24 of its words, 13 on average or a little more."""
+def make_lines(count: int, shortest: int = 4, longest: int = 24) -> list[str]:
+    """Sentences of its words, of these lengths."""
     draw = random.Random(1)
+    lengths = (draw.randint(shortest, longest) for _ in range(count))
     return [
-        " ".join(f"w{draw.randrange(5000)}" for _ in range(draw.randint(4, 24)))
-        for _ in range(count)
+        " ".join(f"w{draw.randrange(KNOWN)}" for _ in range(length))
+        for length in lengths
     ]

@@ -659,6 +659,33 @@ def test_interrupts_are_heard_while_a_library_computes():
     assert said.endswith("\nbahdanau-tf: interrupted\n")
 
 
+IMPORTED = """
+import os, signal, time
+
+os.kill(os.getpid(), signal.SIGINT)
+time.sleep(60)
+"""
+
+
+def test_ctrl_c_ends_the_command_quietly_while_it_is_imported(tmp_path):
+    """A library that is imported first sends the signal; no traceback."""
+    (tmp_path / "absl.py").write_text(IMPORTED)
+    root = Path(__file__).parent.parent
+    program = (
+        "import signal, sys; from bahdanau_tf.__main__ import main; "
+        # As in a terminal; a job in the background ignores it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{root}"},
+        capture_output=True,
+        timeout=50,
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
+
+
 def test_choices_and_defaults_of_flags_equal_those_of_the_classes():
     """Choices and defaults that are written twice are equal."""
     from bahdanau_tf.serving import Limits

@@ -177,6 +177,18 @@ def test_devices_and_pipes_are_written_directly(tmp_path):
     assert found == ["through"]
 
 
+def test_a_pipe_is_packed_by_its_name(tmp_path):
+    pipe = tmp_path / "pipe.gz"
+    os.mkfifo(pipe)
+    found: list[bytes] = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
+    reader.start()
+    with written(pipe) as stream:
+        stream.write("through\n")
+    reader.join()
+    assert gzip.decompress(found[0]) == b"through\n"
+
+
 @pytest.mark.parametrize("damage", ["cut", "changed", "more"])
 def test_damaged_gzip_is_named(tmp_path: Path, damage: str) -> None:
     packed = bytearray(gzip.compress(b"one line\n" * 1000))

@@ -28,7 +28,8 @@ from bahdanau_tf.files import write_atomically
 from bahdanau_tf.progress import ProgressLine
 
 COMMAND = (sys.executable, "-m", "bahdanau_tf.experiments.child", "train")
-STOPPED = (130, -signal.SIGTERM)  # exit codes of a training that was stopped
+# Exit codes of a training that was stopped.
+STOPPED = (130, -signal.SIGTERM, -signal.SIGINT)
 _RECORD = "trained.json"
 
 

@@ -88,7 +88,7 @@ class ModelFolder:
             raise ValueError(
                 f"model_dir: {self.best} exists, but no checkpoint to resume "
                 f"from ({'; '.join(faults) or 'there is none'}); name another "
-                f"folder, also to go on from that model (init_from), or move "
+                "folder, also to go on from that model (init_from), or move "
                 f"{self.best} away to start again"
             )
         notes = [f"ignored a damaged checkpoint, {one}" for one in faults]
