@@ -349,6 +349,18 @@ def test_evaluate_refuses_different_line_counts(
     assert "1," in said
 
 
+def test_a_command_does_not_import_pyplot():
+    """Keras would import it; afterwards it can be imported."""
+    program = (
+        "import sys; from bahdanau_tf import cli; "
+        "assert cli.main(['data', 'list']) == 0; "
+        "assert 'keras' in sys.modules; "
+        "assert 'matplotlib.pyplot' not in sys.modules; "
+        "import matplotlib.pyplot"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 @pytest.mark.slow  # test_translate.py has a fast test of this
 def test_translate_ends_quietly_when_its_output_pipe_closes(model_dir):
     done = subprocess.run(

@@ -22,6 +22,7 @@ from bahdanau_tf import layers
 from bahdanau_tf import losses
 from bahdanau_tf import models
 from bahdanau_tf import optimizers
+from bahdanau_tf.translation.saved import read_model
 
 # Raised by Keras' `model.save` with NumPy 2.
 pytestmark = pytest.mark.filterwarnings(
@@ -277,3 +278,44 @@ def test_the_command_sets_its_own_backend(
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     assert cli.main(["data", "list"]) == 0
     assert os.environ["KERAS_BACKEND"] == "tensorflow"
+
+
+def drawn(*_: Any, **__: Any) -> None:
+    raise AssertionError("a random number was drawn")
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (models.RNNSearch, {}),
+        (models.RNNSearch, {"step_order": "conditional"}),
+        (models.RNNSearch, {"attention": layers.GeneralAttention()}),
+        (models.RNNSearch, {"cell": layers.GRUResetAfterCell(N)}),
+        (models.RNNEncDec, {}),
+        (models.Seq2SeqLSTM, {}),
+    ],
+)
+def test_a_translators_model_is_read_without_initial_weights(
+    make: Callable, options: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """What the file replaces is not drawn; a copy of the model draws it."""
+    model = make(K, K, units=N, embedding_dim=N, **options)
+    path = tmp_path / "model.keras"
+    model.save(path)
+    with monkeypatch.context() as patch:
+        for kind in (
+            keras.initializers.RandomNormal,
+            keras.initializers.RandomUniform,
+            keras.initializers.Orthogonal,
+        ):
+            patch.setattr(kind, "__call__", drawn)
+        with pytest.raises(AssertionError, match="was drawn"):
+            make(K, K, units=N, embedding_dim=N)
+        loaded = read_model(path)
+    for weight, wanted in zip(loaded.weights, model.weights, strict=True):
+        np.testing.assert_array_equal(weight, wanted)
+    copy = type(loaded).from_config(loaded.get_config())
+    assert all(
+        np.asarray(mine).any() == np.asarray(its).any()
+        for mine, its in zip(copy.weights, model.weights, strict=True)
+    )

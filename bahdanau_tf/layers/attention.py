@@ -23,6 +23,7 @@ from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import deserialized
 from bahdanau_tf.layers.weights import fresh
+from bahdanau_tf.layers.weights import initial
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
 from bahdanau_tf.layers.weights import reshaped
@@ -203,21 +204,21 @@ class BahdanauAttention(Attention):
         self.query_projection = keras.layers.Dense(
             units,
             use_bias=False,
-            kernel_initializer=fresh(self.kernel_initializer),
+            kernel_initializer=fresh(initial(self.kernel_initializer)),
             name="query_projection",
             dtype=self.dtype_policy,
         )
         self.key_projection = keras.layers.Dense(
             units,
             use_bias=use_bias,
-            kernel_initializer=fresh(self.kernel_initializer),
+            kernel_initializer=fresh(initial(self.kernel_initializer)),
             name=f"{self.name}_keys",  # a functional model may have several
             dtype=self.dtype_policy,
         )
         self.energy = keras.layers.Dense(
             1,
             use_bias=False,
-            kernel_initializer=fresh(self.energy_initializer),
+            kernel_initializer=fresh(initial(self.energy_initializer)),
             name="energy",
             dtype=self.dtype_policy,
         )
@@ -315,7 +316,7 @@ class GeneralAttention(Attention):
         self.kernel = self.add_weight(
             name="kernel",
             shape=(query_shape[-1], memory_shape[0][-1]),
-            initializer=self.kernel_initializer,
+            initializer=initial(self.kernel_initializer),
         )
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:

@@ -12,6 +12,7 @@ from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import fresh
+from bahdanau_tf.layers.weights import initial
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
 
@@ -58,7 +59,7 @@ class Bridge(keras.layers.Layer):
         self.start_vector = self.add_weight(
             name="start_vector",
             shape=(self.embedding_dim,),
-            initializer=self.kernel_initializer,
+            initializer=initial(self.kernel_initializer),
         )
 
     def _start_vectors(self, encoded: Encoded) -> tf.Tensor:
@@ -90,7 +91,7 @@ class _TanhBridge(Bridge):
         self.kernel = self.add_weight(
             name="kernel",
             shape=(width, units),
-            initializer=self.kernel_initializer,
+            initializer=initial(self.kernel_initializer),
         )
         self.bias = self.add_weight(
             name="bias", shape=(units,), initializer="zeros"

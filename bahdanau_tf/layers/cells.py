@@ -13,6 +13,7 @@ from bahdanau_tf.layers.gated_unit import gru_step
 from bahdanau_tf.layers.gated_unit import kernel_parts
 from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import fresh
+from bahdanau_tf.layers.weights import initial
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
 from bahdanau_tf.layers.weights import per_block
@@ -86,7 +87,7 @@ class RecurrentCell(Cell):
         self.bias = self.add_weight(
             name="bias",
             shape=(self._bias_size(),),
-            initializer=self.bias_initializer,
+            initializer=initial(self.bias_initializer),
         )
 
     def _bias_size(self) -> int:
@@ -251,7 +252,7 @@ class GRUResetAfterCell(RecurrentCell):
         self.recurrent_bias = self.add_weight(
             name="recurrent_bias",
             shape=(self.projection_size,),
-            initializer=fresh(self.bias_initializer),
+            initializer=fresh(initial(self.bias_initializer)),
         )
 
     def step(

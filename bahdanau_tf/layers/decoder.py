@@ -35,6 +35,7 @@ from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import Weight
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import fresh
+from bahdanau_tf.layers.weights import initial
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
 from bahdanau_tf.tensors import Nest
@@ -159,7 +160,7 @@ class AttentionDecoder(SteppingDecoder):
             self.context_kernel = self.add_weight(
                 name="context_kernel",
                 shape=(self.context_size, self.context_term_size),
-                initializer=self.kernel_initializer,
+                initializer=initial(self.kernel_initializer),
             )
 
     def _attend(self, query: tf.Tensor, memory: Nest) -> Read:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import fresh
+from bahdanau_tf.layers.weights import initial
 from bahdanau_tf.layers.weights import paper_kernel
 from bahdanau_tf.tensors import Shape
 
@@ -102,7 +103,7 @@ class WordEmbedding(keras.layers.Layer):
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.vocabulary_size, self.embedding_dim),
-            initializer=self.embeddings_initializer,
+            initializer=initial(self.embeddings_initializer),
             # In mixed precision only the rows that are looked up are cast,
             # and the gradients of a word are summed in float32.
             autocast=False,

@@ -13,6 +13,7 @@ from bahdanau_tf.layers.output_weights import OutputWeights
 from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import Weight
 from bahdanau_tf.layers.weights import fresh
+from bahdanau_tf.layers.weights import initial
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
 from bahdanau_tf.layers.weights import reshaped
@@ -100,7 +101,7 @@ class Readout(keras.layers.Layer):
         return self.add_weight(
             name=name,
             shape=(rows, columns),
-            initializer=fresh(self.kernel_initializer),
+            initializer=fresh(initial(self.kernel_initializer)),
         )
 
     def build(
@@ -140,7 +141,7 @@ class Readout(keras.layers.Layer):
         self.output_bias = self.add_weight(
             name="output_bias",
             shape=(self.vocabulary_size,),
-            initializer=fresh(self.bias_initializer),
+            initializer=fresh(initial(self.bias_initializer)),
         )
 
     def _build_hidden(self, widths: dict[str, int]) -> int:
@@ -155,7 +156,7 @@ class Readout(keras.layers.Layer):
         self.bias = self.add_weight(
             name="bias",
             shape=(wide,),
-            initializer=fresh(self.bias_initializer),
+            initializer=fresh(initial(self.bias_initializer)),
         )
         return units
 

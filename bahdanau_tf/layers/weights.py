@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 from typing import TypeAlias
 
@@ -18,6 +21,27 @@ Weight: TypeAlias = "keras.Variable | tf.Tensor"
 Initializer: TypeAlias = (
     "keras.initializers.Initializer | str | dict[str, object] | None"
 )
+
+_READ_LATER = ContextVar("weights are read later", default=False)
+
+
+@contextmanager
+def read_later() -> Iterator[None]:
+    """All weights that are made in it begin with zeros.
+
+    Random numbers take the most of the time in which a large model is built,
+    and a file's weights replace them.
+    """
+    before = _READ_LATER.set(True)
+    try:
+        yield
+    finally:
+        _READ_LATER.reset(before)
+
+
+def initial(initializer: Initializer) -> Initializer:
+    """What a weight begins with: zeros in `read_later`."""
+    return "zeros" if _READ_LATER.get() else initializer
 
 
 def paper_kernel() -> keras.initializers.Initializer:
@@ -37,7 +61,7 @@ def per_block(initializer: Initializer, count: int) -> Callable[..., tf.Tensor]:
     So each of the three recurrent matrices in a kernel [n, 3n] is orthogonal,
     as in the paper, and not the kernel as one wide matrix.
     """
-    blocks = [fresh(initializer) for _ in range(count)]
+    blocks = [fresh(initial(initializer)) for _ in range(count)]
 
     def initialize(
         shape: tuple[int, ...], dtype: tf.DType | str | None = None

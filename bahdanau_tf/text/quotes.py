@@ -88,9 +88,9 @@ class Quotes(NamedTuple):
         settled = joined | apart | must_open | must_close | new_row
         opens = ~joined & (apart | must_open | ~must_close)
         # The marks after a settled one alternate.
-        number = tf.range(tf.size(places))
+        number = tf.range(tf.size(places, places.dtype))
         last = tf.cumsum(tf.cast(settled, tf.int32)) - 1
-        last = tf.gather(tf.boolean_mask(number, settled), last)
+        last = tf.gather(tf.where(settled)[:, 0], last)
         opens = tf.gather(opens, last) == ((number - last) % 2 == 0)
         opens = _scattered(opens, places, is_mark)
         return cls(is_mark, opens, opens)

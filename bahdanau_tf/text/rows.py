@@ -57,7 +57,7 @@ def masked(rows: tf.RaggedTensor, mask: tf.RaggedTensor) -> tf.RaggedTensor:
     splits = rows.row_splits
     kept = tf.concat([[0], tf.cumsum(tf.cast(mask.values, splits.dtype))], 0)
     return tf.RaggedTensor.from_row_splits(
-        tf.boolean_mask(rows.values, mask.values),
+        tf.gather(rows.values, tf.where(mask.values)[:, 0]),
         tf.gather(kept, splits),
         validate=False,
     )

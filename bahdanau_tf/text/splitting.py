@@ -166,9 +166,8 @@ def read_characters(strings: tf.Tensor, characters: Characters) -> _Read:
     )
 
     ink = kinds != Kind.BLANK
-    after_blank = tf.boolean_mask(before(~ink, True), ink)
-    codes, starts, ends, rows, kinds = _masked(
-        ink, codes, starts, ends, rows, kinds
+    codes, starts, ends, rows, kinds, after_blank = _masked(
+        ink, codes, starts, ends, rows, kinds, before(~ink, True)
     )
     homeless = after_blank | (before(kinds, Kind.LONER) == Kind.LONER)
     is_base = (kinds != Kind.MARK) | homeless
@@ -196,7 +195,7 @@ def split(read: _Read, language: Language) -> Words:
     Returns:
         The words.
     """
-    first = tf.boolean_mask(read.bases, _first_of_words(read.text, language))
+    (first,) = _masked(_first_of_words(read.text, language), read.bases)
     last = after(first, tf.size(read.codes)) - 1
     return Words(
         tf.RaggedTensor.from_row_starts(read.codes, first, validate=False),
@@ -209,7 +208,9 @@ def split(read: _Read, language: Language) -> Words:
 
 
 def _masked(mask: tf.Tensor, *values: tf.Tensor) -> list[tf.Tensor]:
-    return [tf.boolean_mask(x, mask) for x in values]
+    # Of `tf.boolean_mask` each would have some twenty operations.
+    places = tf.where(mask)[:, 0]
+    return [tf.gather(x, places) for x in values]
 
 
 def _first_of_words(text: _Text, language: Language) -> tf.Tensor:
@@ -279,7 +280,7 @@ def _splits_full_stop(
     stop &= ~acronym & (text.next != Kind.LOWER)
     # Only the words of the remaining full stops are encoded and looked up.
     stops = tf.cast(tf.where(stop)[:, 0], tf.int32)
-    starts = tf.boolean_mask(tf.range(tf.size(first)), first)
+    starts = tf.cast(tf.where(first)[:, 0], tf.int32)
     starts = tf.gather(starts, tf.gather(word, stops))
     stems = tf.strings.unicode_encode(
         tf.gather(text.codes, tf.ragged.range(starts, stops)), "UTF-8"

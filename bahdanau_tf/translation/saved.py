@@ -17,6 +17,7 @@ from bahdanau_tf.files import found_directory
 from bahdanau_tf.files import read_object
 from bahdanau_tf.files import read_versioned
 from bahdanau_tf.files import write_atomically
+from bahdanau_tf.layers.weights import read_later
 from bahdanau_tf.options import Decoding
 
 FORMAT_VERSION = 1
@@ -98,7 +99,8 @@ def read_model(path: Path) -> keras.Model:
         raise ValueError(f"Translator.load: {path}: {damage}") from error
     missing = [module for module in modules if not _imported(module)]
     try:
-        return keras.models.load_model(path, compile=False)
+        with read_later():
+            return keras.models.load_model(path, compile=False)
     except Exception as error:  # as above
         reason = _damage(path) or f"Keras says: {error}"
         if missing:
