@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from bahdanau_tf.search.beam import beam_search
 from bahdanau_tf.search.beam import greedy_search
+from bahdanau_tf.search.features import Features
 from bahdanau_tf.search.loop import SearchResult
 from bahdanau_tf.search.loop import Step
 from bahdanau_tf.search.penalties import gnmt_coverage_penalty
@@ -43,6 +44,7 @@ from bahdanau_tf.search.selections import History
 
 __all__ = [
     "Constraint",
+    "Features",
     "Few",
     "History",
     "SearchResult",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from bahdanau_tf.search.features import Output
 from bahdanau_tf.search.loop import Search
 from bahdanau_tf.search.loop import SearchResult
 from bahdanau_tf.search.loop import Step
@@ -86,9 +87,9 @@ def beam_search(
         )
 
     def select(
-        logits: tf.Tensor, so_far: tf.Tensor, history: History
+        output: Output, so_far: tf.Tensor, history: History
     ) -> Continuations:
-        return best_of_all(logits, so_far, history, constraints, beam_size)
+        return best_of_all(output, so_far, history, constraints, beam_size)
 
     search = Search(
         step=step,

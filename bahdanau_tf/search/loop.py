@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from bahdanau_tf.search.features import Features
+from bahdanau_tf.search.features import Output
 from bahdanau_tf.search.hypotheses import ABSENT
 from bahdanau_tf.search.hypotheses import NEVER
 from bahdanau_tf.search.hypotheses import Given
@@ -53,9 +55,9 @@ class SearchResult(NamedTuple):
 
 
 Step = Callable[
-    [tf.Tensor, Nest, Nest], tuple[tf.Tensor, Nest, "tf.Tensor | None"]
+    [tf.Tensor, Nest, Nest], tuple[Output, Nest, "tf.Tensor | None"]
 ]
-Select = Callable[[tf.Tensor, tf.Tensor, History], Continuations]
+Select = Callable[[Output, tf.Tensor, History], Continuations]
 
 
 class _Rows(NamedTuple):
@@ -73,7 +75,7 @@ class _Live(NamedTuple):
     ids: tf.Tensor  # int32 [B, K]
     state: Nest  # of [B, K, ...]
     coverage: tf.Tensor | tuple[()]  # float32 [B, K, T_x]
-    log_probs: tf.Tensor  # float32 [B, K], -inf if finished
+    log_probs: tf.Tensor  # float32 [B, K], -inf if finished or hopeless
     path: tf.Tensor  # int32 [B, K, 2, T], see `Hypotheses`
     finished: Hypotheses  # [B, N]
     ended: tf.Tensor | tuple[()]  # int32 [B], how many hypotheses have finished
@@ -214,14 +216,13 @@ class Search:
     def _advance(self, lengths: _Lengths, rows: _Rows, beam: _Beam) -> _Beam:
         """Adds one token to every live hypothesis."""
         before = beam.live
-        logits, state, weights = self.step(
+        output, state, weights = self.step(
             before.ids, before.state, rows.memory
         )
-        logits = tf.cast(logits, tf.float32)
-        if logits.shape[1] != self.places:
-            logits = tf.ensure_shape(logits, [None, self.places, None])
+        if not isinstance(output, Features) and output.shape[1] != self.places:
+            output = tf.ensure_shape(output, [None, self.places, None])
         log_probs, parents, tokens = self.select(
-            logits,
+            output,
             before.log_probs,
             History(before.path[:, :, 0], beam.time, rows.row),
         )
@@ -237,11 +238,14 @@ class Search:
         new = Hypotheses(log_probs, tf.where(ends, scores, NEVER), path)
         finished = best(concat(before.finished, new), self.n_best)
         remaining = tf.where(ends, NEVER, log_probs)
-        bound = tf.reduce_max(remaining, axis=1) / rows.penalty
+        bounds = remaining / rows.penalty[:, tf.newaxis]
+        hopeful = bounds > finished.scores[:, -1:]
         ended = before.ended
         if self.shrink:
             exist = ends & (log_probs > NEVER)
             ended += tf.math.count_nonzero(exist, 1, dtype=tf.int32)
+        else:  # there the ends of hopeless ones count, too
+            remaining = tf.where(hopeful, remaining, NEVER)
         live = _Live(
             ids=tokens,
             state=self._continued(state, parents),
@@ -250,7 +254,7 @@ class Search:
             path=path,
             finished=finished,
             ended=ended,
-            hopeful=finished.scores[:, -1] < bound,
+            hopeful=tf.reduce_any(hopeful, axis=1),
         )
         return _Beam(beam.time + 1, live, record)
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from bahdanau_tf.search.features import Output
+from bahdanau_tf.search.features import all_logits
 from bahdanau_tf.search.loop import Search
 from bahdanau_tf.search.loop import SearchResult
 from bahdanau_tf.search.loop import Step
@@ -73,8 +75,9 @@ def sample(
     numbers = _numbers(seed, state, max_length, n_samples)
 
     def select(
-        logits: tf.Tensor, so_far: tf.Tensor, history: History
+        output: Output, so_far: tf.Tensor, history: History
     ) -> Continuations:
+        logits = all_logits(output)
         constrained = constrain(logits, history, constraints)
         scaled = truncate(constrained / temperature, top_k, top_p)
         tokens = _draw(scaled, history, numbers)

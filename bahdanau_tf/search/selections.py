@@ -16,6 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bahdanau_tf.search.features import Live
+from bahdanau_tf.search.features import Output
+from bahdanau_tf.search.features import all_logits
+from bahdanau_tf.search.features import live_logits
 from bahdanau_tf.search.hypotheses import NEVER
 from bahdanau_tf.search.hypotheses import finite
 from bahdanau_tf.search.hypotheses import take
@@ -95,7 +99,7 @@ class Continuations(NamedTuple):
 
 
 def best_of_all(
-    logits: tf.Tensor,
+    output: Output,
     so_far: tf.Tensor,
     history: History,
     constraints: Sequence[Constraint],
@@ -105,28 +109,50 @@ def best_of_all(
 
     If every constraint is a `Few`, the logits are not changed, since passes
     over them are slow: as many more candidates are taken as words may be
-    forbidden, and the forbidden ones are dropped.
+    forbidden, and the forbidden ones are dropped. Then those of the live
+    hypotheses are enough, which a step that gives `Features` allows.
     """
     few = [one for one in constraints if isinstance(one, Few)]
     spare = sum(one.count for one in few)
+    if len(few) < len(constraints):
+        return _best_constrained(
+            output, so_far, history, constraints, beam_size
+        )
+    logits, live = live_logits(output, so_far)
     size = logits.shape[-1]
-    is_tiny = size is not None and size <= spare
-    if is_tiny or len(few) < len(constraints):
-        offset = so_far - tf.reduce_logsumexp(logits, axis=-1)
-        logits = constrain(logits, history, constraints)
-        return top_continuations(_chunks(logits), offset, beam_size)
+    if size is not None and size <= spare:
+        return _best_constrained(
+            output, so_far, history, constraints, beam_size
+        )
     chunks = _chunks(logits)
-    offset = so_far - log_normalizer(chunks)
+    normalizer = log_normalizer(chunks)
+    if live is not None:
+        normalizer = tf.gather(normalizer[:, 0], live.numbers)
+    offset = so_far - normalizer
     if not few:
-        return top_continuations(chunks, offset, beam_size)
-    count = beam_size + logits.shape[1] * spare
-    found = top_continuations(chunks, offset, count)
+        return top_continuations(chunks, offset, beam_size, live)
+    count = beam_size + so_far.shape[1] * spare
+    found = top_continuations(chunks, offset, count, live)
     forbidden = [_is_forbidden(one, found, history, size) for one in few]
     left, order = tf.math.top_k(
         tf.where(reduce(tf.logical_or, forbidden), NEVER, found.log_probs),
         beam_size,
     )
     return Continuations(left, *take(found[1:], order))
+
+
+def _best_constrained(
+    output: Output,
+    so_far: tf.Tensor,
+    history: History,
+    constraints: Sequence[Constraint],
+    beam_size: int,
+) -> Continuations:
+    """`best_of_all` with constraints of any kind, which change all logits."""
+    logits = all_logits(output)
+    offset = so_far - tf.reduce_logsumexp(logits, axis=-1)
+    logits = constrain(logits, history, constraints)
+    return top_continuations(_chunks(logits), offset, beam_size)
 
 
 def _is_forbidden(
@@ -222,7 +248,7 @@ def _sizes(x: tf.Tensor) -> list[Any]:
 
 
 def top_continuations(
-    chunks: Chunks, offset: tf.Tensor, count: int
+    chunks: Chunks, offset: tf.Tensor, count: int, live: Live | None = None
 ) -> Continuations:
     """The best of all continuations of a row's hypotheses, best first.
 
@@ -235,17 +261,29 @@ def top_continuations(
         offset: float `[B, K]`, added to logits to get the log-probability of
             the whole hypothesis.
         count: N; if there are fewer continuations, the last places are empty.
+        live: Which hypotheses have logits, if not all have; each of them is
+            then a row of `chunks`.
     """
     _, width, number = _sizes(chunks.maxima)
     length = _sizes(chunks.chunks)[-1]
+    maxima = chunks.maxima
+    if live is not None:
+        width = live.numbers.shape[1]
+        maxima = tf.gather(maxima[:, 0], live.numbers)
     taken = _smaller(count, width * number)
-    maxima = finite(chunks.maxima + offset[..., tf.newaxis])
+    maxima = finite(maxima + offset[..., tf.newaxis])
     maxima = tf.reshape(maxima, [-1, width * number])
     best = tf.math.top_k(maxima, taken).indices
     best = -tf.math.top_k(-best, taken).values  # so that ties keep their order
     if width != 1:
         offset = take(offset, best // number)
-    among = take(chunks.chunks, best) + offset[..., tf.newaxis]
+    if live is None:
+        among = take(chunks.chunks, best)
+    else:
+        row = take(live.numbers, best // number)
+        each = tf.reshape(chunks.chunks, [-1, length])
+        among = tf.gather(each, row * number + best % number)
+    among = among + offset[..., tf.newaxis]
     among = tf.reshape(finite(among), [-1, taken * length])
     missing = count - _smaller(count, taken * length)
     has_missing = not isinstance(missing, int) or missing > 0

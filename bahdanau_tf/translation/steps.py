@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -11,10 +12,12 @@ import tensorflow as tf
 from bahdanau_tf.layers.output_weights import OutputWeights
 from bahdanau_tf.models.protocol import Output
 from bahdanau_tf.models.protocol import TranslationModel
+from bahdanau_tf.search import Features
 from bahdanau_tf.search import Step
 from bahdanau_tf.tensors import Nest
 
-Stepped = tuple[tf.Tensor, Nest, "tf.Tensor | None"]  # what a `Step` gives
+# What a `Step` gives.
+Stepped = tuple["tf.Tensor | Features", Nest, "tf.Tensor | None"]
 
 
 def full_step(model: TranslationModel, output: Output) -> Step:
@@ -22,7 +25,8 @@ def full_step(model: TranslationModel, output: Output) -> Step:
 
     def step(ids: tf.Tensor, state: Nest, memory: Nest) -> Stepped:
         features, state, weights = model.step(ids, state, memory)
-        return model.logits(features, output), state, weights
+        to_logits = partial(model.logits, output=output)
+        return Features(features, to_logits), state, weights
 
     return step
 
@@ -31,8 +35,8 @@ def without_weights(step: Step) -> Step:
     """The same step without an alignment, of which search keeps a record."""
 
     def plain(ids: tf.Tensor, state: Nest, memory: Nest) -> Stepped:
-        logits, state, _ = step(ids, state, memory)
-        return logits, state, None
+        output, state, _ = step(ids, state, memory)
+        return output, state, None
 
     return plain
 
