@@ -259,7 +259,9 @@ def pair_maximum(
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
         to_first = tf.where(first >= second, upstream, 0)
-        both = tf.stack([to_first, upstream - to_first], -1)
+        both = tf.stack([to_first, upstream - to_first])
+        # Not `tf.stack(.., -1)`, which takes three times as long.
+        both = tf.transpose(both, [*range(1, both.shape.rank), 0])
         return tf.reshape(both, tf.shape(pairs))
 
     return tf.maximum(first, second), gradient

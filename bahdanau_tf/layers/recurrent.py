@@ -100,7 +100,10 @@ def batch_major(steps: tf.Tensor) -> tf.Tensor:
 
 def shifted(embedded: tf.Tensor, first_input: tf.Tensor) -> tf.Tensor:
     """E y_0 .. E y_{Ty-1} from E y_1 .. E y_Ty: float [B, T_y, m]."""
-    return tf.concat([first_input[:, None], embedded[:, :-1]], axis=1)
+    steps = tf.shape(embedded)[1]
+    # Not `embedded[:, :-1]`, whose gradient takes thirty times as long.
+    earlier, _ = tf.split(embedded, [steps - 1, 1], axis=1)
+    return tf.concat([first_input[:, None], earlier], axis=1)
 
 
 def has_own_gradient(cell: object, dtype: tf.DType) -> bool:

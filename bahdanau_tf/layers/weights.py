@@ -125,15 +125,19 @@ def linear(
     Returns:
         float [..., q].
     """
+    rows, columns = kernel.shape
     if inputs.shape.rank == 2:
         outputs = product(inputs, kernel)
     else:  # not tf.tensordot, whose gradient XLA cannot compile in a loop
-        rows, columns = kernel.shape
-        flat = product(tf.reshape(inputs, [-1, rows]), kernel)
-        outputs = reshaped(flat, inputs, columns)
-    if bias is None:
-        return outputs
-    return outputs + tf.cast(bias, inputs.dtype)
+        outputs = product(tf.reshape(inputs, [-1, rows]), kernel)
+    if bias is not None:
+        # Not `+`: TensorFlow fuses only bias_add, and its gradient is faster.
+        outputs = tf.nn.bias_add(outputs, tf.cast(bias, outputs.dtype))
+    return (
+        outputs
+        if inputs.shape.rank == 2
+        else reshaped(outputs, inputs, columns)
+    )
 
 
 def reshaped(x: tf.Tensor, like: tf.Tensor, *last: int) -> tf.Tensor:
