@@ -163,7 +163,6 @@ def over_time(
         lambda i, *_: i < time,
         step,
         (tf.constant(0), carried, arrays),
-        maximum_iterations=time,
     )
     return carried, arrays
 
