@@ -337,8 +337,8 @@ def _row_products(
 ) -> tf.Tensor:
     """x_b M_b, or x_b M_bᵀ, for every b: ([B, p], [B, ., .]) -> [B, q].
 
-    `tf.matmul` computes it with oneDNN on a processor, which for single rows
-    takes two to three times as long as Eigen, the only kernel of this operation.
+    On a processor `tf.matmul` is computed by oneDNN, which for single rows takes
+    two to three times as long as Eigen's kernel of this operation.
     """
     outputs = tf.raw_ops.BatchMatMulV3(
         x=rows[:, None], y=matrices, Tout=rows.dtype, adj_y=transpose
