@@ -265,11 +265,10 @@ def _backward(
     time = tf.shape(inputs.projected)[0]
     start = tuple(map(tf.zeros_like, zeros_of))
     carried, kept = over_time(time, body, start, dtype, sizes, True)
-    return _gradients(inputs, trace, visible_of, carried, stacked(kept))
+    return _gradients(trace, visible_of, carried, stacked(kept))
 
 
 def _gradients(
-    inputs: _Inputs,
     trace: _Trace,
     visible_of: Callable[[tf.Tensor], tf.Tensor],
     sums: tuple[tf.Tensor, ...],
@@ -337,8 +336,8 @@ def _row_products(
 ) -> tf.Tensor:
     """x_b M_b, or x_b M_bᵀ, for every b: ([B, p], [B, ., .]) -> [B, q].
 
-    On a processor `tf.matmul` is computed by oneDNN, which for single rows takes
-    two to three times as long as Eigen's kernel of this operation.
+    `tf.matmul` runs oneDNN on a processor, which for single rows takes up to
+    twice as long as Eigen's kernel of this operation.
     """
     outputs = tf.raw_ops.BatchMatMulV3(
         x=rows[:, None], y=matrices, Tout=rows.dtype, adj_y=transpose
