@@ -69,6 +69,7 @@ GIVEN = st.fixed_dictionaries(
         "updates": st.integers(0, 10**6),
         "token_budget": st.integers(1, 10**5),
         "batch_size": st.integers(1, 300),
+        "cores": st.integers(1, 64),
         "target_vocabulary_size": st.integers(500, 900),
         "dev_source": st.just("dev.en"),
     },
@@ -258,6 +259,33 @@ def test_a_large_text_gets_a_large_model_only_if_there_is_time():
     assert of(large, {"minutes": 0.0})["units"] == 512
     assert of(large, {"minutes": 10_000.0})["units"] == 512
     assert "would not fit" in " ".join(one.reason for one in fitted(large, {}))
+
+
+def test_more_cores_take_less_time_if_batches_have_parts_for_them():
+    known = {"units": 256, "source_vocabulary_size": 4000}
+
+    def seconds(**more: int) -> float:
+        return seconds_per_epoch(TYPICAL, {**known, **more})
+
+    # benchmarks/README.md, "Cores".
+    assert seconds(cores=2) / seconds() == pytest.approx(0.55, abs=0.01)
+    assert seconds(cores=1) == seconds()
+    assert seconds(cores=16) < seconds(cores=8) < seconds(cores=4)
+    assert seconds(cores=64, batch_size=80) == seconds(cores=10)
+    assert seconds(cores=64, batch_size=7) == seconds()
+    assert seconds(cores=64, batch_size=1000) == seconds(cores=16)
+
+
+def test_more_cores_train_more():
+    side = replace(TYPICAL.source, size=8_000_000)
+    text = replace(TYPICAL, pairs=120_000, source=side, target=side)
+    rates = [
+        of(text, {"cores": cores})["annotation_dropout"] for cores in (1, 8)
+    ]
+    assert rates[0] < rates[1]
+    said = " ".join(one.reason for one in fitted(text, {"cores": 2}))
+    assert " of 2 cores" in said
+    assert "cores" not in of(text, {"cores": 2})
 
 
 @pytest.mark.parametrize("step_order", ["original", "conditional"])

@@ -26,6 +26,7 @@ from bahdanau_tf.device import operations_at_once
 from bahdanau_tf.device import threads
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adadelta
+from bahdanau_tf.options.cost import MOST_PARTS
 from bahdanau_tf.training import parts
 from bahdanau_tf.training import train_step
 from bahdanau_tf.translation import batches
@@ -76,7 +77,7 @@ def test_parts_of_batches_train_as_the_whole() -> None:
 @pytest.mark.parametrize(
     ("of_operation", "at_once", "rows", "wanted"),
     [(1, 1, 80, 1), (1, 2, 80, 2), (2, 2, 80, 1), (1, 64, 80, 10)]
-    + [(1, 2, 3, 1), (1, 99, 4096, parts.MOST)],
+    + [(1, 2, 3, 1), (1, 99, 4096, MOST_PARTS)],
 )
 def test_parts_are_one_a_core(
     monkeypatch: pytest.MonkeyPatch,

@@ -46,6 +46,7 @@ from bahdanau_tf.training import locked
 from bahdanau_tf.training import train
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.folder import FREE
+from bahdanau_tf.training.parts import cores_at_once
 from bahdanau_tf.training.strategy import several_workers
 from bahdanau_tf.training.strategy import strategy_of_environment
 
@@ -185,7 +186,8 @@ def _choices(
     unused = _unused_by_parts(flags, model)
     model.try_parts()
     facts = measure(ParallelCorpus(files.train_source, files.train_target))
-    choices = choose(flags, facts, start.known if start else TYPICAL_MODEL)
+    known = start.known if start else TYPICAL_MODEL
+    choices = choose(flags, facts, known, cores_at_once())
     if choices:
         line = StatusLine()
         line.note(f"chosen to fit {facts.pairs:,} sentence pairs:")

@@ -204,6 +204,7 @@ def choose(
     flags: absl_flags.FlagValues,
     facts: Facts,
     model: Mapping[str, Any] = TYPICAL_MODEL,
+    cores: int = 1,
 ) -> list[Choice]:
     """Chooses the options that the user did not give; none with a recipe.
 
@@ -211,12 +212,14 @@ def choose(
         flags: The flags.
         facts: The text.
         model: What is known of the model of --init_from.
+        cores: Number of cores that train it.
     """
     if flags.recipe is not None:
         return []
+    given = {**given_values(flags), "cores": cores}
     if flags.init_from is not None:
-        return fine_tuned(facts, given_values(flags), model)
-    return fitted.fitted(facts, given_values(flags))
+        return fine_tuned(facts, given, model)
+    return fitted.fitted(facts, given)
 
 
 def values_of(choices: list[Choice]) -> dict[str, Any]:

@@ -14,6 +14,9 @@ from bahdanau_tf.data.facts import Side
 # it (2026-11-22, AMD EPYC).
 CORE = 6.5e10
 BESIDES = 0.04
+SPREAD = 0.85  # exponent of the cores: two take 0.55 of one's time, as measured
+PART_ROWS = 8  # of a core's part of a batch: fewer rows cost more each
+MOST_PARTS = 16  # a training begins a second or two later for each
 MINUTES = 60  # of a training, if no end of it is given
 ANY = 1e6  # epochs, more than any training has
 _LETTERS = 3.9  # of an alphabet, blanks included, in a sub-word or short word
@@ -21,7 +24,7 @@ _SYLLABLES = 1.8  # the same of Chinese, Japanese or Korean
 
 
 def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
-    """Estimates the time of an epoch on one core.
+    """Estimates the time of an epoch.
 
     With n units, n annotations a direction and embeddings as wide, a source
     token takes 14 n² multiplications (a bidirectional gated unit of 12 n², the
@@ -32,7 +35,8 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
 
     Args:
         facts: The text.
-        known: Options, "units" and the sizes of the vocabularies among them.
+        known: Options, "units" and the sizes of the vocabularies among them,
+            and the number of "cores"; 1 if it is missing.
     """
     units: int = max(1, min(known["units"], 10**6))  # not checked yet
     rows: int = (
@@ -43,7 +47,21 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
     multiplications += estimated_tokens(facts.target) * (
         squares * units**2 + units * rows
     )
-    return 3 * 2 * multiplications / CORE + BESIDES * facts.pairs / 80
+    one_core = 3 * 2 * multiplications / CORE + BESIDES * facts.pairs / 80
+    return one_core / math.pow(cores_of(known), SPREAD)
+
+
+def cores_of(known: Mapping[str, Any]) -> int:
+    """How many cores a training uses."""
+    cores: int = known.get("cores", 1)
+    if batch := known.get("batch_size"):
+        cores = min(cores, parts_of(batch))
+    return cores
+
+
+def parts_of(batch_size: int) -> int:
+    """The most parts of a batch that are computed at the same time."""
+    return max(1, min(batch_size // PART_ROWS, MOST_PARTS))
 
 
 def estimated_tokens(side: Side) -> float:

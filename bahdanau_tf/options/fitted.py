@@ -1,8 +1,7 @@
 """Options that fit a text: the rules by which `train` chooses.
 
 Each rule is a pure function of the facts about a text and of the options that
-are known so far, those that the user gave first. docs/train.md has them as a
-table.
+are known so far, those that the user gave first. docs/train.md has a table.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import NamedTuple
 
 from bahdanau_tf.data.facts import Facts
 from bahdanau_tf.data.facts import Side
+from bahdanau_tf.options.cost import cores_of
 from bahdanau_tf.options.cost import estimated_tokens
 from bahdanau_tf.options.cost import fitting
 from bahdanau_tf.options.cost import limits
@@ -87,7 +87,7 @@ def fitted(
     Args:
         facts: The text.
         given: The options that the user gave, by the names of their flags, with
-            "dev_source" if there is a dev text.
+            "dev_source" if there is a dev text, and the number of "cores".
         rules: The rules, in order; `RULES` if None.
 
     Returns:
@@ -121,7 +121,10 @@ def _tokens(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """Sub-words; joint if both sides have the same letters."""
     names = ("source_language", "target_language")
     by_language = [name for name in names if name in known]
-    letters = [_letters(side) for side in (facts.source, facts.target)]
+    letters = [
+        NAMES.get(side.script, f"{side.script.title()} letters")
+        for side in (facts.source, facts.target)
+    ]
     if known.get("tokenizer", "word" if by_language else "bpe") == "word":
         reason = "words"
         if by_language:
@@ -141,10 +144,6 @@ def _tokens(facts: Facts, known: Mapping[str, Any]) -> Choice:
     return Choice(
         {"tokenizer": "bpe", "joint": joint}, f"sub-words, {how}: {reason}"
     )
-
-
-def _letters(side: Side) -> str:
-    return NAMES.get(side.script, f"{side.script.title()} letters")
 
 
 def _vocabulary(facts: Facts, known: Mapping[str, Any]) -> Choice:
@@ -361,7 +360,8 @@ def choose_time(facts: Facts, known: Mapping[str, Any]) -> Choice:
     else:
         about = f", about {seen(facts, known):.2g} epochs"
     told = f"at most {' and '.join(ends)}{about}"
-    told += f", one of which takes about {one} of one core"
+    told += f", one of which takes about {one} of "
+    told += _counted(cores_of(known), "core")
     if "minutes" not in known and minutes:
         told += "; --minutes=N sets another time"
     return Choice(values, told)

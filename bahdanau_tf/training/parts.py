@@ -8,20 +8,24 @@ from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.device import operations_at_once
 from bahdanau_tf.device import threads
 from bahdanau_tf.options import Recipe
+from bahdanau_tf.options.cost import parts_of
 
-ROWS = 8  # of a part, at least: fewer rows cost more each
-MOST = 16  # parts: a training begins a second or two later for each
+
+def cores_at_once() -> int:
+    """The number of cores that could compute parts of a batch.
+
+    It is 1 where each operation has several threads: they would be in each
+    other's way.
+    """
+    return 1 if threads() > 1 else operations_at_once()
 
 
 def parts_at_once(recipe: Recipe) -> int:
     """The number of parts of a batch that are computed at the same time.
 
-    It is 1 where each operation has several threads: they would be in each
-    other's way. Each part has gradients of its own in memory.
+    Each part has gradients of its own in memory.
     """
-    if threads() > 1:
-        return 1
-    return max(1, min(operations_at_once(), recipe.batch_size // ROWS, MOST))
+    return min(cores_at_once(), parts_of(recipe.batch_size))
 
 
 def threads_of(recipe: Recipe) -> int:
