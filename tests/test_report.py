@@ -256,9 +256,13 @@ def test_alignments_are_compared_with_gold_and_diagonal(
         return alignments.alignment_table(found).rows[0][1:]
 
     # A gold alignment equal to the model's has no errors; to the diagonal, too.
-    whole, theirs, short, short_theirs, nats, words = row(own)
+    whole, theirs, short, short_theirs, nats, equal, words = row(own)
     assert whole == short == 0 < min(theirs, short_theirs)
     assert words == pytest.approx(math.exp(nats))
+    # log n for each of n words, which is the most.
+    most = sum(n * math.log(n) for n in lengths) / sum(lengths)
+    assert equal == pytest.approx(most)
+    assert nats < equal
     whole, theirs, *_ = row(diagonal)
     assert theirs == 0 < whole
     # Errors in a long sentence do not count for the short ones.
@@ -278,10 +282,10 @@ def test_the_alignment_table_says_which_systems_have_none(translator):
             test=Corpus(["red"], ["blue cat"]),
         )
     )
-    one_word_has_all = [*["no gold"] * 4, 0.0, 1.0]
+    one_word_has_all = [*["no gold"] * 4, 0.0, 0.0, 1.0]
     assert table.rows == [
         ["S", *one_word_has_all],
-        ["L", "no attention", *[""] * 5],
+        ["L", "no attention", *[""] * 6],
     ]
 
 

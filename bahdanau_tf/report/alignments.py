@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from itertools import compress
 
+import numpy as np
+
 from bahdanau_tf.evaluation import Links
 from bahdanau_tf.evaluation import Table
 from bahdanau_tf.evaluation import alignment_error_rate
@@ -28,7 +30,7 @@ def alignment_table(results: Results) -> Table:
     """Error rates and entropy of the alignments of each model."""
     rows: list[list[Cell]] = []
     for one in results.systems:
-        cells: list[Cell] = ["no attention", *[NOTHING] * 5]
+        cells: list[Cell] = ["no attention", *[NOTHING] * 6]
         if one.aligner:
             short = results.as_in_training(one)
             cells = _quality(one.aligner, results.test, short)
@@ -44,6 +46,7 @@ def alignment_table(results: Results) -> Table:
             "error rate, as long as in training",
             "the diagonal's, as long as in training",
             "entropy of α, nats",
+            "of equal weights",
             "source words looked at",
         ],
         rows,
@@ -54,8 +57,9 @@ def alignment_table(results: Results) -> Table:
             "looks at no word: it links each target word to the source word at "
             "the same relative position. The rates “as long as in training” "
             "are those of the sentences no longer than the system's training "
-            "sentences. The entropy is the mean over target words; its "
-            "exponential is the number of source words that share the weight."
+            "sentences. The entropy is the mean over target words, that of the "
+            "diagonal is 0; its exponential is the number of source words "
+            "that share the weight."
         ],
     )
 
@@ -71,7 +75,9 @@ def _quality(
     aligned = translator.align(corpus.sources, corpus.references)
     # A side's end symbol is no word.
     words = [x.weights[:-1, :-1] for x in aligned if x.weights is not None]
-    entropy, gold = mean_entropy(words), corpus.alignments
+    entropy = mean_entropy(words)
+    equal = mean_entropy([np.ones_like(one) for one in words])
+    gold = corpus.alignments
     rates: list[Cell] = ["no gold"] * 4
     texts = (translator.source_text, translator.target_text)
     if gold and all(isinstance(text, WordTokenizer) for text in texts):
@@ -80,7 +86,7 @@ def _quality(
             rates[2:] = _error_rates(
                 [*compress(aligned, short)], [*compress(gold, short)]
             )
-    return [*rates, entropy, math.exp(entropy)]
+    return [*rates, entropy, equal, math.exp(entropy)]
 
 
 def _error_rates(
