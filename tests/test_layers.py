@@ -592,7 +592,7 @@ def test_output_weights_in_rows_and_in_columns_give_the_same_logits() -> None:
     kernel, bias, features = normal(9, 5), normal(9, seed=1), normal(2, 3, 5)
     wanted = features.astype(np.float64) @ kernel.T + bias
     rows = OutputWeights(kernel, bias)
-    columns = OutputColumns(tf.constant(kernel.T), tf.constant(bias))
+    columns = OutputColumns.of(rows)
     for output in (rows, columns):
         for some in (features, features[0]):
             logits = output.logits(tf.constant(some))

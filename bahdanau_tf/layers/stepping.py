@@ -102,7 +102,10 @@ class SteppingDecoder(keras.layers.Layer):
             return reshaped(rows, previous, rows.shape[-1])
 
         def attend(query: tf.Tensor) -> Read:
-            return self._terms(beams(query), memory)
+            read = self._terms(beams(query), memory)
+            if read.cell_term is None:
+                return read
+            return read._replace(cell_term=as_rows(read.cell_term))
 
         states = tuple(map(as_rows, state.states))
         projected = self.cell.project(as_rows(previous))
@@ -110,25 +113,30 @@ class SteppingDecoder(keras.layers.Layer):
         if self._updates_first:
             term = None if self.attention is None else as_rows(state.cell_term)
             new = self._update(projected, term, states)
-            at_first = tf.reshape(is_first, [-1, 1])
             new = tuple(
-                tf.where(at_first, old, updated)
-                for old, updated in zip(states, new, strict=True)
+                tf.where(is_first[..., tf.newaxis], old, beams(updated))
+                for old, updated in zip(state.states, new, strict=True)
             )
-            seen, read = new[0], attend(new[0])
+            seen, read = as_rows(new[0]), self._terms(new[0], memory)
             if read.cell_term is not None:
-                kept = beams(read.cell_term)
+                kept = read.cell_term
         else:
             seen, read, new = self._transition(projected, states, attend)
+            new = tuple(map(beams, new))
         glimpse = StepGlimpse(seen, read.context, read.weights)
-        return glimpse, DecoderState(tuple(map(beams, new)), kept)
+        return glimpse, DecoderState(new, kept)
 
     def _terms(self, query: tf.Tensor, memory: Nest) -> Read:
-        """What queries [B, K, n] read: rows of terms; weights [B, K, T_x]."""
+        """What queries [B, K, n] read.
+
+        Returns:
+            The cell's terms [B, K, p], the readout's [B K, t], and the weights
+            [B, K, T_x].
+        """
         if self.attention is None:
             return Read(None, None, None)
         source, values = memory
         terms, weights = self.attention(query, source, values)
         sizes = [self.context_term_size, -1]
-        cell_term, readout_term = tf.split(as_rows(terms), sizes, -1)
-        return Read(cell_term, readout_term, weights)
+        cell_term, readout_term = tf.split(terms, sizes, -1)
+        return Read(cell_term, as_rows(readout_term), weights)

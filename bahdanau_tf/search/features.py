@@ -32,8 +32,7 @@ class Features(NamedTuple):
 
         def one_a_row(x: tf.Tensor) -> tf.Tensor:
             rest = x.shape[2:].as_list()
-            rows = tf.gather(tf.reshape(x, [-1, *rest]), live.places)
-            return rows[:, tf.newaxis]
+            return tf.gather(tf.reshape(x, [-1, *rest]), live.places)
 
         values = tf.nest.map_structure(one_a_row, self.values)
         return tf.cast(self.to_logits(values), tf.float32)
@@ -46,8 +45,8 @@ class Live(NamedTuple):
     """The M live hypotheses of all rows, numbered.
 
     Attributes:
-        places: int32 `[M]`, of each among the B K hypotheses.
-        numbers: int32 `[B, K]`; any for a place without a hypothesis.
+        places: int64 `[M, 1]`, of each among the B K hypotheses.
+        numbers: int32 `[B, K]`; 0 for a place without a hypothesis.
     """
 
     places: tf.Tensor
@@ -56,12 +55,10 @@ class Live(NamedTuple):
     @classmethod
     def of(cls, log_probs: tf.Tensor) -> Live:
         """Those of log-probabilities `[B, K]` that are more than -inf."""
-        exist = tf.reshape(log_probs > NEVER, [-1])
-        numbers = tf.maximum(tf.cumsum(tf.cast(exist, tf.int32)) - 1, 0)
-        return cls(
-            tf.cast(tf.where(exist)[:, 0], tf.int32),
-            tf.reshape(numbers, [-1, log_probs.shape[1]]),
-        )
+        exist = tf.cast(tf.reshape(log_probs, [-1]) > NEVER, tf.int32)
+        numbers = exist * tf.cumsum(exist, exclusive=True)
+        numbers = tf.reshape(numbers, [-1, log_probs.shape[1]])
+        return cls(tf.where(exist), numbers)
 
 
 def all_logits(output: Output) -> tf.Tensor:

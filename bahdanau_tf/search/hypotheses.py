@@ -69,4 +69,6 @@ def concat(first: Hypotheses, second: Hypotheses) -> Hypotheses:
 
 def best(hypotheses: Hypotheses, count: int | tf.Tensor) -> Hypotheses:
     """Takes the `count` best scores, best first; ties keep their order."""
-    return take(hypotheses, tf.math.top_k(hypotheses.scores, count).indices)
+    scores, order = tf.math.top_k(hypotheses.scores, count)
+    log_probs, path = take((hypotheses.log_probs, hypotheses.path), order)
+    return Hypotheses(log_probs, scores, path)

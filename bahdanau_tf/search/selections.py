@@ -150,7 +150,7 @@ def _best_constrained(
 ) -> Continuations:
     """`best_of_all` with constraints of any kind, which change all logits."""
     logits = all_logits(output)
-    offset = so_far - tf.reduce_logsumexp(logits, axis=-1)
+    offset = so_far - log_normalizer(_chunks(logits))
     logits = constrain(logits, history, constraints)
     return top_continuations(_chunks(logits), offset, beam_size)
 
@@ -271,30 +271,28 @@ def top_continuations(
         width = live.numbers.shape[1]
         maxima = tf.gather(maxima[:, 0], live.numbers)
     taken = _smaller(count, width * number)
-    maxima = finite(maxima + offset[..., tf.newaxis])
-    maxima = tf.reshape(maxima, [-1, width * number])
+    offset = tf.expand_dims(offset, -1)
+    maxima = tf.reshape(finite(maxima + offset), [-1, width * number])
     best = tf.math.top_k(maxima, taken).indices
-    best = -tf.math.top_k(-best, taken).values  # so that ties keep their order
+    best = tf.math.top_k(best, taken).values
+    best = tf.reverse(best, [1])  # ascending, so that ties keep their order
+    parents, chunk = best // number, best % number
     if width != 1:
-        offset = take(offset, best // number)
+        offset = take(offset, parents)
     if live is None:
         among = take(chunks.chunks, best)
     else:
-        row = take(live.numbers, best // number)
-        each = tf.reshape(chunks.chunks, [-1, length])
-        among = tf.gather(each, row * number + best % number)
-    among = among + offset[..., tf.newaxis]
-    among = tf.reshape(finite(among), [-1, taken * length])
+        rows = take(live.numbers, parents)
+        among = tf.gather_nd(chunks.chunks, tf.stack([rows, chunk], -1))
+    among = tf.reshape(finite(among + offset), [-1, taken * length])
     missing = count - _smaller(count, taken * length)
     has_missing = not isinstance(missing, int) or missing > 0
     if has_missing:
-        among = tf.pad(among, [[0, 0], [0, missing]], constant_values=NEVER)
-        best = tf.pad(best, [[0, 0], [0, missing]])
+        more = [[0, 0], [0, missing]]
+        among = tf.pad(among, more, constant_values=NEVER)
+        parents, chunk = tf.pad(parents, more), tf.pad(chunk, more)
     log_probs, places = tf.math.top_k(among, count)
-    chunk = take(best, places // length)
-    parents = tf.zeros_like(chunk)
-    if width != 1:
-        parents, chunk = chunk // number, chunk % number
+    parents, chunk = take((parents, chunk), places // length)
     words = chunk * length + places % length
     if chunks.padded or has_missing:
         # An empty place may point beyond the last word.

@@ -69,17 +69,14 @@ class _StoredColumns:
     """Output weights that are stored as `OutputColumns`."""
 
     def __init__(self, output: OutputWeights) -> None:
-        self.kernel_dtype = output.kernel.dtype
-        self.bias_dtype = output.bias.dtype
-        self.kernel = tf.Variable(_exact(output.kernel.numpy().T))
-        self.bias = tf.Variable(_exact(output.bias.numpy()))
+        kernel = OutputColumns.of(output).kernel
+        self.dtype = kernel.dtype
+        self.kernel = tf.Variable(_exact(kernel.numpy()))
 
     def loaded(self) -> OutputColumns:
         """As the model computes with them."""
-        kernel, bias = map(tf.convert_to_tensor, (self.kernel, self.bias))
-        return OutputColumns(
-            tf.cast(kernel, self.kernel_dtype), tf.cast(bias, self.bias_dtype)
-        )
+        kernel = tf.convert_to_tensor(self.kernel)
+        return OutputColumns(tf.cast(kernel, self.dtype))
 
 
 def _exact(weights: np.ndarray) -> np.ndarray:
