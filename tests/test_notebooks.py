@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
+import shlex
+import sys
+from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -59,18 +64,20 @@ SMALL: dict[str, dict[str, Any]] = {
     "05_export_and_serve": {"sentences": 100, "epochs": 1.0, "units": 8},
     "06_keras_developers": {"sentences": 160, "epochs": 1, "units": 8},
 }
-TRANSLATED = ("01_quick_start", "02_attention_step_by_step")
-SMALL |= {f"{name}_ko": SMALL[name] for name in TRANSLATED}
-# `make test-all` runs the others, too.
-QUICK = TRANSLATED
+TRANSLATED = [path for path in NOTEBOOKS if path.stem[-3:] in ("_ko", "_ja")]
+# The code of the translations is equal, so only the English notebooks run.
+ENGLISH = [path for path in NOTEBOOKS if path not in TRANSLATED]
 
-every_notebook = pytest.mark.parametrize(
-    "path", NOTEBOOKS, ids=lambda path: path.stem
-)
+
+def each(paths: list[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("path", paths, ids=lambda path: path.stem)
+
+
+every_notebook = each(NOTEBOOKS)
 
 
 def test_every_notebook_has_small_sizes() -> None:
-    assert {path.stem for path in NOTEBOOKS} == SMALL.keys()
+    assert {path.stem for path in ENGLISH} == SMALL.keys()
 
 
 @every_notebook
@@ -103,19 +110,146 @@ def test_stored_without_outputs(path: Path) -> None:
 def test_first_cell_says_how_long_it_takes(path: Path) -> None:
     first = source(read_notebook(path)["cells"][0])
     assert first.startswith("# ")
-    assert re.search(r"\*\*(Time|걸리는 시간):\*\* .*\d+ ?(minute|분)", first)
+    assert re.search(
+        r"\*\*(Time|걸리는 시간|所要時間):\*\* .*\d+ ?(minute|분|分)", first
+    )
     assert re.search(r"\d{4}-\d\d-\d\d", first)
     assert "TensorFlow" in first
 
 
+class Place:
+    """A folder, whose notebook runs its cell `install`, and what it installs.
+
+    Attributes:
+        installed: What was given to each `%pip install`.
+        uploads: The files that the reader chooses in Colab's dialog.
+        dialogs: How often the dialog was opened.
+    """
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.installed: list[list[str]] = []
+        self.uploads: list[str] = []
+        self.dialogs = 0
+        self.monkeypatch = monkeypatch
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+        monkeypatch.setitem(sys.modules, "google.colab", None)
+
+    def in_colab(self, *uploads: str) -> None:
+        """From here on, there is Colab's dialog."""
+        self.uploads = [*uploads]
+        files = SimpleNamespace(upload=self.upload)
+        self.monkeypatch.setitem(
+            sys.modules, "google.colab", SimpleNamespace(files=files)
+        )
+
+    def upload(self) -> dict[str, bytes]:
+        """As `google.colab.files.upload`: writes the files, returns them."""
+        self.dialogs += 1
+        for name in self.uploads:
+            Path(name).write_bytes(b"")
+        return dict.fromkeys(self.uploads, b"")
+
+    def install(self, path: Path, wheel: str = "") -> None:
+        """Runs the cell; `wheel` is what the reader writes into it."""
+        (cell,) = (
+            cell
+            for cell in code_cells(read_notebook(path))
+            if cell["id"] == "install"
+        )
+        text = source(cell).replace('WHEEL = ""', f"WHEEL = {wheel!r}", 1)
+        # IPython fills the braces of a `%` line in, as an f-string does.
+        text = re.sub(r"%pip install (.*)", r"pip(rf'\1')", text)
+        exec(text, {"pip": self.pip})
+
+    def pip(self, line: str) -> None:
+        self.installed.append(shlex.split(line))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    return Place(tmp_path / "colab", monkeypatch)
+
+
+QUICK_START = FOLDER / "01_quick_start.ipynb"
+WHEEL = "bahdanau_tf-0.1.0-py3-none-any.whl"
+KEEP = f"tensorflow=={version('tensorflow')}"
+
+
+def test_install_does_nothing_where_the_package_is(place, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    Path(WHEEL).touch()
+    place.install(QUICK_START, "https://example.com/" + WHEEL)
+    assert place.installed == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        f"https://example.com/{WHEEL}",
+        f"/content/my drive/{WHEEL}",
+        "bahdanau_tf",
+    ],
+)
+def test_install_prefers_what_the_reader_gives(place, given):
+    Path(WHEEL).touch()
+    place.in_colab(WHEEL)
+    place.install(QUICK_START, given)
+    assert place.installed == [["--quiet", given, "matplotlib>=3.9", KEEP]]
+    assert place.dialogs == 0
+
+
+def test_install_finds_the_wheel_beside_the_notebook(place):
+    Path(WHEEL).touch()
+    Path("../setup.py").touch()
+    place.in_colab(WHEEL)
+    place.install(QUICK_START)
+    assert place.installed == [["--quiet", WHEEL, "matplotlib>=3.9", KEEP]]
+    assert place.dialogs == 0
+
+
+def test_install_finds_the_clone(place):
+    Path("../setup.py").touch()
+    place.install(QUICK_START)
+    assert place.installed == [["--quiet", "..", "matplotlib>=3.9", KEEP]]
+
+
+def test_install_asks_for_a_wheel_in_colab(place):
+    place.in_colab("notes.txt", WHEEL)
+    place.install(QUICK_START)
+    assert place.installed == [["--quiet", WHEEL, "matplotlib>=3.9", KEEP]]
+    assert place.dialogs == 1
+
+
+@pytest.mark.parametrize("uploads", [[], ["notes.txt"]])
+def test_install_says_what_to_do_if_no_wheel_was_chosen(place, uploads):
+    place.in_colab(*uploads)
+    with pytest.raises(SystemExit, match="WHEEL"):
+        place.install(QUICK_START)
+    assert (place.dialogs, place.installed) == (1, [])
+
+
 @every_notebook
-def test_installs_keep_the_installed_tensorflow(path: Path) -> None:
-    """Each `pip install` names the installed version of TensorFlow."""
-    text = "\n".join(source(c) for c in code_cells(read_notebook(path)))
-    assert "keep = f\"tensorflow=={version('tensorflow')}\"" in text
-    installs = [line for line in text.split("\n") if "pip install" in line]
-    assert installs
-    assert all('"{keep}"' in line for line in installs)
+def test_install_says_what_to_do_where_there_is_nothing(path, place):
+    with pytest.raises(SystemExit, match=r"bahdanau_tf.*WHEEL"):
+        place.install(path)
+    assert place.installed == []
+
+
+@every_notebook
+def test_cells_that_install_are_equal(path: Path) -> None:
+    """Except for comments and texts; no other cell installs anything."""
+    first, *others = (
+        source(cell)
+        for cell in code_cells(read_notebook(path))
+        if "%pip" in source(cell)
+    )
+    assert others == []
+    assert "%pip install" in first
+    assert without_texts(first) == without_texts(
+        source(code_cells(read_notebook(QUICK_START))[0])
+    )
 
 
 @every_notebook
@@ -139,45 +273,51 @@ def test_one_cell_is_tagged_parameters(path: Path) -> None:
     assert len(tagged) == 1
 
 
-@pytest.mark.parametrize("name", TRANSLATED)
-def test_korean_code_equals_the_english_code(name: str) -> None:
-    """The code is equal except for comments and printed strings."""
-
-    def code(stem: str) -> list[str]:
-        cells = code_cells(read_notebook(FOLDER / f"{stem}.ipynb"))
-        trees = [ast.parse(as_python(source(cell))) for cell in cells]
-        for call in (node for tree in trees for node in ast.walk(tree)):
-            if ast.unparse(getattr(call, "func", call)) == "print":
-                for node in ast.walk(call):
-                    if isinstance(getattr(node, "value", None), str):
-                        node.value = ""
-        return [ast.dump(tree) for tree in trees]
-
-    assert code(f"{name}_ko") == code(name)
+def without_texts(text: str) -> str:
+    """A cell without comments and without what it tells the reader."""
+    tree = ast.parse(re.sub(r"(?m)^( *)%(.+)$", r"\1magic(r'\2')", text))
+    for call in ast.walk(tree):
+        if ast.unparse(getattr(call, "func", call)) in ("print", "SystemExit"):
+            for node in ast.walk(call):
+                if isinstance(getattr(node, "value", None), str):
+                    node.value = ""
+    return ast.dump(tree)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(
-            path,
-            id=path.stem,
-            marks=[] if path.stem in QUICK else [pytest.mark.slow],
-        )
-        for path in NOTEBOOKS
-    ],
-)
-def test_every_cell_runs(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    if path.stem in QUICK:  # the same code in Korean runs without stand-ins
-        monkeypatch.setattr(loop, "train_step", stand_in_step)
-        search_eagerly(monkeypatch)
+@each(TRANSLATED)
+def test_code_of_a_translation_equals_the_english_code(path: Path) -> None:
+    english = FOLDER / f"{path.stem[:-3]}.ipynb"
+    ours, wanted = (
+        [without_texts(source(c)) for c in code_cells(read_notebook(one))]
+        for one in (path, english)
+    )
+    assert ours == wanted
+
+
+def run(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs a notebook in its small sizes."""
+    monkeypatch.chdir(folder)
     if "corpus" in SMALL[path.stem]:
-        write_corpus(tmp_path, train=100, dev=1, test=1)
+        write_corpus(folder, train=100, dev=1, test=1)
     policy = keras.config.dtype_policy()
     try:
         run_notebook(path, SMALL[path.stem])
     finally:
         keras.config.set_dtype_policy(policy)
+
+
+@each(ENGLISH[:2])
+def test_every_cell_runs_with_a_stand_in_for_the_update(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "train_step", stand_in_step)
+    search_eagerly(monkeypatch)
+    run(path, tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+@each(ENGLISH)
+def test_every_cell_runs(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(path, tmp_path, monkeypatch)
