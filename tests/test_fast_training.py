@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -108,32 +109,71 @@ def make_decoder(step_order: str) -> Any:
     return randomized(decoder)
 
 
+def run_decoder(
+    decoder: Any, way: Any, inputs: Sequence[tf.Tensor], dropout: bool = False
+) -> Any:
+    embedded, state, annotations = inputs
+    memory = layers.Memory(
+        annotations,
+        decoder.attention.project(annotations),
+        tf.constant(SOURCE_MASK),
+    )
+    return way(embedded, (state,), memory, dropout_masks(dropout))
+
+
+def decoder_inputs(words: int = TY) -> list[tf.Tensor]:
+    return [
+        normal(B, words, M),
+        normal(B, N, seed=1),
+        normal(B, TX, 4, seed=2),
+    ]
+
+
 @dropouts
 @pytest.mark.parametrize("step_order", [*STEP_ORDERS, "conditional"])
 def test_decoder_gradients_equal_those_of_the_plain_loop(
     step_order: str, dropout: bool
 ) -> None:
     decoder = make_decoder(step_order)
-
-    def run(way: Any, *inputs: tf.Tensor) -> Any:
-        embedded, state, annotations = inputs
-        memory = layers.Memory(
-            annotations,
-            decoder.attention.project(annotations),
-            tf.constant(SOURCE_MASK),
-        )
-        return way(embedded, (state,), memory, dropout_masks(dropout))
-
-    inputs = [normal(B, TY, M), normal(B, N, seed=1), normal(B, TX, 4, seed=2)]
     found, wanted = (
         values_and_gradients(
-            lambda *inputs, way=way: run(way, *inputs),
-            inputs,
+            lambda *inputs, way=way: run_decoder(decoder, way, inputs, dropout),
+            decoder_inputs(),
             decoder.trainable_weights,
         )
         for way in (decoder._recurrence, decoder._plain_loop)
     )
     equal(found, wanted, 3e-6)  # the plain loop has float32 energies
+
+
+@pytest.mark.parametrize("step_order", ["original", "main-text"])
+def test_decoder_gradients_of_a_single_word(step_order: str) -> None:
+    """Loops of one step, in a graph of any number of words, too."""
+    decoder = make_decoder(step_order)
+    inputs = decoder_inputs(words=1)
+    weights = [w.value for w in decoder.trainable_weights]
+
+    def gradients(way: Any, *inputs: tf.Tensor) -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            outputs = tf.nest.flatten(run_decoder(decoder, way, inputs))
+            total = tf.add_n([tf.reduce_sum(tf.sin(y)) for y in outputs])
+        return [
+            *outputs,
+            *tape.gradient(
+                total, [*inputs, *weights], unconnected_gradients="zero"
+            ),
+        ]
+
+    shapes = ([None, None, M], [None, N], [None, None, 4])
+    graph = tf.function(
+        lambda *inputs: gradients(decoder._recurrence, *inputs),
+        input_signature=[tf.TensorSpec(s, tf.float64) for s in shapes],
+        autograph=False,
+    )
+    wanted = gradients(decoder._plain_loop, *inputs)
+    equal(gradients(decoder._recurrence, *inputs), wanted, 3e-6)
+    equal(graph(*inputs), wanted, 3e-6)
 
 
 @pytest.mark.parametrize("step_order", STEP_ORDERS)
