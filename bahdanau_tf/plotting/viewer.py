@@ -17,6 +17,8 @@ from typing import Protocol
 import numpy as np
 
 from bahdanau_tf.plotting.canvas import END
+from bahdanau_tf.plotting.words import Words
+from bahdanau_tf.plotting.words import words_of
 
 LEAST_SHARE = 0.05  # smaller shares are not shown
 NOTHING = "·"  # a token without characters, such as a sub-word of one blank
@@ -48,7 +50,15 @@ _STYLE = f"""
 }}
 {_ROOT}:has([tabindex]:is(:hover, :focus)) [data-told=""] {{ display: none; }}
 """
-_HINT = '<span data-told="">Point at a word, or move to it with Tab.</span>'
+
+
+class Drawn(str):
+    """HTML that a notebook draws where a cell ends with it."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
 
 
 class Aligned(Protocol):
@@ -84,21 +94,26 @@ class Part(NamedTuple):
     tokens: tuple[int, ...]
 
 
-def alignment_html(translation: Aligned) -> str:
+def alignment_html(translation: Aligned, language: str = "en") -> Drawn:
     """Draws a translation: pointing at a word highlights the aligned ones.
 
     Shares of less than 5 % are not shown.
 
     Args:
         translation: A `Translation`, with or without an alignment.
+        language: Language of the headings and hints, "en", "ko" or "ja".
 
     Returns:
         HTML that loads nothing from elsewhere; all text in it is escaped.
+
+    Raises:
+        ValueError: There are no words in this language.
     """
+    words = words_of(language)
     if translation.weights is None:
         source, target = escape(translation.source), escape(translation.text)
-        note = "No alignment: this model has no attention."
-        return _page(source, target, note if target else "", "")
+        note = words.no_attention if target else ""
+        return _page(words, source, target, note, "")
     weights = np.asarray(translation.weights, np.float32)
     rows, columns = weights.shape
     sources = parts_of(translation.source, translation.source_offsets, columns)
@@ -111,11 +126,12 @@ def alignment_html(translation: Aligned) -> str:
         translation.text, targets, len(translation.target_offsets)
     )
     return _page(
+        words,
         _text(translation.source, sources, source_words, shares.T, "st"),
         _text(translation.text, targets, target_words, shares, "ts"),
-        _HINT
-        + _told("t", "was aligned to", target_words, source_words, shares)
-        + _told("s", "was looked at for", source_words, target_words, shares.T),
+        f'<span data-told="">{words.hint}</span>'
+        + _told("t", words, target_words, source_words, shares)
+        + _told("s", words, source_words, target_words, shares.T),
         _rules("ts", len(targets)) + _rules("st", len(sources)),
     )
 
@@ -231,20 +247,25 @@ def _text(
 
 def _told(
     side: str,
-    verb: str,
-    words: Sequence[str],
+    words: Words,
+    chosen: Sequence[str],
     others: Sequence[str],
     shares: np.ndarray,
 ) -> str:
     """A sentence for each word with its shares, shown when it is chosen."""
+    sentence = words.aligned if side == "t" else words.looked_at
     html = []
-    for number, (word, row) in enumerate(zip(words, shares, strict=True)):
+    for number, (word, row) in enumerate(zip(chosen, shares, strict=True)):
         order = [i for i in np.argsort(-row) if row[i] >= LEAST_SHARE]
-        told = [f"“<bdi>{others[i]}</bdi>” {row[i]:.0%}" for i in order]
-        html.append(
-            f'<span data-told="{side}{number}" hidden>“<bdi>{word}</bdi>” '
-            f"{verb} {', '.join(told) or 'no word in particular'}</span>"
+        told = words.separator.join(
+            f"{words.quoted.format(f'<bdi>{others[i]}</bdi>')} {row[i]:.0%}"
+            for i in order
         )
+        text = sentence.format(
+            word=words.quoted.format(f"<bdi>{word}</bdi>"),
+            others=told or words.nothing,
+        )
+        html.append(f'<span data-told="{side}{number}" hidden>{text}</span>')
     return "".join(html)
 
 
@@ -260,10 +281,12 @@ def _rules(sides: str, count: int) -> str:
     )
 
 
-def _page(source: str, target: str, told: str, rules: str) -> str:
-    return (
+def _page(
+    words: Words, source: str, target: str, told: str, rules: str
+) -> Drawn:
+    return Drawn(
         f'<section class="{_ROOT[1:]}"><style>{_STYLE}{rules}</style>'
-        f'<h4>Translation</h4><div dir="auto">{target}</div>'
-        f'<h4>Original text</h4><div dir="auto">{source}</div>'
+        f'<h4>{words.target}</h4><div dir="auto">{target}</div>'
+        f'<h4>{words.source}</h4><div dir="auto">{source}</div>'
         f'<p aria-live="polite">{told}</p></section>'
     )

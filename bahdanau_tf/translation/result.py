@@ -65,9 +65,24 @@ class Translation:
         """
         return " ".join(self.text.replace("\0", "").split("\n"))
 
+    def view(self, language: str = "en") -> str:
+        """The translation with its alignment, as HTML that a notebook draws.
+
+        A cell that ends with the translation itself shows it in English.
+
+        Args:
+            language: Language of the headings and hints, "en", "ko" or "ja".
+
+        Returns:
+            HTML for any page; it loads nothing from elsewhere.
+
+        Raises:
+            ValueError: There are no words in this language.
+        """
+        return alignment_html(self, language)
+
     def _repr_html_(self) -> str:
-        """HTML for notebooks; see `bahdanau_tf.plotting.viewer`."""
-        return alignment_html(self)
+        return self.view()
 
     @property
     def hard_alignment(self) -> Links:
