@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -336,3 +340,35 @@ def test_of_equal_functions_one_is_left(tmp_path: Path) -> None:
     x = np.array([0.5, -1.0], np.float32)
     wanted = np.tanh([2 * x, 2 * x, 3 * x])
     np.testing.assert_allclose(served(x=tf.constant(x))["y"], wanted, 1e-6)
+
+
+# TensorFlow's optimizer.
+
+SESSION = """
+import sys
+import tensorflow as tf
+import tensorflow_text
+with tf.compat.v1.Session(graph=tf.Graph()) as session:
+    model = tf.compat.v1.saved_model.load(session, ["serve"], sys.argv[1])
+    for name in ("serving_default", "greedy", "n_best"):
+        signature = model.signature_def[name]
+        outputs = {key: x.name for key, x in signature.outputs.items()}
+        session.run(outputs, {signature.inputs["text"].name: ["the cat"]})
+"""
+
+
+def test_a_server_runs_the_graphs_as_they_are_written(version: Path) -> None:
+    """Grappler tells what it optimizes: the session's few nodes, and calls."""
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION, version],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ
+        | {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "meta_optimizer=3"},
+    )
+    begun = re.findall(r"Starting optimization for .* item: (\S+)", done.stderr)
+    assert "tf_graph" in begun
+    others = {re.sub(r"_\d+_specialized.*", "", name) for name in begun}
+    assert others - {"tf_graph"} == {"__inference_signature_wrapper"}
+    assert "Optimize function: function=" not in done.stderr

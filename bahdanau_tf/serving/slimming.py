@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from bahdanau_tf.serving.as_written import run_as_written
 from bahdanau_tf.serving.invariants import lift
 from bahdanau_tf.serving.merging import merge
 from bahdanau_tf.serving.nodes import behind
@@ -45,6 +46,7 @@ def slim(folder: Path) -> None:
         for function in library.function:
             _slim(function)
         merge(library, _roots(meta_graph))
+        run_as_written(library.function)
     (folder / GRAPHS).write_bytes(saved.SerializeToString())
     (folder / _FINGERPRINT).unlink(missing_ok=True)
 
