@@ -7,7 +7,8 @@ Search calls a step function with a state; it does not know the model:
 
 B is the batch, K the beam, V the vocabulary, T_x the source and T the target
 length. The memory is what a step reads and does not change (the annotations,
-for example); it is not repeated over the beam.
+for example); it is not repeated over the beam. In place of logits a step may
+give `Features`, from which search computes the logits that it needs.
 
 One loop serves all three kinds of search. It normalises the logits in float32;
 constraints then forbid words without renormalising, so `log_probs` are always
@@ -16,8 +17,9 @@ hypothesis that ends leaves the beam; the n best finished ones are kept apart.
 Each hypothesis records its place in the beam at every step, and soft alignments
 are looked up along these places once, at the end.
 
-A row stops when no live hypothesis can still enter its n best. Since
-log-probability never rises, a continuation of a live hypothesis scores at most
+A live hypothesis is dropped when it can no longer enter the n best of its row,
+and a row stops when none is left. Since log-probability never rises, a
+continuation of a live hypothesis scores at most
 
     log p(live) / length_penalty(max_length)
 

@@ -244,7 +244,7 @@ class Search:
         if self.shrink:
             exist = ends & (log_probs > NEVER)
             ended += tf.math.count_nonzero(exist, 1, dtype=tf.int32)
-        else:  # there the ends of hopeless ones count, too
+        else:  # `shrink` counts what ends, also without hope
             remaining = tf.where(hopeful, remaining, NEVER)
         live = _Live(
             ids=tokens,
