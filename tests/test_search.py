@@ -692,7 +692,9 @@ def test_top_continuations_equal_top_k(seed, size, count, levels):
     offset = rng.integers(-levels, levels, [2, 3]).astype(np.float32)
     offset[rng.random(offset.shape) < 0.2] = -np.inf
     chunks = selections._chunks(tf.constant(logits))
-    found = selections.top_continuations(chunks, tf.constant(offset), count)
+    found = selections.top_continuations(
+        chunks, tf.constant(offset[..., None]), count
+    )
     every = (logits + offset[..., None]).reshape(2, 3 * size)
     every = np.pad(every, [[0, 0], [0, count]], constant_values=-np.inf)
     wanted = tf.math.top_k(every, count)

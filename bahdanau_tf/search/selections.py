@@ -126,9 +126,11 @@ def best_of_all(
         )
     chunks = _chunks(logits)
     normalizer = log_normalizer(chunks)
-    if live is not None:
-        normalizer = tf.gather(normalizer[:, 0], live.numbers)
-    offset = so_far - normalizer
+    if live is None:
+        offset = tf.expand_dims(so_far - normalizer, -1)
+    else:
+        normalizer = tf.gather(normalizer, live.numbers)
+        offset = tf.expand_dims(so_far, -1) - normalizer
     if not few:
         return top_continuations(chunks, offset, beam_size, live)
     count = beam_size + so_far.shape[1] * spare
@@ -150,7 +152,7 @@ def _best_constrained(
 ) -> Continuations:
     """`best_of_all` with constraints of any kind, which change all logits."""
     logits = all_logits(output)
-    offset = so_far - log_normalizer(_chunks(logits))
+    offset = tf.expand_dims(so_far - log_normalizer(_chunks(logits)), -1)
     logits = constrain(logits, history, constraints)
     return top_continuations(_chunks(logits), offset, beam_size)
 
@@ -258,8 +260,8 @@ def top_continuations(
 
     Args:
         chunks: Logits in chunks.
-        offset: float `[B, K]`, added to logits to get the log-probability of
-            the whole hypothesis.
+        offset: float `[B, K, 1]`, added to logits to get the log-probability
+            of the whole hypothesis.
         count: N; if there are fewer continuations, the last places are empty.
         live: Which hypotheses have logits, if not all have; each of them is
             then a row of `chunks`.
@@ -269,9 +271,8 @@ def top_continuations(
     maxima = chunks.maxima
     if live is not None:
         width = live.numbers.shape[1]
-        maxima = tf.gather(maxima[:, 0], live.numbers)
+        maxima = tf.gather(tf.reshape(maxima, [-1, number]), live.numbers)
     taken = _smaller(count, width * number)
-    offset = tf.expand_dims(offset, -1)
     maxima = tf.reshape(finite(maxima + offset), [-1, width * number])
     best = tf.math.top_k(maxima, taken).indices
     best = tf.math.top_k(best, taken).values

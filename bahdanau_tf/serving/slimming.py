@@ -33,6 +33,7 @@ Sum Tile Transpose Where ZerosLike
 PURE = frozenset(_PURE.split())
 _SAME = ("Identity", "IdentityN")  # their outputs are their inputs
 _GRADIENT = "_gradient_op_type"
+_SHAPES = "_output_shapes"  # as Python code inferred them
 # TensorFlow's hash of the graphs, which are no longer those.
 _FINGERPRINT = "fingerprint.pb"
 
@@ -59,7 +60,9 @@ def _roots(meta_graph: Any) -> set[str]:
 
 def _slim(function: Any) -> None:
     """Removes nodes of a FunctionDef; what it computes stays the same."""
-    passing = _passing(function)
+    awaited = _awaited(function)
+    passing = _passing(function, awaited)
+    shapes = {node.name: _shape(node) for node in function.node_def}
     now = _Names()
     first: dict[object, str] = {}  # of equal nodes
     flat: dict[str, str] = {}  # what the reshapes read
@@ -69,6 +72,9 @@ def _slim(function: Any) -> None:
         if node.op == "Reshape":  # of another one, too
             tensor = node.input[0]
             flat[node.name] = node.input[0] = flat.get(node_of(tensor), tensor)
+            shape = shapes[node.name]
+            if shape and shape == shapes.get(node_of(node.input[0])):
+                passing |= {node.name} - awaited
         if node.name in passing:
             now.passed[node.name] = list(node.input)
             continue
@@ -108,7 +114,28 @@ class _Names:
         return ":".join([control + self.same.get(name, name), *output])
 
 
-def _passing(function: Any) -> set[str]:
+def _shape(node: Any) -> list[int] | None:
+    """The shape of a node's only output, if one size at most is unknown."""
+    if _SHAPES not in node.attr:
+        return None
+    outputs = node.attr[_SHAPES].list.shape
+    if len(outputs) != 1 or outputs[0].unknown_rank:
+        return None
+    sizes = [dim.size for dim in outputs[0].dim]
+    return None if sizes.count(-1) > 1 or 0 in sizes else sizes
+
+
+def _awaited(function: Any) -> set[str]:
+    """The names of the nodes that others wait for."""
+    return {
+        one.removeprefix("^")
+        for node in function.node_def
+        for one in node.input
+        if one.startswith("^")
+    }.union(function.control_ret.values())
+
+
+def _passing(function: Any, awaited: set[str]) -> set[str]:
     """The names of the nodes that only pass tensors on.
 
     Not of those that wait for other nodes or others for them, nor of those by
@@ -116,12 +143,6 @@ def _passing(function: Any) -> set[str]:
     """
     arguments = {one.name for one in function.signature.input_arg}
     results = set(map(node_of, function.ret.values()))
-    awaited = {
-        one.removeprefix("^")
-        for node in function.node_def
-        for one in node.input
-        if one.startswith("^")
-    }.union(function.control_ret.values())
     return {
         node.name
         for node in function.node_def
