@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import signal
 import sys
 
 
 def main() -> int:
     """Runs the command; Ctrl-C ends it quietly also while it is imported."""
+    ending = _Ending()
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # a job may ignore Ctrl-C
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from bahdanau_tf import cli
 
     signal.signal(signal.SIGINT, before)
-    return cli.main()
+    ending.status = cli.main()
+    return ending.status
+
+
+class _Ending:
+    """Ends the process at once after all that is registered for its end.
+
+    Nothing is left to do then, but Python would take apart all of TensorFlow's
+    modules, which takes most of a second.
+
+    Attributes:
+        status: The exit status; None if the process ends in another way.
+    """
+
+    def __init__(self) -> None:
+        self.status: int | None = None
+        atexit.register(self._end)  # as the first, so it is called last
+
+    def _end(self) -> None:
+        if self.status is not None:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(self.status)
 
 
 if __name__ == "__main__":

@@ -686,6 +686,47 @@ def test_ctrl_c_ends_the_command_quietly_while_it_is_imported(tmp_path):
     assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
 
 
+ENDING = """
+import atexit, sys, tempfile
+from bahdanau_tf import __main__, cli
+
+class Module:
+    def __del__(self):
+        print("taken apart")
+
+def run():
+    global kept, folder
+    kept, folder = Module(), tempfile.TemporaryDirectory(dir=sys.argv[1])
+    atexit.register(print, "registered")
+    print("result", end="")
+    return 3
+
+cli.main = run
+sys.exit(__main__.main())
+"""
+
+
+def test_a_command_ends_after_what_is_registered_for_its_end(tmp_path):
+    """All is written, and temporary folders are removed."""
+    done = subprocess.run(
+        [sys.executable, "-c", ENDING, tmp_path], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout == "resultregistered\n"
+    assert not [*tmp_path.iterdir()]
+
+
+def test_an_error_that_nobody_foresaw_is_told(tmp_path):
+    program = ENDING.replace("return 3", "raise RuntimeError('a bug')")
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.endswith("RuntimeError: a bug\n")
+
+
 def test_choices_and_defaults_of_flags_equal_those_of_the_classes():
     """Choices and defaults that are written twice are equal."""
     from bahdanau_tf.serving import Limits
