@@ -361,6 +361,18 @@ def test_a_command_does_not_import_pyplot():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_a_command_collects_only_what_is_made_after_its_imports():
+    program = (
+        "import gc; from bahdanau_tf import cli; "
+        "assert cli.main(['data', 'list']) == 0; "
+        "assert gc.isenabled() and gc.get_freeze_count() > 100_000; "
+        "frozen = gc.get_freeze_count(); "
+        "assert cli.main(['data', 'list']) == 0; "
+        "assert gc.get_freeze_count() <= frozen"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 @pytest.mark.slow  # test_translate.py has a fast test of this
 def test_translate_ends_quietly_when_its_output_pipe_closes(model_dir):
     done = subprocess.run(

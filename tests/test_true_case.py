@@ -45,6 +45,10 @@ PLAIN = [
         ("“DON'T STOP\u202fNOW!”", "“Don't stop\u202fnow!”"),
         ("1990 WAS GOOD", "1990 was good"),
         ("ПРИВЕТ, МИР", "Привет, мир"),
+        (  # Deseret, beyond U+FFFF
+            "\U00010400\U00010401 \U00010402\U00010403",
+            "\U00010400\U00010429 \U0001042a\U0001042b",
+        ),
         ("E\u0301COLE FERME\u0301E", "E\u0301cole ferme\u0301e"),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 
 import tensorflow as tf
 
@@ -45,7 +44,7 @@ def _even() -> str:
     """Pattern of text that has as many bytes in small letters."""
     uneven = "".join(
         character
-        for character in map(chr, range(sys.maxunicode + 1))
+        for character in map(chr, range(0x10000))  # beyond, all have four
         if character.isupper()
         and len(character.lower().encode()) != len(character.encode())
     )
