@@ -125,19 +125,13 @@ def linear(
     Returns:
         float [..., q].
     """
-    rows, columns = kernel.shape
-    if inputs.shape.rank == 2:
-        outputs = product(inputs, kernel)
-    else:  # not tf.tensordot, whose gradient XLA cannot compile in a loop
-        outputs = product(tf.reshape(inputs, [-1, rows]), kernel)
+    # Not tf.tensordot, whose gradient XLA cannot compile in a loop.
+    is_matrix = inputs.shape.rank == 2
+    outputs = product(inputs if is_matrix else as_rows(inputs), kernel)
     if bias is not None:
         # Not `+`: TensorFlow fuses only bias_add, and its gradient is faster.
         outputs = tf.nn.bias_add(outputs, tf.cast(bias, outputs.dtype))
-    return (
-        outputs
-        if inputs.shape.rank == 2
-        else reshaped(outputs, inputs, columns)
-    )
+    return outputs if is_matrix else reshaped(outputs, inputs, kernel.shape[1])
 
 
 def reshaped(x: tf.Tensor, like: tf.Tensor, *last: int) -> tf.Tensor:
