@@ -173,15 +173,29 @@ def make_step(
     return train_step(model, optimizer, loss, product_dtype=product_dtype)
 
 
-def compare(peer: str, size: Size, batch: Any, rate: float) -> None:
+def compare(
+    peer: str,
+    size: Size,
+    batch: Any,
+    step: Callable[..., tf.Tensor],
+    words: int,
+) -> None:
     """Measures a peer on the same batch and prints how it compares.
 
+    This package's updates are timed before and after it, since the speed of
+    most machines changes within minutes.
+
     Args:
-        peer, size, batch: As for `peer_figures`.
-        rate: This package's target words per second.
+        peer: As for `peer_figures`.
+        size: As for `peer_figures`.
+        batch: The inputs of a step.
+        step: This package's step.
+        words: Target words of the batch.
     """
-    found = peer_figures(peer, size, batch)
-    ratio = rate / found["words_per_second"]
+    taken = [cpu_seconds(step, *batch) for _ in range(FLAGS.repeats)]
+    found = peer_figures(peer, size, batch[0].values())
+    taken += [cpu_seconds(step, *batch) for _ in range(FLAGS.repeats)]
+    ratio = words / statistics.median(taken) / found["words_per_second"]
     print(
         f"{peer}: {found['seconds_per_update']:.3f} s an update, "
         f"{found['words_per_second']:.0f} target words/s; this package is "
@@ -261,7 +275,7 @@ def main(_: Sequence[str]) -> None:
     own = target.sum() / medians["float32"]
     table.add(figures(medians, own, flops / rate))
     for peer in FLAGS.peers:
-        compare(peer, size, batch[0].values(), own)
+        compare(peer, size, batch, steps["float32"], target.sum())
 
 
 def in_turns(
