@@ -63,6 +63,11 @@ SMALL: dict[str, dict[str, Any]] = {
     },
     "05_export_and_serve": {"sentences": 100, "epochs": 1.0, "units": 8},
     "06_keras_developers": {"sentences": 160, "epochs": 1, "units": 8},
+    "07_the_whole_model_by_hand": {
+        "sentences": 100,
+        "epochs": 1.0,
+        "units": 8,
+    },
 }
 TRANSLATED = [path for path in NOTEBOOKS if path.stem[-3:] in ("_ko", "_ja")]
 # The code of the translations is equal, so only the English notebooks run.
