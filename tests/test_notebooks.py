@@ -68,6 +68,12 @@ SMALL: dict[str, dict[str, Any]] = {
         "epochs": 1.0,
         "units": 8,
     },
+    "08_from_the_tensorflow_tutorial": {
+        "sentences": 100,
+        "units": 8,
+        "epochs": 1,
+        "steps": 5,
+    },
 }
 TRANSLATED = [path for path in NOTEBOOKS if path.stem[-3:] in ("_ko", "_ja")]
 # The code of the translations is equal, so only the English notebooks run.
