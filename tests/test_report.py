@@ -562,7 +562,7 @@ def test_the_quick_report_is_written_twice_with_one_training(
     words += f" --max_length=10 --beam_size=2 --minutes=30 --out_dir={tmp_path}"
     assert main(words.split()) == 0
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert page.count("data:image/png;base64,") == 5
+    assert page.count("data:image/png;base64,") == 8
     assert "http" not in page
     data = json.loads((tmp_path / "report.json").read_text("utf-8"))
     rows = {row[0]: row for row in data["tables"]["table1"]["rows"]}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
+from itertools import groupby
 from itertools import islice
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from absl import flags as absl_flags
 from bahdanau_tf import report
 from bahdanau_tf.commands.common.lines import check_count
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
+from bahdanau_tf.corpora import grammar
 from bahdanau_tf.evaluation import read_pharaoh
 from bahdanau_tf.experiments import suites
 from bahdanau_tf.experiments.trainings import Plan
@@ -22,6 +25,7 @@ from bahdanau_tf.flags.train import define
 from bahdanau_tf.flags.train import options
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.translation.rescoring import read_nbest
 from bahdanau_tf.translation.saved import best_folder
 
 NLL_SAMPLE = 5000  # number of training pairs read to compute their likelihood
@@ -40,22 +44,16 @@ def run(flags: absl_flags.FlagValues) -> int:
     for name, model in models.items():
         if not (best_folder(model) / "translator.json").is_file():
             raise ValueError(f"--system={name}={model} holds no translator")
-    about = []
+    about, phrases = [], [*map(_groups, flags.phrases)]
     if suite is not None and suite.pairs:
         print("generating the built-in corpus", file=sys.stderr)
         kind = "full" if flags.full else "quick"
         files = suite.write_corpus(out_dir / "data" / kind)
         about.append(suite.about_corpus())
+        phrases = phrases or grammar.phrases()
     test = _test(files)
-    outside = {
-        name: _lines(path)
-        for name, path in named("hypotheses", flags.hypotheses)
-    }
-    check_count("--source", test.sources, test.references)
-    for name, lines in outside.items():
-        check_count(f"--hypotheses={name}", lines, test.references)
-    if test.alignments is not None:
-        check_count("--alignments", test.alignments, test.references)
+    outside = _outside(flags, test)
+    baseline = _baseline(flags, test.sources)
     plans: list[Plan] = []
     if suite is not None:
         plans = suite.plans(files, flags.train_flag)
@@ -73,6 +71,8 @@ def run(flags: absl_flags.FlagValues) -> int:
         scoring=report.Scoring(
             from_flags(flags, Decoding), flags.tokenize, flags.ignore_case
         ),
+        baseline=baseline,
+        phrases=phrases,
         about=about,
         commands=[_command(plan, folder) for plan in plans],
     )
@@ -115,6 +115,43 @@ def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
 
 def _lines(path: str | None, most: int | None = None) -> list[str]:
     return list(islice(read_lines(path), most)) if path else []
+
+
+def _outside(
+    flags: absl_flags.FlagValues, test: report.Corpus
+) -> dict[str, list[str]]:
+    """Other systems' translations, as many as there are references."""
+    outside = {
+        name: _lines(path)
+        for name, path in named("hypotheses", flags.hypotheses)
+    }
+    check_count("--source", test.sources, test.references)
+    for name, lines in outside.items():
+        check_count(f"--hypotheses={name}", lines, test.references)
+    if test.alignments is not None:
+        check_count("--alignments", test.alignments, test.references)
+    return outside
+
+
+def _groups(path: str) -> list[list[str]]:
+    """The groups of lines between blank ones.
+
+    Raises:
+        ValueError: The file has fewer than two lines.
+    """
+    lines = (line.strip() for line in read_lines(path))
+    groups = [[*some] for is_text, some in groupby(lines, bool) if is_text]
+    if sum(map(len, groups)) < 2:
+        raise ValueError(f"--phrases={path} has fewer than two sentences")
+    return groups
+
+
+def _baseline(
+    flags: absl_flags.FlagValues, sources: Sequence[str]
+) -> report.Baseline | None:
+    for name, path in named("nbest", flags.nbest):
+        return report.Baseline(name, [*read_nbest(read_lines(path), sources)])
+    return None
 
 
 def _test(files: suites.Files) -> report.Corpus:

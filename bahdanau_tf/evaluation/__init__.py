@@ -20,6 +20,7 @@ from bahdanau_tf.evaluation.measure import bleu_tokenizer
 from bahdanau_tf.evaluation.measure import has_blanks
 from bahdanau_tf.evaluation.measure import is_tokenized
 from bahdanau_tf.evaluation.measure import script
+from bahdanau_tf.evaluation.rarity import bleu_by_rank
 from bahdanau_tf.evaluation.references import References
 from bahdanau_tf.evaluation.scores import Score
 from bahdanau_tf.evaluation.scores import bleu
@@ -42,6 +43,7 @@ __all__ = [
     "bin_title",
     "bleu",
     "bleu_by_length",
+    "bleu_by_rank",
     "bleu_tokenizer",
     "chrf",
     "compare",

@@ -10,6 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from bahdanau_tf.evaluation.lengths import LengthBin
 from bahdanau_tf.evaluation.lengths import length_bins
+from bahdanau_tf.evaluation.rarity import bleu_by_rank
 from bahdanau_tf.evaluation.scores import Score
 from bahdanau_tf.evaluation.scores import bleu
 from bahdanau_tf.evaluation.scores import chrf
@@ -84,6 +85,19 @@ class References:
             texts,
             self.lines,
             lengths,
+            tokenize=self.tokenize,
+            lowercase=self.lowercase,
+            n_bootstrap=n_bootstrap,
+        )
+
+    def by_rank(
+        self, texts: Sequence[str], ranks: Sequence[float], n_bootstrap: int = 0
+    ) -> list[LengthBin]:
+        """BLEU by rarity of words, as of the function `bleu_by_rank`."""
+        return bleu_by_rank(
+            texts,
+            self.lines,
+            ranks,
             tokenize=self.tokenize,
             lowercase=self.lowercase,
             n_bootstrap=n_bootstrap,

@@ -49,6 +49,16 @@ def define(flags: absl_flags.FlagValues) -> None:
     for name, text in (
         ("system", "a trained model, as NAME=MODEL_DIR"),
         ("hypotheses", "another system's translations, as NAME=FILE"),
+        (
+            "nbest",
+            "another system's n-best lists in Moses' format, as NAME=FILE, for "
+            "LSTMs to rescore; at most one",
+        ),
+        (
+            "phrases",
+            "file of sentences to draw as an LSTM's vectors, a blank line "
+            "between groups of similar meaning; a picture for each file",
+        ),
     ):
         absl_flags.DEFINE_multi_string(name, [], text, **options)
     define_strings(
@@ -124,6 +134,13 @@ def check(flags: absl_flags.FlagValues) -> None:
     _check_files(flags)
     for path in others.values():
         check_file("hypotheses", path)
+    lists = [*named("nbest", flags.nbest)]
+    if len(lists) > 1:
+        raise ValueError(f"--nbest is given {len(lists)} times, wanted one")
+    for _, path in lists:
+        check_file("nbest", path)
+    for path in flags.phrases:
+        check_file("phrases", path)
 
 
 def _check_files(flags: absl_flags.FlagValues) -> None:

@@ -100,6 +100,8 @@ def plot_alignment(
 def plot_bleu_by_length(
     curves: Mapping[str, Iterable[_LengthBin]],
     path: str | os.PathLike[str] | None = None,
+    *,
+    label: str = "Sentence length",
 ) -> Figure:
     """Draws BLEU against sentence length as in Figure 2, a line per system.
 
@@ -108,6 +110,7 @@ def plot_bleu_by_length(
             point is drawn at the middle of its bin, the 95 % bootstrap
             intervals as a band.
         path: file to write; its extension sets the format, PNG, PDF or SVG.
+        label: what the lengths are, written below.
 
     Returns:
         The figure.
@@ -128,7 +131,7 @@ def plot_bleu_by_length(
         axes.fill_between(
             middles, low, high, color=line.get_color(), alpha=0.15, linewidth=0
         )
-    axes.set_xlabel("Sentence length")
+    axes.set_xlabel(label)
     axes.set_ylabel("BLEU score")
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)

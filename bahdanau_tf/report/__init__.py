@@ -2,13 +2,15 @@
 
 `bahdanau_tf.experiments` translates a test set with systems. The results become
 a document (`document.py`) of tables (`tables.py`, `alignments.py`,
-`sutskever.py`), figures (`figures.py`) and findings (`claim.py`), which is
-written as HTML and JSON (`rendering.py`). `writing.py` calls these in order.
+`sutskever.py`), figures (`figures.py`, `rarity.py`, `vectors.py`) and findings
+(`claim.py`), which is written as HTML and JSON (`rendering.py`). `writing.py`
+calls these in order.
 The papers' own numbers are in `paper.py`.
 """
 
 from bahdanau_tf.experiments.results import Corpus
 from bahdanau_tf.experiments.results import Scoring
+from bahdanau_tf.report.sutskever import Baseline
 from bahdanau_tf.report.writing import write
 
-__all__ = ["Corpus", "Scoring", "write"]
+__all__ = ["Baseline", "Corpus", "Scoring", "write"]

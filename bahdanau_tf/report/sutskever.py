@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from bahdanau_tf.evaluation import Table
 from bahdanau_tf.evaluation.tables import NOT_RUN
@@ -25,6 +26,20 @@ from bahdanau_tf.translation.rescoring import score_nbest
 from bahdanau_tf.translator import Translator
 
 _NBEST = 12
+
+
+class Baseline(NamedTuple):
+    """Another system's n-best lists of the test set.
+
+    Attributes:
+        name: The name of the system.
+        lists: A list for each sentence; it may be empty.
+    """
+
+    name: str
+    lists: Sequence[NBest]
+
+
 _PAPER_BLEU = f"{paper.MARK}BLEU"
 
 
@@ -78,33 +93,35 @@ def ensemble_table(results: Results, members: Members) -> Table:
     )
 
 
-def rescoring_table(results: Results, members: Members) -> Table:
+def rescoring_table(
+    results: Results, members: Members, baseline: Baseline | None = None
+) -> Table:
     """Table 2 of Sutskever et al.: rescored n-best lists of another system.
 
-    The lists are those of the RNNencdec that was trained on the longest
-    sentences.
+    Without a baseline the lists are those of the RNNencdec that was trained on
+    the longest sentences.
     """
-    encdecs = [one for one in results.of_kind("RNNencdec") if one.translator]
-    baseline = max(encdecs, key=lambda one: one.max_length or 0, default=None)
-    lists: list[NBest] = []
+    baseline = baseline or _own_baseline(results)
+    lists: Sequence[NBest] = ()
     first = "Baseline"
     said = "No RNNencdec was run, whose lists are rescored here."
-    if baseline and baseline.translator:
-        lists = _lists(baseline.translator, results)
-        first = f"Baseline: {baseline.name}, beam size {_NBEST}"
-        said = f"Our lists are the {_NBEST} best of the baseline."
+    if baseline:
+        lists = baseline.lists
+        first = f"Baseline: {baseline.name}"
+        most = max(len(nbest.hypotheses) for nbest in lists)
+        said = f"Our lists are the {most} best of the baseline."
 
     def cell(texts: Iterable[str]) -> Cell:
         return results.references.bleu([*texts]).score if lists else NOT_RUN
 
-    best = cell(nbest.hypotheses[0].text for nbest in lists)
+    best = cell(_first(nbest.hypotheses) for nbest in lists)
     rows: list[list[Cell]] = [[first, best, paper.RESCORING_BASELINE]]
     for kind, size in [*paper.RESCORING, (MIXED, 2)]:
         scorer = joined(members, kind, size) if lists else None
         ours = cell(_rescored(scorer, lists)) if scorer else NOT_RUN
         theirs = paper.RESCORING.get((kind, size), NOTHING)
         rows.append([f"Rescored: {name_of(kind, size).lower()}", ours, theirs])
-    texts = [[one.text for one in nbest.hypotheses] for nbest in lists]
+    texts = [[one.text for one in n.hypotheses] or [""] for n in lists]
     oracle = cell(results.references.oracle(texts) if lists else ())
     rows.append(["Oracle", oracle, paper.RESCORING_ORACLE])
     return Table(
@@ -121,8 +138,20 @@ def rescoring_table(results: Results, members: Members) -> Table:
     )
 
 
+def _own_baseline(results: Results) -> Baseline | None:
+    """The n-best lists of an RNNencdec, if there is one.
+
+    A list has an empty hypothesis if it has no other.
+    """
+    encdecs = [one for one in results.of_kind("RNNencdec") if one.translator]
+    best = max(encdecs, key=lambda one: one.max_length or 0, default=None)
+    if best is None or best.translator is None:
+        return None
+    lists = _lists(best.translator, results)
+    return Baseline(f"{best.name}, beam size {_NBEST}", lists)
+
+
 def _lists(translator: Translator, results: Results) -> list[NBest]:
-    """The n-best lists; an empty hypothesis if there is none."""
     decoding = results.scoring.decoding
     decoding = replace(decoding, beam_size=_NBEST, n_best=_NBEST)
     lists: list[NBest] = []
@@ -137,4 +166,9 @@ def _lists(translator: Translator, results: Results) -> list[NBest]:
 
 def _rescored(scorer: Translator, lists: Sequence[NBest]) -> Iterator[str]:
     for nbest, log_probs in score_nbest(scorer, lists):
-        yield combine(nbest.hypotheses, log_probs)[0].text
+        yield _first(combine(nbest.hypotheses, log_probs))
+
+
+def _first(hypotheses: Sequence[Hypothesis]) -> str:
+    """The text of the best hypothesis; "" if there is none."""
+    return hypotheses[0].text if hypotheses else ""

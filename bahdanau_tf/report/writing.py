@@ -21,9 +21,11 @@ from bahdanau_tf.report import alignments
 from bahdanau_tf.report import claim
 from bahdanau_tf.report import figures
 from bahdanau_tf.report import paper
+from bahdanau_tf.report import rarity
 from bahdanau_tf.report import rendering
 from bahdanau_tf.report import sutskever
 from bahdanau_tf.report import tables
+from bahdanau_tf.report import vectors
 from bahdanau_tf.report.document import Document
 from bahdanau_tf.report.document import Section
 
@@ -41,6 +43,8 @@ def write(
     dev: Corpus | None = None,
     counterparts: Mapping[str, str] | None = None,
     scoring: Scoring = Scoring(),
+    baseline: sutskever.Baseline | None = None,
+    phrases: Sequence[vectors.Phrases] = (),
     about: Sequence[str] = (),
     commands: Sequence[str] = (),
 ) -> Path:
@@ -58,6 +62,9 @@ def write(
         counterparts: For some systems the corresponding one of the paper's
             Table 1; a system with the name of one corresponds to it anyway.
         scoring: How to search and to score.
+        baseline: Another system's n-best lists of the test set, which LSTMs
+            rescore; those of an RNNencdec if None.
+        phrases: For each picture of sentence vectors groups of sentences.
         about: Sentences about the data, for the top of the page.
         commands: The training commands, for the end of the page.
 
@@ -81,7 +88,7 @@ def write(
     ```
     """
     hypotheses = hypotheses or {}
-    _check(model_dirs, hypotheses, test)
+    _check(model_dirs, hypotheses, test, baseline)
     folder = Path(out_dir)
     folder.mkdir(parents=True, exist_ok=True)
     results = measure(
@@ -91,7 +98,10 @@ def write(
         "Attention-based recurrent translation: a report",
         [*about, *_about(results, FITTING * (scoring.tokenize is None))],
         claim.findings(results),
-        _sections(results, train, dev, folder),
+        [
+            *_sections(results, train, dev, folder),
+            *_after_sutskever(results, baseline, phrases, folder),
+        ],
         [*commands],
     )
     files = {}
@@ -110,6 +120,7 @@ def _check(
     model_dirs: Mapping[str, str | Path],
     hypotheses: Mapping[str, Sequence[str]],
     test: Corpus,
+    baseline: sutskever.Baseline | None,
 ) -> None:
     if not model_dirs and not hypotheses:
         raise ValueError("report.write: no systems, wanted one or more")
@@ -121,6 +132,8 @@ def _check(
     if not test.sources:
         raise ValueError("report.write: there are no sentences to translate")
     given = {n: one for n, one in test._asdict().items() if one is not None}
+    if baseline is not None:
+        given["baseline"] = baseline.lists
     check_counts("report.write", {**given, **hypotheses})
 
 
@@ -129,20 +142,36 @@ def _sections(
 ) -> list[Section]:
     """Tables and figures in the paper's order; writes the pictures."""
     aligned, long = figures.choose(results.lengths, results.known)
-    members = sutskever.lstm_members(results)
     quality = tables.translation_quality(results)
     further = [
         alignments.alignment_table(results),
         tables.training_table(results, train, dev),
         tables.long_sentences(results, long),
-        sutskever.ensemble_table(results, members),
-        sutskever.rescoring_table(results, members),
     ]
     return [
         Section(tables=[quality, tables.significance(results)]),
         figures.figure_2(results, folder),
         figures.figure_3(results, aligned, folder),
         Section(tables=further),
+    ]
+
+
+def _after_sutskever(
+    results: Results,
+    baseline: sutskever.Baseline | None,
+    phrases: Sequence[vectors.Phrases],
+    folder: Path,
+) -> list[Section]:
+    """Tables and figures of Sutskever et al.; writes the pictures."""
+    members = sutskever.lstm_members(results)
+    tables = [
+        sutskever.ensemble_table(results, members),
+        sutskever.rescoring_table(results, members, baseline),
+    ]
+    return [
+        Section(tables=tables),
+        rarity.rarity_figure(results, folder),
+        vectors.vectors_figure(results, phrases, folder),
     ]
 
 

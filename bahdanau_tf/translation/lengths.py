@@ -1,9 +1,10 @@
-"""Lengths of sentences in the units that models count."""
+"""Lengths of sentences, and ranks of words, in the units that models count."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.text import WordTokenizer
@@ -31,9 +32,31 @@ def source_lengths(
         texts: The tokenizer of the source of each model.
         sources: The sentences.
     """
-    for text in texts:
-        if isinstance(text, WordTokenizer):
-            return token_lengths(text, sources), "tokens"
-    if texts:
-        return token_lengths(texts[0], sources), "sub-words"
-    return [len(source.split()) for source in sources], "words between blanks"
+    text = counting_text(texts)
+    if text is None:
+        return [len(line.split()) for line in sources], "words between blanks"
+    is_word = isinstance(text, WordTokenizer)
+    return token_lengths(text, sources), "tokens" if is_word else "sub-words"
+
+
+def counting_text(texts: Sequence[Tokenizer]) -> Tokenizer | None:
+    """The first tokenizer that has words, else the first one, if any."""
+    words = (text for text in texts if isinstance(text, WordTokenizer))
+    return next(words, texts[0] if texts else None)
+
+
+def mean_ranks(text: Tokenizer, lines: Sequence[str]) -> list[float]:
+    """The mean frequency rank of each line's tokens.
+
+    The rank of a word is its id, since vocabularies are sorted by frequency; an
+    unknown word comes after all others. Sub-words are ranked in the order in
+    which they were learned, frequent ones first. A line without tokens has
+    rank 0.
+    """
+    rows = text.tokenize(tf.constant(lines, tf.string))[:, :-1]
+    ids = tf.where(
+        rows.values == text.unk_id, text.vocabulary_size, rows.values
+    )
+    ranks = rows.with_values(tf.cast(ids, tf.float64))
+    means: list[float] = np.nan_to_num(tf.reduce_mean(ranks, 1)).tolist()
+    return means

@@ -3,5 +3,6 @@
 from bahdanau_tf.corpora.grammar.corpus import Example
 from bahdanau_tf.corpora.grammar.corpus import generate
 from bahdanau_tf.corpora.grammar.corpus import write_corpus
+from bahdanau_tf.corpora.grammar.phrases import phrases
 
-__all__ = ["Example", "generate", "write_corpus"]
+__all__ = ["Example", "generate", "phrases", "write_corpus"]
