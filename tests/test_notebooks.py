@@ -207,7 +207,7 @@ def test_install_prefers_what_the_reader_gives(place, given):
     Path(WHEEL).touch()
     place.in_colab(WHEEL)
     place.install(QUICK_START, given)
-    assert place.installed == [["--quiet", given, "matplotlib>=3.9", KEEP]]
+    assert place.installed == [["--quiet", given, "bahdanau_tf[plot]", KEEP]]
     assert place.dialogs == 0
 
 
@@ -216,20 +216,20 @@ def test_install_finds_the_wheel_beside_the_notebook(place):
     Path("../setup.py").touch()
     place.in_colab(WHEEL)
     place.install(QUICK_START)
-    assert place.installed == [["--quiet", WHEEL, "matplotlib>=3.9", KEEP]]
+    assert place.installed == [["--quiet", WHEEL, "bahdanau_tf[plot]", KEEP]]
     assert place.dialogs == 0
 
 
 def test_install_finds_the_clone(place):
     Path("../setup.py").touch()
     place.install(QUICK_START)
-    assert place.installed == [["--quiet", "..", "matplotlib>=3.9", KEEP]]
+    assert place.installed == [["--quiet", "..", "bahdanau_tf[plot]", KEEP]]
 
 
 def test_install_asks_for_a_wheel_in_colab(place):
     place.in_colab("notes.txt", WHEEL)
     place.install(QUICK_START)
-    assert place.installed == [["--quiet", WHEEL, "matplotlib>=3.9", KEEP]]
+    assert place.installed == [["--quiet", WHEEL, "bahdanau_tf[plot]", KEEP]]
     assert place.dialogs == 1
 
 
@@ -305,6 +305,17 @@ def test_code_of_a_translation_equals_the_english_code(path: Path) -> None:
             for cell in code_cells(read_notebook(one))
         ]
         for one in (path, english)
+    )
+    assert ours == wanted
+
+
+@each(TRANSLATED)
+def test_a_translation_says_that_it_takes_as_long(path: Path) -> None:
+    """The last paragraph of the first cell has the same numbers."""
+    english = FOLDER / f"{path.stem[:-3]}.ipynb"
+    ours, wanted = (
+        sorted(re.findall(r"\d+", source(first).split("\n\n")[-1]))
+        for first in (read_notebook(one)["cells"][0] for one in (path, english))
     )
     assert ours == wanted
 
