@@ -347,3 +347,14 @@ def test_every_cell_runs(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(path, tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+def test_keras_developers_end_with_translations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In full size; the truth is the grammar's own translations."""
+    monkeypatch.chdir(tmp_path)
+    found = run_notebook(FOLDER / "06_keras_developers.ipynb", {})
+    assert len(found["references"]) == 100
+    assert found["right"] >= 70
