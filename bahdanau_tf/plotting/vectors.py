@@ -13,8 +13,10 @@ from bahdanau_tf.plotting.canvas import save
 from bahdanau_tf.plotting.canvas import set_fonts
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
+    from numpy.typing import NDArray
 
 _SIGNS = "os^Dv*P"  # differ without colour, too
 
@@ -52,9 +54,30 @@ def plot_vectors(
         some = points[np.equal(groups, group)]
         axes.scatter(*some.T, marker=_SIGNS[group % len(_SIGNS)])
     for place, text in zip(points, texts, strict=True):
-        axes.annotate(text, place, (5, 3), textcoords="offset points", size=8)
-    axes.margins(0.25, 0.1)
+        _write(axes, text, place, points)
+    axes.margins(0.1, 0.1)
     axes.grid(alpha=0.3)
     set_fonts(axes)
     save(figure, path)
     return figure
+
+
+def _write(
+    axes: Axes,
+    text: str,
+    place: NDArray[np.float64],
+    points: NDArray[np.float64],
+) -> None:
+    """Writes a text towards the middle, and away from a point right above."""
+    low, high = points.min(0), points.max(0)
+    is_left, _ = place <= (low + high) / 2
+    above = points[:, 1] - place[1]
+    is_free = not np.any((above > 0) & (above < (high - low)[1] / 20))
+    axes.annotate(
+        text,
+        tuple(place),
+        (6.0 if is_left else -6.0, 3.0 if is_free else -9.0),
+        textcoords="offset points",
+        ha="left" if is_left else "right",
+        size=8,
+    )
