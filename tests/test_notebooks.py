@@ -379,6 +379,33 @@ def test_every_cell_runs(
 
 
 @pytest.mark.slow
+def test_quick_start_shows_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In full size; the truth is that of the grammar."""
+    monkeypatch.chdir(tmp_path)
+    found = run_notebook(QUICK_START, {})
+    assert found["attention"] <= found["diagonal"] / 2
+    assert found["entropy"] <= found["equal"] / 2
+    shown = found["translation"]
+    assert shown.text == (
+        "Le cheval blanc de la reine ne voit pas l'homme intelligent."
+    )
+    aligned = {
+        (shown.source_tokens[i], shown.tokens[j])
+        for i, j in shown.hard_alignment
+    }
+    assert aligned >= {
+        ("horse", "cheval"),
+        ("white", "blanc"),
+        ("queen", "reine"),
+        ("see", "voit"),
+        ("man", "homme"),
+        ("clever", "intelligent"),
+    }
+
+
+@pytest.mark.slow
 def test_keras_developers_end_with_translations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
