@@ -415,6 +415,26 @@ def test_blank_and_long_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     assert measure(everything).pairs == 6
 
 
+def test_pairs_with_many_source_words_are_left_out(tmp_path: Path) -> None:
+    """Words are those between blanks, whatever the tokenizer makes of them."""
+    lengths = [(3, 9), (4, 1), (5, 1), (9, 3), (1, 1), (0, 2)]
+    lines = Lines(tmp_path, lengths)
+
+    class Twice(Numbers):
+        def tokenize(
+            self, strings: tf.Tensor, sample: bool = False
+        ) -> tf.RaggedTensor:
+            return super().tokenize(tf.strings.join([strings] * 2, " "))
+
+    options = {"max_length": None, "max_words": 4, "shuffle": "none"}
+    found = make_dataset(lines.paths, Twice(), Numbers(), **options)
+    assert sorted(flat(epoch_of(found))) == [2, 3, 6]
+    with pytest.raises(ValueError, match="at most max_words=4 source words"):
+        make_dataset(
+            Lines(tmp_path, [(5, 5)]).paths, Numbers(), Numbers(), **options
+        )
+
+
 def test_lines_of_any_white_space_are_skipped(tmp_path: Path) -> None:
     for name in ("source", "target"):
         text = "5 6\n\t \n \n7\n" if name == "source" else "5\n6\n7\n\r\n"
@@ -623,6 +643,7 @@ def test_a_corpus_without_fitting_pairs_is_refused(lines: Lines) -> None:
     [
         ({"batch_size": 0}, "batch_size is 0"),
         ({"max_length": 0}, "max_length is 0"),
+        ({"max_words": 0}, "max_words is 0"),
         ({"pool_batches": -1}, "pool_batches is -1"),
         ({"token_budget": 0}, "token_budget is 0"),
         ({"shuffle": "twice"}, "shuffle is 'twice'"),

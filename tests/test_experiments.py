@@ -183,15 +183,35 @@ def test_plans_are_valid_flags_of_train(suite, lengths, count):
         assert flags.units == 7  # given flags override those of the suite
         name = plan.name.lower().replace(" ", "-")
         if plan.counterpart:
-            assert name.startswith(f"{flags.model}-{flags.max_length}")
-            assert flags.max_length in lengths
+            limit = flags[suite.limit].value
+            assert name.startswith(f"{flags.model}-{limit}")
+            assert limit in lengths
         else:
             assert flags.reverse_source == ("reversed" in name)
             seeds.add((flags.reverse_source, flags.seed))
     counterparts = [plan.counterpart for plan in plans if plan.counterpart]
     assert len(seeds) + len(counterparts) == count
     assert {"RNNsearch-30", "RNNencdec-30"} < {*counterparts}
-    assert "epochs" in suite.budget(suite.minutes)
+    kind = "updates" if suite is suites.FULL else "epochs"
+    assert kind in suite.budget(suite.minutes)
+
+
+def test_systems_of_a_users_corpus_make_equal_updates():
+    """So that limits are compared; options are those chosen for the text."""
+    found = {}
+    for plan in suites.FULL.plans(FILES):
+        flags = defined_flags("train")
+        flags(["train", *plan.flags])
+        assert flags.recipe is None
+        assert flags.minutes == 0
+        assert flags.epochs * 100 > flags.updates
+        found[plan.name] = (flags.max_words, flags.updates, flags.patience)
+    longer = found.pop("RNNsearch-50*")
+    assert {one[1] for one in found.values()} == {8000}
+    assert longer[1] > 2 * 8000
+    assert longer[2] == defined_flags("train")["patience"].default
+    assert found["RNNencdec-50"] == found["RNNsearch-50"] == (50, 8000, 10_000)
+    assert found["RNNencdec-30"] == found["RNNsearch-30"] == (30, 8000, 10_000)
 
 
 def test_a_flag_is_passed_only_to_models_that_take_it():

@@ -518,6 +518,8 @@ def test_a_report_may_have_only_external_systems(tmp_path):
         ("--quick --train_flag=units=5", "is 'units=5', wanted a flag"),
         ("--quick --train_flag=--colour=a", "command line flag 'colour'"),
         ("--quick --train_flag=--units=0", "units is 0, wanted"),
+        ("--quick --train_systems=a,b", "--train_systems is 'a', wanted some"),
+        ("--train_systems=a --system=a=b", "--train_systems"),
         ("--quick --train_flag=--joint", "not used with --tokenizer=word"),
         ("--quick --tokenize=soup", "tokenize is 'soup'"),
         ("--quick --beta=0.2", "has no attention to penalize"),

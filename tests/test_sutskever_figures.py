@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 
@@ -21,8 +22,10 @@ from bahdanau_tf.experiments.results import Corpus
 from bahdanau_tf.experiments.results import Results
 from bahdanau_tf.experiments.results import Scoring
 from bahdanau_tf.experiments.results import System
+from bahdanau_tf.experiments.results import measure
 from bahdanau_tf.models import RNNSearch
 from bahdanau_tf.models import Seq2SeqLSTM
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.report.rarity import rarity_figure
 from bahdanau_tf.report.vectors import vectors_figure
 from bahdanau_tf.text import SubwordTokenizer
@@ -230,6 +233,25 @@ def test_bad_files_are_refused_in_a_sentence(tmp_path, capfd, flags, sentence):
     err = capfd.readouterr().err
     assert sentence in err
     assert "Traceback" not in err
+
+
+def test_a_report_counts_words_if_a_training_did(tmp_path, translator):
+    """Sentences of another length than the tokenizer's."""
+    folders = {}
+    for name, recipe in (("a", {"max_words": 7}), ("b", {"max_length": 9})):
+        folders[name] = tmp_path / name
+        translator.save(folders[name] / "best")
+        record = json.dumps({"recipe": recipe})
+        (folders[name] / "training.json").write_text(record)
+    test = Corpus(["a, b, c."], ["a"])
+    scoring = Scoring(Decoding(beam_size=1, max_length=3), "13a")
+    found = measure(folders, {}, test, scoring, {}, [])
+    assert [one.max_length for one in found.systems] == [7, None]
+    assert (found.lengths, found.unit) == ([3], "words between blanks")
+    del folders["a"]
+    found = measure(folders, {}, test, scoring, {}, [])
+    assert [one.max_length for one in found.systems] == [9]
+    assert (found.lengths, found.unit) == ([6], "tokens")
 
 
 def test_other_systems_lists_and_sentences_reach_the_page(tmp_path, translator):

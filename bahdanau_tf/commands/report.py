@@ -40,7 +40,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     files = suites.Files(*(flags[n].value for n in suites.Files._fields))
     check_tokenize_flag(flags)
     if suite is not None:
-        _check_plans(suite.plans(files, flags.train_flag), flags)
+        _check_plans(_plans(suite, files, flags), flags)
     for name, model in models.items():
         if not (best_folder(model) / "translator.json").is_file():
             raise ValueError(f"--system={name}={model} holds no translator")
@@ -56,7 +56,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     baseline = _baseline(flags, test.sources)
     plans: list[Plan] = []
     if suite is not None:
-        plans = suite.plans(files, flags.train_flag)
+        plans = _plans(suite, files, flags)
         minutes = suite.minutes if flags.minutes is None else flags.minutes
         models = {**train_all(plans, folder, minutes, flags.jobs), **models}
         about.append(suite.budget(minutes))
@@ -86,6 +86,24 @@ def _suite(flags: absl_flags.FlagValues) -> suites.Suite | None:
     if not flags.full:
         return None
     return suites.FULL if flags.train_source else suites.FULL_GRAMMAR
+
+
+def _plans(
+    suite: suites.Suite, files: suites.Files, flags: absl_flags.FlagValues
+) -> list[Plan]:
+    """The systems of --train_systems, or all.
+
+    Raises:
+        ValueError: There is no such system.
+    """
+    plans = suite.plans(files, flags.train_flag)
+    names = [plan.name for plan in plans]
+    if unknown := {*flags.train_systems} - {*names}:
+        raise ValueError(
+            f"--train_systems is {min(unknown)!r}, wanted some of {names}"
+        )
+    wanted = flags.train_systems or names
+    return [plan for plan in plans if plan.name in wanted]
 
 
 def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:

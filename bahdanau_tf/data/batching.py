@@ -51,6 +51,8 @@ class Batching:
         sample_subwords: whether tokenizers split words in a randomly drawn way
             each time; the batches then do not depend on the seed alone.
         sampled_epochs: number of first epochs in which they do; None: all.
+        max_words: largest number of source words between blanks, as the paper
+            counts; longer pairs are dropped. None keeps all.
 
     Raises:
         ValueError: a value is out of range.
@@ -65,6 +67,7 @@ class Batching:
     seed: int = 0
     sample_subwords: bool = False
     sampled_epochs: int | None = None
+    max_words: int | None = None
 
     def __post_init__(self) -> None:
         check_values(
@@ -75,6 +78,7 @@ class Batching:
             token_budget=Range(1, 10**9),
             seed=Range(0, 2**32, below_high=True),
             sampled_epochs=Range(0, 10**9),
+            max_words=_COUNT,
         )
 
     @property

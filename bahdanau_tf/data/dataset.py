@@ -65,6 +65,7 @@ def make_dataset(
     seed: int = Batching.seed,
     sample_subwords: bool = Batching.sample_subwords,
     sampled_epochs: int | None = Batching.sampled_epochs,
+    max_words: int | None = Batching.max_words,
 ) -> tf.data.Dataset:
     """One epoch of batches for `fit`; each iteration is the next epoch.
 
@@ -85,6 +86,7 @@ def make_dataset(
         seed: see `Batching`.
         sample_subwords: see `Batching`.
         sampled_epochs: see `Batching`.
+        max_words: see `Batching`.
 
     Returns:
         Dataset of ({"source": int32 [B, T_x], "target": int32 [B, T_y]},
@@ -106,6 +108,7 @@ def make_dataset(
         seed,
         sample_subwords,
         sampled_epochs,
+        max_words,
     )
     if not isinstance(corpus, ParallelCorpus):
         corpus = ParallelCorpus(*corpus)
@@ -272,6 +275,9 @@ class _Stream:
             fits &= length > 0
             if self.batching.max_length is not None:
                 fits &= length <= self.batching.max_length
+        if self.batching.max_words is not None:
+            words = tf.strings.split(source).row_lengths()
+            fits &= words <= self.batching.max_words
         kept = tf.where(fits)[:, 0]
         return Pool(*(tf.gather(part, kept) for part in (places, lines, *ids)))
 
@@ -327,7 +333,8 @@ class _Stream:
                 return
         raise ValueError(
             f"Batching: none of the {len(self.corpus)} sentence pairs has 1 "
-            f"to max_length={self.batching.max_length} tokens on both sides"
+            f"to max_length={self.batching.max_length} tokens on both sides, "
+            f"and at most max_words={self.batching.max_words} source words"
         )
 
 

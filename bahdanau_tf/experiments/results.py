@@ -17,6 +17,7 @@ from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.lengths import source_lengths
 from bahdanau_tf.translation.saved import trained_length
+from bahdanau_tf.translation.saved import trained_words
 from bahdanau_tf.translator import Translator
 from bahdanau_tf.translator import load_best
 
@@ -54,8 +55,8 @@ class System:
         known_texts: Its translations with [UNK] forbidden; valid for sentences
             without unknown words only.
         counterpart: The paper's system that it corresponds to, or "".
-        max_length: Longest sentence that it was trained on; None if unknown or
-            without a limit.
+        max_length: Longest sentence that it was trained on, in the unit of
+            `Results`; None if unknown or without a limit.
         translator: The model, or None.
         model_dir: Its folder, or None.
         translations: As `texts`, with tokens and weights; empty for an outside
@@ -172,10 +173,13 @@ def measure(
     known = evaluation.known_sentences([*loaded.values()], *test[:2])
     systems = []
     line = ProgressLine(len(loaded))
+    folders = {name: Path(folder) for name, folder in model_dirs.items()}
+    by_words = any(map(trained_words, folders.values()))
+    trained = trained_words if by_words else trained_length
     for name, model in loaded.items():
         one = _translated(name, model, test.sources, known, scoring.decoding)
-        folder = Path(model_dirs[name])
-        limit = trained_length(folder)
+        folder = folders[name]
+        limit = trained(folder)
         systems.append(replace(one, model_dir=folder, max_length=limit))
         line.update(len(systems), f"translated by {name}")
     for name, lines in outside.items():
@@ -193,7 +197,7 @@ def measure(
         fitting = evaluation.bleu_tokenizer(language, test.references)
         scoring = replace(scoring, tokenize=fitting)
     texts = [one.source_text for one in models]
-    lengths, unit = source_lengths(texts, test.sources)
+    lengths, unit = source_lengths(texts, test.sources, by_words)
     return Results(systems, test, lengths, unit, known, scoring)
 
 

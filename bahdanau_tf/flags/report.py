@@ -6,9 +6,9 @@ forward and a reversed LSTM. --full trains more and larger systems, with up to
 two hours each, on the built-in corpus or on --train_source, --train_target,
 --dev_source and --dev_target: RNNencdec and RNNsearch with sentences of up to
 30 and 50 words (built-in: 15 and 30), a longer trained RNNsearch, a forward and
-five reversed LSTMs. A system that is not finished when its --minutes are over
-is stopped and reported as it is; running the command again continues it, and
-does not train finished systems again.
+five reversed LSTMs, or only --train_systems. A system that is not finished when
+its --minutes are over is stopped and reported as it is; running the command
+again continues it, and does not train finished systems again.
 
 --system names a trained model and --hypotheses another system's translations;
 both may be repeated, and combined with --quick or --full. A system with the
@@ -87,6 +87,12 @@ def _define_training(flags: absl_flags.FlagValues) -> None:
         ("full", "whether to train larger systems, on any corpus"),
     ):
         absl_flags.DEFINE_bool(name, False, text, **options)
+    absl_flags.DEFINE_list(
+        "train_systems",
+        [],
+        "names of the systems to train, such as RNNsearch-50; all if empty",
+        **options,
+    )
     absl_flags.DEFINE_multi_string(
         "train_flag",
         [],
@@ -119,7 +125,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     if not (trains or flags.system or flags.hypotheses):
         raise ValueError("--quick, --full, --system or --hypotheses is missing")
     if not trains:
-        names = ("train_flag", "minutes", "jobs")
+        names = ("train_systems", "train_flag", "minutes", "jobs")
         refuse(flags, names, "without --quick or --full")
     if flags.minutes is not None and flags.minutes not in _MINUTES:
         raise ValueError(f"--minutes is {flags.minutes}, wanted {_MINUTES}")

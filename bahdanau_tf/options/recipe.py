@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import keras
 
 _COUNT = Range(0, 10**9)
+_LIMITS = ("max_length", "max_words")  # 0 here is None in `Batching`
 FINAL_SHARE = 0.02  # the last rate of "linear" as a share of the peak
 LARGEST_WARMUP = 0.1  # share of a training of limited time
 # Default rates: the paper's, Keras', and Sutskever et al.'s.
@@ -71,6 +72,8 @@ class Recipe:
             the first ones of the next.
         max_length: Longest sentence in tokens on either side, without the end
             symbol; longer pairs are left out. 0 leaves none out.
+        max_words: Longest source sentence in words between blanks; longer
+            pairs are left out. 0 leaves none out.
         pool_batches: Number of batches whose pairs are sorted by length
             together (a pool).
         shuffle_pool: Whether the batches of a pool come in random order, not
@@ -135,6 +138,7 @@ class Recipe:
     )
     accumulate: int = field(default=1, kw_only=True)
     max_length: int = Batching.max_length or 0
+    max_words: int = field(default=Batching.max_words or 0, kw_only=True)
     pool_batches: int = Batching.pool_batches
     shuffle_pool: bool = Batching.shuffle_pool
     shuffle: Literal["none", "once", "each_epoch"] = Batching.shuffle
@@ -166,6 +170,7 @@ class Recipe:
             label_smoothing=Range(0, 1, below_high=True),
             accumulate=Range(1, _COUNT.high),
             max_length=_COUNT,
+            max_words=_COUNT,
             r_drop=Range(0, 1000),
             divisor=Range(0, 1e9, above_low=True),
             epochs=Range(0, 1e6, above_low=True),
@@ -260,7 +265,8 @@ class Recipe:
     def make_batching(self) -> Batching:
         """How the corpus becomes batches."""
         known = {one.name: getattr(self, one.name) for one in fields(Batching)}
-        return Batching(**known | {"max_length": self.max_length or None})
+        limits = {name: known[name] or None for name in _LIMITS}
+        return Batching(**known | limits)
 
     def total_updates(self, steps_per_epoch: float) -> int:
         """The number of updates of the whole training, unless it ends early.

@@ -16,6 +16,7 @@ from bahdanau_tf.experiments.results import System
 from bahdanau_tf.experiments.trainings import Record
 from bahdanau_tf.experiments.trainings import last_evaluation
 from bahdanau_tf.report import paper
+from bahdanau_tf.translation.lengths import WORDS
 from bahdanau_tf.translation.lengths import token_lengths
 from bahdanau_tf.translator import Translator
 
@@ -119,7 +120,7 @@ def training_table(
     heads = paper.TRAINING_HEADS
     rows = beside_the_paper(
         [one for one in results.systems if one.translator],
-        lambda system: _training(system, train, dev),
+        lambda system: _training(system, results.unit, train, dev),
         len(heads),
         paper.TRAINING,
     )
@@ -140,7 +141,7 @@ def training_table(
 
 
 def _training(
-    system: System, train: Corpus | None, dev: Corpus | None
+    system: System, unit: str, train: Corpus | None, dev: Corpus | None
 ) -> list[Cell]:
     model, folder = system.translator, system.model_dir
     if model is None or folder is None:
@@ -156,23 +157,28 @@ def _training(
         last.get("epoch", _UNKNOWN),
         _UNKNOWN if seconds is None else seconds / 3600,
         device + " (not trained out)" * is_stopped,
-        _nll(model, _learned(model, system.max_length, train)),
+        _nll(model, _learned(model, system.max_length, unit, train)),
         _nll(model, dev),
     ]
 
 
 def _learned(
-    model: Translator, max_length: int | None, corpus: Corpus | None
+    model: Translator,
+    max_length: int | None,
+    unit: str,
+    corpus: Corpus | None,
 ) -> Corpus | None:
     """The first pairs on which a model was trained."""
     if corpus is None:
         return None
-    rows = zip(
-        *corpus[:2],
-        token_lengths(model.source_text, corpus.sources),
-        token_lengths(model.target_text, corpus.references),
-        strict=True,
-    )
+    if unit == WORDS:  # of the source alone
+        sides = [[len(line.split()) for line in corpus.sources]]
+    else:
+        sides = [
+            token_lengths(model.source_text, corpus.sources),
+            token_lengths(model.target_text, corpus.references),
+        ]
+    rows = zip(*corpus[:2], *sides, strict=True)
     longest = max_length or float("inf")
     kept = [
         (source, target)

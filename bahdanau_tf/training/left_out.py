@@ -33,8 +33,16 @@ class LeftOut(keras.callbacks.Callback):
                 self._tell(self._pairs - before.pairs)
 
     def _tell(self, count: int) -> None:
-        longest = self._run.recipe.max_length
-        if longest and count:
+        recipe = self._run.recipe
+        limits = [
+            f"{longest} {of}"
+            for longest, of in (
+                (recipe.max_length, "tokens"),
+                (recipe.max_words, "source words"),
+            )
+            if longest
+        ]
+        if limits and count:
             self._run.line.note(
-                f"{count} too long (over {longest} tokens), left out"
+                f"{count} too long (over {' or '.join(limits)}), left out"
             )

@@ -10,6 +10,8 @@ import tensorflow as tf
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text.protocol import Tokenizer
 
+WORDS = "words between blanks"  # a unit
+
 
 def token_lengths(text: Tokenizer, lines: Sequence[str]) -> list[int]:
     """Tokens of each line, the end symbol not counted, as training counts."""
@@ -19,22 +21,23 @@ def token_lengths(text: Tokenizer, lines: Sequence[str]) -> list[int]:
 
 
 def source_lengths(
-    texts: Sequence[Tokenizer], sources: Sequence[str]
+    texts: Sequence[Tokenizer], sources: Sequence[str], by_words: bool = False
 ) -> tuple[list[int], str]:
     """The length of each source, and its unit in words.
 
     Lengths are in tokens of the first tokenizer that has words, so that they
     are the same for all systems; else in sub-words of the first tokenizer, by
-    which the training of its model counted; without one in words between
-    blanks.
+    which the training of its model counted; without one, or `by_words`, in
+    words between blanks.
 
     Args:
         texts: The tokenizer of the source of each model.
         sources: The sentences.
+        by_words: Whether the training of a model counted words.
     """
-    text = counting_text(texts)
+    text = None if by_words else counting_text(texts)
     if text is None:
-        return [len(line.split()) for line in sources], "words between blanks"
+        return [len(line.split()) for line in sources], WORDS
     is_word = isinstance(text, WordTokenizer)
     return token_lengths(text, sources), "tokens" if is_word else "sub-words"
 

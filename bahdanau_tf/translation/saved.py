@@ -188,7 +188,7 @@ def best_folder(folder: str | os.PathLike[str]) -> Path:
 
 
 def trained_length(folder: str | os.PathLike[str]) -> int | None:
-    """The longest source that the model of a folder was trained on.
+    """The longest source that the model of a folder was trained on, in tokens.
 
     Args:
         folder: As for `best_folder`, or the folder `best` in a training folder.
@@ -197,6 +197,15 @@ def trained_length(folder: str | os.PathLike[str]) -> int | None:
         Number of tokens without the end symbol; None if there was no limit or
         it is unknown, as for a translator that was moved.
     """
+    return _trained(folder, "max_length")
+
+
+def trained_words(folder: str | os.PathLike[str]) -> int | None:
+    """As `trained_length`, in source words between blanks."""
+    return _trained(folder, "max_words")
+
+
+def _trained(folder: str | os.PathLike[str], limit: str) -> int | None:
     best = best_folder(folder)
     if "best" not in best.name.split("."):  # "best", or ".best.replaced"
         return None
@@ -204,7 +213,7 @@ def trained_length(folder: str | os.PathLike[str]) -> int | None:
         recipe = read_object(best.parent / "training.json").get("recipe")
     except (OSError, ValueError):
         return None
-    length = recipe.get("max_length") if isinstance(recipe, dict) else None
+    length = recipe.get(limit) if isinstance(recipe, dict) else None
     return length if type(length) is int and length > 0 else None
 
 
