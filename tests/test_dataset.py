@@ -34,9 +34,9 @@ from bahdanau_tf.data.batching import cut
 from bahdanau_tf.data.dataset import CHUNK
 from bahdanau_tf.data.dataset import _Stream
 from bahdanau_tf.data.dataset import make_dataset
-from bahdanau_tf.data.dataset import measure
 from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.parallel import TextFile
+from bahdanau_tf.data.statistics import measure
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
 
