@@ -120,6 +120,10 @@ def main(_: list[str]) -> None:
         raise app.UsageError("--words is missing, wanted with --peer")
     if FLAGS.model_dir and not FLAGS.source:
         raise app.UsageError("--source is missing, wanted with --model_dir")
+    for name in ("model_dir", "source", "words"):
+        path = FLAGS[name].value
+        if path and not Path(path).exists():
+            raise app.UsageError(f"--{name} is {path}, which does not exist")
     logging.set_verbosity(logging.WARNING)
     translator, lines = subject()
     lines = lines[: FLAGS.sentences]

@@ -66,6 +66,9 @@ NODES = 4000  # of an export
 
 def main(_: Sequence[str]) -> None:
     """Measures and prints."""
+    path = FLAGS.model_dir
+    if path and not Path(path).is_dir():
+        raise app.UsageError(f"--model_dir is {path}, which is no folder")
     with tempfile.TemporaryDirectory() as folder:
         model, export, nodes = prepared(Path(folder))
         found = collections.defaultdict(list)

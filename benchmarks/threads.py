@@ -33,6 +33,11 @@ from table import Figure
 FLAGS = flags.FLAGS
 
 flags.DEFINE_list("threads", ["1", "2"], "Numbers of threads, in turns.")
+flags.register_validator(
+    "threads",
+    lambda counts: all(one.isdigit() and int(one) for one in counts),
+    "wanted numbers of 1 or more",
+)
 flags.DEFINE_enum("job", "training", ["training", "translation"], "What.")
 flags.DEFINE_integer("lines", 640, "Number of lines to translate.")
 flags.DEFINE_integer("child", None, "The threads of a process started here.")

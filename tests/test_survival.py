@@ -227,7 +227,7 @@ def test_a_deterministic_training_has_its_threads(
     train(restarted(), files, SHORT, folder)
     assert not enabled
     train(restarted(), files, exact, tmp_path / "exact")
-    assert "deterministic, with 3 threads\n" in capsys.readouterr().err
+    assert "deterministic, with --threads=3\n" in capsys.readouterr().err
     assert enabled == [True]
     monkeypatch.setattr(loop, "threads_of", lambda _: 4)
     with pytest.raises(ValueError, match=r"3 threads .* now there are 4.*=3,"):

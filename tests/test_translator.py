@@ -29,6 +29,7 @@ from bahdanau_tf import Vocabulary
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf import token_log_probs
 from bahdanau_tf.translation import TranslationGraph
+from bahdanau_tf.translation.graph import KEPT
 
 ODD = [
     "the cat sleeps.",
@@ -105,6 +106,7 @@ def test_sentences_may_be_arrays_and_tensors_of_strings(translator, kind):
         (tf.constant("the cat"), "is one string, wanted a sequence of strings"),
         (None, "is None, wanted a sequence of strings"),
         (["the cat", None], r"\[1\] is NoneType, wanted a string"),
+        (["the cat", "\ud800"], r"\[1\] is '\\ud800', wanted text that UTF-8"),
         (np.array([["the cat"]]), r"\[0\] is ndarray, wanted a string"),
     ],
 )
@@ -218,6 +220,30 @@ def test_a_loaded_translator_gives_the_same_translations(tmp_path, translator):
 def test_no_alignment_without_attention(without_attention):
     (translation,) = without_attention.translate(["the cat."])
     assert translation.weights is None
+
+
+def test_only_the_last_graphs_are_kept():
+    """Those used last, so that options that come and go need no more memory."""
+    graph = make_translator().graph
+    traced = []
+
+    def use(number):
+        def function(x):
+            traced.append(number)
+            return tf.strings.length(x) + number
+
+        made = graph.function(number, function, 1)
+        assert made(tf.constant(["ab"])).numpy().tolist() == [2 + number]
+
+    for number in range(KEPT):
+        use(number)
+    use(0)
+    assert traced == [*range(KEPT)]
+    use(KEPT)  # in place of number 1, which was not used for the longest time
+    use(0)
+    use(1)
+    assert traced == [*range(KEPT), KEPT, 1]
+    assert len(graph._functions) == KEPT
 
 
 @pytest.fixture(scope="module")

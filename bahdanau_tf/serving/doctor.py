@@ -208,7 +208,8 @@ def _facts(
         f"writes {limits.max_target_length}, end symbols included.",
         f"Ops: {len(found)} kinds, of TensorFlow Text "
         f"{', '.join(text_ops) or 'none'}.",
-        f"Nodes: {nodes.total}; of signatures: "
+        f"Nodes: {nodes.total}; of signatures, what they share counted for "
+        "each: "
         + ", ".join(f"{name} {n}" for name, n in nodes.signatures.items())
         + ".",
         f"Loaded in {answers.load_seconds:.2f} s by a new process with "

@@ -251,7 +251,7 @@ class _Training:
         if self.product_dtype != "float32":
             notes = [*notes, f"products are rounded to {self.product_dtype}"]
         if self.recipe.deterministic:
-            notes = [*notes, f"deterministic, with {self.threads} threads"]
+            notes = [*notes, f"deterministic, with --threads={self.threads}"]
         for note in notes if self.cluster.is_chief else ():
             line.note(note)
 

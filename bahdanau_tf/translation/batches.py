@@ -108,6 +108,17 @@ def _strings(name: str, column: object) -> list[str | bytes]:
             raise ValueError(
                 f"{name}[{place}] is {type(one).__name__}, wanted a string"
             )
+        if isinstance(one, str):
+            _check_encoding(f"{name}[{place}]", one)
         # `str(one)` would be the name of a member of an enumeration.
         strings.append(str.__str__(one) if isinstance(one, str) else bytes(one))
     return strings
+
+
+def _check_encoding(name: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # half of a pair of surrogates
+        raise ValueError(
+            f"{name} is {text!r}, wanted text that UTF-8 can encode"
+        ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Sequence
@@ -35,6 +36,7 @@ from bahdanau_tf.translation.steps import word_ids
 
 Found = TypeVar("Found")
 _making = threading.RLock()  # held by a thread that makes a function
+KEPT = 16  # functions; each takes some 20 MB, and a second or two to make
 
 
 class Translated(NamedTuple):
@@ -107,16 +109,16 @@ class TranslationGraph(tf.Module):
     @cached_property
     def _functions(
         self,
-    ) -> dict[Hashable, tf.types.experimental.ConcreteFunction]:
-        """The functions made so far; cached so that TensorFlow tracks none."""
-        return {}
+    ) -> OrderedDict[Hashable, tf.types.experimental.ConcreteFunction]:
+        """The last functions used; cached so that TensorFlow tracks none."""
+        return OrderedDict()
 
     def function(
         self, key: Hashable, function: Callable[..., Found], n: int
     ) -> Callable[..., Found]:
-        """The graph of a function of n vectors of strings, made once.
+        """The graph of a function of n vectors of strings.
 
-        It is traced here, not when called: TensorFlow warns of functions that
+        It is made once, and again if `KEPT` others were used since then. It is traced here, not when called: TensorFlow warns of functions that
         differ only in their options as of one that is traced again and again.
 
         Args:
@@ -131,7 +133,10 @@ class TranslationGraph(tf.Module):
                     input_signature=[tf.TensorSpec([None], tf.string)] * n,
                     autograph=False,
                 ).get_concrete_function()
+            self._functions.move_to_end(key)
             made: Callable[..., Found] = self._functions[key]
+            if len(self._functions) > KEPT:
+                self._functions.popitem(last=False)
         return made
 
     @property
