@@ -118,8 +118,9 @@ class TranslationGraph(tf.Module):
     ) -> Callable[..., Found]:
         """The graph of a function of n vectors of strings.
 
-        It is made once, and again if `KEPT` others were used since then. It is traced here, not when called: TensorFlow warns of functions that
-        differ only in their options as of one that is traced again and again.
+        It is made once, and again if `KEPT` others were used since then. It is
+        traced here, not when called: TensorFlow warns of functions that differ
+        only in their options as of one that is traced again and again.
 
         Args:
             key: Identifies the function among those of this graph.
