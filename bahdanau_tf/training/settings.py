@@ -30,7 +30,7 @@ _SENTENCES = {
     TRAINING_TEXT: "the training text has changed since {folder} was made; "
     "give the same --train_source and --train_target as before, or name "
     "another folder",
-    THREADS: "{folder} was trained by --threads={before} --deterministic, "
+    THREADS: "{folder} was trained by {before} threads with --deterministic, "
     "and now there are {after}, which may round otherwise; give "
     "--threads={before}, or name another folder",
     **{
