@@ -12,7 +12,6 @@ functions also get these arguments.
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import os
 import re
@@ -33,6 +32,7 @@ from bahdanau_tf import __version__
 from bahdanau_tf.flags.completion import complete_if_asked
 from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import require
+from bahdanau_tf.garbage import never_collected
 from bahdanau_tf.interrupts import ended_by_two_interrupts
 
 COMMANDS = {
@@ -105,7 +105,9 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         already_done = getattr(taken, "already_done", lambda *_: None)
         if said := already_done(*given):
             return _say(said, sys.stderr, 0)
-        with _nothing_collected(), _quiet_start():
+        is_first = "tensorflow" not in sys.modules
+        once = never_collected() if is_first else contextlib.nullcontext()
+        with once, _quiet_start():
             command = import_module(f"bahdanau_tf.commands.{name}")
         status = command.run(*given)
         sys.stdout.flush()
@@ -307,24 +309,6 @@ def _without_pyplot() -> Iterator[None]:
         yield
     finally:
         del sys.modules[name]
-
-
-@contextlib.contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """Lets Python never look for garbage in what is imported here.
-
-    There is next to none, but looking through all of TensorFlow again and
-    again takes a tenth of the time of a short command.
-    """
-    if "tensorflow" in sys.modules:
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def _usage() -> str:

@@ -22,6 +22,7 @@ FLOORS = (
     (
         "device",
         "files",
+        "garbage",
         "interrupts",
         "keras_register",
         "products",

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import tensorflow as tf
 
+from bahdanau_tf.garbage import uncollected
 from bahdanau_tf.models.protocol import Output
 from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.models.scoring import log_probs_and_alignment
@@ -127,7 +128,7 @@ class TranslationGraph(tf.Module):
             function: The function.
             n: Number of vectors.
         """
-        with _making:
+        with _making, uncollected():
             if key not in self._functions:
                 self._functions[key] = tf.function(
                     function,
