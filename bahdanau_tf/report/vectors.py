@@ -19,8 +19,8 @@ _TITLE = "Sentence vectors, after Figure 2 of Sutskever et al. 2014"
 _SHOWN = (
     "What the decoder of {name} gets of a sentence, projected on the two "
     "principal components of the sentences in each picture. The sentences of a "
-    "group, which have one sign, say about the same; other groups have the "
-    "same words in another order. A bag of words could not tell them apart."
+    "group have one sign. Where groups differ in the order of their words "
+    "alone, a bag of words could not tell them apart."
 )
 
 
