@@ -17,6 +17,7 @@ from bahdanau_tf.experiments.trainings import Record
 from bahdanau_tf.experiments.trainings import last_evaluation
 from bahdanau_tf.report import paper
 from bahdanau_tf.translation.lengths import WORDS
+from bahdanau_tf.translation.lengths import source_lengths
 from bahdanau_tf.translation.lengths import token_lengths
 from bahdanau_tf.translator import Translator
 
@@ -171,13 +172,11 @@ def _learned(
     """The first pairs on which a model was trained."""
     if corpus is None:
         return None
-    if unit == WORDS:  # of the source alone
-        sides = [[len(line.split()) for line in corpus.sources]]
-    else:
-        sides = [
-            token_lengths(model.source_text, corpus.sources),
-            token_lengths(model.target_text, corpus.references),
-        ]
+    by_words = unit == WORDS  # of the source alone
+    own = [model.source_text]
+    sides = [source_lengths(own, corpus.sources, by_words)[0]]
+    if not by_words:
+        sides.append(token_lengths(model.target_text, corpus.references))
     rows = zip(*corpus[:2], *sides, strict=True)
     longest = max_length or float("inf")
     kept = [

@@ -128,13 +128,14 @@ class TranslationGraph(tf.Module):
             function: The function.
             n: Number of vectors.
         """
-        with _making, uncollected():
+        with _making:
             if key not in self._functions:
-                self._functions[key] = tf.function(
-                    function,
-                    input_signature=[tf.TensorSpec([None], tf.string)] * n,
-                    autograph=False,
-                ).get_concrete_function()
+                with uncollected():
+                    self._functions[key] = tf.function(
+                        function,
+                        input_signature=[tf.TensorSpec([None], tf.string)] * n,
+                        autograph=False,
+                    ).get_concrete_function()
             self._functions.move_to_end(key)
             made: Callable[..., Found] = self._functions[key]
             if len(self._functions) > KEPT:
