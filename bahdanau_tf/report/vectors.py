@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bahdanau_tf.experiments.results import Results
-from bahdanau_tf.experiments.results import System
 from bahdanau_tf.plotting import plot_vectors
 from bahdanau_tf.report.document import Picture
 from bahdanau_tf.report.document import Section
 from bahdanau_tf.translation.vectors import in_a_plane
 from bahdanau_tf.translation.vectors import nearest
 from bahdanau_tf.translation.vectors import sentence_vectors
+from bahdanau_tf.translator import Translator
 
 Phrases = Sequence[Sequence[str]]  # groups of sentences of similar meaning
 _TITLE = "Sentence vectors, after Figure 2 of Sutskever et al. 2014"
@@ -35,30 +35,29 @@ def vectors_figure(
         folder: Gets a PNG for each picture.
     """
     able = [*results.of_kind("LSTM"), *results.of_kind("RNNencdec")]
-    system = next((one for one in able if one.translator), None)
+    named = ((one.name, one.translator) for one in able if one.translator)
+    found = next(named, None)
     if not phrases:
         return Section(_TITLE, ["Not run: no sentences were given for it."])
-    if system is None:
+    if found is None:
         said = "Not run: no system keeps a sentence in one vector."
         return Section(_TITLE, [said])
+    name, translator = found
     drawn = [
-        _drawn(system, groups, folder / f"vectors{number}.png")
+        _drawn(translator, groups, folder / f"vectors{number}.png")
         for number, groups in enumerate(phrases, 1)
     ]
     pictures, data = zip(*drawn, strict=True)
-    said = _SHOWN.format(name=system.name)
+    said = _SHOWN.format(name=name)
     return Section(_TITLE, [said], pictures, data={"vectors": data})
 
 
 def _drawn(
-    system: System, groups: Phrases, path: Path
+    translator: Translator, groups: Phrases, path: Path
 ) -> tuple[Picture, list[dict[str, object]]]:
     """Draws a picture; returns it and its data."""
     texts = [text for group in groups for text in group]
     numbers = [n for n, group in enumerate(groups) for _ in group]
-    translator = system.translator
-    if translator is None:
-        raise ValueError(f"vectors_figure: {system.name} is not a model")
     vectors = sentence_vectors(translator.model, translator.source_text, texts)
     points, share = in_a_plane(vectors)
     plot_vectors(points, texts, numbers, path)
