@@ -621,6 +621,17 @@ def test_initial_weights_of_a_model_have_the_papers_deviations() -> None:
         assert array(weight).std() == pytest.approx(wanted, rel=0.15)
 
 
+def test_an_initializer_of_kernels_is_that_of_the_attention_too() -> None:
+    """Glorot's limits are ±sqrt(6 / (rows + columns)); v_a stays zero."""
+    model = RNNSearch(40, 30, 32, 24, 48, kernel_initializer="glorot_uniform")
+    attention = model.decoder.attention
+    for name, rows in (("query_projection", 32), ("key_projection", 64)):
+        kernel = array(getattr(attention, name).kernel)
+        limit = (6 / (rows + 48)) ** 0.5
+        assert 0.95 * limit < np.abs(kernel).max() <= limit
+    assert not array(attention.energy.kernel).any()
+
+
 @every_model
 def test_a_checkpoint_holds_every_weight(name: str, tmp_path: Path) -> None:
     model = example(name)

@@ -291,6 +291,15 @@ def test_a_keras_cell_is_used_in_encoder_and_decoder() -> None:
     assert 0.8 * limit < np.abs(kernel).max() <= limit
 
 
+def test_a_named_attention_begins_as_the_initialization_says() -> None:
+    score = ModelOptions(
+        **SIZES, attention="GeneralAttention", initialization="glorot"
+    )
+    kernel = score.make(6, 7).decoder.attention.kernel.numpy()
+    limit = (6 / sum(kernel.shape)) ** 0.5
+    assert 0.6 * limit < np.abs(kernel).max() <= limit
+
+
 NEW_PROCESS = """
 import contextlib, io, json, os, sys
 from bahdanau_tf import RNNEncDec

@@ -58,7 +58,8 @@ class Architecture:
         state_dropout: Dropout rate of the states in the recurrent products,
             with one mask for all steps of a sentence.
         readout_dropout: Dropout rate of the readout's hidden layer.
-        kernel_initializer: Initializer of kernels, N(0, 0.01²) if None.
+        kernel_initializer: Initializer of kernels; if None, N(0, 0.01²), and
+            N(0, 0.001²) of those of the attention.
         recurrent_initializer: Initializer of recurrent matrices.
         embeddings_initializer: Initializer of the embeddings, N(0, 0.01²) if
             None.

@@ -103,7 +103,11 @@ class RNNSearch(EncoderDecoder):
             embedding_dim,
             maxout_units,
             attention=attention
-            or BahdanauAttention(attention_units, dtype=options.get("dtype")),
+            or BahdanauAttention(
+                attention_units,
+                kernel_initializer=options.get("kernel_initializer"),
+                dtype=options.get("dtype"),
+            ),
             **options,
         )
         self._remember(

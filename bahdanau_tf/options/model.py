@@ -82,8 +82,8 @@ class ModelOptions:
             but the first adds its outputs to the annotations that it reads
             (not for seq2seq-lstm).
         initialization: "paper", or "glorot" for larger initial kernels, which
-            learn faster (not for seq2seq-lstm); a `cell` gets it if it takes
-            kernel_initializer.
+            learn faster (not for seq2seq-lstm); an `attention` and a `cell` get
+            it if they take kernel_initializer.
 
     Raises:
         ValueError: A value is out of range, or options do not fit together.
@@ -199,16 +199,17 @@ class ModelOptions:
     def _parts(self) -> dict[str, Any]:
         """The parts of these classes, as arguments of the model's class."""
         parts: dict[str, Any] = {}
+        start = {}
+        if self.initialization == "glorot":
+            start["kernel_initializer"] = "glorot_uniform"
         if "attention" in self._named:
             parts["attention"] = make_part(
                 "attention",
                 self._named["attention"],
                 units=self.attention_units,
+                **start,
             )
         if "cell" in self._named:
-            start = {}
-            if self.initialization == "glorot":
-                start["kernel_initializer"] = "glorot_uniform"
             cell = make_part(
                 "cell", self._named["cell"], units=self.units, **start
             )
