@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.text.rows import count_words
 from bahdanau_tf.text.rows import masked
 from bahdanau_tf.text.rows import row_ids
 from bahdanau_tf.text.vocabulary import SPECIAL
@@ -35,6 +36,16 @@ def test_row_ids_and_masked_equal_python_loops(
         expected.append([count + i for i, keep in enumerate(row) if keep])
         count += len(row)
     assert masked(places, mask).to_list() == expected
+
+
+def test_words_are_counted_as_python_splits_them() -> None:
+    """Also at blanks beyond ASCII, of which French has some before marks."""
+    signs = [chr(code) for code in range(0x3100)]
+    lines = [f"{sign}a{sign}b" for sign in signs]
+    lines += ["", " ", "oui !", "\N{NO-BREAK SPACE}"]
+    assert count_words(tf.constant(lines)).numpy().tolist() == [
+        len(line.split()) for line in lines
+    ]
 
 
 @pytest.mark.parametrize("reverse", [False, True])

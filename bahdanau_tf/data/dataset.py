@@ -24,6 +24,7 @@ from bahdanau_tf.data.batching import cut
 from bahdanau_tf.data.generators import until_exit
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.text.protocol import Tokenizer
+from bahdanau_tf.text.rows import count_words
 
 CHUNK = 1000  # lines tokenised together
 PAIRS = tf.TensorSpec([None], tf.int64)
@@ -275,8 +276,7 @@ class _Stream:
             if self.batching.max_length is not None:
                 fits &= length <= self.batching.max_length
         if self.batching.max_words is not None:
-            words = tf.strings.split(source).row_lengths()
-            fits &= words <= self.batching.max_words
+            fits &= count_words(source) <= self.batching.max_words
         kept = tf.where(fits)[:, 0]
         return Pool(*(tf.gather(part, kept) for part in (places, lines, *ids)))
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from bahdanau_tf.text.protocol import Tokenizer
 
+_BLANKS = r"[\pZ\t-\r\x1c-\x1f\x85]"  # what `str.isspace` takes as blanks
 Written = tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]
 
 
@@ -18,6 +19,16 @@ def as_strings(strings: tf.Tensor) -> tf.Tensor:
     a client sends.
     """
     return tf.ensure_shape(tf.convert_to_tensor(strings, tf.string), [None])
+
+
+def count_words(strings: tf.Tensor) -> tf.Tensor:
+    """Numbers of words between blanks, as of `str.split`, [N] -> int64 [N].
+
+    `tf.strings.split` by itself takes ASCII blanks only.
+    """
+    return tf.strings.split(
+        tf.strings.regex_replace(strings, _BLANKS, " ")
+    ).row_lengths()
 
 
 def before(x: tf.Tensor, edge: object) -> tf.Tensor:
