@@ -13,18 +13,12 @@ is missing and prints the table.
 
 from __future__ import annotations
 
-import json
-import os
-import queue
-import subprocess
-import sys
 from collections.abc import Iterator
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import mean
-from typing import NamedTuple
 
+import cells
 from absl import app
 from absl import flags
 
@@ -38,11 +32,6 @@ flags.DEFINE_integer("minutes", 20, "minutes of a cell")
 flags.DEFINE_integer("jobs", 2, "cells side by side")
 flags.DEFINE_bool("show", False, "prints the table without training")
 
-ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "TF_NUM_INTRAOP_THREADS": "1",
-    "TF_NUM_INTEROP_THREADS": "1",
-}
 BASE = "nothing"
 SETTINGS = (
     *("--embedding_dropout=0.1", "--annotation_dropout=0.2"),
@@ -93,60 +82,29 @@ CHANGES: dict[str, Sequence[str]] = {
 }
 
 
-class Cell(NamedTuple):
-    """One training."""
-
-    change: str
-    seed: int
-
-    @property
-    def folder(self) -> Path:
-        """Where it is trained."""
-        name = "".join(c if c.isalnum() else "_" for c in self.change)
-        return Path(FLAGS.out_dir, f"{name}-{self.seed}")
-
-    @property
-    def log(self) -> list[dict[str, float]]:
-        """The evaluations of a training that is over; else empty."""
-        if not (self.folder / "over").exists():
-            return []
-        lines = (self.folder / "model" / "log.jsonl").read_text("utf-8")
-        return [json.loads(line) for line in lines.splitlines()]
-
-    def train(self, cores: queue.Queue[int]) -> None:
-        """Trains it, or goes on, on a core that is free."""
-        if self.log:
-            return
-        core = cores.get()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        command = [
-            *(sys.executable, "-m", "bahdanau_tf", "train"),
-            *(f"--recipe={FLAGS.recipe}", f"--data_dir={FLAGS.data_dir}"),
-            *(f"--model_dir={self.folder / 'model'}", f"--seed={self.seed}"),
-            *(f"--minutes={FLAGS.minutes}", *SETTINGS, *CHANGES[self.change]),
-        ]
-        with (self.folder / "output").open("ab") as output:
-            status = subprocess.run(
-                command,
-                stdout=output,
-                stderr=output,
-                env=os.environ | ONE_THREAD,
-                preexec_fn=lambda: os.sched_setaffinity(0, {core}),
-                check=False,
-            ).returncode
-        cores.put(core)
-        if status == 0:
-            (self.folder / "over").touch()
-        print(f"{self.change}, seed {self.seed}: status {status}", flush=True)
+def folder(change: str, seed: str) -> Path:
+    """Where a change is trained."""
+    name = "".join(c if c.isalnum() else "_" for c in change)
+    return Path(FLAGS.out_dir, f"{name}-{seed}")
 
 
-def rows(changes: Sequence[str], seeds: Sequence[int]) -> Iterator[str]:
+def flags_of(change: str, seed: str) -> list[str]:
+    """The flags of its training."""
+    return [
+        *(f"--recipe={FLAGS.recipe}", f"--data_dir={FLAGS.data_dir}"),
+        *(f"--minutes={FLAGS.minutes}", f"--seed={seed}"),
+        *(*SETTINGS, *CHANGES[change]),
+    ]
+
+
+def rows(changes: Sequence[str], seeds: Sequence[str]) -> Iterator[str]:
     """The lines of a Markdown table of all cells that are over."""
     yield "| change | epochs | dev BLEU, greedy, by seed | mean | difference |"
     yield "|---|---|---|---|---|"
     base = 0.0
     for change in changes:
-        logs = [log for seed in seeds if (log := Cell(change, seed).log)]
+        found = [cells.log(folder(change, seed)) for seed in seeds]
+        logs = [log for log in found if log]
         if not logs:
             continue
         best = [max(line["dev_bleu"] for line in log) for log in logs]
@@ -165,15 +123,14 @@ def main(_: Sequence[str]) -> None:
     unknown = set(changes) - set(CHANGES)
     if unknown:
         app.usage(f"--changes: {unknown}, wanted some of {[*CHANGES]}", True, 2)
-    seeds = [int(seed) for seed in FLAGS.seeds]
     if not FLAGS.show:
-        cores: queue.Queue[int] = queue.Queue()
-        for core in sorted(os.sched_getaffinity(0))[: FLAGS.jobs]:
-            cores.put(core)
-        cells = [Cell(change, seed) for seed in seeds for change in changes]
-        with ThreadPoolExecutor(FLAGS.jobs) as side_by_side:
-            list(side_by_side.map(lambda cell: cell.train(cores), cells))
-    print("\n".join(rows(changes, seeds)))
+        missing = {
+            folder(change, seed): flags_of(change, seed)
+            for seed in FLAGS.seeds
+            for change in changes
+        }
+        cells.train(missing, FLAGS.jobs)
+    print("\n".join(rows(changes, FLAGS.seeds)))
 
 
 if __name__ == "__main__":
