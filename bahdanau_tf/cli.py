@@ -18,6 +18,7 @@ import re
 import sys
 import textwrap
 import traceback
+import warnings
 from collections.abc import Iterator
 from collections.abc import Sequence
 from importlib import import_module
@@ -109,7 +110,8 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         once = never_collected() if is_first else contextlib.nullcontext()
         with once, _quiet_start():
             command = import_module(f"bahdanau_tf.commands.{name}")
-        status = command.run(*given)
+        with _warnings_in_sentences(name):
+            status = command.run(*given)
         sys.stdout.flush()
         return int(status or 0)
     except absl_flags.Error as error:
@@ -126,6 +128,18 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         return _fail(f"{name}: {_by_flag(error, flags)}")
     except KeyboardInterrupt:
         return _fail(f"{name}: interrupted", status=130)
+
+
+@contextlib.contextmanager
+def _warnings_in_sentences(name: str) -> Iterator[None]:
+    """Prints warnings like errors, without the line of code they come from."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        _say(f"bahdanau-tf: {name}: {message}", sys.stderr, 0)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def _is_foreseen(error: Exception) -> bool:

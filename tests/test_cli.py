@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from contextlib import redirect_stderr
 from importlib import resources
 from pathlib import Path
@@ -409,6 +410,16 @@ def test_recipes_are_flag_files_that_parse(tmp_path, capfd):
         ]
         assert main(["train", f"--recipe={name}", *flags]) == 2
         assert "there is no file /nowhere" in one_sentence(capfd)
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_a_sentence_without_the_line_of_code(monkeypatch, capsys):
+    def warned(*_: object) -> None:
+        warnings.warn("no font", stacklevel=1)
+
+    monkeypatch.setattr("bahdanau_tf.commands.data.run", warned)
+    assert main(["data", "list"]) == 0
+    assert capsys.readouterr().err == "bahdanau-tf: data: no font\n"
 
 
 @pytest.mark.parametrize(

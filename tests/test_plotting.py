@@ -116,11 +116,15 @@ def test_any_text_is_drawn(tmp_path):
     assert path.stat().st_size > 0
 
 
-def test_characters_that_no_font_has_are_told_in_a_sentence(monkeypatch):
+def test_characters_that_no_font_has_are_told_in_a_sentence(
+    monkeypatch, tmp_path
+):
+    """In one, without those of matplotlib for each character."""
     canvas._fonts.cache_clear()
     monkeypatch.setattr(canvas, "_installed", lambda: iter(()))
+    path = tmp_path / "alignment.png"
     with pytest.warns(UserWarning, match="has 犬猫, .* fonts-noto-cjk") as told:
-        plotting.plot_alignment(["a猫", "\t"], ["b 犬"], [[0.5, 0.5]])
+        plotting.plot_alignment(["a猫", "\t"], ["b 犬"], [[0.5, 0.5]], path)
     assert len(told) == 1
     canvas._fonts.cache_clear()
 

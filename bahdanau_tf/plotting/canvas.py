@@ -131,5 +131,8 @@ def _is_drawn(character: str) -> bool:
 
 def save(figure: Figure, path: str | os.PathLike[str] | None) -> None:
     """Writes the figure, unless `path` is None."""
-    if path is not None:
+    if path is None:
+        return
+    with warnings.catch_warnings():  # `set_fonts` has told it
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
         figure.savefig(path, dpi=150, bbox_inches="tight")
