@@ -136,9 +136,8 @@ def test_a_font_that_has_the_characters_is_found(monkeypatch):
     (label,) = figure.axes[0].get_xticklabels()
     first, *others = label.get_fontfamily()
     assert first == "STIXSizeOneSym"
-    assert others
-    fonts = dict(canvas._installed())
-    assert "Ж" in canvas._glyphs(fonts[others[0]])
+    fonts = dict(canvas._installed())  # one may have the a, another the Ж
+    assert any("Ж" in canvas._glyphs(fonts[name]) for name in others)
 
 
 def test_the_figure_of_a_long_sentence_has_a_limited_size(tmp_path):
