@@ -548,6 +548,25 @@ def test_bad_flags_are_refused_before_training(
     assert [one.name for one in out.glob("*")] in ([], ["data"])
 
 
+def test_flags_that_suit_what_train_chooses_are_taken(
+    capfd, tmp_path, monkeypatch
+):
+    """For a corpus of one's own it chooses sub-words."""
+
+    def trained(*_: object) -> None:
+        raise ValueError("training was started")
+
+    monkeypatch.setattr(command, "train_all", trained)
+    text = tmp_path / "text"
+    text.write_text("a b\n")
+    sides = ("train_source", "train_target", "dev_source", "dev_target")
+    files = [f"--{one}={text}" for one in (*sides, "source", "reference")]
+    out = f"--out_dir={tmp_path / 'out'}"
+    more = "--train_flag=--sample_subwords"
+    assert main(["report", "--full", out, *files, more]) == 2
+    assert "training was started" in capfd.readouterr().err
+
+
 @pytest.mark.slow
 def test_the_quick_report_is_written_twice_with_one_training(
     tmp_path, monkeypatch, capsys

@@ -15,14 +15,17 @@ from bahdanau_tf import report
 from bahdanau_tf.commands.common.lines import check_count
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.corpora import grammar
+from bahdanau_tf.data.facts import TYPICAL
 from bahdanau_tf.evaluation import read_pharaoh
 from bahdanau_tf.experiments import suites
 from bahdanau_tf.experiments.trainings import Plan
 from bahdanau_tf.experiments.trainings import train_all
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.report import named
+from bahdanau_tf.flags.train import choose
 from bahdanau_tf.flags.train import define
 from bahdanau_tf.flags.train import options
+from bahdanau_tf.flags.train import values_of
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.translation.rescoring import read_nbest
@@ -119,7 +122,7 @@ def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
         define(flags)
         try:
             left = flags(["train", *plan.flags])[1:]
-            options(flags)
+            options(flags, values_of(choose(flags, TYPICAL)))
         except (absl_flags.Error, ValueError) as error:
             raise ValueError(f"--train_flag: {plan.name}: {error}") from error
         if left:
