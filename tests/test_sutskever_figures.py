@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -98,6 +99,27 @@ def test_a_rank_is_the_place_in_the_vocabulary(text, tmp_path):
     assert mean_ranks(pieces, ["blue mat"]) == [pytest.approx(np.mean(row))]
 
 
+def test_sub_words_are_ranked_by_their_counts(tmp_path):
+    """Letters, which have the last ids, too; the end counts as a sub-word."""
+    path = tmp_path / "text"
+    path.write_text("red cat sits on mat\nblue dog runs\n" * 9)
+    pieces = SubwordTokenizer.train([path], 285)
+    counts = Counter(
+        piece
+        for line in pieces.tokenize(["red red x", "red cat"]).to_list()
+        for piece in line
+    )
+    ordered = sorted(
+        range(pieces.vocabulary_size), key=lambda one: (-counts[one], one)
+    )
+    wanted = [
+        np.mean([ordered.index(one) for one in line[:-1]])
+        for line in pieces.tokenize(["cat x", "mat"]).to_list()
+    ]
+    found = mean_ranks(pieces, ["cat x", "mat"], ["red red x", "red cat"])
+    assert found == pytest.approx(wanted)
+
+
 def results(*systems: System) -> Results:
     known, lengths = [True] * len(LINES), [9] * len(LINES)
     scoring = Scoring(tokenize="13a", n_bootstrap=20)
@@ -108,9 +130,11 @@ def results(*systems: System) -> Results:
 
 def test_the_figure_by_rarity_needs_a_vocabulary(translator, tmp_path):
     moses = System("moses", OUTSIDE, LINES, LINES)
-    assert "Not run" in rarity_figure(results(moses), tmp_path).paragraphs[0]
+    assert (
+        "Not run" in rarity_figure(results(moses), None, tmp_path).paragraphs[0]
+    )
     ours = System("ours", "LSTM", LINES, LINES, translator=translator)
-    section = rarity_figure(results(ours, moses), tmp_path)
+    section = rarity_figure(results(ours, moses), None, tmp_path)
     (table,) = section.tables
     ranks = sorted(mean_ranks(translator.source_text, LINES))
     assert table.columns[1] == f"{ranks[0]:.0f}-{ranks[3]:.0f}"

@@ -9,6 +9,7 @@ from bahdanau_tf.evaluation import LengthBin
 from bahdanau_tf.evaluation import Table
 from bahdanau_tf.evaluation import length_rows
 from bahdanau_tf.evaluation.rarity import by_rank
+from bahdanau_tf.experiments.results import Corpus
 from bahdanau_tf.experiments.results import Results
 from bahdanau_tf.plotting import plot_bleu_by_length
 from bahdanau_tf.report.document import Picture
@@ -19,19 +20,23 @@ from bahdanau_tf.translation.lengths import mean_ranks
 _TITLE = "BLEU by rarity of words, after Figure 3 of Sutskever et al. 2014"
 _RANK = (
     "Sentences are sorted by the mean frequency rank of their source words, "
-    "which is the id of a word; unknown words come last, and sub-words are "
-    "ranked as they were learned. Each part has as many sentences. The paper's "
-    "curve falls only for the rarest words. Its curve by length is Figure 2."
+    "which is the id of a word; unknown words come last. Sub-words are counted "
+    "in the training pairs that the report reads. Each part has as many "
+    "sentences. The paper's curve falls only for the rarest words. Its curve "
+    "by length is Figure 2."
 )
 
 
-def rarity_figure(results: Results, folder: Path) -> Section:
+def rarity_figure(
+    results: Results, train: Corpus | None, folder: Path
+) -> Section:
     """BLEU of sentences sorted by the rank of their words; writes a PNG."""
     models = (one.translator for one in results.systems)
     text = counting_text([one.source_text for one in models if one])
     if text is None:
         return Section(_TITLE, ["Not run: no system has a vocabulary."])
-    ranks = mean_ranks(text, results.test.sources)
+    learned = train.sources if train else []
+    ranks = mean_ranks(text, results.test.sources, learned)
     curves = {
         one.name: results.references.by_rank(
             one.texts, ranks, results.scoring.n_bootstrap

@@ -57,7 +57,8 @@ def write(
         model_dirs: Folders of trained models, by their names in the report.
         test: The sentences to translate.
         hypotheses: Other systems' translations of them, by the systems' names.
-        train: Training pairs, to compute their likelihood.
+        train: Training pairs, to compute their likelihood and to count
+            sub-words.
         dev: Dev pairs, for the same.
         counterparts: For some systems the corresponding one of the paper's
             Table 1; a system with the name of one corresponds to it anyway.
@@ -100,7 +101,7 @@ def write(
         claim.findings(results),
         [
             *_sections(results, train, dev, folder),
-            *_after_sutskever(results, baseline, phrases, folder),
+            *_after_sutskever(results, baseline, phrases, train, folder),
         ],
         [*commands],
     )
@@ -160,6 +161,7 @@ def _after_sutskever(
     results: Results,
     baseline: sutskever.Baseline | None,
     phrases: Sequence[vectors.Phrases],
+    train: Corpus | None,
     folder: Path,
 ) -> list[Section]:
     """Tables and figures of Sutskever et al.; writes the pictures."""
@@ -170,7 +172,7 @@ def _after_sutskever(
     ]
     return [
         Section(tables=tables),
-        rarity.rarity_figure(results, folder),
+        rarity.rarity_figure(results, train, folder),
         vectors.vectors_figure(results, phrases, folder),
     ]
 

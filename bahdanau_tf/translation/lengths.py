@@ -48,18 +48,30 @@ def counting_text(texts: Sequence[Tokenizer]) -> Tokenizer | None:
     return next(words, texts[0] if texts else None)
 
 
-def mean_ranks(text: Tokenizer, lines: Sequence[str]) -> list[float]:
+def mean_ranks(
+    text: Tokenizer, lines: Sequence[str], learned: Sequence[str] = ()
+) -> list[float]:
     """The mean frequency rank of each line's tokens.
 
     The rank of a word is its id, since vocabularies are sorted by frequency; an
-    unknown word comes after all others. Sub-words are ranked in the order in
-    which they were learned, frequent ones first. A line without tokens has
-    rank 0.
+    unknown word comes after all others. Sub-words are not: single letters, for
+    example, have the last ids. So they are counted in `learned`, lines of the
+    training text; those that it does not have come last, in the order of their
+    ids. A line without tokens has rank 0.
     """
     rows = text.tokenize(tf.constant(lines, tf.string))[:, :-1]
-    ids = tf.where(
-        rows.values == text.unk_id, text.vocabulary_size, rows.values
-    )
-    ranks = rows.with_values(tf.cast(ids, tf.float64))
-    means: list[float] = np.nan_to_num(tf.reduce_mean(ranks, 1)).tolist()
+    found = rows.with_values(tf.gather(_ranks(text, learned), rows.values))
+    means: list[float] = np.nan_to_num(tf.reduce_mean(found, 1)).tolist()
     return means
+
+
+def _ranks(text: Tokenizer, learned: Sequence[str]) -> np.ndarray:
+    """The rank of each id, float64 [V]."""
+    ranks = np.arange(text.vocabulary_size, dtype=np.float64)
+    if isinstance(text, WordTokenizer):
+        ranks[text.unk_id] = text.vocabulary_size
+        return ranks
+    ids = text.tokenize(tf.constant(learned, tf.string)).values.numpy()
+    counts = np.bincount(ids, minlength=text.vocabulary_size)
+    ranks[np.argsort(-counts, kind="stable")] = ranks.copy()
+    return ranks
