@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 
 from absl import app
 from absl import flags
 
 from bahdanau_tf import Decoding
-from bahdanau_tf import Translator
 from bahdanau_tf import evaluation
+from bahdanau_tf.translator import Translator
+from bahdanau_tf.translator import load_best
 
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_string("system", None, "NAME=MODEL_DIR", required=True)
@@ -58,50 +60,49 @@ def joined(lines: Sequence[str], found: Sequence[range]) -> list[str]:
     return [" ".join(lines[number] for number in group) for group in found]
 
 
+def translate(translator: Translator, lines: Sequence[str]) -> list[str]:
+    """The best translations."""
+    found = translator.translate(lines, Decoding(beam_size=FLAGS.beam_size))
+    return [one.text for one in found]
+
+
+def translate_alone(translator: Translator, lines: Sequence[str]) -> list[str]:
+    """Translations of the short lines; the others are empty."""
+    is_short = [len(line.split()) <= FLAGS.words for line in lines]
+    said = iter(translate(translator, [*compress(lines, is_short)]))
+    return [next(said) if short else "" for short in is_short]
+
+
+def rows(sources: list[str], references: list[str]) -> Iterator[str]:
+    """The lines of a Markdown table."""
+    yield "| system | words | sentences | alone | joined | kept | p |"
+    yield "|---|---|---|---|---|---|---|"
+    tokenize = evaluation.bleu_tokenizer("", references)
+    for system in FLAGS.system:
+        name, _, model_dir = system.partition("=")
+        translator = load_best(model_dir)
+        alone = translate_alone(translator, sources)
+        for ends in FLAGS.ranges:
+            found = [*groups(sources, *map(int, ends.split("-")))]
+            said = {
+                "alone": joined(alone, found),
+                "joined": translate(translator, joined(sources, found)),
+            }
+            each = evaluation.compare(
+                said, joined(references, found), tokenize=tokenize
+            )
+            apart, together = (row.score.score for row in each)
+            yield (
+                f"| {name} | {ends} | {len(found)} | {apart:.2f} | "
+                f"{together:.2f} | {together / apart:.0%} | "
+                f"{each[1].p_value:.3f} |"
+            )
+
+
 def main(_: Sequence[str]) -> None:
     """Prints the table."""
-    decoding = Decoding(beam_size=FLAGS.beam_size)
-    sources, references = map(lines_of, (FLAGS.source, FLAGS.reference))
-    print("| system | words | sentences | alone | joined | kept | p |")
-    print("|---|---|---|---|---|---|---|")
-    for system in FLAGS.system:
-        name, _, folder = system.partition("=")
-        best = Path(folder, "best")
-        translator = Translator.load(best if best.is_dir() else Path(folder))
-
-        def translate(
-            lines: list[str], translator: Translator = translator
-        ) -> list[str]:
-            found = translator.translate(lines, decoding)
-            return [one.text for one in found]
-
-        short = [
-            number
-            for number, line in enumerate(sources)
-            if len(line.split()) <= FLAGS.words
-        ]
-        said = dict(
-            zip(short, translate([sources[n] for n in short]), strict=True)
-        )
-        alone = [said.get(number, "") for number in range(len(sources))]
-        for one in FLAGS.ranges:
-            low, high = map(int, one.split("-"))
-            found = [*groups(sources, low, high)]
-            rows = evaluation.compare(
-                {
-                    "alone": joined(alone, found),
-                    "joined": translate(joined(sources, found)),
-                },
-                joined(references, found),
-                tokenize=evaluation.bleu_tokenizer("", references),
-            )
-            apart, together = (row.score.score for row in rows)
-            print(
-                f"| {name} | {one} | {len(found)} | {apart:.2f} | "
-                f"{together:.2f} | {together / apart:.0%} | "
-                f"{rows[1].p_value:.3f} |",
-                flush=True,
-            )
+    for line in rows(*map(lines_of, (FLAGS.source, FLAGS.reference))):
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -15,16 +15,17 @@ not trained again. Needs PyYAML.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any
 
+import cells
 import tensorflow as tf
 import yaml
 from absl import app
@@ -33,7 +34,8 @@ from peers import PEER_DIR
 from peers import environment
 from sacrebleu import corpus_bleu
 
-from bahdanau_tf import Translator
+from bahdanau_tf.translator import Translator
+from bahdanau_tf.translator import load_best
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("out_dir", None, "folder of the trainings", required=True)
@@ -42,62 +44,29 @@ flags.DEFINE_string("recipe", "multi30k-en-fr", "recipe of `train`")
 flags.DEFINE_list("minutes", ["5", "15", "30", "60"], "when BLEU is taken")
 flags.DEFINE_list("texts", ["train", "val"], "names of training and dev text")
 flags.DEFINE_list("languages", ["en", "fr"], "endings of source and target")
-flags.DEFINE_integer("core", 0, "the core to use")
+flags.DEFINE_integer("jobs", 1, "trainings of ours side by side")
 flags.DEFINE_string(
     "peer_dir", str(PEER_DIR), "folder of JoeyNMT's environment"
 )
 
 JOEYNMT = Path(__file__).parent / "peers" / "joeynmt_train.py"
 EVERY = 100  # updates between JoeyNMT's evaluations
-ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "TF_NUM_INTRAOP_THREADS": "1",
-    "TF_NUM_INTEROP_THREADS": "1",
-    "CUDA_VISIBLE_DEVICES": "",
-}
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 
-def run(command: Sequence[str], log: Path, seconds: float | None) -> None:
-    """Runs a command on the core, for at most so many seconds."""
-    with log.open("ab") as output:
-        child = subprocess.Popen(
-            command,
-            stdout=output,
-            stderr=output,
-            env=os.environ | ONE_THREAD,
-            preexec_fn=lambda: os.sched_setaffinity(0, {FLAGS.core}),
-        )
-        try:
-            child.wait(seconds)
-        except subprocess.TimeoutExpired:
-            child.terminate()
-            child.wait()
-            return
-    if child.returncode:
-        raise RuntimeError(f"{command[0]} failed: {log}")
-
-
-def train(minutes: str) -> Path:
-    """Trains for some minutes; returns the folder."""
-    folder = Path(FLAGS.out_dir, f"minutes-{minutes}")
-    if not (folder / "over").exists():
-        command = [
-            *(sys.executable, "-m", "bahdanau_tf", "train"),
-            *(f"--recipe={FLAGS.recipe}", f"--data_dir={FLAGS.data_dir}"),
-            *(f"--minutes={minutes}", "--epochs=1000", "--patience=1000"),
-            f"--model_dir={folder}",
-        ]
-        folder.mkdir(parents=True, exist_ok=True)
-        run(command, folder / "output", None)
-        (folder / "over").touch()
-    return folder
+def train(every: Sequence[str]) -> dict[str, Path]:
+    """Trains for each of some minutes; returns the folders by minutes."""
+    start = [f"--recipe={FLAGS.recipe}", f"--data_dir={FLAGS.data_dir}"]
+    start += ["--epochs=1000", "--patience=1000"]
+    found = {one: Path(FLAGS.out_dir, f"minutes-{one}") for one in every}
+    wanted = {found[one]: [*start, f"--minutes={one}"] for one in every}
+    cells.train(wanted, FLAGS.jobs)
+    return found
 
 
 def dev_bleu(folder: Path) -> float:
     """The best BLEU of a training."""
-    lines = (folder / "log.jsonl").read_text("utf-8").splitlines()
-    return max(json.loads(line)["dev_bleu"] for line in lines)
+    return max(line["dev_bleu"] for line in cells.log(folder))
 
 
 def write_pieces(folder: Path, translator: Translator) -> None:
@@ -187,11 +156,18 @@ def train_joeynmt(folder: Path, minutes: float) -> None:
     settings = folder / "recipe.yaml"
     settings.write_text(yaml.safe_dump(recipe(folder)), "utf-8")
     (folder / "begun").write_text(str(time.time()))
-    run(
-        [str(python), str(JOEYNMT), "train", "--skip-test", str(settings)],
-        folder / "output",
-        60 * minutes,
-    )
+    command = [str(python), str(JOEYNMT), "train", "--skip-test", str(settings)]
+    core = min(os.sched_getaffinity(0))
+    with (folder / "output").open("ab") as output, suppress(TimeoutExpired):
+        subprocess.run(
+            command,
+            stdout=output,
+            stderr=output,
+            env=os.environ | ONE_THREAD,
+            preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+            timeout=60 * minutes,
+            check=True,
+        )
     (folder / "over").touch()
 
 
@@ -218,11 +194,11 @@ def joeynmt_curve(folder: Path) -> Iterator[tuple[float, float, float]]:
 def main(_: Sequence[str]) -> None:
     """Trains what is missing, and prints the table."""
     minutes = sorted(FLAGS.minutes, key=float)
-    ours = {one: train(one) for one in minutes}
+    ours = train(minutes)
     folder = Path(FLAGS.out_dir, "joeynmt").resolve()
     if not folder.exists():
         folder.mkdir(parents=True)
-        write_pieces(folder, Translator.load(ours[minutes[0]]))
+        write_pieces(folder, load_best(ours[minutes[0]] / "model"))
     train_joeynmt(folder, float(minutes[-1]))
     curve = list(joeynmt_curve(folder))
     print("| minutes | bahdanau_tf | JoeyNMT |")

@@ -13,10 +13,12 @@ signatures.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from collections.abc import Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -35,12 +37,12 @@ flags.DEFINE_bool("show", False, "prints the table without training")
 TEXTS = ("train_source", "train_target", "dev_source", "dev_target")
 
 
+@cache
 def recipe(name: str) -> dict[str, str]:
     """The flags of a recipe that have values."""
     path = resources.files("bahdanau_tf").joinpath("recipes", f"{name}.flags")
-    lines = path.read_text("utf-8").splitlines()
-    pairs = (line[2:].split("=", 1) for line in lines if "=" in line)
-    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
+    found = re.findall(r"^--(\w+)=(.*)$", path.read_text("utf-8"), re.MULTILINE)
+    return dict(found)
 
 
 def text(name: str, side: str) -> str:
