@@ -130,7 +130,7 @@ def test_the_significance_table_has_all_pairs():
 
 
 def tried(search, encdec):
-    """Findings for sentences of 21 to 40 words, and of over 40."""
+    """Findings for sentences of 25 to 40 words, and of over 40."""
     return findings(
         results(
             system("S", texts=search, max_length=40),
@@ -146,16 +146,47 @@ def falling(share):
 
 def test_the_papers_claim_is_confirmed_if_it_holds():
     few, found = tried(REFERENCES, falling(0.6))
-    assert few.is_shown is None  # there are 6 sentences of 21 to 40 words
+    assert few.is_shown is None  # there are 6 sentences of 25 to 40 words
     assert "too few" in few.text
     assert found.is_shown
     assert "RNNsearch stays flat where RNNencdec falls." in found.text
     short, long, share = re.search(
-        r"E has BLEU (\S+) on .* and (\S+) on .* keeps (\d+) %", found.text
+        r"E has BLEU (\S+) on .* and (\S+) on .* keeps (\d+) ± \d+ %",
+        found.text,
     ).groups()
     wanted = bleu(falling(0.6), [length > 40 for length in LENGTHS])
     assert (float(short), int(share)) == (100, round(wanted))
     assert float(long) == pytest.approx(wanted, abs=0.005)
+
+
+def test_the_share_that_is_kept_has_a_bootstrap_interval():
+    draw = np.random.default_rng(0)
+    lengths = [length for length in (9, 12, 14, 44, 50) for _ in range(60)]
+    references = sentences(lengths)
+    texts = [
+        " ".join("x" if draw.random() < 0.3 else w for w in line.split())
+        for line in references
+    ]
+    found = findings(
+        results(
+            system("S", texts=texts, max_length=40),
+            system("E", "RNNencdec", texts, max_length=40),
+            test=Corpus(references, references),
+            lengths=lengths,
+            n_bootstrap=300,
+        )
+    )
+    margin = re.search(r"S has .* keeps \d+ ± (\d+) %", found[1].text)[1]
+    short, long = np.array(lengths) <= 24, np.array(lengths) > 40
+
+    def score(mask):
+        drawn = draw.choice(mask.nonzero()[0], mask.sum())
+        theirs = [[references[n] for n in drawn]]
+        return sacrebleu.corpus_bleu([texts[n] for n in drawn], theirs).score
+
+    shares = [score(long) / score(short) for _ in range(300)]
+    low, high = np.percentile(shares, [2.5, 97.5])
+    assert float(margin) == pytest.approx(50 * (high - low), rel=0.2, abs=0.5)
 
 
 @pytest.mark.parametrize(

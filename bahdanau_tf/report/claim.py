@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import hypot
+from typing import NamedTuple
 
+from bahdanau_tf.evaluation import Score
 from bahdanau_tf.experiments.results import Results
 from bahdanau_tf.experiments.results import System
 from bahdanau_tf.report.document import Finding
 
-FLAT = 0.8  # least share of its BLEU that a flat curve keeps
+
+class Bounds(NamedTuple):
+    """Shares of the BLEU of short sentences that are kept on long ones.
+
+    Attributes:
+        flat: The least of RNNsearch.
+        fallen: RNNencdec keeps less.
+    """
+
+    flat: float
+    fallen: float
+
+
+WITHIN = Bounds(0.85, 0.85)  # lengths that were seen in training
+BEYOND = Bounds(0.75, 0.5)
 ENOUGH = 10  # least number of sentences of each kind
 UNKNOWN_LENGTH = 30  # assumed if the length of training sentences is unknown
 RULE = (
     "A pair that was trained on sentences of up to L words is tested on long "
-    "sentences twice: of more than L / 2 and up to L words, and of more than "
-    "L, longer than any in training; short ones have up to L / 2. “Yes” means "
-    f"that RNNsearch keeps at least {100 * FLAT:.0f} % of its BLEU on long "
-    "sentences, that RNNencdec does not, and that RNNsearch is significantly "
-    "better there (paired bootstrap, p below 0.05)."
+    "sentences twice: of more than 3/5 L and up to L words, and of more than "
+    "L, longer than any in training; short ones have more than 1/5 L and up to "
+    f"3/5 L. “Yes” means that RNNsearch keeps at least {WITHIN.flat:.0%} of "
+    f"its BLEU on the former, or {BEYOND.flat:.0%} on the latter, that "
+    f"RNNencdec keeps less than {WITHIN.fallen:.0%}, or {BEYOND.fallen:.0%}, "
+    "and that RNNsearch is significantly better there (paired bootstrap, p "
+    "below 0.05). After ± is half the width of the 95 % bootstrap interval."
 )
 
 
@@ -35,16 +54,18 @@ def findings(results: Results) -> list[Finding]:
             if search.max_length != encdec.max_length:
                 continue
             limit = search.max_length or UNKNOWN_LENGTH
-            half = limit // 2
-            short = [n <= half for n in results.lengths]
-            within = [half < n <= limit for n in results.lengths]
+            first, middle = limit // 5, 3 * limit // 5
+            short = [first < n <= middle for n in results.lengths]
+            within = [middle < n <= limit for n in results.lengths]
             beyond = [n > limit for n in results.lengths]
-            for long, title in (
-                (within, f"{half + 1} to {limit} words"),
-                (beyond, f"more than {limit} words"),
+            for long, bounds, title in (
+                (within, WITHIN, f"{middle + 1} to {limit} words"),
+                (beyond, BEYOND, f"more than {limit} words"),
             ):
-                is_shown, text = _tried(results, search, encdec, short, long)
-                title = f"{title} beside those of up to {half}: {text}"
+                is_shown, text = _tried(
+                    results, (search, encdec), (short, long), bounds
+                )
+                title += f" beside those of {first + 1} to {middle}: {text}"
                 pair = f"{search.name} and {encdec.name}, sentences of {title}"
                 found.append(Finding(is_shown, pair))
     return found or [
@@ -58,40 +79,63 @@ def findings(results: Results) -> list[Finding]:
 
 def _tried(
     results: Results,
-    search: System,
-    encdec: System,
-    short: Sequence[bool],
-    long: Sequence[bool],
+    pair: tuple[System, System],
+    masks: tuple[Sequence[bool], Sequence[bool]],
+    bounds: Bounds,
 ) -> Finding:
     """Tests the claim for a pair, comparing long sentences with short ones."""
-    if min(sum(short), sum(long)) < ENOUGH:
+    if min(map(sum, masks)) < ENOUGH:
         return Finding(None, "the test set has too few such sentences.")
-    ends, shares, kept = [], [], []
-    for one in (search, encdec):
-        near, far = (
-            results.references.bleu(one.texts, where).score
-            for where in (short, long)
-        )
-        ends.append(far)
-        shares.append(far / near if near else 0.0)
-        kept.append(
-            f"{one.name} has BLEU {near:.2f} on short sentences and {far:.2f} "
-            f"on long ones, and so keeps {100 * shares[-1]:.0f} %"
-        )
-    _, p = results.p_values([search, encdec], long)
+    search, encdec = pair
+    scores = [
+        [
+            results.references.bleu(
+                one.texts, where, results.scoring.n_bootstrap
+            )
+            for where in masks
+        ]
+        for one in pair
+    ]
+    (search_kept, _), (encdec_kept, _) = (_kept(*both) for both in scores)
+    _, p = results.p_values(pair, masks[1])
     against = {
-        f"{search.name} does not stay flat": shares[0] < FLAT,
-        f"{encdec.name} does not fall": shares[1] >= FLAT,
+        f"{search.name} does not stay flat": search_kept < bounds.flat,
+        f"{encdec.name} does not fall": encdec_kept >= bounds.fallen,
         f"{search.name} is not clearly better on long sentences": (
-            ends[0] <= ends[1] or p >= 0.05
+            scores[0][1].score <= scores[1][1].score or p >= 0.05
         ),
     }
     reasons = [reason for reason, holds in against.items() if holds]
     verdict = "RNNsearch stays flat where RNNencdec falls"
     if reasons:
         verdict = "unlike in the paper, " + ", and ".join(reasons)
+    said = [
+        _say(one.name, *both) for one, both in zip(pair, scores, strict=True)
+    ]
     return Finding(
         not reasons,
-        f"{verdict}. {kept[0]}; {kept[1]}. The difference on long sentences "
-        f"has p = {p:.4f}.",
+        f"{verdict}. {'; '.join(said)}. The difference on long sentences has "
+        f"p = {p:.4f}.",
+    )
+
+
+def _kept(short: Score, long: Score) -> tuple[float, float]:
+    """The share that is kept, and half the width of its 95 % interval.
+
+    To first order the relative errors of both scores, which are independent,
+    add up as squares.
+    """
+    if not short.score:
+        return 0.0, 0.0
+    share = long.score / short.score
+    margins = [(one.margin or 0.0) / short.score for one in (long, short)]
+    return share, hypot(margins[0], share * margins[1])
+
+
+def _say(name: str, short: Score, long: Score) -> str:
+    share, margin = _kept(short, long)
+    return (
+        f"{name} has BLEU {short.score:.2f} on short sentences and "
+        f"{long.score:.2f} on long ones, and so keeps {100 * share:.0f} ± "
+        f"{100 * margin:.0f} %"
     )
