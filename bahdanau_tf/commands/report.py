@@ -62,7 +62,10 @@ def run(flags: absl_flags.FlagValues) -> int:
         plans = _plans(suite, files, flags)
         minutes = suite.minutes if flags.minutes is None else flags.minutes
         models = {**train_all(plans, folder, minutes, flags.jobs), **models}
-        about.append(suite.budget(minutes))
+        about.append(
+            f"Budget: at most {minutes:g} minutes for a system in one run of "
+            "the command; its epochs or updates stand in its command below."
+        )
     path = report.write(
         out_dir,
         models,

@@ -57,11 +57,6 @@ class Budget(NamedTuple):
             return [f"--epochs={self.epochs:g}"]
         return [f"--updates={self.updates}", "--epochs=10000", "--minutes=0"]
 
-    def __str__(self) -> str:
-        if not self.updates:
-            return f"{self.epochs:g} epochs"
-        return f"{self.updates:,} updates"
-
 
 @dataclass(frozen=True)
 class Suite:
@@ -112,14 +107,6 @@ class Suite:
             )
             plans.append(Plan(name, _taken(model, flags), counterpart))
         return plans
-
-    def budget(self, minutes: float) -> str:
-        """A sentence on the longest training."""
-        most = max(self.attention.values(), key=lambda one: one[1:])
-        return (
-            f"Budget: {most} at most and {minutes:g} minutes for a system in "
-            "one run of the command."
-        )
 
     def about_corpus(self) -> str:
         """A sentence on the built-in corpus."""
