@@ -71,6 +71,14 @@ def test_finished_systems_are_not_trained_again(tmp_path):
         assert record.device
 
 
+def test_a_finished_system_with_other_flags_is_left_to_train(tmp_path):
+    """So `train` goes on, or refuses what was changed."""
+    for flags in ((), ("--updates=2",), ("--updates=2",)):
+        found = train_all([Plan("one", flags)], tmp_path, 1.0, 1)
+        assert Record.read(found["one"]).flags == flags
+    assert (found["one"] / "runs").read_text() == "run\nrun\n"
+
+
 def test_a_training_stops_when_its_time_is_up_and_is_resumed(
     monkeypatch, tmp_path, capsys
 ):
@@ -84,7 +92,8 @@ def test_a_training_stops_when_its_time_is_up_and_is_resumed(
     plan = Plan("slow", ("waits",))
     assert train_all([plan], tmp_path, 59.0, 1) == {"slow": folder}
     assert (folder / "stopped").exists()
-    assert Record.read(folder) == Record(3600, Record.read(folder).device)
+    device = Record.read(folder).device
+    assert Record.read(folder) == Record(3600, device, False, ("waits",))
     assert "stopped when its time was up" in capsys.readouterr().err
     train_all([plan], tmp_path, 61.0, 1)
     assert (folder / "runs").read_text() == "run\nrun\n"

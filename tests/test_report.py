@@ -147,7 +147,7 @@ def falling(share):
 def test_the_papers_claim_is_confirmed_if_it_holds():
     few, found = tried(REFERENCES, falling(0.6))
     assert few.is_shown is None  # there are 6 sentences of 25 to 40 words
-    assert "too few" in few.text
+    assert "has 18 such short and 6 long sentences, wanted 10" in few.text
     assert found.is_shown
     assert "RNNsearch stays flat where RNNencdec falls." in found.text
     short, long, share = re.search(
@@ -187,6 +187,17 @@ def test_the_share_that_is_kept_has_a_bootstrap_interval():
     shares = [score(long) / score(short) for _ in range(300)]
     low, high = np.percentile(shares, [2.5, 97.5])
     assert float(margin) == pytest.approx(50 * (high - low), rel=0.2, abs=0.5)
+
+
+def test_a_claim_that_the_interval_leaves_open_says_so():
+    _, sure = tried(REFERENCES, falling(0.6))
+    assert "interval holds" not in sure.text
+    _, found = tried(REFERENCES, falling(0.25))
+    share, margin = map(
+        float, re.search(r"E has .* keeps (\d+) ± (\d+) %", found.text).groups()
+    )
+    assert abs(share - 50) < margin  # the bound lies in the interval
+    assert "an interval holds the bound" in found.text
 
 
 @pytest.mark.parametrize(
@@ -549,6 +560,10 @@ def test_a_report_may_have_only_external_systems(tmp_path):
         ("--quick --train_flag=units=5", "is 'units=5', wanted a flag"),
         ("--quick --train_flag=--colour=a", "command line flag 'colour'"),
         ("--quick --train_flag=--units=0", "units is 0, wanted"),
+        ("--quick --train_flag=--model=rnnencdec", "'--model=rnnencdec', want"),
+        ("--quick --train_flag=--max_length=9", "'--max_length=9', wanted"),
+        ("--quick --train_flag=--noreverse_source", "'--noreverse_source'"),
+        ("--quick --train_flag=--model_dir=a", "'--model_dir=a', wanted"),
         ("--quick --train_systems=a,b", "--train_systems is 'a', wanted some"),
         ("--train_systems=a --system=a=b", "--train_systems"),
         ("--quick --train_flag=--joint", "not used with --tokenizer=word"),

@@ -244,6 +244,7 @@ def test_groups_of_the_built_in_corpus_differ_in_order_alone():
         ("--nbest={0}", "wanted NAME=PATH"),
         ("--nbest=a=/nowhere", "--nbest"),
         ("--nbest=a={0}", "line 1 is 'a b'"),
+        ("--nbest=a=/dev/null", "has nothing for 1 of 1 sentences"),
         ("--phrases=/nowhere", "--phrases"),
         ("--phrases={0}", "has fewer than two sentences"),
     ],
@@ -285,7 +286,7 @@ def test_other_systems_lists_and_sentences_reach_the_page(tmp_path, translator):
     source.write_text("".join(f"{line}\n" for line in LINES[:3]))
     nbest.write_text(
         f"0 ||| b ||| ||| -1\n0 ||| {LINES[0]} ||| ||| -2\n"
-        f"2 ||| {LINES[2]} ||| ||| -1\n"
+        f"1 ||| b ||| ||| -1\n2 ||| {LINES[2]} ||| ||| -1\n"
     )
     phrases.write_text("a b\na b c\n\n\n b a\nc b a\n")
     flags = [
@@ -300,5 +301,5 @@ def test_other_systems_lists_and_sentences_reach_the_page(tmp_path, translator):
     assert (tmp_path / "out" / "vectors1.png").is_file()
     assert page.count("data:image/png;base64,") == 3
     rows = (tmp_path / "out" / "rescoring.csv").read_text().splitlines()
-    oracle = sacrebleu.corpus_bleu([LINES[0], "", LINES[2]], [LINES[:3]]).score
+    oracle = sacrebleu.corpus_bleu([LINES[0], "b", LINES[2]], [LINES[:3]]).score
     assert float(rows[-1].split(",")[1]) == pytest.approx(oracle, abs=0.01)

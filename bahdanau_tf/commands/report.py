@@ -100,8 +100,10 @@ def _plans(
     """The systems of --train_systems, or all.
 
     Raises:
-        ValueError: There is no such system.
+        ValueError: There is no such system, or --train_flag would make another
+            of each.
     """
+    _check_train_flags(suite, flags.train_flag)
     plans = suite.plans(files, flags.train_flag)
     names = [plan.name for plan in plans]
     if unknown := {*flags.train_systems} - {*names}:
@@ -110,6 +112,16 @@ def _plans(
         )
     wanted = flags.train_systems or names
     return [plan for plan in plans if plan.name in wanted]
+
+
+def _check_train_flags(suite: suites.Suite, given: Sequence[str]) -> None:
+    own = ("model", suite.limit, "reverse_source", "noreverse_source")
+    for flag in given:
+        if flag.lstrip("-").partition("=")[0] in (*own, "model_dir"):
+            raise ValueError(
+                f"--train_flag is {flag!r}, wanted flags in which the systems "
+                f"do not differ: none of {', '.join(own)}, model_dir"
+            )
 
 
 def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
@@ -174,7 +186,15 @@ def _baseline(
     flags: absl_flags.FlagValues, sources: Sequence[str]
 ) -> report.Baseline | None:
     for name, path in named("nbest", flags.nbest):
-        return report.Baseline(name, [*read_nbest(read_lines(path), sources)])
+        lists = [*read_nbest(read_lines(path), sources)]
+        empty = [n for n, one in enumerate(lists) if not one.hypotheses]
+        if empty:
+            raise ValueError(
+                f"--nbest={name}={path} has nothing for {len(empty)} of "
+                f"{len(lists)} sentences, first for number {empty[0]}; wanted "
+                "a hypothesis or more for each"
+            )
+        return report.Baseline(name, lists)
     return None
 
 

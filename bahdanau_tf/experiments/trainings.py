@@ -61,18 +61,20 @@ class Record:
         seconds: Time spent, including start and evaluation on the dev set.
         device: The device it ran on.
         is_over: Whether it is finished, and not only out of time.
+        flags: Those of its plan.
     """
 
     seconds: float = 0.0
     device: str = ""
     is_over: bool = False
+    flags: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, model_dir: Path) -> Record:
         """Reads the record that `train_all` wrote beside a model."""
         path = model_dir / _RECORD
-        known = path.read_text("utf-8") if path.is_file() else "{}"
-        return cls(**json.loads(known))
+        known = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+        return cls(**known | {"flags": tuple(known.get("flags", ()))})
 
 
 class Logged(TypedDict, total=False):
@@ -98,6 +100,8 @@ def train_all(
 ) -> dict[str, Path]:
     """Trains the systems that are not finished.
 
+    One that is finished with other flags is trained on, if `train` can do that.
+
     Args:
         plans: The systems.
         folder: Gets a folder for each system, with a `train.log` in it.
@@ -112,7 +116,7 @@ def train_all(
         ValueError: A training failed. The message has its last line.
     """
     folders = {plan.name: folder / plan.folder for plan in plans}
-    left = [p for p in plans if not Record.read(folders[p.name]).is_over]
+    left = [p for p in plans if not _is_finished(p, folders[p.name])]
     ours = available_cores()
     free = [ours[job::jobs] or ours for job in range(jobs)]
     total = 100 * len(plans)
@@ -137,11 +141,17 @@ def train_all(
     return {n: path for n, path in folders.items() if (path / "best").is_dir()}
 
 
+def _is_finished(plan: Plan, model_dir: Path) -> bool:
+    record = Record.read(model_dir)
+    return record.is_over and record.flags == plan.flags
+
+
 class _Training:
     """A training in its own process."""
 
     def __init__(self, plan: Plan, model_dir: Path, cores: list[int]) -> None:
         self.name, self.model_dir, self.cores = plan.name, model_dir, cores
+        self.flags = plan.flags
         model_dir.mkdir(parents=True, exist_ok=True)
         self.log = model_dir / "train.log"
         self.start = time.monotonic()
@@ -185,8 +195,9 @@ class _Training:
         seconds = Record.read(self.model_dir).seconds
         seconds += time.monotonic() - self.start
         device = describe_device(len(self.cores))
-        record = json.dumps(asdict(Record(seconds, device, not status)))
-        write_atomically(self.model_dir / _RECORD, record.encode())
+        record = Record(seconds, device, not status, self.flags)
+        written = json.dumps(asdict(record)).encode()
+        write_atomically(self.model_dir / _RECORD, written)
         how = "stopped when its time was up" if status else "trained"
         return f"{self.name}: {how}, {seconds / 60:.1f} minutes in all"
 

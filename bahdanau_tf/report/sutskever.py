@@ -109,7 +109,7 @@ def rescoring_table(
         lists = baseline.lists
         first = f"Baseline: {baseline.name}"
         most = max(len(nbest.hypotheses) for nbest in lists)
-        said = f"Our lists are the {most} best of the baseline."
+        said = f"Our lists are of the baseline, with up to {most} hypotheses."
 
     def cell(texts: Iterable[str]) -> Cell:
         return results.references.bleu([*texts]).score if lists else NOT_RUN
