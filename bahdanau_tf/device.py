@@ -45,6 +45,17 @@ def has_fast_bfloat16() -> bool:
     )
 
 
+def adds_up_in_float32(dtype: tf.DType) -> bool:
+    """Whether products of a dtype in half precision add up in float32.
+
+    They do on GPUs and, those of bfloat16, where `has_fast_bfloat16`. On other
+    processors TensorFlow rounds the sums of parts, too.
+    """
+    if tf.config.list_physical_devices("GPU"):
+        return True
+    return dtype == tf.bfloat16 and has_fast_bfloat16()
+
+
 def available_cores() -> list[int]:
     """The cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):

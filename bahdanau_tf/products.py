@@ -14,6 +14,8 @@ from contextvars import ContextVar
 
 import tensorflow as tf
 
+from bahdanau_tf.device import adds_up_in_float32
+
 _rounded_to: ContextVar[tf.DType] = ContextVar("rounded_to", default=tf.float32)
 
 
@@ -55,5 +57,11 @@ def product(
     """
     if _rounded_to.get() == tf.float32:
         return tf.matmul(a, tf.cast(b, a.dtype), transpose_a, transpose_b)
-    outputs = tf.matmul(operand(a), operand(b), transpose_a, transpose_b)
+    a, b = operand(a), operand(b)
+    if adds_up_in_float32(a.dtype):
+        outputs = tf.matmul(a, b, transpose_a, transpose_b)
+    else:
+        exact = (tf.cast(x, tf.float32) for x in (a, b))
+        outputs = tf.matmul(*exact, transpose_a, transpose_b)
+        outputs = tf.cast(outputs, a.dtype)
     return tf.cast(outputs, tf.float32)

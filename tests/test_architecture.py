@@ -25,12 +25,11 @@ FLOORS = (
         "garbage",
         "interrupts",
         "keras_register",
-        "products",
         "progress",
         "ranges",
         "tensors",
     ),
-    ("text_files",),
+    ("products", "text_files"),
     (
         "evaluation",
         "layers",

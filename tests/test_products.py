@@ -17,6 +17,7 @@ from bahdanau_tf import RNNSearch
 from bahdanau_tf import Translator
 from bahdanau_tf import device
 from bahdanau_tf import layers
+from bahdanau_tf import products
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import SGD
 from bahdanau_tf.products import operand
@@ -133,7 +134,9 @@ def test_gradients_are_those_of_float32_up_to_rounding(dtype, cell, step_order):
         assert np.linalg.norm(one - other) <= 4 * step * size + 1e-6
 
 
-def test_the_graph_of_an_update_has_rounded_products_only_if_asked():
+def test_the_graph_of_an_update_has_rounded_products_only_if_asked(monkeypatch):
+    monkeypatch.setattr(products, "adds_up_in_float32", lambda dtype: True)
+
     def types(dtype: str) -> list[tf.DType]:
         model = make_model()
         loss = TokenCrossentropy()
@@ -207,6 +210,8 @@ def test_processors_that_multiply_bfloat16_faster(monkeypatch, flags, wanted):
     monkeypatch.setattr(device, "_of_processor", lambda what: flags)
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
     assert device.has_fast_bfloat16() is wanted
+    assert device.adds_up_in_float32(tf.bfloat16) is wanted
+    assert not device.adds_up_in_float32(tf.float16)
 
 
 @pytest.mark.parametrize(
