@@ -233,6 +233,9 @@ def test_sentences_of_figure_3_are_chosen_by_the_papers_rule():
     assert len(set(long)) == 3
     assert all(lengths[n] > 30 for n in long)
     assert figures.choose([3], [False]) == ([0], [])
+    assert lengths[aligned[0]] <= 50
+    assert figures.choose([70, 90, 50], [True] * 3)[0] == [2]
+    assert figures.choose([70], [False]) == ([0], [0])
 
 
 def test_figure_2_has_bleu_by_length(tmp_path):

@@ -276,6 +276,18 @@ def test_the_command_reranks(run, tmp_path, capsys):
     assert run(*flags, "--weight=0", "--format=text") == "bz\n\nd\n"
 
 
+def test_malformed_lists_are_named_by_their_flag(run, tmp_path):
+    source = write(tmp_path / "source", "s", "t")
+    good = write(tmp_path / "good", "0 ||| d ||| LM0= -3 ||| -3")
+    bad = write(tmp_path / "bad", "7 ||| d ||| LM0= -3 ||| -3")
+    flags = [f"--source={source}", f"--input={good}"]
+    with pytest.raises(ValueError, match=r"^--input: line 1 is of sentence 7"):
+        run(*flags, f"--input={bad}")
+    dev = [f"--dev_source={source}", f"--dev_reference={source}"]
+    with pytest.raises(ValueError, match=r"^--dev_input: line 1 is of"):
+        run(*flags, *dev, f"--dev_input={bad}")
+
+
 def test_sentences_without_hypotheses_are_named_together(run, tmp_path, capsys):
     source = write(tmp_path / "source", *"abcdefgh")
     nbest = write(tmp_path / "nbest", "3 ||| d ||| LM0= -3 ||| -3")

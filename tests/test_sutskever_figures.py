@@ -137,8 +137,8 @@ def test_the_figure_by_rarity_needs_a_vocabulary(translator, tmp_path):
     section = rarity_figure(results(ours, moses), None, tmp_path)
     (table,) = section.tables
     ranks = sorted(mean_ranks(translator.source_text, LINES))
-    assert table.columns[1] == f"{ranks[0]:.0f}-{ranks[3]:.0f}"
-    assert table.columns[-1] == f"{ranks[16]:.0f}-{ranks[19]:.0f}"
+    assert table.columns[1] == f"{ranks[0]:.1f}-{ranks[3]:.1f}"
+    assert table.columns[-1] == f"{ranks[16]:.1f}-{ranks[19]:.1f}"
     assert [row[0] for row in table.rows] == ["sentences", "ours", "moses"]
     assert table.rows[0][1:] == [4] * 5
     assert section.pictures[0].path.read_bytes().startswith(b"\x89PNG")

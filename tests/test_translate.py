@@ -27,8 +27,8 @@ from bahdanau_tf.translation import Translation
 class Shouter:
     """A translator: words in capitals and reverse order; score -length.
 
-    A translation with a word "cut" is not finished. The second best has one "!"
-    more and a score lower by 1.
+    A translation with a word "cut" is not finished, "nothing" is left out. The
+    second best has one "!" more and a score lower by 1.
     """
 
     def __init__(self, n_best: int = 1, attention: bool = True) -> None:
@@ -61,7 +61,8 @@ class Shouter:
 
     def _one(self, line: str, rank: int) -> Translation:
         words = line.split()
-        tokens = [word.upper() for word in reversed(words)] + ["!"] * rank
+        said = [word.upper() for word in reversed(words) if word != "nothing"]
+        tokens = said + ["!"] * rank
         finished = "cut" not in words
         n = len(words)
         weights = np.zeros((len(tokens) + finished, n + 1), np.float32)
@@ -253,6 +254,11 @@ def test_lines_with_unfinished_translations_are_named(run, capsys):
     assert capsys.readouterr().err == (
         "lines 2, 4-5: translation cut off at the length limit\n"
     )
+
+
+def test_empty_translations_of_lines_with_words_are_named(run, capsys):
+    assert run("a\n\n \nnothing\nb\n") == "A\n\n\n\nB\n"
+    assert capsys.readouterr().err == "line 4: translation is empty\n"
 
 
 def test_long_lines_are_named_and_translated_whole(run, capsys):

@@ -13,6 +13,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf import report
 from bahdanau_tf.commands.common.lines import check_count
+from bahdanau_tf.commands.common.nbest import nbest_lists
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.corpora import grammar
 from bahdanau_tf.data.facts import TYPICAL
@@ -28,7 +29,6 @@ from bahdanau_tf.flags.train import options
 from bahdanau_tf.flags.train import values_of
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.text_files import read_lines
-from bahdanau_tf.translation.rescoring import read_nbest
 from bahdanau_tf.translation.saved import best_folder
 
 NLL_SAMPLE = 5000  # number of training pairs read to compute their likelihood
@@ -186,11 +186,12 @@ def _baseline(
     flags: absl_flags.FlagValues, sources: Sequence[str]
 ) -> report.Baseline | None:
     for name, path in named("nbest", flags.nbest):
-        lists = [*read_nbest(read_lines(path), sources)]
+        flag = f"--nbest={name}={path}"
+        lists = [*nbest_lists(flag, path, sources)]
         empty = [n for n, one in enumerate(lists) if not one.hypotheses]
         if empty:
             raise ValueError(
-                f"--nbest={name}={path} has nothing for {len(empty)} of "
+                f"{flag} has nothing for {len(empty)} of "
                 f"{len(lists)} sentences, first for number {empty[0]}; wanted "
                 "a hypothesis or more for each"
             )

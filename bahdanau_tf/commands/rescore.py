@@ -8,6 +8,7 @@ from contextlib import closing
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.model import load_translator
+from bahdanau_tf.commands.common.nbest import nbest_lists
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.commands.common.scoring import tokenizer_for
 from bahdanau_tf.progress import LineCounter
@@ -15,7 +16,6 @@ from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import written
 from bahdanau_tf.translation.rescoring import choose_weight
 from bahdanau_tf.translation.rescoring import combine
-from bahdanau_tf.translation.rescoring import read_nbest
 from bahdanau_tf.translation.rescoring import score_nbest
 from bahdanau_tf.translator import Translator
 
@@ -26,7 +26,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     translator = load_translator(flags)
     weight = _weight(flags, translator)
     feature = type(translator.model).__name__
-    lists = read_nbest(read_lines(flags.input), read_lines(flags.source))
+    lists = nbest_lists("--input", flags.input, read_lines(flags.source))
     with written(flags.output) as output, closing(LineCounter()) as counter:
         for nbest, log_probs in score_nbest(translator, lists):
             ranked = combine(nbest.hypotheses, log_probs, weight, feature)
@@ -44,8 +44,8 @@ def _weight(flags: absl_flags.FlagValues, translator: Translator) -> float:
     """The given weight, the default, or the best one on the dev set."""
     if flags.dev_source is None:
         return 0.5 if flags.weight is None else flags.weight
-    lists = read_nbest(
-        read_lines(flags.dev_input), read_lines(flags.dev_source)
+    lists = nbest_lists(
+        "--dev_input", flags.dev_input, read_lines(flags.dev_source)
     )
     references = list(read_lines(flags.dev_reference))
     choice = choose_weight(

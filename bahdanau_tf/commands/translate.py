@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -61,7 +62,7 @@ def run(flags: absl_flags.FlagValues) -> int:
             for translation in found.translations:
                 output.writelines(to_lines(next(numbers), translation))
             output.flush()
-            _report(counter, found, limit.text, flags.split_long)
+            _report(counter, some, found, limit.text, flags.split_long)
             counter.advance(len(window))
     return 0
 
@@ -152,10 +153,21 @@ class _Limit(NamedTuple):
 
 
 def _report(
-    counter: LineCounter, found: Found, long: str, split_long: bool
+    counter: LineCounter,
+    lines: Sequence[str],
+    found: Found,
+    long: str,
+    split_long: bool,
 ) -> None:
-    """Reports lines that were split, are too long, or were cut off."""
+    """Reports lines that were split, too long, cut off, or left empty."""
     cut = [i for i, t in enumerate(found.translations) if not t.finished]
+    nothing = [
+        i
+        for i, (line, t) in enumerate(
+            zip(lines, found.translations, strict=True)
+        )
+        if line.strip() and t.finished and not t.text
+    ]
     whole = [i for i in found.long if i not in found.split]
     if split_long:
         parts = [i for i in found.long if i in found.split]
@@ -164,6 +176,7 @@ def _report(
         long = f"{long}, could not be split, may lose words"
     counter.report(long, whole)
     counter.report("translation cut off at the length limit", cut)
+    counter.report("translation is empty", nothing)
 
 
 class _Format(NamedTuple):

@@ -38,7 +38,7 @@ def alignment_table(results: Results) -> Table:
             rows.append([one.name, *cells])
     return Table(
         "alignments",
-        "Alignments beside the gold ones",
+        "Error rates and entropy of alignments",
         [
             "system",
             "alignment error rate, all",

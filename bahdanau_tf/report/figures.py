@@ -18,6 +18,7 @@ from bahdanau_tf.report.document import Section
 from bahdanau_tf.translation import Translation
 
 SEED = 1409
+LONGEST_SHOWN = 50  # words
 
 
 def choose(
@@ -25,12 +26,16 @@ def choose(
 ) -> tuple[list[int], list[int]]:
     """Draws sentences for Figure 3 and for Table 3, with a fixed seed.
 
-    As in the paper they are, for Figure 3, (a) any sentence and (b) to (d)
+    As in the paper they are, for Figure 3, (a) any sentence, here of up to
+    LONGEST_SHOWN words, so that its picture can be read, and (b) to (d)
     sentences of 10 to 20 words without unknown words; for Table 3, sentences of
     more than 30 words.
     """
     drawn = random.Random(SEED)
-    first = drawn.randrange(len(lengths))
+    every = range(len(lengths))
+    first = drawn.choice(
+        [place for place in every if lengths[place] <= LONGEST_SHOWN] or every
+    )
     fitting, long = [], []
     for place, length in enumerate(lengths):
         if known[place] and 10 <= length <= 20 and place != first:
@@ -56,7 +61,8 @@ def figure_2(results: Results, folder: Path) -> Section:
     plot_bleu_by_length(curves, path)
     title = (
         f"BLEU by source length in {results.unit}; bands are 95 % bootstrap "
-        "intervals, points stand in the middle of their ten lengths"
+        "intervals, points stand in the middle of their ten lengths, those of "
+        "all longer sentences behind the last"
     )
     points = {name: [*map(_point, bins)] for name, bins in curves.items()}
     return Section(
@@ -113,9 +119,10 @@ def figure_3(results: Results, chosen: Sequence[int], folder: Path) -> Section:
             pictures.append(Picture(path, text))
     said = (
         f"Soft alignments of {system.name}, 0 black and 1 white, source on "
-        "top, output at the side. By the paper's rule (a) is any sentence, "
-        "and the others are drawn at random, with a fixed seed, among "
-        "those of 10 to 20 words without unknown words."
+        "top, output at the side. By the paper's rule (a) is any sentence "
+        f"(here of up to {LONGEST_SHOWN} words), and the others are drawn at "
+        "random, with a fixed seed, among those of 10 to 20 words without "
+        "unknown words."
     )
     if not pictures:
         said = f"Not drawn: {system.name} wrote nothing for those chosen."

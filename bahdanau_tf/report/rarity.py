@@ -21,9 +21,9 @@ _TITLE = "BLEU by rarity of words, after Figure 3 of Sutskever et al. 2014"
 _RANK = (
     "Sentences are sorted by the mean frequency rank of their source words, "
     "which is the id of a word; unknown words come last. Sub-words are counted "
-    "in the training pairs that the report reads. Each part has as many "
-    "sentences. The paper's curve falls only for the rarest words. Its curve "
-    "by length is Figure 2."
+    "in the training pairs that the report reads. The parts have as many "
+    "sentences as each other, but for the last. The paper's curve falls only "
+    "for the rarest words. Its curve by length is Figure 2."
 )
 
 
@@ -60,10 +60,13 @@ def rarity_figure(
 
 
 def _titles(bins: Sequence[LengthBin], ranks: Sequence[float]) -> list[str]:
-    """The smallest and largest rank of each bin: "12-40"."""
+    """The smallest and largest rank of each bin: "12.3-40.1"."""
     ordered = [ranks[number] for number in by_rank(ranks)]
-    return [
-        f"{ordered[one.shortest - 1]:.0f}-"
-        f"{ordered[one.shortest + one.sentences - 2]:.0f}"
-        for one in bins
+    ends = [
+        (one.shortest - 1, one.shortest + one.sentences - 2) for one in bins
     ]
+    return ["-".join(_brief(ordered[place]) for place in some) for some in ends]
+
+
+def _brief(rank: float) -> str:
+    return f"{rank:.0f}" if rank >= 100 else f"{rank:.1f}"

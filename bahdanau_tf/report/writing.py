@@ -193,6 +193,6 @@ def _about(results: Results, why: str) -> list[str]:
         f"Search: {search}.",
         "BLEU counts words as sacreBLEU's tokenizer "
         f"{scoring.tokenize} makes them{why}.",
-        f"Measured on {describe_device()}, with bahdanau_tf {__version__}"
+        f"Translated on {describe_device()}, with bahdanau_tf {__version__}"
         f"{packages}.",
     ]

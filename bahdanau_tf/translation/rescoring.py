@@ -131,7 +131,7 @@ def read_nbest(lines: Iterable[str], sources: Iterable[str]) -> Iterator[NBest]:
     if group is not None:
         line, hypothesis = next(group[1])
         raise ValueError(
-            f"read_nbest: line {line} is of sentence {hypothesis.sentence}, "
+            f"line {line} is of sentence {hypothesis.sentence}, "
             "wanted ascending numbers from 0, less than the number of sources"
         )
 

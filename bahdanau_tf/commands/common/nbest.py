@@ -1,0 +1,29 @@
+"""Files of n-best lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.translation.rescoring import NBest
+from bahdanau_tf.translation.rescoring import read_nbest
+
+
+def nbest_lists(
+    flag: str, path: str | None, sources: Iterable[str]
+) -> Iterator[NBest]:
+    """Reads the lists of some sentences; errors name the flag.
+
+    Args:
+        flag: The flag that named the file.
+        path: The file; None for standard input.
+        sources: The sentences.
+
+    Raises:
+        ValueError: As `read_nbest`.
+    """
+    try:
+        yield from read_nbest(read_lines(path), sources)
+    except ValueError as error:
+        raise ValueError(f"{flag}: {error}") from None
