@@ -189,7 +189,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 
 QUICK_START = FOLDER / "01_quick_start.ipynb"
-WHEEL = "bahdanau_tf-0.1.0-py3-none-any.whl"
+WHEEL = "bahdanau_tf-0.2.0-py3-none-any.whl"
 KEEP = f"tensorflow=={version('tensorflow')}"
 
 
