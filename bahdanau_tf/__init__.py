@@ -84,6 +84,8 @@ _HOMES = {
     "train": "training",
 }
 
+_MODULES = frozenset(_HOMES.values())
+
 __all__ = sorted(_HOMES)
 
 keras_register.register(
@@ -96,6 +98,8 @@ keras_register.register(
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

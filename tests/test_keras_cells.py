@@ -232,6 +232,26 @@ def search(**parts: Any) -> Any:
             "RNNSearch: encoder is Bidirectional, wanted an encoder such as",
         ),
         (
+            lambda: search(encoder=layers.BidirectionalEncoder),
+            "RNNSearch: encoder is the class BidirectionalEncoder itself, not",
+        ),
+        (
+            lambda: search(attention=layers.BahdanauAttention),
+            "attention is the class BahdanauAttention itself, not an instance",
+        ),
+        (
+            lambda: search(attention="additive"),
+            "AttentionDecoder: attention is 'additive', wanted a subclass",
+        ),
+        (
+            lambda: search(cell=layers.GRUCell),
+            "AttentionDecoder: cell is the class GRUCell itself, not an",
+        ),
+        (
+            lambda: search(cell=keras.layers.GRUCell),
+            "AttentionDecoder: cell is the class GRUCell itself, not an",
+        ),
+        (
             lambda: search(readout=keras.layers.Dense(K)),
             "RNNSearch: readout is Dense, wanted a subclass of Readout",
         ),

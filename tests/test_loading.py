@@ -249,6 +249,16 @@ def test_every_registered_class_is_public() -> None:
     assert registered <= set(bahdanau_tf.__all__)
 
 
+def test_modules_are_attributes_as_those_of_keras_are() -> None:
+    code = (
+        "import bahdanau_tf as b\n"
+        "assert b.layers.GRUCell is b.GRUCell\n"
+        "assert b.search.beam_search is b.beam_search\n"
+    )
+    result = run(code)
+    assert result.returncode == 0, result.stderr
+
+
 def test_another_backend_is_refused_in_one_line() -> None:
     code = (
         "import bahdanau_tf\n"

@@ -21,6 +21,7 @@ from bahdanau_tf.layers.fixed_context import FixedContext
 from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.layers.weights import described
 from bahdanau_tf.layers.weights import deserialized
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import initial
@@ -351,6 +352,6 @@ def as_attention(
     if isinstance(attention, (Attention, FixedContext, type(None))):
         return attention
     raise ValueError(
-        f"{owner}: attention is {type(attention).__name__}, wanted a subclass "
+        f"{owner}: attention is {described(attention)}, wanted a subclass "
         "of Attention such as BahdanauAttention, FixedContext, or None"
     )

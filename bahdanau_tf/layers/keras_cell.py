@@ -10,6 +10,7 @@ import tensorflow as tf
 from bahdanau_tf.layers.cell import Cell
 from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.layers.weights import described
 from bahdanau_tf.layers.weights import deserialized
 from bahdanau_tf.tensors import Shape
 
@@ -43,7 +44,7 @@ class KerasCell(Cell):
         cell = deserialized(cell)
         if not is_keras_cell(cell):
             raise ValueError(
-                f"KerasCell: cell is {type(cell).__name__}, wanted a cell of "
+                f"KerasCell: cell is {described(cell)}, wanted a cell of "
                 "keras.layers.RNN whose first state is its output"
             )
         for name in ("dropout", "recurrent_dropout"):
@@ -145,12 +146,13 @@ def as_cell(owner: str, cell: object) -> Cell:
         ValueError: It is neither.
     """
     found: Cell = deserialized(cell)
-    if hasattr(found, "project") and hasattr(found, "step"):
+    is_cell = hasattr(found, "project") and hasattr(found, "step")
+    if is_cell and not isinstance(found, type):
         return found
     if is_keras_cell(found):
         return KerasCell(found)
     raise ValueError(
-        f"{owner}: cell is {type(found).__name__}, wanted a cell such as "
+        f"{owner}: cell is {described(found)}, wanted a cell such as "
         "GRUCell or keras.layers.GRUCell, or several in StackedCells"
     )
 

@@ -100,7 +100,7 @@ def check_tracked(layer: keras.layers.Layer) -> None:
 
 def serialized(part: object) -> object:
     """The config of a layer or initializer; other values as they are."""
-    if part is None or isinstance(part, (str, int, float)):
+    if part is None or isinstance(part, (str, int, float, type)):
         return part
     return keras.saving.serialize_keras_object(part)
 
@@ -110,6 +110,15 @@ def deserialized(part: object) -> Any:
     if isinstance(part, dict):
         return keras.saving.deserialize_keras_object(part)
     return part
+
+
+def described(part: object) -> str:
+    """What an error calls a wrong part: a layer by its class, others fully."""
+    if isinstance(part, type):
+        return f"the class {part.__name__} itself, not an instance"
+    if isinstance(part, keras.layers.Layer):
+        return type(part).__name__
+    return repr(part)
 
 
 def linear(

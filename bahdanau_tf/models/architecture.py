@@ -15,6 +15,7 @@ from bahdanau_tf.layers.bridge import Bridge
 from bahdanau_tf.layers.fixed_context import FixedContext
 from bahdanau_tf.layers.readout import Readout
 from bahdanau_tf.layers.weights import Initializer
+from bahdanau_tf.layers.weights import described
 from bahdanau_tf.layers.weights import serialized
 
 Arguments: TypeAlias = dict[str, Any]  # of a constructor
@@ -122,7 +123,8 @@ class Architecture:
         for name, fits, wanted in (
             (
                 "encoder",
-                hasattr(self.encoder, "encoded_shape"),
+                hasattr(self.encoder, "encoded_shape")
+                and not isinstance(self.encoder, type),
                 "an encoder such as BidirectionalEncoder",
             ),
             (
@@ -139,7 +141,7 @@ class Architecture:
             part = getattr(self, name)
             if part is not None and not fits:
                 raise ValueError(
-                    f"{owner}: {name} is {type(part).__name__}, wanted {wanted}"
+                    f"{owner}: {name} is {described(part)}, wanted {wanted}"
                 )
         for name, default, part, its_own in (
             ("tie_embeddings", False, "readout", "tied"),
