@@ -45,6 +45,11 @@ def has_fast_bfloat16() -> bool:
     )
 
 
+def has_avx512() -> bool:
+    """Whether the processor, as Linux describes it, has AVX-512."""
+    return "avx512f" in _of_processor("flags").split()
+
+
 def adds_up_in_float32(dtype: tf.DType) -> bool:
     """Whether products of a dtype in half precision add up in float32.
 

@@ -276,6 +276,20 @@ def test_more_cores_take_less_time_if_batches_have_parts_for_them():
     assert seconds(cores=64, batch_size=1000) == seconds(cores=16)
 
 
+def test_processors_without_avx512_take_longer_and_see_the_text_less_often():
+    known = {"units": 256, "source_vocabulary_size": 4000}
+    slow = seconds_per_epoch(TYPICAL, {**known, "has_avx512": False})
+    assert 1.5 < slow / seconds_per_epoch(TYPICAL, known) < 2
+    side = replace(TYPICAL.source, size=4_000_000)
+    text = replace(TYPICAL, pairs=70_000, source=side, target=side)
+    rates = [
+        of(text, {"has_avx512": has})["annotation_dropout"]
+        for has in (False, True)
+    ]
+    assert rates[0] < rates[1]
+    assert "has_avx512" not in of(text, {"has_avx512": False})
+
+
 def test_more_cores_train_more():
     side = replace(TYPICAL.source, size=8_000_000)
     text = replace(TYPICAL, pairs=120_000, source=side, target=side)

@@ -215,6 +215,14 @@ def test_processors_that_multiply_bfloat16_faster(monkeypatch, flags, wanted):
 
 
 @pytest.mark.parametrize(
+    ("flags", "wanted"), [("avx2 avx512f", True), ("avx2", False), ("", False)]
+)
+def test_processors_with_avx512(monkeypatch, flags, wanted):
+    monkeypatch.setattr(device, "_of_processor", lambda what: flags)
+    assert device.has_avx512() is wanted
+
+
+@pytest.mark.parametrize(
     ("capability", "wanted"), [((7, 5), False), ((9, 0), True)]
 )
 def test_gpus_that_multiply_bfloat16_faster(monkeypatch, capability, wanted):

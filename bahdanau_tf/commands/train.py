@@ -17,6 +17,7 @@ from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.data.facts import TYPICAL
 from bahdanau_tf.data.facts import measure
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.device import has_avx512
 from bahdanau_tf.device import use_threads
 from bahdanau_tf.flags.chosen import FILE
 from bahdanau_tf.flags.chosen import TEXTS_FILE
@@ -187,7 +188,8 @@ def _choices(
     model.try_parts()
     facts = measure(ParallelCorpus(files.train_source, files.train_target))
     known = start.known if start else TYPICAL_MODEL
-    choices = choose(flags, facts, known, cores_at_once())
+    machine = {"cores": cores_at_once(), "has_avx512": has_avx512()}
+    choices = choose(flags, facts, known, machine)
     if choices:
         line = StatusLine()
         line.note(f"chosen to fit {facts.pairs:,} sentence pairs:")

@@ -204,7 +204,7 @@ def choose(
     flags: absl_flags.FlagValues,
     facts: Facts,
     model: Mapping[str, Any] = TYPICAL_MODEL,
-    cores: int = 1,
+    machine: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Choice]:
     """Chooses the options that the user did not give; none with a recipe.
 
@@ -212,11 +212,11 @@ def choose(
         flags: The flags.
         facts: The text.
         model: What is known of the model of --init_from.
-        cores: Number of cores that train it.
+        machine: What is known of it: "cores", "has_avx512".
     """
     if flags.recipe is not None:
         return []
-    given = {**given_values(flags), "cores": cores}
+    given = {**given_values(flags), **machine}
     if flags.init_from is not None:
         return fine_tuned(facts, given, model)
     return fitted.fitted(facts, given)

@@ -11,8 +11,10 @@ from bahdanau_tf.data.facts import Side
 
 # Operations a second of a training on one core, and the seconds for 80 pairs
 # besides: together 3,050 target tokens a second of Multi30k with the recipe for
-# it (2026-11-22, AMD EPYC).
+# it (2026-11-22, AMD EPYC). A processor without AVX-512 took 1.7 to 1.9 times
+# the estimated time for two other texts (2026-11-23, AMD EPYC, both cores busy).
 CORE = 6.5e10
+CORE_WITHOUT_AVX512 = 3.5e10
 BESIDES = 0.04
 SPREAD = 0.85  # exponent of the cores: two take 0.55 of one's time, as measured
 PART_ROWS = 8  # of a core's part of a batch: fewer rows cost more each
@@ -36,7 +38,8 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
     Args:
         facts: The text.
         known: Options, "units" and the sizes of the vocabularies among them,
-            and the number of "cores"; 1 if it is missing.
+            and of the machine the number of "cores", 1 if it is missing, and
+            "has_avx512", true if it is missing.
     """
     units: int = max(1, min(known["units"], 10**6))  # not checked yet
     rows: int = (
@@ -47,7 +50,8 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
     multiplications += estimated_tokens(facts.target) * (
         squares * units**2 + units * rows
     )
-    one_core = 3 * 2 * multiplications / CORE + BESIDES * facts.pairs / 80
+    rate = CORE if known.get("has_avx512", True) else CORE_WITHOUT_AVX512
+    one_core = 3 * 2 * multiplications / rate + BESIDES * facts.pairs / 80
     return one_core / math.pow(cores_of(known), SPREAD)
 
 

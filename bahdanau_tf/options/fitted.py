@@ -87,7 +87,8 @@ def fitted(
     Args:
         facts: The text.
         given: The options that the user gave, by the names of their flags, with
-            "dev_source" if there is a dev text, and the number of "cores".
+            "dev_source" if there is a dev text, and what `seconds_per_epoch`
+            reads of the machine.
         rules: The rules, in order; `RULES` if None.
 
     Returns:
