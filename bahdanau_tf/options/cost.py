@@ -12,7 +12,7 @@ from bahdanau_tf.data.facts import Side
 # Operations a second of a training on one core, and the seconds for 80 pairs
 # besides: together 3,050 target tokens a second of Multi30k with the recipe for
 # it (2026-11-22, AMD EPYC). A processor without AVX-512 took 1.7 to 1.9 times
-# the estimated time for two other texts (2026-11-23, AMD EPYC, both cores busy).
+# the estimated time for two other texts (2026-11-23, AMD EPYC, all busy).
 CORE = 6.5e10
 CORE_WITHOUT_AVX512 = 3.5e10
 BESIDES = 0.04
