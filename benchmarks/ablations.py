@@ -4,11 +4,11 @@
     python benchmarks/ablations.py --out_dir=ablations --show
 
 A cell is one training, of the recipe with the dropout that suits few epochs and
-with one change, for `--minutes` of one core. `--seeds=1,2,3` gives each change
-so many cells. Two cells run side by side, or `--jobs`, each on a core of its
-own. Cells that are there already are not trained again, and a cell that was
-broken off is resumed, so the program may be stopped at any time; it trains what
-is missing and prints the table.
+with one change, for `--minutes` of one core. `--train_flag` sets a flag of all
+cells, `--seeds=1,2,3` gives each change so many. Two cells run side by side, or
+`--jobs`, each on a core of its own. Cells that are there already are not
+trained again, and a cell that was broken off is resumed, so the program may be
+stopped at any time; it trains what is missing and prints the table.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string("out_dir", None, "folder of the cells", required=True)
 flags.DEFINE_string("data_dir", None, "folder of the text, for `train`")
 flags.DEFINE_string("recipe", "multi30k-en-fr", "the recipe that is changed")
+flags.DEFINE_multi_string("train_flag", [], "a flag of all trainings")
 flags.DEFINE_list("changes", None, "which of CHANGES, all if not given")
 flags.DEFINE_list("seeds", ["1"], "seeds of each change")
 flags.DEFINE_integer("minutes", 20, "minutes of a cell")
@@ -93,7 +94,7 @@ def flags_of(change: str, seed: str) -> list[str]:
     return [
         *(f"--recipe={FLAGS.recipe}", f"--data_dir={FLAGS.data_dir}"),
         *(f"--minutes={FLAGS.minutes}", f"--seed={seed}"),
-        *(*SETTINGS, *CHANGES[change]),
+        *(*SETTINGS, *FLAGS.train_flag, *CHANGES[change]),
     ]
 
 
