@@ -29,7 +29,7 @@ from bahdanau_tf.options.cost import CORE
 from bahdanau_tf.options.cost import seconds_per_epoch
 from bahdanau_tf.options.fitted import CHOSEN
 from bahdanau_tf.options.fitted import fitted
-from bahdanau_tf.options.fitted import subwords
+from bahdanau_tf.options.sizes import subwords
 
 RECIPES = sorted(
     entry.name.removesuffix(".flags")

@@ -9,13 +9,15 @@ from typing import Any
 from bahdanau_tf.data.facts import Facts
 from bahdanau_tf.options import fitted
 from bahdanau_tf.options.fitted import Choice
+from bahdanau_tf.options.sizes import SMALL
+from bahdanau_tf.options.sizes import rate_of
 
 SHARE = 0.1  # of the learning rate that a new model would get
 # Of a model that is not known yet, as while flags are checked.
 TYPICAL_MODEL = MappingProxyType(
     {
         "tokenizer": "bpe",
-        "units": fitted.SMALL,
+        "units": SMALL,
         "source_vocabulary_size": 4000,
         "target_vocabulary_size": 4000,
     }
@@ -41,7 +43,7 @@ def _loss_and_rate(_: Facts, known: Mapping[str, Any]) -> Choice:
     values = {"label_smoothing": 0.1}
     told = f"label smoothing {known.get('label_smoothing', 0.1):g}"
     if known.get("optimizer", "adam") == "adam":
-        values["learning_rate"] = SHARE * fitted.rate_of(known["units"])
+        values["learning_rate"] = SHARE * rate_of(known["units"])
         if "learning_rate" not in known:
             told += ", a tenth of the learning rate of a new model"
     return Choice(values, told)

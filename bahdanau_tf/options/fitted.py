@@ -28,6 +28,13 @@ from bahdanau_tf.options.evaluations import MOST_DEV_PAIRS
 from bahdanau_tf.options.evaluations import updates_between
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.options.recipe import Recipe
+from bahdanau_tf.options.sizes import SMALL
+from bahdanau_tf.options.sizes import UNITS
+from bahdanau_tf.options.sizes import between
+from bahdanau_tf.options.sizes import by_pairs
+from bahdanau_tf.options.sizes import rate_of
+from bahdanau_tf.options.sizes import rounded
+from bahdanau_tf.options.sizes import subwords
 from bahdanau_tf.options.text import TextOptions
 
 # The options that are chosen, if they are not given.
@@ -43,23 +50,14 @@ CHOSEN = (
     *("patience", "epochs", "minutes", "evaluate_every"),
 )
 LEAST_EPOCHS = 3  # of a model with more than SMALL units
-SMALL = 256
 BATCH_TOKENS = 1450
 FEW_UPDATES = 4000  # if no more fit, more but smaller batches learn more
-SPECIAL = 260  # bytes, special symbols and the blank among the sub-words
 NAMES = {  # how scripts are called, if not by their name
     "han": "Chinese characters",
     "hangul": "Hangul",
     "kana": "Japanese characters",
     "": "no letters",
 }
-# Pairs of a text, the units that fit it, and the learning rate of Adam.
-UNITS = (
-    (5_000, 128, 2e-3),
-    (500_000, 256, 2e-3),
-    (5_000_000, 512, 1e-3),
-    (math.inf, 1000, 5e-4),
-)
 
 
 class Choice(NamedTuple):
@@ -151,8 +149,8 @@ def _vocabulary(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """More ids for more pairs, as far as the text has letters for them."""
     sides = {"source": facts.source, "target": facts.target}
     if known["tokenizer"] == "word":
-        size = _between(500, 10_000 * math.sqrt(facts.pairs / 29_000), 50_000)
-        sizes = dict.fromkeys(sides, _rounded(size))
+        size = between(500, 10_000 * math.sqrt(facts.pairs / 29_000), 50_000)
+        sizes = dict.fromkeys(sides, rounded(size))
     elif known.get("joint"):
         size = facts.source.size + facts.target.size
         sizes = {"source": subwords(facts.pairs, size, facts.characters)}
@@ -168,20 +166,6 @@ def _vocabulary(facts: Facts, known: Mapping[str, Any]) -> Choice:
         target = all_known["target_vocabulary_size"]
         told += f" for the source, {target:,} for the target"
     return Choice(values, told)
-
-
-def subwords(pairs: int, size: int, characters: int) -> int:
-    """Number of sub-words for a text.
-
-    Args:
-        pairs: Number of sentence pairs.
-        size: Number of characters of the text.
-        characters: Number of different characters.
-    """
-    needed = SPECIAL + characters  # SentencePiece refuses less
-    wanted = _between(500, 4000 * math.sqrt(pairs / 29_000), 32_000)
-    wanted = max(_rounded(wanted), needed + _rounded(wanted / 4))
-    return min(wanted, needed + size // 20)
 
 
 def _model(facts: Facts, known: Mapping[str, Any]) -> Choice:
@@ -217,7 +201,7 @@ def _model(facts: Facts, known: Mapping[str, Any]) -> Choice:
 
 def _units(facts: Facts, known: Mapping[str, Any]) -> int:
     """As many as the pairs allow, if some epochs fit into the time."""
-    most = _by_pairs(facts)[1]
+    most = by_pairs(facts)[1]
     wanted = min(limits(facts, known)[0], LEAST_EPOCHS)
 
     def enough(units: int) -> bool:
@@ -233,7 +217,7 @@ def _units(facts: Facts, known: Mapping[str, Any]) -> int:
 def _size(facts: Facts, units: int) -> str:
     if facts.pairs < UNITS[0][0]:
         return f"few for a small text, under {UNITS[0][0]:,} pairs"
-    if units < _by_pairs(facts)[1]:
+    if units < by_pairs(facts)[1]:
         return f"with more, {LEAST_EPOCHS} epochs would not fit into the time"
     if facts.pairs < UNITS[1][0]:
         return f"for up to {UNITS[1][0]:,} pairs"
@@ -273,7 +257,7 @@ def choose_updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
         "product_dtype": "auto",
     }
     if known.get("optimizer", "adam") == "adam":
-        values["learning_rate"] = _by_pairs(facts)[2]
+        values["learning_rate"] = by_pairs(facts)[2]
         if isinstance(units := known.get("units"), int):
             values["learning_rate"] = rate_of(units)
     optimizer = known.get("optimizer", "adam")
@@ -289,14 +273,7 @@ def _batch_size(facts: Facts, known: Mapping[str, Any]) -> int:
     updates /= max(known.get("accumulate", 1), 1)  # not checked yet
     wanted = BATCH_TOKENS if updates >= FEW_UPDATES else BATCH_TOKENS / 2
     pairs = 8 * round(wanted * facts.pairs / max(tokens, 1) / 8)
-    return int(_between(8, facts.pairs / 50, _between(16, pairs, 80)))
-
-
-def rate_of(units: int) -> float:
-    """The learning rate of Adam for a new model of so many units."""
-    return next(
-        (rate for _, most, rate in UNITS if units <= most), UNITS[-1][2]
-    )
+    return int(between(8, facts.pairs / 50, between(16, pairs, 80)))
 
 
 def choose_length(facts: Facts, known: Mapping[str, Any]) -> Choice:
@@ -305,7 +282,7 @@ def choose_length(facts: Facts, known: Mapping[str, Any]) -> Choice:
         _estimated(side, known["tokenizer"] == "word")
         for side in (facts.source, facts.target)
     )
-    longest = int(_between(20, 10 * math.ceil(tokens / 10), 200))
+    longest = int(between(20, 10 * math.ceil(tokens / 10), 200))
     return Choice(
         {"max_length": longest},
         f"pairs of up to {longest} tokens, which are nearly all",
@@ -347,7 +324,7 @@ def choose_time(facts: Facts, known: Mapping[str, Any]) -> Choice:
     values = {
         "epochs": epochs,
         "minutes": minutes,
-        "evaluate_every": _rounded(updates_between(facts, known)),
+        "evaluate_every": rounded(updates_between(facts, known)),
     }
     each = seconds_per_epoch(facts, known) / 60
     quick = _counted(max(round(60 * each), 1), "second")
@@ -372,20 +349,6 @@ def _counted(number: float, of: str) -> str:
     """A number with what it counts: "1 minute", "30 minutes"."""
     said = f"{number:,g}" if number < 1e6 else f"{number:,.0f}"
     return f"{said} {of}{'s' * (number != 1)}"
-
-
-def _by_pairs(facts: Facts) -> tuple[float, int, float]:
-    return next(row for row in UNITS if facts.pairs < row[0])
-
-
-def _between(low: float, value: float, high: float) -> float:
-    return max(low, min(value, high))
-
-
-def _rounded(number: float) -> int:
-    """To two digits, so that it is easily read."""
-    unit: int = 10 ** max(math.floor(math.log10(max(number, 1))) - 1, 0)
-    return round(number / unit) * unit
 
 
 Rule = Callable[[Facts, Mapping[str, Any]], Choice]
