@@ -2,12 +2,13 @@
 
     python benchmarks/learning_curve.py --data_dir=multi30k --out_dir=curve
 
-`train` gets each of `--minutes` as a training of its own, whose learning rate
-falls within that time. JoeyNMT trains once, for the longest of them, with its
-published recipe for a recurrent model on sub-words, that of its
-configs/iwslt14_deen_bpe.yaml: bidirectional GRU of 500 units, decoder of 1,000,
-embeddings of 620, Adam at 0.0002, batches of 80, plateau schedule. Only it is
-evaluated every 100 updates, not every 2,000, its patience counted accordingly.
+`train` gets nothing but the text and each of `--minutes`, as a training of its
+own, whose learning rate falls within that time. JoeyNMT trains once, for the
+longest of them, with its published recipe for a recurrent model on sub-words,
+that of its configs/iwslt14_deen_bpe.yaml: bidirectional GRU of 500 units,
+decoder of 1,000, embeddings of 620, Adam at 0.0002, batches of 80, plateau
+schedule. Only it is evaluated every 100 updates, not every 2,000, and its
+patience counted so.
 Its figure is that of the best model by dev loss so far, as it would choose.
 Both search greedily; evaluations are part of the time. What is there already is
 not trained again. Needs PyYAML.
@@ -40,7 +41,6 @@ from bahdanau_tf.translator import load_best
 FLAGS = flags.FLAGS
 flags.DEFINE_string("out_dir", None, "folder of the trainings", required=True)
 flags.DEFINE_string("data_dir", None, "folder of the text", required=True)
-flags.DEFINE_string("recipe", "multi30k-en-fr", "recipe of `train`")
 flags.DEFINE_list("minutes", ["5", "15", "30", "60"], "when BLEU is taken")
 flags.DEFINE_list("texts", ["train", "val"], "names of training and dev text")
 flags.DEFINE_list("languages", ["en", "fr"], "endings of source and target")
@@ -51,15 +51,19 @@ flags.DEFINE_string(
 
 JOEYNMT = Path(__file__).parent / "peers" / "joeynmt_train.py"
 EVERY = 100  # updates between JoeyNMT's evaluations
+SIDES = ("source", "target")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 
 def train(every: Sequence[str]) -> dict[str, Path]:
     """Trains for each of some minutes; returns the folders by minutes."""
-    start = [f"--recipe={FLAGS.recipe}", f"--data_dir={FLAGS.data_dir}"]
-    start += ["--epochs=1000", "--patience=1000"]
+    text = [
+        f"--{name}_{side}={Path(FLAGS.data_dir, f'{part}.{language}')}"
+        for name, part in zip(("train", "dev"), FLAGS.texts, strict=True)
+        for side, language in zip(SIDES, FLAGS.languages, strict=True)
+    ]
     found = {one: Path(FLAGS.out_dir, f"minutes-{one}") for one in every}
-    wanted = {found[one]: [*start, f"--minutes={one}"] for one in every}
+    wanted = {found[one]: [*text, f"--minutes={one}"] for one in every}
     cells.train(wanted, FLAGS.jobs)
     return found
 
