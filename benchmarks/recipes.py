@@ -94,7 +94,7 @@ def rows() -> Iterator[str]:
             folder = Path(FLAGS.out_dir, f"{name}-{kind}")
             if not (log := cells.log(folder)):
                 continue
-            each = [line.split(" = ") for line in scores(name, folder)]
+            each = [line.split(" = ", 1) for line in scores(name, folder)]
             signatures |= {signature for signature, _ in each}
             values = " | ".join(value.split(" ")[0] for _, value in each)
             yield f"| {name}, {kind} | {log[-1]['epoch']:.1f} | {values} |"
