@@ -82,11 +82,13 @@ def write_pieces(folder: Path, translator: Translator) -> None:
             path = Path(FLAGS.data_dir, f"{text}.{language}")
             lines = path.read_bytes().split(b"\n")[:-1]
             tokens = side.ids_to_tokens(side.tokenize(tf.constant(lines)))
-            joined = tf.strings.reduce_join(tokens, 1, separator=" ").numpy()
+            # JoeyNMT adds an end of its own.
+            words = tf.strings.reduce_join(tokens[:, :-1], 1, separator=" ")
+            joined = words.numpy()
             (folder / path.name).write_bytes(b"\n".join([*joined, b""]))
             if text == FLAGS.texts[0]:
-                words = b" ".join(joined).decode().split(" ")
-                pieces |= dict.fromkeys(filter(None, words))
+                all_pieces = b" ".join(joined).decode().split(" ")
+                pieces |= dict.fromkeys(filter(None, all_pieces))
     (folder / "words").write_text("\n".join(pieces) + "\n", "utf-8")
 
 
@@ -182,7 +184,8 @@ def joeynmt_curve(folder: Path) -> Iterator[tuple[float, float, float]]:
     path = Path(FLAGS.data_dir, f"{dev}.{language}")
     references = path.read_text("utf-8").split("\n")[:-1]
     losses = {}
-    for line in (folder / "model" / "validations.txt").read_text().splitlines():
+    found = folder / "model" / "validations.txt"
+    for line in found.read_text().splitlines() if found.exists() else []:
         words = line.replace("\t", " ").split()
         losses[int(words[1])] = float(words[words.index("loss:") + 1])
     for step, loss in sorted(losses.items()):
