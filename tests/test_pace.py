@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import signal
 from dataclasses import replace
 
+import keras
 import letters
 import pytest
 import tensorflow as tf
@@ -98,6 +100,19 @@ def test_the_larger_share_counts_and_time_is_kept_for_an_evaluation():
     assert paced.share(0) == 1
 
 
+def test_a_shorter_evaluation_than_expected_does_not_undo_a_share():
+    now = [0.0]
+    paced = Pace(10**6, minutes=1.0, clock=lambda: now[0])
+    now[0] = 40.0
+    assert paced.share(1) == pytest.approx(40 / 54)
+    with paced.evaluating():
+        now[0] += 1
+    assert paced.seconds_left == 18
+    assert paced.share(1) == pytest.approx(40 / 54)
+    now[0] += 9
+    assert paced.share(1) == pytest.approx(50 / 59)
+
+
 def test_without_a_limit_time_does_not_matter():
     now = [0.0]
     paced = Pace(10, clock=lambda: now[0])
@@ -170,15 +185,46 @@ def test_time_ends_a_training_and_lets_the_rate_fall(
     assert rates[85] == pytest.approx(0.02 * (1 - 0.98 * 8 / 9), rel=1e-3)
 
 
-def test_patience_waits_until_the_rate_falls(files, tmp_path, monkeypatch):
+@pytest.mark.parametrize("limit", [{}, {"minutes": 0, "epochs": 6}])
+def test_patience_waits_until_the_rate_falls(
+    limit, files, tmp_path, monkeypatch
+):
     """Nothing is learned, so each evaluation is as bad as the first."""
     Clock(monkeypatch)
     same = Evaluation(0.0, 1.0, [])
     monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
-    recipe = replace(TIMED, patience=1, evaluate_every=5)
+    recipe = replace(TIMED, patience=1, evaluate_every=5, **limit)
     result = train(restarted(), files, recipe, tmp_path)
     assert (result.stopped_by, result.steps) == ("patience", 35)
     assert RECIPE.minutes == 0
+
+
+@pytest.mark.parametrize(("minutes", "steps"), [(1.0, 54), (0.8, 50)])
+def test_after_a_signal_near_the_end_no_time_and_no_update_is_lost(
+    minutes, steps, files, tmp_path, monkeypatch
+):
+    """Evaluations after 20 and 40 updates and at the end, of 2 s each."""
+    clock = Clock(monkeypatch)
+
+    def evaluate(*_):
+        clock.now += 2.0
+        return Evaluation(clock.now, 1.0, [])
+
+    def interrupt(batch, logs):
+        if clock.now == 54.0:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(loop.DevSet, "evaluate", evaluate)
+    ctrl_c = keras.callbacks.LambdaCallback(on_train_batch_end=interrupt)
+    broken = train(restarted(), files, TIMED, tmp_path, callbacks=[ctrl_c])
+    assert (broken.stopped_by, broken.steps) == ("signal", 50)
+    assert [one["step"] for one in log_of(tmp_path)] == [20, 40]
+    recipe = replace(TIMED, minutes=minutes)
+    for _ in "more", "nothing more":
+        result = train(restarted(), files, recipe, tmp_path)
+        assert (result.stopped_by, result.steps) == ("minutes", steps)
+        assert [one["step"] for one in log_of(tmp_path)] == [20, 40, steps]
+    assert clock.now == steps + 3 * 2.0
 
 
 def test_a_training_of_limited_time_stays_one(alone, tmp_path, monkeypatch):

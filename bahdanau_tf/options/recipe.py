@@ -98,7 +98,7 @@ class Recipe:
             of a word. `patience` and "plateau" count evaluations without a
             better model.
         patience: Number of evaluations after which training stops, without a
-            better model; with `minutes` counted from when the rate falls.
+            better model; with "linear" counted from when the rate falls.
         tokenize: sacreBLEU's tokenizer for the dev BLEU, such as char, or none
             for tokenized text; if not given, it follows from the target's
             language and script.

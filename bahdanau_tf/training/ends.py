@@ -64,8 +64,8 @@ class Ends(keras.callbacks.Callback):
         return "signal" if self._is_signalled else ""
 
     def _be_patient(self) -> None:
-        """Does not count evaluations before a paced rate falls."""
-        run = self._run
-        falls_from = run.recipe.constant_share
-        if run.recipe.is_paced and run.pace.share(run.step) <= falls_from:
+        """Does not count evaluations before the rate of "linear" falls."""
+        run, recipe = self._run, self._run.recipe
+        share = run.pace.share(run.step)
+        if recipe.schedule == "linear" and share <= recipe.constant_share:
             run.state.stale.assign(0)

@@ -60,10 +60,16 @@ class ModelFolder:
 
     @property
     def needs_evaluation(self) -> bool:
-        """Whether the best model was moved away, or saved unevaluated."""
-        has_dev = self._now[DEV_TEXT] is not None
-        is_unknown = has_dev and math.isnan(self._state.best_bleu)
-        return is_unknown or not self.best.exists()
+        """Whether the best model was moved away, or the last not evaluated.
+
+        As after a signal, where no time is left for more updates.
+        """
+        if self._now[DEV_TEXT] is None:
+            return not self.best.exists()
+        evaluated = [record["step"] for record in self.log.records()]
+        is_new = int(self._state.step) not in evaluated[-1:]
+        is_unknown = math.isnan(self._state.best_bleu)
+        return is_unknown or is_new or not self.best.exists()
 
     def restore(self) -> list[str]:
         """Restores the newest checkpoint, if the folder has one.

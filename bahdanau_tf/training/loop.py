@@ -233,7 +233,13 @@ class _Training:
             self.folder.begin()
         total_steps = self.recipe.total_updates(self.steps_per_epoch)
         used = float(self.state.seconds)
-        pace = Pace(total_steps, self.recipe.minutes, used, self.cluster.clock)
+        pace = Pace(
+            total_steps,
+            self.recipe.minutes,
+            used,
+            self.cluster.clock,
+            float(self.state.longest),
+        )
         line = ProgressLine(
             total_steps, int(self.state.step), seconds=pace.seconds_left
         )
@@ -326,8 +332,8 @@ class _Training:
         used = self.now.pace.seconds
         self.model.stop_training = False
         self.callbacks.on_train_begin()
-        (has_none,) = self.cluster.from_chief([self.folder.needs_evaluation])
-        if self.ends.reason and has_none:
+        (is_due,) = self.cluster.from_chief([self.folder.needs_evaluation])
+        if self.ends.reason and is_due:
             if self.cluster.is_chief:
                 self.folder.log.forget_after(self.now.step - 1)
             self._end_epoch()

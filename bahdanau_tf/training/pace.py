@@ -20,6 +20,11 @@ class Pace:
         minutes: Longest time of all runs together; 0 for any.
         used: Seconds that earlier runs took.
         clock: Returns seconds, by which the time is measured.
+        longest: Seconds of the longest evaluation of earlier runs; NaN if
+            there was none.
+
+    Attributes:
+        longest: The same of all runs so far.
     """
 
     def __init__(
@@ -28,12 +33,14 @@ class Pace:
         minutes: float = 0.0,
         used: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
+        longest: float = math.nan,
     ) -> None:
         self._total_steps = total_steps
         self._limit = 60 * minutes if minutes else math.inf
         self._clock = clock
         self._start = clock() - used  # if earlier runs had ended just now
-        self._longest: float | None = None  # evaluation of this run
+        self.longest = longest
+        self._over = 0.0  # the largest share so far
 
     @property
     def seconds(self) -> float:
@@ -48,9 +55,9 @@ class Pace:
     @property
     def _for_updates(self) -> float:
         """The whole time without that of the last evaluation."""
-        if self._longest is None:
+        if math.isnan(self.longest):
             return 0.9 * self._limit
-        return max(self._limit - self._longest, 1e-9)
+        return max(self._limit - self.longest, 1e-9)
 
     @property
     def is_out_of_time(self) -> bool:
@@ -60,14 +67,20 @@ class Pace:
     def share(self, step: int) -> float:
         """The share of the training that is over after `step` updates.
 
-        It is that of the updates or that of the time, whichever is larger.
+        It is that of the updates or that of the time, whichever is larger. It
+        never gets smaller: if the first evaluation is shorter than what was
+        kept for it, the share stays until the time has caught up.
         """
         of_time = self.seconds / self._for_updates
-        return min(max(step / self._total_steps, of_time), 1.0)
+        of_both = min(max(step / self._total_steps, of_time), 1.0)
+        self._over = max(self._over, of_both)
+        return self._over
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
         """Measures the evaluation in the block."""
         start = self._clock()
         yield
-        self._longest = max(self._longest or 0.0, self._clock() - start)
+        found = self._clock() - start
+        # NaN is not larger than it.
+        self.longest = self.longest if self.longest > found else found

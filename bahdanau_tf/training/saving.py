@@ -45,6 +45,8 @@ class CheckpointSaver(keras.callbacks.Callback):
             self._save()
 
     def _save(self) -> None:
-        self._run.state.seconds.assign(self._run.pace.seconds)
+        pace, state = self._run.pace, self._run.state
+        state.seconds.assign(pace.seconds)
+        state.longest.assign(pace.longest)
         self._checkpoints.save()
         self._saved, self._time = self._run.step, time.monotonic()

@@ -23,6 +23,7 @@ class State(tf.Module):
         best_loss: Its loss per word of the dev set.
         stale: Number of evaluations since the best one.
         seconds: Time spent in all runs.
+        longest: Seconds of their longest evaluation; NaN before there is one.
         halvings: How often the learning rate of "plateau" was halved.
     """
 
@@ -38,6 +39,7 @@ class State(tf.Module):
         self.stale = _variable(0, tf.int32)
         self.seconds = _variable(0.0)
         self.halvings = _variable(0, tf.int32)
+        self.longest = _variable(math.nan)
 
     def advance(self, position: Position, cost: float, words: float) -> None:
         """Counts an update.
@@ -78,7 +80,10 @@ class State(tf.Module):
 
         With checkpoints of earlier versions they keep their initial values.
         """
-        return self.loss, self.words, self.best_loss, self.halvings
+        return (
+            *(self.loss, self.words, self.best_loss, self.halvings),
+            self.longest,
+        )
 
 
 def as_array(number: float) -> np.ndarray:
