@@ -288,6 +288,14 @@ def test_malformed_lists_are_named_by_their_flag(run, tmp_path):
         run(*flags, *dev, f"--dev_input={bad}")
 
 
+def test_a_source_that_is_not_utf8_is_not_blamed_on_the_list(run, tmp_path):
+    source = tmp_path / "latin-1"
+    source.write_bytes("été\n".encode("latin-1"))
+    nbest = write(tmp_path / "nbest", "0 ||| d ||| LM0= -3 ||| -3")
+    with pytest.raises(ValueError, match=r"^\S*latin-1: line 1 is not UTF-8"):
+        run(f"--source={source}", f"--input={nbest}")
+
+
 def test_sentences_without_hypotheses_are_named_together(run, tmp_path, capsys):
     source = write(tmp_path / "source", *"abcdefgh")
     nbest = write(tmp_path / "nbest", "3 ||| d ||| LM0= -3 ||| -3")

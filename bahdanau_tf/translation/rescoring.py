@@ -26,6 +26,10 @@ _BAR = "|||"
 _ESCAPED = "&#124;&#124;&#124;"  # how Moses writes it in a text
 
 
+class MalformedListError(ValueError):
+    """A file is no n-best list of the sentences."""
+
+
 class Scored(Protocol):
     """What this module needs of a scored translation."""
 
@@ -117,8 +121,9 @@ def read_nbest(lines: Iterable[str], sources: Iterable[str]) -> Iterator[NBest]:
         One list for each sentence.
 
     Raises:
-        ValueError: A line is malformed, the lists are out of order or have
-            more sentences than `sources`. The message has the line's number.
+        MalformedListError: A line is malformed, the lists are out of order or
+            have more sentences than `sources`. The message has the line's
+            number.
     """
     groups = itertools.groupby(_parsed(lines), lambda found: found[1].sentence)
     group = next(groups, None)
@@ -130,7 +135,7 @@ def read_nbest(lines: Iterable[str], sources: Iterable[str]) -> Iterator[NBest]:
         group = next(groups, None)
     if group is not None:
         line, hypothesis = next(group[1])
-        raise ValueError(
+        raise MalformedListError(
             f"line {line} is of sentence {hypothesis.sentence}, "
             "wanted ascending numbers from 0, less than the number of sources"
         )
@@ -142,7 +147,7 @@ def _parsed(lines: Iterable[str]) -> Iterator[tuple[int, Hypothesis]]:
             yield number, Hypothesis.parse(line)
         except ValueError as error:
             _, _, said = str(error).partition(": ")
-            raise ValueError(f"line {number} is {said}") from None
+            raise MalformedListError(f"line {number} is {said}") from None
 
 
 def score_nbest(

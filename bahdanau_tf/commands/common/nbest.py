@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 
 from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.translation.rescoring import MalformedListError
 from bahdanau_tf.translation.rescoring import NBest
 from bahdanau_tf.translation.rescoring import read_nbest
 
@@ -13,7 +14,7 @@ from bahdanau_tf.translation.rescoring import read_nbest
 def nbest_lists(
     flag: str, path: str | None, sources: Iterable[str]
 ) -> Iterator[NBest]:
-    """Reads the lists of some sentences; errors name the flag.
+    """Reads the lists of some sentences; errors of a list name its flag.
 
     Args:
         flag: The flag that named the file.
@@ -21,9 +22,9 @@ def nbest_lists(
         sources: The sentences.
 
     Raises:
-        ValueError: As `read_nbest`.
+        ValueError: It is no such list, or a file is not UTF-8.
     """
     try:
         yield from read_nbest(read_lines(path), sources)
-    except ValueError as error:
+    except MalformedListError as error:
         raise ValueError(f"{flag}: {error}") from None
