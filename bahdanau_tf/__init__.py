@@ -84,7 +84,11 @@ _HOMES = {
     "train": "training",
 }
 
-_MODULES = frozenset(_HOMES.values())
+# Also as attributes, without an import of their own.
+_MODULES = frozenset(
+    {home for home in _HOMES.values() if "." not in home}
+    | {"evaluation", "serving"}
+)
 
 __all__ = sorted(_HOMES)
 

@@ -91,8 +91,9 @@ def folder(change: str, seed: str) -> Path:
 
 def flags_of(change: str, seed: str) -> list[str]:
     """The flags of its training."""
+    data = [f"--data_dir={FLAGS.data_dir}"] * (FLAGS.data_dir is not None)
     return [
-        *(f"--recipe={FLAGS.recipe}", f"--data_dir={FLAGS.data_dir}"),
+        *(f"--recipe={FLAGS.recipe}", *data),
         *(f"--minutes={FLAGS.minutes}", f"--seed={seed}"),
         *(*SETTINGS, *FLAGS.train_flag, *CHANGES[change]),
     ]

@@ -203,8 +203,8 @@ def main(_: Sequence[str]) -> None:
     minutes = sorted(FLAGS.minutes, key=float)
     ours = train(minutes)
     folder = Path(FLAGS.out_dir, "joeynmt").resolve()
-    if not folder.exists():
-        folder.mkdir(parents=True)
+    if not (folder / "words").exists():
+        folder.mkdir(parents=True, exist_ok=True)
         write_pieces(folder, load_best(ours[minutes[0]] / "model"))
     train_joeynmt(folder, float(minutes[-1]))
     curve = list(joeynmt_curve(folder))

@@ -254,6 +254,7 @@ def test_modules_are_attributes_as_those_of_keras_are() -> None:
         "import bahdanau_tf as b\n"
         "assert b.layers.GRUCell is b.GRUCell\n"
         "assert b.search.beam_search is b.beam_search\n"
+        "assert b.evaluation.bleu and b.serving.export\n"
     )
     result = run(code)
     assert result.returncode == 0, result.stderr
