@@ -45,6 +45,11 @@ def has_fast_bfloat16() -> bool:
     )
 
 
+def has_gpu() -> bool:
+    """Whether TensorFlow sees a GPU."""
+    return bool(tf.config.list_physical_devices("GPU"))
+
+
 def has_avx512() -> bool:
     """Whether the processor, as Linux describes it, has AVX-512."""
     return "avx512f" in _of_processor("flags").split()
@@ -56,7 +61,7 @@ def adds_up_in_float32(dtype: tf.DType) -> bool:
     They do on GPUs and, those of bfloat16, where `has_fast_bfloat16`. On other
     processors TensorFlow rounds the sums of parts, too.
     """
-    if tf.config.list_physical_devices("GPU"):
+    if has_gpu():
         return True
     return dtype == tf.bfloat16 and has_fast_bfloat16()
 
@@ -85,9 +90,7 @@ def use_threads(count: int | None = None) -> None:
         ValueError: TensorFlow runs already, with other threads.
     """
     if count is None and (
-        os.environ.get(INTRA_OP)
-        or os.environ.get(INTER_OP)
-        or tf.config.list_physical_devices("GPU")
+        os.environ.get(INTRA_OP) or os.environ.get(INTER_OP) or has_gpu()
     ):
         return
     try:
@@ -111,7 +114,7 @@ def threads() -> int:
 
 def operations_at_once() -> int:
     """The number of operations that TensorFlow computes at once; 1 on a GPU."""
-    if tf.config.list_physical_devices("GPU"):
+    if has_gpu():
         return 1
     given = tf.config.threading.get_inter_op_parallelism_threads()
     return _threads(given, INTER_OP)

@@ -18,6 +18,7 @@ from bahdanau_tf.data.facts import TYPICAL
 from bahdanau_tf.data.facts import measure
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.device import has_avx512
+from bahdanau_tf.device import has_gpu
 from bahdanau_tf.device import use_threads
 from bahdanau_tf.flags.chosen import FILE
 from bahdanau_tf.flags.chosen import TEXTS_FILE
@@ -38,6 +39,7 @@ from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options.fine_tuning import TYPICAL_MODEL
 from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.text_files import count_lines
 from bahdanau_tf.training import Start
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingPlan
@@ -187,9 +189,15 @@ def _choices(
     unused = _unused_by_parts(flags, model)
     model.try_parts()
     facts = measure(ParallelCorpus(files.train_source, files.train_target))
-    known = start.known if start else TYPICAL_MODEL
-    machine = {"cores": cores_at_once(), "has_avx512": has_avx512()}
-    choices = choose(flags, facts, known, machine)
+    model_known = start.known if start else TYPICAL_MODEL
+    known = {
+        "cores": cores_at_once(),
+        "has_avx512": has_avx512(),
+        "has_gpu": has_gpu(),
+    }
+    if files.dev_source is not None:
+        known["dev_lines"] = count_lines(files.dev_source)
+    choices = choose(flags, facts, model_known, known)
     if choices:
         line = StatusLine()
         line.note(f"chosen to fit {facts.pairs:,} sentence pairs:")

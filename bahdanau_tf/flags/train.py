@@ -204,7 +204,7 @@ def choose(
     flags: absl_flags.FlagValues,
     facts: Facts,
     model: Mapping[str, Any] = TYPICAL_MODEL,
-    machine: Mapping[str, Any] = MappingProxyType({}),
+    known: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Choice]:
     """Chooses the options that the user did not give; none with a recipe.
 
@@ -212,11 +212,17 @@ def choose(
         flags: The flags.
         facts: The text.
         model: What is known of the model of --init_from.
-        machine: What is known of it: "cores", "has_avx512".
+        known: What else is known: "dev_lines", and of the machine "cores",
+            "has_avx512", "has_gpu".
+
+    Raises:
+        ValueError: A number is out of range.
     """
     if flags.recipe is not None:
         return []
-    given = {**given_values(flags), **machine}
+    from_flags(flags, TextOptions)
+    from_flags(flags, Recipe)
+    given = {**given_values(flags), **known}
     if flags.init_from is not None:
         return fine_tuned(facts, given, model)
     return fitted.fitted(facts, given)

@@ -15,6 +15,7 @@ from bahdanau_tf.data.facts import Side
 # the estimated time for two other texts (2026-11-23, AMD EPYC, all busy).
 CORE = 6.5e10
 CORE_WITHOUT_AVX512 = 3.5e10
+GPU = 10  # cores that are as fast as one: assumed, not measured
 BESIDES = 0.04
 SPREAD = 0.85  # exponent of the cores: two take 0.55 of one's time, as measured
 PART_ROWS = 8  # of a core's part of a batch: fewer rows cost more each
@@ -38,8 +39,9 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
     Args:
         facts: The text.
         known: Options, "units" and the sizes of the vocabularies among them,
-            and of the machine the number of "cores", 1 if it is missing, and
-            "has_avx512", true if it is missing.
+            and of the machine the number of "cores", 1 if it is missing,
+            "has_avx512", true if it is missing, and "has_gpu", false if it is
+            missing.
     """
     units: int = max(1, min(known["units"], 10**6))  # not checked yet
     rows: int = (
@@ -50,9 +52,11 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
     multiplications += estimated_tokens(facts.target) * (
         squares * units**2 + units * rows
     )
-    rate = CORE if known.get("has_avx512", True) else CORE_WITHOUT_AVX512
+    has_gpu = known.get("has_gpu", False)
+    is_fast = has_gpu or known.get("has_avx512", True)
+    rate = CORE if is_fast else CORE_WITHOUT_AVX512
     one_core = 3 * 2 * multiplications / rate + BESIDES * facts.pairs / 80
-    return one_core / math.pow(cores_of(known), SPREAD)
+    return one_core / (GPU if has_gpu else math.pow(cores_of(known), SPREAD))
 
 
 def cores_of(known: Mapping[str, Any]) -> int:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from bahdanau_tf.data.facts import Facts
 from bahdanau_tf.data.facts import Side
+from bahdanau_tf.options.cost import GPU
 from bahdanau_tf.options.cost import cores_of
 from bahdanau_tf.options.cost import estimated_tokens
 from bahdanau_tf.options.cost import fitting
@@ -51,7 +52,7 @@ CHOSEN = (
 )
 LEAST_EPOCHS = 3  # of a model with more than SMALL units
 BATCH_TOKENS = 1450
-FEW_UPDATES = 4000  # if no more fit, more but smaller batches learn more
+FEW_UPDATES = 10_000  # if no more fit, more but smaller batches learn more
 NAMES = {  # how scripts are called, if not by their name
     "han": "Chinese characters",
     "hangul": "Hangul",
@@ -230,7 +231,7 @@ def _dropout(facts: Facts, known: Mapping[str, Any]) -> Choice:
     rates, why = (0.3, 0.4, 0.4), "high since each pair is seen often"
     if epochs < 8:
         rates, why = (0.1, 0.2, 0.2), "low since each pair is seen rarely"
-    elif epochs <= 16:
+    elif epochs <= 24:
         rates, why = (0.2, 0.3, 0.3), "since each pair is seen some times"
     names = ("embedding_dropout", "annotation_dropout", "readout_dropout")
     values = {**dict(zip(names, rates, strict=True)), "label_smoothing": 0.1}
@@ -339,10 +340,17 @@ def choose_time(facts: Facts, known: Mapping[str, Any]) -> Choice:
         about = f", about {seen(facts, known):.2g} epochs"
     told = f"at most {' and '.join(ends)}{about}"
     told += f", one of which takes about {one} of "
-    told += _counted(cores_of(known), "core")
+    told += _device(known)
     if "minutes" not in known and minutes:
         told += "; --minutes=N sets another time"
     return Choice(values, told)
+
+
+def _device(known: Mapping[str, Any]) -> str:
+    """What the time is of: "2 cores"."""
+    if known.get("has_gpu"):
+        return f"a GPU, if it is as fast as {GPU} cores"
+    return _counted(cores_of(known), "core")
 
 
 def _counted(number: float, of: str) -> str:
