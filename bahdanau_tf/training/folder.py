@@ -10,6 +10,8 @@ from bahdanau_tf.files import remove_leftovers
 from bahdanau_tf.training.checkpoints import Checkpoints
 from bahdanau_tf.training.errors import told_by_path
 from bahdanau_tf.training.log import Log
+from bahdanau_tf.training.settings import DEV_TEXT
+from bahdanau_tf.training.settings import DEV_TOKENIZER
 from bahdanau_tf.training.settings import changes
 from bahdanau_tf.training.settings import check_settings
 from bahdanau_tf.training.settings import read_settings
@@ -23,7 +25,6 @@ FREE = (
     *("evaluate_every", "tokenize"),
     *("keep", "max_skipped", "learning_rate"),
 )
-DEV_TEXT, DEV_TOKENIZER = "dev_text_checksum", "dev_bleu_tokenizer"
 
 
 class ModelFolder:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import keras
@@ -30,8 +28,6 @@ from bahdanau_tf.training.doubts import Doubts
 from bahdanau_tf.training.ends import Ends
 from bahdanau_tf.training.errors import told_in_a_sentence
 from bahdanau_tf.training.files import TrainingFiles
-from bahdanau_tf.training.folder import DEV_TEXT
-from bahdanau_tf.training.folder import DEV_TOKENIZER
 from bahdanau_tf.training.folder import ModelFolder
 from bahdanau_tf.training.left_out import LeftOut
 from bahdanau_tf.training.lock import locked
@@ -50,10 +46,8 @@ from bahdanau_tf.training.result import TrainingResult
 from bahdanau_tf.training.run import Run
 from bahdanau_tf.training.saving import CheckpointSaver
 from bahdanau_tf.training.selection import Selection
-from bahdanau_tf.training.settings import THREADS
-from bahdanau_tf.training.settings import TRAINING_TEXT
 from bahdanau_tf.training.settings import check_alike
-from bahdanau_tf.training.settings import of_tokenizers
+from bahdanau_tf.training.settings import of_training
 from bahdanau_tf.training.signals import signals_caught
 from bahdanau_tf.training.speed import Speed
 from bahdanau_tf.training.state import State
@@ -189,35 +183,20 @@ class _Training:
             state=self.state,
             seeds=seeds,
         )
+        self.settings = of_training(
+            translator, recipe, self.threads, self.corpus, self.dev
+        )
         self.folder = ModelFolder(
             model_dir,
             self.checkpoints,
             self.state,
-            self._settings(),
+            self.settings,
             recipe.is_paced,
         )
 
-    def _settings(self) -> dict[str, object]:
-        """The settings that a resumed training must have in common."""
-        return {
-            "model": json.loads(self.model.to_json()),
-            "recipe": {
-                **asdict(self.recipe),
-                "learning_rate": self.recipe.rate,
-            },
-            **of_tokenizers(
-                source=self.translator.source_text,
-                target=self.translator.target_text,
-            ),
-            THREADS: self.threads,
-            TRAINING_TEXT: self.corpus.checksum,
-            DEV_TEXT: self.dev and self.dev.checksum,
-            DEV_TOKENIZER: self.dev and self.dev.tokenize,
-        }
-
     def begin(self) -> None:
         """Restores the state of the folder, then writes what must exist."""
-        check_alike(self.cluster, self._settings())
+        check_alike(self.cluster, self.settings)
         notes = self.folder.restore() if self.cluster.is_chief else []
         self._share()
         self.batches = self.cluster.shared(

@@ -12,6 +12,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
+import keras
+
+from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.files import read_versioned
 from bahdanau_tf.files import write_atomically
 from bahdanau_tf.options import ModelOptions
@@ -19,9 +22,12 @@ from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.text.protocol import SavableTokenizer
 from bahdanau_tf.training.cluster import Cluster
+from bahdanau_tf.training.dev import DevSet
+from bahdanau_tf.translator import Translator
 
 FORMAT_VERSION = 1
 TRAINING_TEXT = "training_text_checksum"
+DEV_TEXT, DEV_TOKENIZER = "dev_text_checksum", "dev_bleu_tokenizer"
 DEV_PAIRS = "dev_pairs"
 THREADS = "threads"
 _VOCABULARY = "{}_vocabulary_checksum"
@@ -66,6 +72,36 @@ def of_tokenizers(**sides: SavableTokenizer) -> dict[str, object]:
         found[_VOCABULARY.format(side)] = options.pop("checksum", None)
         found[f"{side}_tokenizer"] = options
     return found
+
+
+def of_training(
+    translator: Translator,
+    recipe: Recipe,
+    threads: int | None,
+    corpus: ParallelCorpus,
+    dev: DevSet | None,
+) -> dict[str, object]:
+    """The settings of a training.
+
+    Args:
+        translator: Model and tokenizers.
+        recipe: The options of training.
+        threads: Number of threads, if another one is refused.
+        corpus: The training text.
+        dev: The dev set.
+    """
+    model: keras.Model = translator.model
+    return {
+        "model": json.loads(model.to_json()),
+        "recipe": {**asdict(recipe), "learning_rate": recipe.rate},
+        **of_tokenizers(
+            source=translator.source_text, target=translator.target_text
+        ),
+        THREADS: threads,
+        TRAINING_TEXT: corpus.checksum,
+        DEV_TEXT: dev and dev.checksum,
+        DEV_TOKENIZER: dev and dev.tokenize,
+    }
 
 
 def write_settings(path: Path, settings: Mapping[str, object]) -> None:
