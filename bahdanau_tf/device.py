@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import tensorflow as tf
 
 INTRA_OP = "TF_NUM_INTRAOP_THREADS"  # variables that TensorFlow reads
 INTER_OP = "TF_NUM_INTEROP_THREADS"
+_SQUARE, _PRODUCTS = 512, 20  # width, and number, of what is measured
 
 
 def describe_device(cores: int | None = None) -> str:
@@ -50,9 +53,22 @@ def has_gpu() -> bool:
     return bool(tf.config.list_physical_devices("GPU"))
 
 
-def has_avx512() -> bool:
-    """Whether the processor, as Linux describes it, has AVX-512."""
-    return "avx512f" in _of_processor("flags").split()
+def product_rate(clock: Callable[[], float] = time.perf_counter) -> float:
+    """Measures how fast a product is: operations a second, the fastest of some.
+
+    It is one of square matrices of float32, computed as operations are, by
+    one thread after `use_threads`. Takes a tenth of a second.
+
+    Args:
+        clock: Returns seconds.
+    """
+    matrix = tf.ones([_SQUARE, _SQUARE])
+    seconds = []
+    for _ in range(_PRODUCTS):
+        start = clock()
+        tf.matmul(matrix, matrix).numpy()
+        seconds.append(clock() - start)
+    return 2 * _SQUARE**3 / max(min(seconds), 1e-9)
 
 
 def adds_up_in_float32(dtype: tf.DType) -> bool:

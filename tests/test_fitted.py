@@ -70,6 +70,7 @@ GIVEN = st.fixed_dictionaries(
         "token_budget": st.integers(1, 10**5),
         "batch_size": st.integers(1, 300),
         "cores": st.integers(1, 64),
+        "product_rate": st.floats(1e9, 1e13),
         "target_vocabulary_size": st.integers(500, 900),
         "dev_source": st.just("dev.en"),
     },
@@ -275,18 +276,18 @@ def test_more_cores_take_less_time_if_batches_have_parts_for_them():
     assert seconds(cores=64, batch_size=1000) == seconds(cores=16)
 
 
-def test_processors_without_avx512_take_longer_and_see_the_text_less_often():
+def test_slower_processors_take_longer_and_see_the_text_less_often():
     known = {"units": 256, "source_vocabulary_size": 4000}
-    slow = seconds_per_epoch(TYPICAL, {**known, "has_avx512": False})
-    assert 1.5 < slow / seconds_per_epoch(TYPICAL, known) < 2
+    slow, fast = {"product_rate": 6e10}, {"product_rate": 2.7e11}
+    seconds = [
+        seconds_per_epoch(TYPICAL, {**known, **one}) for one in (slow, fast)
+    ]
+    assert seconds[0] / seconds[1] == pytest.approx(27 / 6)
     side = replace(TYPICAL.source, size=4_000_000)
     text = replace(TYPICAL, pairs=70_000, source=side, target=side)
-    rates = [
-        of(text, {"has_avx512": has})["annotation_dropout"]
-        for has in (False, True)
-    ]
+    rates = [of(text, one)["annotation_dropout"] for one in (slow, fast)]
     assert rates[0] < rates[1]
-    assert "has_avx512" not in of(text, {"has_avx512": False})
+    assert "product_rate" not in of(text, slow)
 
 
 def test_with_a_gpu_a_text_is_seen_as_often_as_with_many_cores():
@@ -297,7 +298,7 @@ def test_with_a_gpu_a_text_is_seen_as_often_as_with_many_cores():
         for machine in ({}, {"has_gpu": True}, {"cores": 16})
     ]
     assert rates[0] < rates[1] == rates[2]
-    machine = {"has_gpu": True, "has_avx512": False}
+    machine = {"has_gpu": True, "product_rate": 1.0}
     said = " ".join(one.reason for one in fitted(text, machine))
     assert "of a GPU, if it is as fast as 10 cores" in said
     assert not {*machine} & {*of(text, machine)}

@@ -214,12 +214,12 @@ def test_processors_that_multiply_bfloat16_faster(monkeypatch, flags, wanted):
     assert not device.adds_up_in_float32(tf.float16)
 
 
-@pytest.mark.parametrize(
-    ("flags", "wanted"), [("avx2 avx512f", True), ("avx2", False), ("", False)]
-)
-def test_processors_with_avx512(monkeypatch, flags, wanted):
-    monkeypatch.setattr(device, "_of_processor", lambda what: flags)
-    assert device.has_avx512() is wanted
+def test_the_rate_of_a_product_is_that_of_the_fastest():
+    """Seconds by a clock that is given; m x m x m multiply-adds each."""
+    ticks = iter([t for one in range(100) for t in (10 * one, 10 * one + 4.0)])
+    assert device.product_rate(lambda: next(ticks)) == 2 * 512**3 / 4
+    slow_first = iter([0.0, 9.0, *(t / 2 for t in range(1000))])
+    assert device.product_rate(lambda: next(slow_first)) == 2 * 512**3 / 0.5
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.data.facts import TYPICAL
 from bahdanau_tf.data.facts import measure
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.device import has_avx512
 from bahdanau_tf.device import has_gpu
+from bahdanau_tf.device import product_rate
 from bahdanau_tf.device import use_threads
 from bahdanau_tf.flags.chosen import FILE
 from bahdanau_tf.flags.chosen import TEXTS_FILE
@@ -190,11 +190,9 @@ def _choices(
     model.try_parts()
     facts = measure(ParallelCorpus(files.train_source, files.train_target))
     model_known = start.known if start else TYPICAL_MODEL
-    known = {
-        "cores": cores_at_once(),
-        "has_avx512": has_avx512(),
-        "has_gpu": has_gpu(),
-    }
+    known: dict[str, Any] = {"cores": cores_at_once(), "has_gpu": has_gpu()}
+    if not known["has_gpu"]:
+        known["product_rate"] = product_rate()
     if files.dev_source is not None:
         known["dev_lines"] = count_lines(files.dev_source)
     choices = choose(flags, facts, model_known, known)

@@ -213,7 +213,7 @@ def choose(
         facts: The text.
         model: What is known of the model of --init_from.
         known: What else is known: "dev_lines", and of the machine "cores",
-            "has_avx512", "has_gpu".
+            "product_rate", "has_gpu".
 
     Raises:
         ValueError: A number is out of range.

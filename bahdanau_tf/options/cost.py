@@ -11,11 +11,11 @@ from bahdanau_tf.data.facts import Side
 
 # Operations a second of a training on one core, and the seconds for 80 pairs
 # besides: together 3,050 target tokens a second of Multi30k with the recipe for
-# it (2026-11-22, AMD EPYC). A processor without AVX-512 took 1.7 to 1.9 times
-# the estimated time for two other texts (2026-11-23, AMD EPYC, all busy).
+# it (2026-11-22, AMD EPYC) where a square product of float32 had PRODUCT_RATE.
+# Where it has another, both change with it.
 CORE = 6.5e10
-CORE_WITHOUT_AVX512 = 3.5e10
-GPU = 10  # cores that are as fast as one: assumed, not measured
+PRODUCT_RATE = 1.08e11
+GPU = 10  # such cores are as fast as one: assumed, not measured
 BESIDES = 0.04
 SPREAD = 0.85  # exponent of the cores: two take 0.55 of one's time, as measured
 PART_ROWS = 8  # of a core's part of a batch: fewer rows cost more each
@@ -39,9 +39,9 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
     Args:
         facts: The text.
         known: Options, "units" and the sizes of the vocabularies among them,
-            and of the machine the number of "cores", 1 if it is missing,
-            "has_avx512", true if it is missing, and "has_gpu", false if it is
-            missing.
+            and of the machine the number of "cores", 1 if it is missing, the
+            "product_rate" of one, `PRODUCT_RATE` if it is missing, and
+            "has_gpu", false if it is missing.
     """
     units: int = max(1, min(known["units"], 10**6))  # not checked yet
     rows: int = (
@@ -52,11 +52,11 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
     multiplications += estimated_tokens(facts.target) * (
         squares * units**2 + units * rows
     )
-    has_gpu = known.get("has_gpu", False)
-    is_fast = has_gpu or known.get("has_avx512", True)
-    rate = CORE if is_fast else CORE_WITHOUT_AVX512
-    one_core = 3 * 2 * multiplications / rate + BESIDES * facts.pairs / 80
-    return one_core / (GPU if has_gpu else math.pow(cores_of(known), SPREAD))
+    one_core = 3 * 2 * multiplications / CORE + BESIDES * facts.pairs / 80
+    if known.get("has_gpu"):
+        return one_core / GPU
+    speed: float = known.get("product_rate", PRODUCT_RATE) / PRODUCT_RATE
+    return one_core / speed / math.pow(cores_of(known), SPREAD)
 
 
 def cores_of(known: Mapping[str, Any]) -> int:
