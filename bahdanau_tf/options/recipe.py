@@ -61,6 +61,11 @@ class Recipe:
             with different dropout, and asks for the same predictions: 0 for
             none, or about 1 to 5. An update then takes more than twice as
             long.
+        risk_samples: Number of translations that are drawn of each sentence
+            for minimum risk training (Shen et al. 2016), after which the more
+            probable ones have the higher BLEU; 0 for none. It is for the end:
+            it begins with a trained model, at a low learning rate, and an
+            update takes as many times as long. There is no label smoothing.
         divisor: Divides the summed loss of a batch.
         batch_size: Number of sentence pairs in a batch.
         token_budget: Largest number of tokens on the longer side of a batch,
@@ -131,6 +136,7 @@ class Recipe:
     )
     label_smoothing: float = 0.0
     r_drop: float = field(default=0.0, kw_only=True)
+    risk_samples: int = field(default=0, kw_only=True)
     divisor: float = 1.0
     batch_size: int = Batching.batch_size
     token_budget: int | None = field(
@@ -172,6 +178,7 @@ class Recipe:
             max_length=_COUNT,
             max_words=_COUNT,
             r_drop=Range(0, 1000),
+            risk_samples=Range(0, 1000),
             divisor=Range(0, 1e9, above_low=True),
             epochs=Range(0, 1e6, above_low=True),
             updates=_COUNT,
@@ -180,6 +187,11 @@ class Recipe:
             patience=Range(1, _COUNT.high),
             keep=Range(1, _COUNT.high),
         )
+        if self.r_drop and self.risk_samples:
+            raise ValueError(
+                f"Recipe: r_drop is {self.r_drop} and risk_samples is "
+                f"{self.risk_samples}, wanted 0 for one of them"
+            )
         self.make_batching()  # checks the options of batching
         if self.deterministic:
             self._check_deterministic()

@@ -32,6 +32,7 @@ from bahdanau_tf.training.folder import ModelFolder
 from bahdanau_tf.training.left_out import LeftOut
 from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.log import Logger
+from bahdanau_tf.training.minimum_risk import Risk
 from bahdanau_tf.training.pace import Pace
 from bahdanau_tf.training.parts import parts_at_once
 from bahdanau_tf.training.parts import threads_of
@@ -171,6 +172,7 @@ class _Training:
             recipe.r_drop,
             self.product_dtype,
             parts_at_once(recipe),
+            Risk.of(recipe, translator.target_text.eos_id),
         )
         self.state = State()
         seeds = seeds_of(self.model)

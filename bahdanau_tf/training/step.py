@@ -10,6 +10,8 @@ import tensorflow as tf
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.products import products_in
+from bahdanau_tf.training.minimum_risk import Risk
+from bahdanau_tf.training.minimum_risk import minimum_risk_loss
 from bahdanau_tf.training.parts import part_of
 from bahdanau_tf.training.r_drop import r_drop_loss
 from bahdanau_tf.training.replicas import rows_of_replica
@@ -70,6 +72,7 @@ def train_step(
     r_drop: float = 0.0,
     product_dtype: str = "float32",
     parts: int = 1,
+    risk: Risk | None = None,
 ) -> tf.types.experimental.PolymorphicFunction:
     """The update as one tf.function, for batches of any shape.
 
@@ -83,6 +86,8 @@ def train_step(
         product_dtype: dtype to which the operands of products are rounded.
         parts: Number of parts of a replica's rows that do not depend on each
             other, so that TensorFlow computes several of them at once.
+        risk: How translations are drawn for `minimum_risk_loss`; None for
+            other losses.
 
     Returns:
         A function of a batch (inputs, target, token weights) that updates the
@@ -135,6 +140,9 @@ def train_step(
         # The loss is linear in the weights of words. Scaled here, they also
         # scale the gradients that the forward pass computes.
         batch = inputs, target, scale * token_weights
+        if risk:
+            seed = risk.at(optimizer.iterations)
+            return minimum_risk_loss(model, loss, risk, seed, *batch)
         if r_drop:
             return r_drop_loss(model, loss, r_drop, *batch)
         return words_loss(model, loss, *batch)

@@ -1,0 +1,210 @@
+"""Minimum risk training: translations are as probable as they are good."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.losses import is_word
+from bahdanau_tf.models.protocol import TranslationModel
+from bahdanau_tf.options import Recipe
+from bahdanau_tf.search import Features
+from bahdanau_tf.search import sample
+from bahdanau_tf.search.constraints import forbid
+from bahdanau_tf.search.loop import Step
+
+PADDING = 0
+SHARPNESS = 0.005  # α of the paper
+ORDERS = 4  # the longest n-grams of BLEU
+LONGEST = 2.0  # limit of a sample's tokens, those of the reference being 1
+
+
+class Risk(NamedTuple):
+    """How translations are drawn.
+
+    Attributes:
+        samples: Number of draws for each sentence.
+        eos_id: The end symbol of the target side.
+        seed: Seed of the draws.
+    """
+
+    samples: int
+    eos_id: int
+    seed: int = 1
+
+    @classmethod
+    def of(cls, recipe: Recipe, eos_id: int) -> Risk | None:
+        """As a recipe has it; None if it has another loss."""
+        if not recipe.risk_samples:
+            return None
+        return cls(recipe.risk_samples, eos_id, recipe.seed)
+
+    def at(self, update: tf.Tensor) -> tf.Tensor:
+        """The seed of an update: int64 scalar."""
+        return tf.cast(update, tf.int64) + (self.seed << 32)
+
+
+def minimum_risk_loss(
+    model: TranslationModel,
+    loss: TokenCrossentropy,
+    risk: Risk,
+    seed: tf.Tensor,
+    inputs: dict[str, tf.Tensor],
+    target: tf.Tensor,
+    token_weights: tf.Tensor,
+) -> tf.Tensor:
+    """The expected loss of translations, over those that were drawn.
+
+        R = Σ_s Σ_{y ∈ S(x_s)} Q(y | x_s) Δ(y, y_s),   Δ = 1 - BLEU
+        Q(y | x) = p(y | x)^α / Σ_{y' ∈ S(x)} p(y' | x)^α,   α = 0.005
+
+    S(x) has the reference and the different ones among the samples, which are
+    drawn without dropout. BLEU is `sentence_bleu` of sub-words or words, as
+    the model has them. All logits of S are in memory at once.
+
+    Args:
+        model: A single model.
+        loss: Its divisor divides R.
+        risk: How translations are drawn.
+        seed: int64 scalar, that of the update.
+        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}.
+        target: int32 [B, T_y], the references.
+        token_weights: float [B, T_y]; R counts a sentence with the weight of
+            its first word.
+
+    Returns:
+        float32 scalar.
+
+    Reference:
+        Shen et al. 2016, arXiv 1512.02433, equations 8 to 10, algorithm 1.
+    """
+    drawn = _drawn(model, risk, seed, inputs["source"], target)
+    bleu = sentence_bleu(
+        *(tf.where(ids == risk.eos_id, 0, ids) for ids in (drawn, target))
+    )
+    scaled = SHARPNESS * _log_probs(model, inputs["source"], drawn)
+    scaled = tf.where(_is_first(drawn), scaled, scaled.dtype.min)
+    expected = tf.reduce_sum(tf.nn.softmax(scaled) * (1.0 - bleu), -1)
+    weights = tf.cast(token_weights[:, 0], tf.float32)
+    return tf.tensordot(weights, expected, 1) / loss.divisor
+
+
+def _drawn(
+    model: TranslationModel,
+    risk: Risk,
+    seed: tf.Tensor,
+    source: tf.Tensor,
+    target: tf.Tensor,
+) -> tf.Tensor:
+    """The references and samples: int32 [B, 1 + N, T]."""
+    memory, state = model.encode(source)
+    lengths = tf.reduce_sum(is_word(target), -1)
+    found = sample(
+        _step(model),
+        state,
+        memory,
+        start_id=model.start_id,
+        eos_id=risk.eos_id,
+        max_length=tf.cast(LONGEST * lengths, tf.int32),
+        seed=seed,
+        n_samples=risk.samples,
+        constraints=[forbid([PADDING])],
+    )
+    tokens, references = found.tokens, target[:, tf.newaxis]
+    missing = tf.shape(tokens)[-1] - tf.shape(references)[-1]
+    tokens = tf.pad(tokens, [[0, 0], [0, 0], [0, tf.maximum(-missing, 0)]])
+    rest = tf.maximum(missing, 0)
+    references = tf.pad(references, [[0, 0], [0, 0], [0, rest]])
+    return tf.stop_gradient(tf.concat([references, tokens], 1))
+
+
+def _step(model: TranslationModel) -> Step:
+    output = model.output_weights()
+
+    def step(
+        ids: tf.Tensor, state: tf.Tensor, memory: tf.Tensor
+    ) -> tuple[Features, tf.Tensor, None]:
+        features, state, _ = model.step(ids, state, memory)
+        logits = Features(features, lambda x: model.logits(x, output))
+        return logits, state, None
+
+    return step
+
+
+def _log_probs(
+    model: TranslationModel, source: tf.Tensor, drawn: tf.Tensor
+) -> tf.Tensor:
+    """log p(y | x) of each translation, with dropout: float32 [B, K]."""
+    count = drawn.shape[1]
+    target = tf.reshape(drawn, [-1, tf.shape(drawn)[-1]])
+    inputs = {"source": tf.repeat(source, count, 0), "target": target}
+    places = tf.where(target != 0)
+    words = places[:, 0] * tf.shape(target, tf.int64)[1] + places[:, 1]
+    features, _ = model.features(inputs, training=True, words=words)
+    logits = model.logits(features, model.output_weights())
+    labels = tf.gather_nd(target, places)
+    nll = TokenCrossentropy().call(labels, logits)
+    rows = tf.cast(tf.shape(target)[0], tf.int64)
+    sums = tf.math.unsorted_segment_sum(nll, places[:, 0], rows)
+    return -tf.reshape(sums, [-1, count])
+
+
+def _is_first(drawn: tf.Tensor) -> tf.Tensor:
+    """Whether a translation is no copy of an earlier one: bool [B, K]."""
+    count = drawn.shape[1]
+    same = tf.reduce_all(drawn[:, :, None] == drawn[:, None], -1)
+    earlier = tf.linalg.band_part(tf.ones([count, count]), -1, 0)
+    earlier -= tf.eye(count)
+    return ~tf.reduce_any(same & (earlier > 0), -1)
+
+
+def sentence_bleu(
+    hypotheses: tf.Tensor, references: tf.Tensor, orders: int = ORDERS
+) -> tf.Tensor:
+    """BLEU of sentences, with 1 added to the counts of n > 1 words.
+
+        BLEU = min(1, exp(1 - r / c)) (Π_n p_n)^(1/4)
+        p_1 = m_1 / t_1,   p_n = (m_n + 1) / (t_n + 1)
+
+    of c words, with m_n of its t_n n-grams in the reference of r words.
+
+    Args:
+        hypotheses: int32 [B, K, T], padded with 0.
+        references: int32 [B, T'], padded with 0.
+        orders: The longest n-grams.
+
+    Returns:
+        float32 [B, K], from 0 to 1.
+
+    Reference:
+        Lin and Och 2004 (BLEU+1 of "ORANGE").
+    """
+    real = (hypotheses != 0)[..., None]
+    shared = (hypotheses[..., None] == references[:, None, None]) & real
+    own = (hypotheses[..., None] == hypotheses[:, :, None]) & real
+    of_reference, of_own = shared, own
+    logs = []
+    for n in range(1, orders + 1):
+        if n > 1:
+            of_reference = _longer(of_reference, shared, n)
+            of_own = _longer(of_own, own, n)
+        there, here = (
+            tf.reduce_sum(tf.cast(x, tf.float32), -1)
+            for x in (of_reference, of_own)
+        )
+        # Of an n-gram that is here h times, each counts 1 / h of its matches.
+        matches = tf.math.divide_no_nan(tf.minimum(there, here), here)
+        total = tf.reduce_sum(tf.cast(here > 0, tf.float32), -1)
+        added = float(n > 1)
+        found = tf.reduce_sum(matches, -1) + added
+        logs.append(tf.math.log(tf.math.divide_no_nan(found, total + added)))
+    lengths = [tf.reduce_sum(is_word(x), -1) for x in (hypotheses, references)]
+    short = 1.0 - tf.math.divide_no_nan(lengths[1][:, None], lengths[0])
+    return tf.exp(tf.add_n(logs) / orders + tf.minimum(short, 0.0))
+
+
+def _longer(grams: tf.Tensor, words: tf.Tensor, n: int) -> tf.Tensor:
+    """Where n-grams are equal, of where those of n - 1 and single words are."""
+    return grams[..., :-1, :-1] & words[..., n - 1 :, n - 1 :]

@@ -1,0 +1,164 @@
+"""Minimum risk training, compared with NumPy and with sacreBLEU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import oracle
+import pytest
+import sacrebleu
+import tensorflow as tf
+
+from bahdanau_tf import RNNSearch
+from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.losses import is_word
+from bahdanau_tf.optimizers import Adam
+from bahdanau_tf.options import Recipe
+from bahdanau_tf.training import minimum_risk
+from bahdanau_tf.training.minimum_risk import Risk
+from bahdanau_tf.training.minimum_risk import minimum_risk_loss
+from bahdanau_tf.training.minimum_risk import sentence_bleu
+from bahdanau_tf.training.step import train_step
+
+EOS = 2
+SOURCE = np.array([[3, 4, 5, 2], [5, 6, 2, 0], [7, 2, 0, 0]], "int32")
+TARGET = np.array([[3, 4, 6, 2], [6, 5, 2, 0], [5, 2, 0, 0]], "int32")
+
+
+def toy(**dropout: float) -> RNNSearch:
+    return oracle.randomized(RNNSearch(8, 9, 6, 5, 6, 8, **dropout))
+
+
+def batch() -> tuple[Any, tf.Tensor, tf.Tensor]:
+    target = tf.constant(TARGET)
+    inputs = {"source": tf.constant(SOURCE), "target": target}
+    return inputs, target, is_word(target)
+
+
+def text(ids: np.ndarray) -> str:
+    return " ".join(f"w{x}" for x in ids if x)
+
+
+def bleu_of(hypothesis: np.ndarray, reference: np.ndarray) -> float:
+    """sacreBLEU's BLEU + 1, of the tokens as words; 0 to 1."""
+    score: float = sacrebleu.sentence_bleu(
+        text(hypothesis),
+        [text(reference)],
+        smooth_method="add-k",
+        smooth_value=1,
+        tokenize="none",
+    ).score
+    return score / 100
+
+
+def test_bleu_of_sentences_equals_sacrebleus() -> None:
+    """Few different words, so n-grams repeat; some sentences are empty."""
+    draw = np.random.default_rng(0)
+    lengths = draw.integers(0, 12, (40, 6))
+    hypotheses = draw.integers(1, 5, (40, 6, 12))
+    hypotheses[np.arange(12) >= lengths[..., None]] = 0
+    references = draw.integers(1, 5, (40, 9))
+    references[np.arange(9) >= draw.integers(1, 10, 40)[:, None]] = 0
+    hypotheses[:, 0] = np.pad(references, ((0, 0), (0, 3)))
+    found = sentence_bleu(tf.constant(hypotheses), tf.constant(references))
+    wanted = [
+        [bleu_of(one, reference) for one in row]
+        for row, reference in zip(hypotheses, references, strict=True)
+    ]
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    np.testing.assert_allclose(found[:, 0], 1, atol=1e-5)
+    assert 0 < np.mean(wanted) < 1
+
+
+@pytest.mark.parametrize("width", [0, 1, 3])
+def test_bleu_of_short_tensors(width: int) -> None:
+    """No n-gram of 4 fits into them."""
+    ids = tf.ones([2, 3, width], tf.int32)
+    found = sentence_bleu(ids, tf.ones([2, 3], tf.int32))
+    wanted = bleu_of(np.ones(width, int), np.ones(3, int))
+    np.testing.assert_allclose(found, np.full((2, 3), wanted), atol=1e-6)
+
+
+def test_the_loss_equals_the_equations_of_the_paper(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """NumPy computes it from what was drawn; copies count once."""
+    model, seen = toy(), []
+    drawn = minimum_risk._drawn
+    monkeypatch.setattr(minimum_risk, "SHARPNESS", 0.5)
+    monkeypatch.setattr(
+        minimum_risk, "_drawn", lambda *x: seen.append(drawn(*x)) or seen[0]
+    )
+    risk, loss = Risk(200, EOS), TokenCrossentropy(divisor=2.0)
+    inputs, target, weights = batch()
+    weights *= tf.constant([[2.0], [1.0], [0.0]])
+    found = minimum_risk_loss(
+        model, loss, risk, tf.constant(3, tf.int64), inputs, target, weights
+    )
+    wanted = 0.0
+    for row, weight in ((0, 2.0), (1, 1.0)):
+        different = {tuple(ids) for ids in seen[0][row].numpy()}
+        assert 1 < len(different) < 201
+        reference = np.where(TARGET[row] == EOS, 0, TARGET[row])
+        log_p, bleu = [], []
+        for ids in map(np.array, sorted(different)):
+            one = {"source": SOURCE[row : row + 1], "target": ids[None]}
+            logits = np.asarray(model(one), np.float64)[0]
+            log_q = logits - np.logaddexp.reduce(logits, -1, keepdims=True)
+            log_p.append(sum(log_q[i, x] for i, x in enumerate(ids) if x))
+            bleu.append(bleu_of(np.where(ids == EOS, 0, ids), reference))
+        q = np.exp(0.5 * np.array(log_p))
+        wanted += weight * (q / q.sum()) @ (1 - np.array(bleu)) / 2
+    assert float(found) == pytest.approx(wanted, rel=1e-4)
+
+
+def test_the_first_of_what_is_drawn_is_the_reference() -> None:
+    seed = tf.constant(1, tf.int64)
+    found = minimum_risk._drawn(toy(), Risk(5, EOS), seed, SOURCE, batch()[1])
+    assert found.shape[:2] == (3, 6)
+    np.testing.assert_array_equal(found[:, 0, :4], TARGET)
+    for row in found.numpy().reshape(-1, found.shape[-1]):
+        end = [*row, EOS].index(EOS)
+        assert not row[end + 1 :].any()
+
+
+def test_training_lowers_the_expected_loss() -> None:
+    keras.utils.set_random_seed(3)
+    model, loss, risk = toy(embedding_dropout=0.1), TokenCrossentropy(), None
+
+    def expected() -> float:
+        values = [
+            minimum_risk_loss(
+                model, loss, Risk(20, EOS), tf.constant(x, tf.int64), *batch()
+            )
+            for x in range(5)
+        ]
+        return float(np.mean(values))
+
+    before = expected()
+    risk = Risk(20, EOS)
+    step = train_step(model, Adam(0.01), loss, risk=risk)
+    costs = [float(step(*batch())) for _ in range(60)]
+    assert len({*costs}) > 50  # other draws in each update
+    assert expected() < 0.5 * before
+
+
+def test_draws_depend_on_seed_and_update_alone() -> None:
+    def drawn(seed: int, update: int) -> np.ndarray:
+        risk = Risk(4, EOS, seed)
+        at = risk.at(tf.constant(update))
+        return minimum_risk._drawn(model, risk, at, SOURCE, batch()[1]).numpy()
+
+    model = toy()
+    np.testing.assert_array_equal(drawn(1, 7), drawn(1, 7))
+    assert not np.array_equal(drawn(1, 7), drawn(1, 8))
+    assert not np.array_equal(drawn(1, 7), drawn(2, 7))
+
+
+def test_a_recipe_asks_for_samples() -> None:
+    assert Risk.of(Recipe(), EOS) is None
+    assert Risk.of(Recipe(risk_samples=7, seed=5), EOS) == Risk(7, EOS, 5)
+    with pytest.raises(ValueError, match="risk_samples is 7, wanted 0"):
+        Recipe(risk_samples=7, r_drop=1.0)
