@@ -415,3 +415,33 @@ def test_a_size_that_a_named_part_does_not_take_is_not_chosen(
     names = ("text.json", "source/tokenizer.json")
     for name in names:
         assert (one / name).read_bytes() == (other / name).read_bytes()
+
+
+@pytest.mark.parametrize("has_gpu", [False, True])
+def test_what_is_measured_reaches_the_rules(
+    has_gpu, trained, tmp_path, monkeypatch, capsys
+):
+    """The lines of a dev text, and the machine."""
+    dev = [tmp_path / "dev.en.gz", tmp_path / "dev.fr.gz"]
+    for path in dev:
+        path.write_bytes(gzip.compress(b"A line.\n" * 7))
+    seen = []
+
+    def choose(flags, facts, model=None, known=None):
+        if known is not None:
+            seen.append(dict(known))
+            raise ValueError("that is enough")
+        return real(flags, facts)
+
+    real = command.choose
+    monkeypatch.setattr(command, "choose", choose)
+    monkeypatch.setattr(command, "has_gpu", lambda: has_gpu)
+    monkeypatch.setattr(command, "product_rate", lambda: 5e9)
+    monkeypatch.setattr(command, "cores_at_once", lambda: 3)
+    texts = [f"--dev_source={dev[0]}", f"--dev_target={dev[1]}"]
+    new = trained._replace(folder=tmp_path / "new")
+    assert main([*new.texts, *texts]) == 2
+    assert "that is enough" in capsys.readouterr().err
+    rate = {} if has_gpu else {"product_rate": 5e9}
+    wanted = {"cores": 3, "has_gpu": has_gpu, "dev_lines": 7}
+    assert seen == [wanted | rate]

@@ -167,16 +167,17 @@ def test_dropout_follows_what_fits_into_the_time():
     assert of(TYPICAL, {"epochs": 2.0})["annotation_dropout"] == rates[0]
 
 
-@given(FACTS, st.floats(1, 10_000), st.none() | st.integers(1, 10_000))
+@given(FACTS, st.floats(1, 10_000), st.none() | st.integers(0, 10_000))
 def test_evaluations_take_a_few_percent(facts, minutes, dev_lines):
     """About 12 seconds for 1,000 sentences, as greedy search was measured."""
-    values = of(facts, {"minutes": minutes, "dev_lines": dev_lines})
+    dev = {} if dev_lines is None else {"dev_lines": dev_lines}
+    values = of(facts, {"minutes": minutes, **dev})
     epoch = seconds_per_epoch(facts, {"target_vocabulary_size": None, **values})
     between = epoch * values["evaluate_every"] * values["batch_size"]
     between /= facts.pairs
-    is_free = 250 < values["evaluate_every"] < 2000
+    is_free = values["evaluate_every"] > 250
     if is_free and facts.pairs >= 20:
-        sentences = dev_lines or min(facts.pairs / 20, 1000)
+        sentences = dev.get("dev_lines", min(facts.pairs / 20, 1000))
         assert 12 * sentences / 1000 <= 0.11 * between + 3
 
 
@@ -298,7 +299,11 @@ def test_with_a_gpu_a_text_is_seen_as_often_as_with_many_cores():
         for machine in ({}, {"has_gpu": True}, {"cores": 16})
     ]
     assert rates[0] < rates[1] == rates[2]
+    known = {"units": 256, "source_vocabulary_size": 4000}
     machine = {"has_gpu": True, "product_rate": 1.0}
+    assert seconds_per_epoch(text, {**known, **machine}) == seconds_per_epoch(
+        text, {**known, "cores": 10}
+    )
     said = " ".join(one.reason for one in fitted(text, machine))
     assert "of a GPU, if it is as fast as 10 cores" in said
     assert not {*machine} & {*of(text, machine)}

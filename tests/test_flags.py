@@ -184,6 +184,12 @@ def test_a_number_out_of_range_names_the_flag(train_refused, flag):
     assert "wanted" in said
 
 
+def test_more_dev_pairs_than_any_text_has_are_refused(train_refused):
+    said = train_refused(f"--dev_pairs={10**400}")
+    assert "--dev_pairs=1" in said
+    assert "range [0, 1000000000]" in said
+
+
 @pytest.mark.parametrize(
     "flag",
     [

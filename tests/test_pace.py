@@ -185,9 +185,16 @@ def test_time_ends_a_training_and_lets_the_rate_fall(
     assert rates[85] == pytest.approx(0.02 * (1 - 0.98 * 8 / 9), rel=1e-3)
 
 
-@pytest.mark.parametrize("limit", [{}, {"minutes": 0, "epochs": 6}])
+@pytest.mark.parametrize(
+    ("limit", "steps"),
+    [
+        ({}, 35),
+        ({"minutes": 0, "epochs": 6}, 35),
+        ({"minutes": 0, "epochs": 6, "constant_share": 1.0}, 10),
+    ],
+)
 def test_patience_waits_until_the_rate_falls(
-    limit, files, tmp_path, monkeypatch
+    limit, steps, files, tmp_path, monkeypatch
 ):
     """Nothing is learned, so each evaluation is as bad as the first."""
     Clock(monkeypatch)
@@ -195,7 +202,7 @@ def test_patience_waits_until_the_rate_falls(
     monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
     recipe = replace(TIMED, patience=1, evaluate_every=5, **limit)
     result = train(restarted(), files, recipe, tmp_path)
-    assert (result.stopped_by, result.steps) == ("patience", 35)
+    assert (result.stopped_by, result.steps) == ("patience", steps)
     assert RECIPE.minutes == 0
 
 

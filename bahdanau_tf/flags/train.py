@@ -141,6 +141,7 @@ def define(flags: absl_flags.FlagValues) -> None:
         0,
         "number of training pairs that are held out as dev text; 0 for none",
         lower_bound=0,
+        upper_bound=10**9,
         flag_values=flags,
         module_name="Files",
     )
@@ -151,6 +152,7 @@ def define(flags: absl_flags.FlagValues) -> None:
         "the most frequent unknown ones of the training text (not for "
         "sub-words, which can write any word)",
         lower_bound=0,
+        upper_bound=10**9,
         flag_values=flags,
         module_name="Files",
     )

@@ -15,7 +15,7 @@ from bahdanau_tf.data.facts import Side
 # Where it has another, both change with it.
 CORE = 6.5e10
 PRODUCT_RATE = 1.08e11
-GPU = 10  # such cores are as fast as one: assumed, not measured
+GPU = 10  # cores of PRODUCT_RATE that are as fast: assumed, not measured
 BESIDES = 0.04
 SPREAD = 0.85  # exponent of the cores: two take 0.55 of one's time, as measured
 PART_ROWS = 8  # of a core's part of a batch: fewer rows cost more each
@@ -53,10 +53,11 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
         squares * units**2 + units * rows
     )
     one_core = 3 * 2 * multiplications / CORE + BESIDES * facts.pairs / 80
-    if known.get("has_gpu"):
-        return one_core / GPU
     speed: float = known.get("product_rate", PRODUCT_RATE) / PRODUCT_RATE
-    return one_core / speed / math.pow(cores_of(known), SPREAD)
+    cores = cores_of(known)
+    if known.get("has_gpu"):
+        speed, cores = 1.0, GPU
+    return one_core / speed / math.pow(cores, SPREAD)
 
 
 def cores_of(known: Mapping[str, Any]) -> int:
@@ -112,14 +113,14 @@ def updates_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
 
     Args:
         facts: The text.
-        known: Options, "batch_size" among them; they are not checked yet.
+        known: Options, "batch_size" among them.
     """
-    pairs: float = max(known["batch_size"], 1)
+    pairs: float = known["batch_size"]
     if budget := known.get("token_budget"):
         longest = max(map(estimated_tokens, (facts.source, facts.target)))
         pairs = max(budget * facts.pairs / max(longest, 1), 1)
     accumulate: int = known.get("accumulate", 1)
-    return facts.pairs / pairs / max(accumulate, 1)
+    return facts.pairs / pairs / accumulate
 
 
 def _epochs(pairs: int) -> int:

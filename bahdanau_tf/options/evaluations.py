@@ -27,19 +27,19 @@ def updates_between(facts: Facts, known: Mapping[str, Any]) -> float:
 
     Args:
         facts: The text.
-        known: Options, "batch_size" among them, not checked yet; and the number
-            of "dev_lines", if there is a dev text.
+        known: Options, "batch_size" among them, and the number of
+            "dev_lines", if there is a dev text.
     """
     if known.get("token_budget"):
         return 0
     an_epoch = updates_per_epoch(facts, known)
     a_minute = an_epoch / (seconds_per_epoch(facts, known) / 60)
     held_out = min(facts.pairs / DEV_SHARE, MOST_DEV_PAIRS)
-    pairs = known.get("dev_lines") or known.get("dev_pairs") or held_out
+    pairs = known.get("dev_lines", known.get("dev_pairs", held_out))
     share = pairs / MOST_DEV_PAIRS
     accumulate: int = known.get("accumulate", 1)
-    least = max(LEAST // max(accumulate, 1), 1)
-    wanted = max(least, min(MINUTES * share * a_minute, MOST))
+    least = max(LEAST // accumulate, 1)
+    wanted: float = max(least, min(MINUTES * share * a_minute, MOST))
     some = seen(facts, known) * an_epoch / COUNT
-    some = max(some, LEAST_MINUTES * (share - QUICK) * a_minute)
-    return max(min(wanted, some), 1)
+    quick: float = LEAST_MINUTES * (share - QUICK) * a_minute
+    return max(min(wanted, some), quick, 1)

@@ -86,8 +86,8 @@ def fitted(
     Args:
         facts: The text.
         given: The options that the user gave, by the names of their flags, with
-            "dev_source" if there is a dev text, and what `seconds_per_epoch`
-            reads of the machine.
+            "dev_source" and "dev_lines" if there is a dev text, and what
+            `seconds_per_epoch` reads of the machine.
         rules: The rules, in order; `RULES` if None.
 
     Returns:
@@ -244,7 +244,7 @@ def _dropout(facts: Facts, known: Mapping[str, Any]) -> Choice:
 
 def choose_updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """Adam with a linear decay; 50 updates an epoch or more."""
-    batch = max(known.get("batch_size", _batch_size(facts, known)), 1)
+    batch = known.get("batch_size", _batch_size(facts, known))
     known = {**known, "batch_size": batch}
     updates = seen(facts, known) * updates_per_epoch(facts, known)
     values = {
@@ -271,7 +271,7 @@ def _batch_size(facts: Facts, known: Mapping[str, Any]) -> int:
     """Some thousand target tokens; half of it if few updates fit."""
     tokens = estimated_tokens(facts.target)
     updates = fitting(facts, known) * tokens / BATCH_TOKENS
-    updates /= max(known.get("accumulate", 1), 1)  # not checked yet
+    updates /= known.get("accumulate", 1)
     wanted = BATCH_TOKENS if updates >= FEW_UPDATES else BATCH_TOKENS / 2
     pairs = 8 * round(wanted * facts.pairs / max(tokens, 1) / 8)
     return int(between(8, facts.pairs / 50, between(16, pairs, 80)))

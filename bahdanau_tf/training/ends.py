@@ -66,6 +66,6 @@ class Ends(keras.callbacks.Callback):
     def _be_patient(self) -> None:
         """Does not count evaluations before the rate of "linear" falls."""
         run, recipe = self._run, self._run.recipe
-        share = run.pace.share(run.step)
-        if recipe.schedule == "linear" and share <= recipe.constant_share:
+        falls = recipe.schedule == "linear" and recipe.constant_share < 1
+        if falls and run.pace.share(run.step) <= recipe.constant_share:
             run.state.stale.assign(0)

@@ -68,8 +68,8 @@ class Pace:
         """The share of the training that is over after `step` updates.
 
         It is that of the updates or that of the time, whichever is larger. It
-        never gets smaller: if the first evaluation is shorter than what was
-        kept for it, the share stays until the time has caught up.
+        never gets smaller in a run: if the first evaluation is shorter than
+        what was kept for it, the share stays until the time has caught up.
         """
         of_time = self.seconds / self._for_updates
         of_both = min(max(step / self._total_steps, of_time), 1.0)
