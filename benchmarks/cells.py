@@ -24,9 +24,11 @@ def train(cells: Mapping[Path, Sequence[str]], jobs: int) -> None:
 
     Args:
         cells: Flags of `bahdanau-tf train` by folder, which gets `model`,
-            `output` and, once the training has ended by itself, `over`.
+            `output`, `flags` and, once the training has ended by itself, `over`.
         jobs: How many run side by side.
     """
+    for folder, given in cells.items():
+        _keep(folder / "flags", "".join(f"{flag}\n" for flag in given))
     cores: queue.Queue[int] = queue.Queue()
     for core in sorted(os.sched_getaffinity(0))[:jobs]:
         cores.put(core)
@@ -43,8 +45,15 @@ def train(cells: Mapping[Path, Sequence[str]], jobs: int) -> None:
         list(side_by_side.map(one, cells))
 
 
+def _keep(path: Path, flags: str) -> None:
+    """Writes the flags of a cell, or refuses other ones."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.read_text("utf-8") != flags:
+        sys.exit(f"{path.parent} has other flags; name another --out_dir")
+    path.write_text(flags, "utf-8")
+
+
 def _run(folder: Path, flags: Sequence[str], core: int) -> int:
-    folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "bahdanau_tf", "train", *flags]
     with (folder / "output").open("ab") as output:
         status = subprocess.run(
