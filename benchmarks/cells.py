@@ -24,7 +24,7 @@ def train(cells: Mapping[Path, Sequence[str]], jobs: int) -> None:
 
     Args:
         cells: Flags of `bahdanau-tf train` by folder, which gets `model`,
-            `output`, `flags` and, once the training has ended by itself, `over`.
+            `output`, `flags`, and `over` once the training has ended itself.
         jobs: How many run side by side.
     """
     for folder, given in cells.items():
