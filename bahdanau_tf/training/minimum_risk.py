@@ -112,7 +112,8 @@ def _drawn(
         n_samples=risk.samples,
         constraints=[forbid([PADDING])],
     )
-    tokens, references = found.tokens, target[:, tf.newaxis]
+    longest = tf.reduce_max(found.lengths)
+    tokens, references = found.tokens[..., :longest], target[:, tf.newaxis]
     missing = tf.shape(tokens)[-1] - tf.shape(references)[-1]
     tokens = tf.pad(tokens, [[0, 0], [0, 0], [0, tf.maximum(-missing, 0)]])
     rest = tf.maximum(missing, 0)
