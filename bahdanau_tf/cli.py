@@ -237,7 +237,13 @@ def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
     try:
         words = flags.read_flags_from_files(arguments)
     except UnicodeDecodeError as error:
-        raise ValueError(f"--flagfile: a file is not UTF-8: {error}") from error
+        given = [
+            word for word in arguments if word.lstrip("-")[:8] == "flagfile"
+        ]
+        raise ValueError(
+            f"{' or '.join(given)}: the file, or one that it names, is not "
+            "UTF-8"
+        ) from error
     expanded: list[str] = []
     while words:
         word, *words = words

@@ -159,7 +159,8 @@ def _exchange(path: Path, new: Path) -> None:
 
 def _old(path: Path) -> Path:
     """The name of the old folder while it is being replaced."""
-    return path.with_name(f".{path.name}.replaced")
+    named = path if path.name else path.absolute()  # "." has no name
+    return named.parent / f".{named.name}.replaced"
 
 
 def found_directory(path: str | os.PathLike[str]) -> Path:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from limits import largest_file
 
+from bahdanau_tf.files import found_directory
 from bahdanau_tf.files import remove_leftovers
 from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.files import write_atomically
@@ -163,3 +164,10 @@ def test_folders_of_the_user_are_not_removed_as_leftovers(tmp_path):
     before = sorted(path.name for path in tmp_path.iterdir())
     remove_leftovers(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_the_current_folder_may_be_looked_for(tmp_path, monkeypatch):
+    """Path(".") has no name."""
+    monkeypatch.chdir(tmp_path)
+    assert found_directory(".") == Path()
+    assert found_directory("/") == Path("/")

@@ -309,6 +309,13 @@ def test_with_a_gpu_a_text_is_seen_as_often_as_with_many_cores():
     assert not {*machine} & {*of(text, machine)}
 
 
+def test_a_tiny_text_is_not_too_long_for_itself():
+    """Its sub-words are letters."""
+    side = replace(TYPICAL.source, size=90, length=90)
+    tiny = replace(TYPICAL, pairs=1, different=1, source=side, target=side)
+    assert of(tiny, {})["max_length"] >= 90
+
+
 def test_more_cores_train_more():
     side = replace(TYPICAL.source, size=8_000_000)
     text = replace(TYPICAL, pairs=120_000, source=side, target=side)

@@ -284,6 +284,10 @@ def test_an_unknown_value_is_named(train_refused, flag):
         (["--train_source="], "--train_source is empty"),
         (["--train_source=/"], "/ is a folder, wanted a file"),
         (["--train_target=/nowhere"], "--train_target: there is no file"),
+        (
+            ["--recipe=multi30k-en-fr", "--data_dir=/nowhere"],
+            "; --recipe=multi30k-en-fr names files of its own, in --data_dir",
+        ),
         (["--model_dir=/proc/1/x"], "--model_dir: "),
         (["--model_dir=/dev/null/x"], "--model_dir: /dev/null is a file"),
     ],
@@ -324,9 +328,9 @@ def test_flags_in_a_flagfile_count_as_given(train_refused, tmp_path):
     path.write_text("--recipe=rnnsearch-30\n--layers=3\n")
     assert "--layers is not used" in train_refused(f"--flagfile={path}")
     path.write_bytes(b"--corpus=caf\xe9\n")
-    assert "--flagfile: a file is not UTF-8" in train_refused(
-        f"--flagfile={path}"
-    )
+    said = "the file, or one that it names, is not UTF-8"
+    assert f"--flagfile={path}: {said}" in train_refused(f"--flagfile={path}")
+    assert f"--flagfile: {said}" in train_refused("--flagfile", str(path))
     assert "--flagfile is empty" in train_refused("--flagfile=")
     path.write_text("--recipe=soup\n")
     assert "--recipe is 'soup'" in train_refused("--flagfile", str(path))
@@ -806,6 +810,18 @@ def test_an_export_is_apart_from_saved_models(tmp_path, capsys):
     for place in (model / "best", model / "best" / "served" / "here"):
         assert f"{model / 'best'} holds a saved model" in said(place)
     assert "--export_dir" not in said(model / "served")
+
+
+def test_distilled_text_is_apart_from_models(tmp_path, text, capsys):
+    model = tmp_path / "model"
+    (model / "best").mkdir(parents=True)
+    (model / "training.json").touch()
+    (model / "best" / "translator.json").touch()
+    texts = [f"--train_source={text}", f"--train_target={text}"]
+    flags = [f"--model_dir={model}", f"--out_dir={model}", *texts]
+    assert main(["distil", *flags]) == 2
+    wanted = f"--out_dir: {model} is the folder of a training"
+    assert wanted in capsys.readouterr().err
 
 
 def test_messages_name_flags_not_classes():

@@ -142,6 +142,16 @@ def test_weights_0_and_1_use_one_score():
     assert combine([], []) == []
 
 
+def test_a_score_of_minus_infinity_does_not_matter_at_weight_0():
+    """0 times it is not a number."""
+    pair = [Hypothesis(0, "x", "", -math.inf), Hypothesis(0, "y", "", -2.0)]
+    ranked = combine(pair, [-3.0, -4.0], 1.0)
+    assert [h.score for h in ranked] == [-3.0, -4.0]
+    ranked = combine(pair[1:], [-math.inf], 0.0)
+    assert [h.score for h in ranked] == [-2.0]
+    assert [h.text for h in combine(pair, [-3.0, -4.0], 0.5)] == ["y", "x"]
+
+
 def test_lists_are_scored_in_windows_and_in_order():
     lists = [
         NBest(f"s{n}", [Hypothesis(n, "w" * (n + k), "", 0) for k in range(n)])

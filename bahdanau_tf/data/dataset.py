@@ -330,10 +330,12 @@ class _Stream:
             first = tf.constant(0, tf.int64)
             if len(self.fitting(*map(tf.constant, chunk), first).places):
                 return
+        limit = f"1 to max_length={self.batching.max_length} tokens"
+        words = self.batching.max_words
+        other = f", and at most max_words={words} source words" if words else ""
         raise ValueError(
-            f"Batching: none of the {len(self.corpus)} sentence pairs has 1 "
-            f"to max_length={self.batching.max_length} tokens on both sides, "
-            f"and at most max_words={self.batching.max_words} source words"
+            f"Batching: none of the {len(self.corpus)} sentence pairs has "
+            f"{limit} on both sides{other}"
         )
 
 

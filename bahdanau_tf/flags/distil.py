@@ -19,6 +19,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import check_apart
+from bahdanau_tf.flags.fields import check_apart_from_models
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.flags.fields import define_strings
@@ -66,6 +67,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     check_model(flags)
     read = check_files(flags, "train_source", "train_target", "dictionary")
     check_folder("out_dir", flags.out_dir)
+    check_apart_from_models("out_dir", flags.out_dir)
     for name in OUTPUTS:
         path = os.path.join(flags.out_dir, name)
         check_apart(f"--out_dir: {path}", path, read)

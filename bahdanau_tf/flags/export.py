@@ -8,11 +8,10 @@ to standard output. The exit code is 1 if there is a difference.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from absl import flags as absl_flags
 
 from bahdanau_tf.flags.fields import Group
+from bahdanau_tf.flags.fields import check_apart_from_models
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.flags.fields import define_strings
@@ -56,23 +55,6 @@ def define(flags: absl_flags.FlagValues) -> None:
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     check_folder("export_dir", flags.export_dir)
-    _check_apart_from_models(flags.export_dir)
+    check_apart_from_models("export_dir", flags.export_dir)
     check_model(flags)
     check_files(flags, "dictionary")
-
-
-def _check_apart_from_models(export_dir: str) -> None:
-    """Raises if the folder is that of a training, or in a saved model."""
-    place = Path(export_dir).resolve()
-    if (place / "training.json").is_file():
-        raise ValueError(
-            f"--export_dir: {place} is the folder of a training, wanted one of "
-            f"its own, such as {place / 'served'}"
-        )
-    for folder in (place, *place.parents):
-        if (folder / "translator.json").is_file():
-            raise ValueError(
-                f"--export_dir: {folder} holds a saved model, and what else is "
-                "in it is lost when the model is saved again; wanted a folder "
-                "outside"
-            )

@@ -175,6 +175,23 @@ def check_folder(flag: str, path: str) -> None:
         raise ValueError(f"--{flag}: no permission to write to {place}")
 
 
+def check_apart_from_models(flag: str, path: str) -> None:
+    """Raises if the folder is that of a training, or in a saved model."""
+    place = Path(path).resolve()
+    if (place / "training.json").is_file():
+        raise ValueError(
+            f"--{flag}: {place} is the folder of a training, wanted one of "
+            f"its own, such as {place / 'served'}"
+        )
+    for folder in (place, *place.parents):
+        if (folder / "translator.json").is_file():
+            raise ValueError(
+                f"--{flag}: {folder} holds a saved model, and what else is "
+                "in it is lost when the model is saved again; wanted a folder "
+                "outside"
+            )
+
+
 def check_output(flag: str, path: str | None, taken: Iterable[File]) -> None:
     """Checks that a file can be written without the loss of another one.
 

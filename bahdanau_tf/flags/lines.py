@@ -31,18 +31,3 @@ def define_batches(flags: absl_flags.FlagValues) -> None:
         upper_bound=10**6,
         **options,
     )
-    define_threads(flags, LINES)
-
-
-def define_threads(flags: absl_flags.FlagValues, group: str) -> None:
-    """Defines --threads."""
-    absl_flags.DEFINE_integer(
-        "threads",
-        None,
-        "number of cores to use; default: all that the process may use, unless "
-        "TF_NUM_INTRAOP_THREADS or TF_NUM_INTEROP_THREADS is set",
-        lower_bound=1,
-        upper_bound=10**4,
-        flag_values=flags,
-        module_name=group,
-    )

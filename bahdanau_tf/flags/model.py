@@ -18,7 +18,7 @@ SEARCH = "Search"
 
 
 def define_model(flags: absl_flags.FlagValues) -> None:
-    """Defines --model_dir and --average."""
+    """Defines --model_dir, --average and --threads."""
     absl_flags.DEFINE_list(
         "model_dir",
         None,
@@ -28,6 +28,21 @@ def define_model(flags: absl_flags.FlagValues) -> None:
         module_name=MODEL,
     )
     define_average(flags)
+    define_threads(flags, MODEL)
+
+
+def define_threads(flags: absl_flags.FlagValues, group: str) -> None:
+    """Defines --threads."""
+    absl_flags.DEFINE_integer(
+        "threads",
+        None,
+        "number of cores to use; default: all that the process may use, unless "
+        "TF_NUM_INTRAOP_THREADS or TF_NUM_INTEROP_THREADS is set",
+        lower_bound=1,
+        upper_bound=10**4,
+        flag_values=flags,
+        module_name=group,
+    )
 
 
 def define_average(flags: absl_flags.FlagValues) -> None:

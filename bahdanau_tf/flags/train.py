@@ -40,7 +40,7 @@ from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.fields import is_given
 from bahdanau_tf.flags.fields import refuse
 from bahdanau_tf.flags.fields import require
-from bahdanau_tf.flags.lines import define_threads
+from bahdanau_tf.flags.model import define_threads
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
@@ -174,11 +174,24 @@ def check(flags: absl_flags.FlagValues) -> None:
     if (flags.dev_source is None) != (flags.dev_target is None):
         raise ValueError("--dev_source and --dev_target go together")
     for name, path in paths(flags).items():
-        check_file(name, path)
+        _check_text(flags, name, path)
     _check_init_from(flags)
     if flags.dev_source is not None and flags.dev_pairs:
         refuse(flags, ["dev_pairs"], "with --dev_source")
     options(flags, values_of(choose(flags, TYPICAL)))
+
+
+def _check_text(flags: absl_flags.FlagValues, name: str, path: str) -> None:
+    """Raises if there is no such file; if a recipe names it, says so."""
+    try:
+        check_file(name, path)
+    except ValueError as error:
+        if flags.recipe is None:
+            raise
+        raise ValueError(
+            f"{error}; --recipe={flags.recipe} names files of its own, in "
+            f"--data_dir, where you give none"
+        ) from error
 
 
 def _check_init_from(flags: absl_flags.FlagValues) -> None:

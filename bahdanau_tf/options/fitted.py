@@ -52,6 +52,7 @@ CHOSEN = (
 )
 LEAST_EPOCHS = 3  # of a model with more than SMALL units
 BATCH_TOKENS = 1450
+TINY = 1000  # pairs: fewer have sub-words of about a letter
 FEW_UPDATES = 10_000  # if no more fit, more but smaller batches learn more
 NAMES = {  # how scripts are called, if not by their name
     "han": "Chinese characters",
@@ -280,7 +281,7 @@ def _batch_size(facts: Facts, known: Mapping[str, Any]) -> int:
 def choose_length(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """Room for nearly all pairs, in tokens as they are estimated."""
     tokens = max(
-        _estimated(side, known["tokenizer"] == "word")
+        _estimated(side, known["tokenizer"] == "word", facts.pairs)
         for side in (facts.source, facts.target)
     )
     longest = int(between(20, 10 * math.ceil(tokens / 10), 200))
@@ -290,13 +291,14 @@ def choose_length(facts: Facts, known: Mapping[str, Any]) -> Choice:
     )
 
 
-def _estimated(side: Side, is_word: bool) -> float:
+def _estimated(side: Side, is_word: bool, pairs: int) -> float:
     """Upper estimate of the tokens of nearly every line."""
     if is_word and side.has_blanks:
         return 1.5 * side.words  # with punctuation
-    # A sub-word of an alphabet has 2 letters or more, on average.
+    # A sub-word of an alphabet has 2 letters or more, on average, unless it was
+    # learned from a tiny text.
     alone = side.script in ("kana", "han", "hangul") or not side.has_blanks
-    return side.length / (1 if alone else 2)
+    return side.length / (1 if alone or pairs < TINY else 2)
 
 
 def choose_dev_text(facts: Facts, known: Mapping[str, Any]) -> Choice:

@@ -237,7 +237,8 @@ def _check_weight(weight: float) -> None:
 
 
 def _mixed(score: float, log_prob: float, weight: float) -> float:
-    return (1 - weight) * score + weight * log_prob
+    parts = ((1 - weight, score), (weight, log_prob))
+    return sum(share * value for share, value in parts if share)  # 0 times -inf
 
 
 def _added(features: str, name: str, value: float) -> str:

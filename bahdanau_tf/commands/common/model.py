@@ -15,13 +15,13 @@ from bahdanau_tf.translator import load_best
 def load_translator(flags: absl_flags.FlagValues) -> Translator:
     """Loads the best model of --model_dir, with the search flags if any.
 
-    It will use --threads, all cores for commands without this flag.
+    It will use --threads.
 
     Raises:
         ValueError: A folder holds no trained model, or the models of an
             ensemble do not fit together.
     """
-    use_threads(flags.threads if "threads" in flags else None)
+    use_threads(flags.threads)
     translators = [load_best(folder) for folder in flags.model_dir]
     translator = translators[0]
     if len(translators) > 1:
