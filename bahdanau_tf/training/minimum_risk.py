@@ -60,9 +60,11 @@ def minimum_risk_loss(
         R = Σ_s Σ_{y ∈ S(x_s)} Q(y | x_s) Δ(y, y_s),   Δ = 1 - BLEU
         Q(y | x) = p(y | x)^α / Σ_{y' ∈ S(x)} p(y' | x)^α,   α = 0.005
 
-    S(x) has the reference and the different ones among the samples, which are
-    drawn without dropout. BLEU is `sentence_bleu` of sub-words or words, as
-    the model has them. All logits of S are in memory at once.
+    S(x) has the different ones among the samples, which are drawn without
+    dropout. The paper adds the reference, which is left out here, since it
+    made translations worse (benchmarks/README.md). BLEU is `sentence_bleu` of
+    sub-words or words, as the model has them. All logits of S are in memory at
+    once.
 
     Args:
         model: A single model.
@@ -98,7 +100,7 @@ def _drawn(
     source: tf.Tensor,
     target: tf.Tensor,
 ) -> tf.Tensor:
-    """The references and samples: int32 [B, 1 + N, T]."""
+    """The samples: int32 [B, N, T]."""
     memory, state = model.encode(source)
     lengths = tf.reduce_sum(is_word(target), -1)
     found = sample(
@@ -113,12 +115,7 @@ def _drawn(
         constraints=[forbid([PADDING])],
     )
     longest = tf.reduce_max(found.lengths)
-    tokens, references = found.tokens[..., :longest], target[:, tf.newaxis]
-    missing = tf.shape(tokens)[-1] - tf.shape(references)[-1]
-    tokens = tf.pad(tokens, [[0, 0], [0, 0], [0, tf.maximum(-missing, 0)]])
-    rest = tf.maximum(missing, 0)
-    references = tf.pad(references, [[0, 0], [0, 0], [0, rest]])
-    return tf.stop_gradient(tf.concat([references, tokens], 1))
+    return tf.stop_gradient(found.tokens[..., :longest])
 
 
 def _step(model: TranslationModel) -> Step:
