@@ -26,6 +26,7 @@ from notebooks import source
 import bahdanau_tf
 from bahdanau_tf import Translator
 from bahdanau_tf.cli import COMMANDS
+from bahdanau_tf.cli import _count_own
 from bahdanau_tf.cli import _expanded
 from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.cli import main
@@ -320,6 +321,7 @@ def check_flags(name: str, command: str, *words: str) -> None:
     line = " ".join(words)
     if command == "train" and "--flagfile" not in line and "$" not in line:
         flags(["train", *_expanded(list(words), flags)])
+        _count_own("train", flags)
         chosen = values_of(choose(flags, TYPICAL))
         options(flags, chosen)  # raises if the model does not use a flag
 
