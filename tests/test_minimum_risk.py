@@ -128,19 +128,19 @@ def test_samples_end_and_are_at_most_twice_as_long_as_the_reference() -> None:
 
 def test_training_lowers_the_expected_loss() -> None:
     keras.utils.set_random_seed(3)
-    model, loss, risk = toy(embedding_dropout=0.1), TokenCrossentropy(), None
+    model, loss = toy(embedding_dropout=0.1), TokenCrossentropy()
+    risk = Risk(20, EOS)
 
     def expected() -> float:
         values = [
             minimum_risk_loss(
-                model, loss, Risk(20, EOS), tf.constant(x, tf.int64), *batch()
+                model, loss, risk, tf.constant(x, tf.int64), *batch()
             )
             for x in range(5)
         ]
         return float(np.mean(values))
 
     before = expected()
-    risk = Risk(20, EOS)
     step = train_step(model, Adam(0.01), loss, risk=risk)
     costs = [float(step(*batch())) for _ in range(60)]
     assert len({*costs}) > 50  # other draws in each update

@@ -10,10 +10,10 @@ from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.losses import is_word
 from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.options import Recipe
-from bahdanau_tf.search import Features
 from bahdanau_tf.search import sample
 from bahdanau_tf.search.constraints import forbid
-from bahdanau_tf.search.loop import Step
+from bahdanau_tf.translation.steps import full_step
+from bahdanau_tf.translation.steps import without_weights
 
 PADDING = 0
 SHARPNESS = 0.005  # α of the paper
@@ -104,7 +104,7 @@ def _drawn(
     memory, state = model.encode(source)
     lengths = tf.reduce_sum(is_word(target), -1)
     found = sample(
-        _step(model),
+        without_weights(full_step(model, model.output_weights())),
         state,
         memory,
         start_id=model.start_id,
@@ -116,19 +116,6 @@ def _drawn(
     )
     longest = tf.reduce_max(found.lengths)
     return tf.stop_gradient(found.tokens[..., :longest])
-
-
-def _step(model: TranslationModel) -> Step:
-    output = model.output_weights()
-
-    def step(
-        ids: tf.Tensor, state: tf.Tensor, memory: tf.Tensor
-    ) -> tuple[Features, tf.Tensor, None]:
-        features, state, _ = model.step(ids, state, memory)
-        logits = Features(features, lambda x: model.logits(x, output))
-        return logits, state, None
-
-    return step
 
 
 def _log_probs(
