@@ -34,6 +34,7 @@ flags.DEFINE_integer("jobs", 2, "cells side by side")
 flags.DEFINE_bool("show", False, "prints the table without training")
 
 BASE = "nothing"
+COLUMNS = ("change", "epochs", "dev BLEU by seed", "difference", "dev loss")
 SETTINGS = ("--epochs=1000", "--patience=1000")
 CHANGES: dict[str, Sequence[str]] = {
     BASE: [],
@@ -53,8 +54,8 @@ CHANGES: dict[str, Sequence[str]] = {
     "dropout of states .1": ["--state_dropout=0.1"],
     "word dropout .1": ["--word_dropout=0.1"],
     "sampled sub-words": ["--sample_subwords"],
-    "sub-words sampled for 15 epochs": [
-        *("--sample_subwords", "--sampled_epochs=15"),
+    "sub-words sampled for four epochs": [
+        *("--sample_subwords", "--sampled_epochs=4"),
     ],
     "three-way tying": ["--share_embeddings"],
     "untied": ["--notie_embeddings"],
@@ -69,8 +70,8 @@ CHANGES: dict[str, Sequence[str]] = {
     "constant for four fifths": ["--constant_share=0.8"],
     "batch 20": ["--batch_size=20"],
     "batch 80": ["--batch_size=80"],
-    "2,000 sub-words": ["--source_vocabulary_size=2000"],
-    "8,000 sub-words": ["--source_vocabulary_size=8000"],
+    "2000 sub-words": ["--source_vocabulary_size=2000"],
+    "8000 sub-words": ["--source_vocabulary_size=8000"],
     "384 units": [
         *("--units=384", "--embedding_dim=384"),
         *("--attention_units=384", "--maxout_units=384"),
@@ -95,9 +96,12 @@ def flags_of(change: str, seed: str) -> list[str]:
 
 
 def rows(changes: Sequence[str], seeds: Sequence[str]) -> Iterator[str]:
-    """The lines of a Markdown table of all cells that are over."""
-    yield "| change | epochs | dev BLEU, greedy, by seed | mean | difference |"
-    yield "|---|---|---|---|---|"
+    """The lines of a Markdown table of all cells that are over.
+
+    The loss is in nats per sub-word, so other sub-words have another one.
+    """
+    yield f"| {' | '.join(COLUMNS)} |"
+    yield f"{'|---' * len(COLUMNS)}|"
     base = 0.0
     for change in changes:
         found = [cells.log(folder(change, seed)) for seed in seeds]
@@ -108,9 +112,10 @@ def rows(changes: Sequence[str], seeds: Sequence[str]) -> Iterator[str]:
         base = mean(best) if change == BASE else base
         epochs = mean(log[-1]["epoch"] for log in logs)
         each = ", ".join(f"{bleu:.2f}" for bleu in best)
+        loss = mean(min(line["dev_loss"] for line in log) for log in logs)
         yield (
-            f"| {change} | {epochs:.1f} | {each} | {mean(best):.2f} | "
-            f"{mean(best) - base:+.2f} |"
+            f"| {change} | {epochs:.1f} | {each} | {mean(best) - base:+.2f} | "
+            f"{loss:.3f} |"
         )
 
 
