@@ -59,8 +59,6 @@ CHANGES: dict[str, Sequence[str]] = {
     ],
     "three-way tying": ["--share_embeddings"],
     "untied": ["--notie_embeddings"],
-    "R-Drop 1": ["--r_drop=1"],
-    "R-Drop 3": ["--r_drop=3"],
     "no label smoothing": ["--label_smoothing=0"],
     "label smoothing .2": ["--label_smoothing=0.2"],
     "rate .001": ["--learning_rate=0.001"],

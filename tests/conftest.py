@@ -42,7 +42,7 @@ LONGEST_FIRST = (
     *("prefixes", "survival", "search", "old_files", "layers", "subword"),
     *("chosen", "loading", "c_runtime", "tensorboard", "plan", "notebooks"),
     *("align", "fast_training", "replicas", "minimal_model", "compiled_step"),
-    *("documents", "r_drop", "flags", "ensemble", "translate", "constraints"),
+    *("documents", "flags", "ensemble", "translate", "constraints"),
     *("average", "callbacks", "rate", "divergence", "distribution"),
 )
 

@@ -377,6 +377,26 @@ def test_the_flags_of_any_training_make_the_same_one(
     assert sizes[0] == sizes[1]
 
 
+@pytest.mark.parametrize(("value", "status"), [(0.0, 0), (1.0, 2)])
+def test_an_option_that_is_gone_must_have_done_nothing(
+    tmp_path, monkeypatch, capsys, value, status
+):
+    """Folders of an earlier version name r_drop."""
+    monkeypatch.setattr(loop, "train_step", stand_in_step)
+    corpus, folder = tmp_path / "text", tmp_path / "model"
+    write_corpus(corpus, train=440, dev=1, test=1, max_words=6)
+    words = [f"--train_source={corpus}/train.en", f"--model_dir={folder}"]
+    words += [f"--train_target={corpus}/train.fr", "--updates=1"]
+    assert main(["train", "--recipe=paper", "--units=4", *words]) == 0
+    with (folder / "train.flags").open("a") as written:
+        written.write(f"--r_drop={value}\n")
+    settings = json.loads((folder / "training.json").read_text())
+    settings["recipe"]["r_drop"] = value
+    (folder / "training.json").write_text(json.dumps(settings))
+    assert main(["train", f"--model_dir={folder}", "--updates=2"]) == status
+    assert ("r_drop" in capsys.readouterr().err) == (status != 0)
+
+
 @pytest.mark.parametrize("as_copy", [False, True])
 def test_the_same_text_on_both_sides_is_told(
     tmp_path, monkeypatch, capsys, as_copy

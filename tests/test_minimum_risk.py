@@ -162,5 +162,3 @@ def test_draws_depend_on_seed_and_update_alone() -> None:
 def test_a_recipe_asks_for_samples() -> None:
     assert Risk.of(Recipe(), EOS) is None
     assert Risk.of(Recipe(risk_samples=7, seed=5), EOS) == Risk(7, EOS, 5)
-    with pytest.raises(ValueError, match="risk_samples is 7, wanted 0"):
-        Recipe(risk_samples=7, r_drop=1.0)

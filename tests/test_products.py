@@ -162,7 +162,7 @@ def test_the_graph_of_an_update_has_rounded_products_only_if_asked(monkeypatch):
 def test_models_of_another_precision_are_refused():
     model = make_model(dtype="mixed_float16")
     with pytest.raises(ValueError, match="product_dtype is bfloat16"):
-        train_step(model, SGD(0.1), TokenCrossentropy(), 0.0, "bfloat16")
+        train_step(model, SGD(0.1), TokenCrossentropy(), "bfloat16")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_training_rounds_if_asked_or_if_it_is_faster(
     asked = []
 
     def spy(model: Any, optimizer: Any, *others: Any) -> Any:
-        asked.append(others[2])
+        asked.append(others[1])
         return letters.stand_in_step(model, optimizer)
 
     monkeypatch.setattr(precision, "has_fast_bfloat16", lambda: is_fast)

@@ -19,6 +19,7 @@ from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.options.fitted import Choice
+from bahdanau_tf.options.recipe import FORMER
 
 FILE = "train.flags"
 TEXTS_FILE = "texts.flags"
@@ -135,8 +136,10 @@ def read_flags(
     """
     flags = absl_flags.FlagValues()
     define(flags)
+    former = {*_words(FORMER)}
     try:
-        flags(["train", *flags.read_flags_from_files([f"--flagfile={path}"])])
+        words = flags.read_flags_from_files([f"--flagfile={path}"])
+        flags(["train", *(word for word in words if word not in former)])
     except absl_flags.Error as error:
         raise ValueError(f"model_dir: {path}: {error}") from error
     return {name: flags[name].value for name in names if is_given(flags, name)}

@@ -20,6 +20,8 @@ _COUNT = Range(0, 10**9)
 _LIMITS = ("max_length", "max_words")  # 0 here is None in `Batching`
 FINAL_SHARE = 0.02  # the last rate of "linear" as a share of the peak
 LARGEST_WARMUP = 0.1  # share of a training of limited time
+# Of earlier versions, with the value that did nothing: old folders name them.
+FORMER = {"r_drop": 0.0}
 # Default rates: the paper's, Keras', and Sutskever et al.'s.
 _RATES = {"adadelta": 1.0, "adam": 0.001, "sgd": 0.7}
 
@@ -57,10 +59,6 @@ class Recipe:
             device multiplies it faster. All else, and the saved model, stays
             float32.
         label_smoothing: ε of the loss.
-        r_drop: α of R-Drop (Liang et al. 2021), which reads each batch twice,
-            with different dropout, and asks for the same predictions: 0 for
-            none, or about 1 to 5. An update then takes more than twice as
-            long.
         risk_samples: Number of translations that are drawn of each sentence
             for minimum risk training (Shen et al. 2016), after which the more
             probable ones have the higher BLEU; 0 for none. It is for the end:
@@ -135,7 +133,6 @@ class Recipe:
         default="float32", kw_only=True
     )
     label_smoothing: float = 0.0
-    r_drop: float = field(default=0.0, kw_only=True)
     risk_samples: int = field(default=0, kw_only=True)
     divisor: float = 1.0
     batch_size: int = Batching.batch_size
@@ -177,7 +174,6 @@ class Recipe:
             accumulate=Range(1, _COUNT.high),
             max_length=_COUNT,
             max_words=_COUNT,
-            r_drop=Range(0, 1000),
             risk_samples=Range(0, 1000),
             divisor=Range(0, 1e9, above_low=True),
             epochs=Range(0, 1e6, above_low=True),
@@ -187,11 +183,6 @@ class Recipe:
             patience=Range(1, _COUNT.high),
             keep=Range(1, _COUNT.high),
         )
-        if self.r_drop and self.risk_samples:
-            raise ValueError(
-                f"Recipe: r_drop is {self.r_drop} and risk_samples is "
-                f"{self.risk_samples}, wanted 0 for one of them"
-            )
         self.make_batching()  # checks the options of batching
         if self.deterministic:
             self._check_deterministic()

@@ -169,7 +169,6 @@ class _Training:
             self.model,
             scaled,
             TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor),
-            recipe.r_drop,
             self.product_dtype,
             parts_at_once(recipe),
             Risk.of(recipe, translator.target_text.eos_id),

@@ -20,6 +20,7 @@ from bahdanau_tf.files import write_atomically
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
+from bahdanau_tf.options.recipe import FORMER
 from bahdanau_tf.text.protocol import SavableTokenizer
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet
@@ -193,6 +194,8 @@ def changes(path: Path, settings: Mapping[str, object]) -> list[Change]:
     if isinstance(recipe, dict):
         defaults = {n: v for n, v in _RECIPE.items() if n in now["recipe"]}
         before["recipe"] = defaults | recipe
+        # An option that is gone must have done nothing.
+        now["recipe"] |= {n: v for n, v in FORMER.items() if n in recipe}
     return _changes(before, now)
 
 

@@ -13,7 +13,6 @@ from bahdanau_tf.products import products_in
 from bahdanau_tf.training.minimum_risk import Risk
 from bahdanau_tf.training.minimum_risk import minimum_risk_loss
 from bahdanau_tf.training.parts import part_of
-from bahdanau_tf.training.r_drop import r_drop_loss
 from bahdanau_tf.training.replicas import rows_of_replica
 
 
@@ -69,7 +68,6 @@ def train_step(
     model: keras.Model,
     optimizer: keras.optimizers.Optimizer,
     loss: TokenCrossentropy,
-    r_drop: float = 0.0,
     product_dtype: str = "float32",
     parts: int = 1,
     risk: Risk | None = None,
@@ -82,7 +80,6 @@ def train_step(
         model: The model; its weights change.
         optimizer: The optimizer, built here.
         loss: The loss, a sum over words.
-        r_drop: α of `r_drop_loss`; 0 reads a batch once.
         product_dtype: dtype to which the operands of products are rounded.
         parts: Number of parts of a replica's rows that do not depend on each
             other, so that TensorFlow computes several of them at once.
@@ -143,8 +140,6 @@ def train_step(
         if risk:
             seed = risk.at(optimizer.iterations)
             return minimum_risk_loss(model, loss, risk, seed, *batch)
-        if r_drop:
-            return r_drop_loss(model, loss, r_drop, *batch)
         return words_loss(model, loss, *batch)
 
     return step
