@@ -27,6 +27,7 @@ from bahdanau_tf.options import TextOptions
 from bahdanau_tf.options.cost import BESIDES
 from bahdanau_tf.options.cost import CORE
 from bahdanau_tf.options.cost import seconds_per_epoch
+from bahdanau_tf.options.fine_tuning import fine_tuned
 from bahdanau_tf.options.fitted import CHOSEN
 from bahdanau_tf.options.fitted import fitted
 from bahdanau_tf.options.sizes import subwords
@@ -81,6 +82,10 @@ def of(facts: Facts, given: dict[str, Any]) -> dict[str, Any]:
     return values_of(fitted(facts, given))
 
 
+def of_trained(given: dict[str, Any]) -> dict[str, Any]:
+    return values_of(fine_tuned(TYPICAL, given, {"units": 256}))
+
+
 def parsed(*words: str) -> dict[str, Any]:
     """What is chosen for a typical text beside the flags of a command."""
     flags = cli.defined_flags("train")
@@ -124,10 +129,10 @@ def test_larger_texts_get_larger_models_and_fewer_epochs(facts, more, given):
         assert one.get(name, 0) >= two.get(name, 0)
 
 
-@given(PAIRS, st.integers(1, 10**9), st.integers(1, 20_000))
-def test_no_more_sub_words_than_a_text_can_give(pairs, size, characters):
+@given(PAIRS, st.integers(1, 2), st.integers(1, 10**9), st.integers(1, 20_000))
+def test_no_more_sub_words_than_a_text_can_give(pairs, sides, size, characters):
     """Nor fewer than its characters need, which SentencePiece refuses."""
-    found = subwords(pairs, size, characters)
+    found = subwords(pairs, sides, size, characters)
     assert 256 + 3 + characters < found <= 260 + characters + size
     assert found <= max(32_000, 40_000 + characters)
 
@@ -307,6 +312,16 @@ def test_with_a_gpu_a_text_is_seen_as_often_as_with_many_cores():
     said = " ".join(one.reason for one in fitted(text, machine))
     assert "of a GPU, if it is as fast as 10 cores" in said
     assert not {*machine} & {*of(text, machine)}
+
+
+def test_minimum_risk_training_has_a_rate_that_was_measured():
+    """.00003 for 256 units, and no label smoothing, which it does not use."""
+    values = of_trained({"risk_samples": 5})
+    assert values["learning_rate"] == pytest.approx(3e-5)
+    assert "label_smoothing" not in values
+    values = of_trained({})
+    assert values["learning_rate"] == pytest.approx(2e-4)
+    assert values["label_smoothing"] == 0.1
 
 
 def test_a_tiny_text_is_not_too_long_for_itself():

@@ -13,6 +13,7 @@ from bahdanau_tf.options.sizes import SMALL
 from bahdanau_tf.options.sizes import rate_of
 
 SHARE = 0.1  # of the learning rate that a new model would get
+RISK_SHARE = 0.015  # the same with --risk_samples; .05 made translations worse
 # Of a model that is not known yet, as while flags are checked.
 TYPICAL_MODEL = MappingProxyType(
     {
@@ -40,13 +41,16 @@ def fine_tuned(
 
 def _loss_and_rate(_: Facts, known: Mapping[str, Any]) -> Choice:
     """A lower rate: a high one would undo what the model has learned."""
-    values = {"label_smoothing": 0.1}
-    told = f"label smoothing {known.get('label_smoothing', 0.1):g}"
+    values: dict[str, Any] = {"label_smoothing": 0.1}
+    told = [f"label smoothing {known.get('label_smoothing', 0.1):g}"]
+    share = SHARE
+    if known.get("risk_samples"):
+        values, told, share = {}, ["minimum risk"], RISK_SHARE
     if known.get("optimizer", "adam") == "adam":
-        values["learning_rate"] = SHARE * rate_of(known["units"])
+        values["learning_rate"] = share * rate_of(known["units"])
         if "learning_rate" not in known:
-            told += ", a tenth of the learning rate of a new model"
-    return Choice(values, told)
+            told.append(f"{share:g} of the learning rate of a new model")
+    return Choice(values, ", ".join(told))
 
 
 RULES = (

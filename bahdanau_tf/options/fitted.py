@@ -155,10 +155,10 @@ def _vocabulary(facts: Facts, known: Mapping[str, Any]) -> Choice:
         sizes = dict.fromkeys(sides, rounded(size))
     elif known.get("joint"):
         size = facts.source.size + facts.target.size
-        sizes = {"source": subwords(facts.pairs, size, facts.characters)}
+        sizes = {"source": subwords(facts.pairs, 2, size, facts.characters)}
     else:
         sizes = {
-            name: subwords(facts.pairs, side.size, side.characters)
+            name: subwords(facts.pairs, 1, side.size, side.characters)
             for name, side in sides.items()
         }
     values = {f"{name}_vocabulary_size": size for name, size in sizes.items()}

@@ -61,10 +61,10 @@ def minimum_risk_loss(
         Q(y | x) = p(y | x)^α / Σ_{y' ∈ S(x)} p(y' | x)^α,   α = 0.005
 
     S(x) has the different ones among the samples, which are drawn without
-    dropout. The paper adds the reference; here it is left out, with which
-    translations were no worse (benchmarks/README.md). BLEU is `sentence_bleu`
-    of sub-words or words, as the model has them. All logits of S are in memory
-    at once.
+    dropout. The paper adds the reference to them. It is not added here:
+    translations were no worse without it (benchmarks/README.md). BLEU is
+    `sentence_bleu` of sub-words or words, as the model has them. All logits of
+    S are in memory at once.
 
     Args:
         model: A single model.

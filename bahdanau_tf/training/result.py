@@ -42,13 +42,11 @@ class TrainingResult:
             best = "no dev set, so the last model is the best"
         elif math.isnan(self.best_bleu):
             best = "no evaluation yet"
+        updates = f"{self.steps} update{'s' * (self.steps != 1)}"
         work = "no updates in this run"
         if self.words_per_second:
             work = (
                 f"{self.seconds / 60:.1f} minutes, {self.words_per_second:.0f} "
                 "target words a second"
             )
-        return (
-            f"{self.steps} updates, stopped by {self.stopped_by}; {best}; "
-            f"{work}"
-        )
+        return f"{updates}, stopped by {self.stopped_by}; {best}; {work}"
