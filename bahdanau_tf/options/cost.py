@@ -8,13 +8,15 @@ from typing import Any
 
 from bahdanau_tf.data.facts import Facts
 from bahdanau_tf.data.facts import Side
+from bahdanau_tf.options.sizes import between
 
 # Operations a second of a training on one core, and the seconds for 80 pairs
 # besides: together 3,050 target tokens a second of Multi30k with the recipe for
 # it (2026-11-22, AMD EPYC) where a square product of float32 had PRODUCT_RATE.
 # Where it has another, both change with it.
-CORE = 6.5e10
+CORE = 5.6e10
 PRODUCT_RATE = 1.08e11
+OUTPUT = 0.5  # time of an operation of the output's large product, as measured
 GPU = 10  # cores of PRODUCT_RATE that are as fast: assumed, not measured
 BESIDES = 0.04
 SPREAD = 0.85  # exponent of the cores: two take 0.55 of one's time, as measured
@@ -34,7 +36,8 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
     keys of 2 n²), a target token 21 n² + n K (a gated unit that reads word,
     state and annotations, the query, the readout, the output matrix of K
     rows) and 3 n² more for the conditional decoder's other state;
-    back-propagation takes twice as many again.
+    back-propagation takes twice as many again. Those of the output take less
+    time each.
 
     Args:
         facts: The text.
@@ -50,7 +53,7 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
     squares = 24 if known.get("step_order") == "conditional" else 21
     multiplications = estimated_tokens(facts.source) * 14 * units**2
     multiplications += estimated_tokens(facts.target) * (
-        squares * units**2 + units * rows
+        squares * units**2 + OUTPUT * units * rows
     )
     one_core = 3 * 2 * multiplications / CORE + BESIDES * facts.pairs / 80
     speed: float = known.get("product_rate", PRODUCT_RATE) / PRODUCT_RATE
@@ -124,4 +127,5 @@ def updates_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
 
 
 def _epochs(pairs: int) -> int:
-    return round(max(3.0, min(30 * math.sqrt(30_000 / pairs), 100.0)))
+    fewer = math.sqrt(29_000 / pairs)  # 20 were measured with 29,000 pairs
+    return round(between(3, 20 * max(fewer, math.sqrt(fewer)), 100))

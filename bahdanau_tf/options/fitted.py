@@ -155,10 +155,11 @@ def _vocabulary(facts: Facts, known: Mapping[str, Any]) -> Choice:
         sizes = dict.fromkeys(sides, rounded(size))
     elif known.get("joint"):
         size = facts.source.size + facts.target.size
-        sizes = {"source": subwords(facts.pairs, 2, size, facts.characters)}
+        joint = subwords(facts.pairs, True, size, facts.characters)
+        sizes = {"source": joint}
     else:
         sizes = {
-            name: subwords(facts.pairs, 1, side.size, side.characters)
+            name: subwords(facts.pairs, False, side.size, side.characters)
             for name, side in sides.items()
         }
     values = {f"{name}_vocabulary_size": size for name, size in sizes.items()}

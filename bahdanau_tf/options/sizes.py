@@ -17,18 +17,20 @@ UNITS = (
 )
 
 
-def subwords(pairs: int, sides: int, size: int, characters: int) -> int:
+def subwords(pairs: int, is_joint: bool, size: int, characters: int) -> int:
     """Number of sub-words for a text.
 
     Args:
         pairs: Number of sentence pairs.
-        sides: 2 if both sides share the sub-words, else 1.
+        is_joint: Whether both sides share the sub-words.
         size: Number of characters of the text.
         characters: Number of different characters.
     """
     needed = SPECIAL + characters  # SentencePiece refuses less
-    wanted = 4000 * sides * math.sqrt(pairs / 29_000)
-    wanted = between(500, wanted, 32_000)
+    growth = math.sqrt(pairs / 29_000)
+    if is_joint:  # more for two sides; but each is in the output, as well
+        growth = 2 * min(growth, math.sqrt(growth))
+    wanted = between(500, 4000 * growth, 32_000)
     wanted = max(rounded(wanted), needed + rounded(wanted / 4))
     return min(wanted, needed + size // 20)
 
