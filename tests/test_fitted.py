@@ -120,8 +120,12 @@ def test_larger_texts_get_larger_models_and_fewer_epochs(facts, more, given):
         replace(side, size=math.ceil(side.size * times))
         for side in (facts.source, facts.target)
     )
-    larger = replace(
-        facts, pairs=facts.pairs + more, source=source, target=target
+    larger = Facts(
+        facts.pairs + more,
+        math.ceil(facts.different * times),
+        facts.characters,
+        source,
+        target,
     )
     one, two = of(facts, given), of(larger, given)
     for name in ("units", "batch_size", "source_vocabulary_size"):
@@ -160,6 +164,16 @@ def test_the_choice_for_multi30k_is_near_the_recipe_that_was_measured():
             assert values[name] == wanted, name
         else:
             assert values[name] == pytest.approx(wanted, rel=0.1), name
+
+
+def test_pairs_that_are_repeated_make_no_larger_model():
+    """As in the text of `distil`, which has each source line twice."""
+    one = replace(TYPICAL, pairs=4000, different=4000)
+    sides = [replace(side, size=2 * side.size) for side in (one.source,) * 2]
+    two = replace(one, pairs=8000, source=sides[0], target=sides[1])
+    names = ("units", "source_vocabulary_size", "learning_rate")
+    found = [of(text, {"minutes": 0.0}) for text in (one, two)]
+    assert [found[0][n] for n in names] == [found[1][n] for n in names]
 
 
 def test_dropout_follows_what_fits_into_the_time():
@@ -262,7 +276,9 @@ def test_updates_of_several_batches_are_fewer():
 
 def test_a_large_text_gets_a_large_model_only_if_there_is_time():
     side = replace(TYPICAL.source, size=60_000_000)
-    large = replace(TYPICAL, pairs=10**6, source=side, target=side)
+    large = replace(
+        TYPICAL, pairs=10**6, different=10**6, source=side, target=side
+    )
     assert of(large, {})["units"] == 256
     assert of(large, {"minutes": 0.0})["units"] == 512
     assert of(large, {"minutes": 10_000.0})["units"] == 512
@@ -391,7 +407,9 @@ def test_scripts_decide_whether_sub_words_are_joint():
 
 def test_many_characters_get_as_many_sub_words():
     side = replace(TYPICAL.source, script="han", characters=6000)
-    values = of(replace(TYPICAL, pairs=10_000, source=side), {})
+    values = of(
+        replace(TYPICAL, pairs=10_000, different=10_000, source=side), {}
+    )
     assert values["source_vocabulary_size"] > 6260
     assert values["target_vocabulary_size"] < 3000
 

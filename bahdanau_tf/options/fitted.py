@@ -32,7 +32,7 @@ from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.options.sizes import SMALL
 from bahdanau_tf.options.sizes import UNITS
 from bahdanau_tf.options.sizes import between
-from bahdanau_tf.options.sizes import by_pairs
+from bahdanau_tf.options.sizes import by_lines
 from bahdanau_tf.options.sizes import rate_of
 from bahdanau_tf.options.sizes import rounded
 from bahdanau_tf.options.sizes import subwords
@@ -151,15 +151,17 @@ def _vocabulary(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """More ids for more pairs, as far as the text has letters for them."""
     sides = {"source": facts.source, "target": facts.target}
     if known["tokenizer"] == "word":
-        size = between(500, 10_000 * math.sqrt(facts.pairs / 29_000), 50_000)
+        size = between(
+            500, 10_000 * math.sqrt(facts.different / 29_000), 50_000
+        )
         sizes = dict.fromkeys(sides, rounded(size))
     elif known.get("joint"):
         size = facts.source.size + facts.target.size
-        joint = subwords(facts.pairs, True, size, facts.characters)
+        joint = subwords(facts.different, True, size, facts.characters)
         sizes = {"source": joint}
     else:
         sizes = {
-            name: subwords(facts.pairs, False, side.size, side.characters)
+            name: subwords(facts.different, False, side.size, side.characters)
             for name, side in sides.items()
         }
     values = {f"{name}_vocabulary_size": size for name, size in sizes.items()}
@@ -172,7 +174,7 @@ def _vocabulary(facts: Facts, known: Mapping[str, Any]) -> Choice:
 
 
 def _model(facts: Facts, known: Mapping[str, Any]) -> Choice:
-    """All layers as wide as the number of pairs allows."""
+    """All layers as wide as the number of lines allows."""
     name = known.get("model", ModelOptions.model)
     values: dict[str, Any] = {"initialization": "glorot", "layers": 2}
     if name == "seq2seq-lstm":
@@ -203,8 +205,8 @@ def _model(facts: Facts, known: Mapping[str, Any]) -> Choice:
 
 
 def _units(facts: Facts, known: Mapping[str, Any]) -> int:
-    """As many as the pairs allow, if some epochs fit into the time."""
-    most = by_pairs(facts)[1]
+    """As many as the lines allow, if some epochs fit into the time."""
+    most = by_lines(facts)[1]
     wanted = min(limits(facts, known)[0], LEAST_EPOCHS)
 
     def enough(units: int) -> bool:
@@ -218,12 +220,12 @@ def _units(facts: Facts, known: Mapping[str, Any]) -> int:
 
 
 def _size(facts: Facts, units: int) -> str:
-    if facts.pairs < UNITS[0][0]:
-        return f"few for a small text, under {UNITS[0][0]:,} pairs"
-    if units < by_pairs(facts)[1]:
+    if facts.different < UNITS[0][0]:
+        return f"few for a small text, under {UNITS[0][0]:,} different lines"
+    if units < by_lines(facts)[1]:
         return f"with more, {LEAST_EPOCHS} epochs would not fit into the time"
-    if facts.pairs < UNITS[1][0]:
-        return f"for up to {UNITS[1][0]:,} pairs"
+    if facts.different < UNITS[1][0]:
+        return f"for up to {UNITS[1][0]:,} different lines"
     return "many for a large text"
 
 
@@ -260,7 +262,7 @@ def choose_updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
         "product_dtype": "auto",
     }
     if known.get("optimizer", "adam") == "adam":
-        values["learning_rate"] = by_pairs(facts)[2]
+        values["learning_rate"] = by_lines(facts)[2]
         if isinstance(units := known.get("units"), int):
             values["learning_rate"] = rate_of(units)
     optimizer = known.get("optimizer", "adam")

@@ -8,7 +8,7 @@ from bahdanau_tf.data.facts import Facts
 
 SPECIAL = 260  # bytes, special symbols and the blank among the sub-words
 SMALL = 256
-# Pairs of a text, the units that fit it, and the learning rate of Adam.
+# Different lines of a text, the units that fit it, and Adam's learning rate.
 UNITS = (
     (5_000, 128, 2e-3),
     (500_000, 256, 2e-3),
@@ -17,17 +17,17 @@ UNITS = (
 )
 
 
-def subwords(pairs: int, is_joint: bool, size: int, characters: int) -> int:
+def subwords(lines: int, is_joint: bool, size: int, characters: int) -> int:
     """Number of sub-words for a text.
 
     Args:
-        pairs: Number of sentence pairs.
+        lines: Number of different source lines; repeated ones teach no words.
         is_joint: Whether both sides share the sub-words.
         size: Number of characters of the text.
         characters: Number of different characters.
     """
     needed = SPECIAL + characters  # SentencePiece refuses less
-    growth = math.sqrt(pairs / 29_000)
+    growth = math.sqrt(lines / 29_000)
     if is_joint:  # more for two sides; but each is in the output, as well
         growth = 2 * min(growth, math.sqrt(growth))
     wanted = between(500, 4000 * growth, 32_000)
@@ -42,9 +42,9 @@ def rate_of(units: int) -> float:
     )
 
 
-def by_pairs(facts: Facts) -> tuple[float, int, float]:
+def by_lines(facts: Facts) -> tuple[float, int, float]:
     """The row of `UNITS` for a text."""
-    return next(row for row in UNITS if facts.pairs < row[0])
+    return next(row for row in UNITS if facts.different < row[0])
 
 
 def between(low: float, value: float, high: float) -> float:
