@@ -17,12 +17,14 @@ class Range:
         high: Upper bound.
         above_low: Whether the lower bound itself is excluded.
         below_high: Whether the upper bound itself is excluded.
+        of: What the upper bound is, if it is not fixed.
     """
 
     low: float
     high: float
     above_low: bool = False
     below_high: bool = False
+    of: str = ""
 
     def __contains__(self, value: object) -> bool:
         # NaN is in no range: all its comparisons are false.
@@ -39,7 +41,7 @@ class Range:
         if self.below_high:
             return f"{low} or more, below {high}"
         joint = " and at most " if self.above_low else " to "
-        return f"{low}{joint}{high}"
+        return f"{low}{joint}{high}{self.of and f', {self.of}'}"
 
 
 def _plain(number: float) -> str:

@@ -87,10 +87,11 @@ class Decoding:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        as_wide = Range(1, self.beam_size, of="the beam_size")
         check_values(
             self,
             beam_size=Range(1, 10_000),
-            n_best=Range(1, 10_000 if self.sampling else self.beam_size),
+            n_best=Range(1, 10_000) if self.sampling else as_wide,
             alpha=Range(0, _LARGEST),
             beta=Range(0, _LARGEST),
             max_length_ratio=Range(0, _LARGEST, above_low=True),
