@@ -27,10 +27,9 @@ def subwords(lines: int, is_joint: bool, size: int, characters: int) -> int:
         characters: Number of different characters.
     """
     needed = SPECIAL + characters  # SentencePiece refuses less
-    growth = math.sqrt(lines / 29_000)
-    if is_joint:  # more for two sides; but each is in the output, as well
-        growth = 2 * min(growth, math.sqrt(growth))
-    wanted = between(500, 4000 * growth, 32_000)
+    share = lines / 29_000
+    wanted = 8000 * share ** (1 / 3) if is_joint else 4000 * math.sqrt(share)
+    wanted = between(500, wanted, 32_000)
     wanted = max(rounded(wanted), needed + rounded(wanted / 4))
     return min(wanted, needed + size // 20)
 
