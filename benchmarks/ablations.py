@@ -69,7 +69,7 @@ CHANGES: dict[str, Sequence[str]] = {
     "batch 20": ["--batch_size=20"],
     "batch 80": ["--batch_size=80"],
     "2000 sub-words": ["--source_vocabulary_size=2000"],
-    "8000 sub-words": ["--source_vocabulary_size=8000"],
+    "4000 sub-words": ["--source_vocabulary_size=4000"],
     "16000 sub-words": ["--source_vocabulary_size=16000"],
     "384 units": [
         *("--units=384", "--embedding_dim=384"),

@@ -135,9 +135,9 @@ def test_larger_texts_get_larger_models_and_fewer_epochs(facts, more, given):
 
 
 @given(PAIRS, st.booleans(), st.integers(1, 10**9), st.integers(1, 20_000))
-def test_no_more_sub_words_than_a_text_can_give(pairs, joint, size, characters):
+def test_no_more_sub_words_than_a_text_can_give(lines, joint, size, characters):
     """Nor fewer than its characters need, which SentencePiece refuses."""
-    found = subwords(pairs, joint, size, characters)
+    found = subwords(lines, joint, size, characters)
     assert 256 + 3 + characters < found <= 260 + characters + size
     assert found <= max(32_000, 40_000 + characters)
 

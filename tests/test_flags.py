@@ -390,6 +390,7 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
         ("translate", ["--max_length_ratio=1e30"], "--max_length_ratio is"),
         ("translate", ["--max_length_ratio=nan"], "--max_length_ratio is nan"),
         ("translate", ["--beam_size=0"], "--beam_size is 0, wanted 1 to"),
+        ("translate", ["--beam_size=2", "--n_best=3"], "--n_best is 3"),
         ("translate", ["--n_best=7"], "wanted 1 to 5, the beam_size"),
         ("translate", ["--max_length=99999999999"], "--max_length is"),
         ("translate", ["--alpha=inf"], "--alpha is inf"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from bahdanau_tf.data.facts import Facts
 from bahdanau_tf.data.facts import Side
+from bahdanau_tf.options.sizes import MEASURED
 from bahdanau_tf.options.sizes import between
 
 # Operations a second of a training on one core, and the seconds for 80 pairs
@@ -127,5 +128,5 @@ def updates_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
 
 
 def _epochs(pairs: int) -> int:
-    fewer = math.sqrt(29_000 / pairs)  # 20 were measured with 29,000 pairs
+    fewer = math.sqrt(MEASURED / pairs)
     return round(between(3, 20 * max(fewer, math.sqrt(fewer)), 100))

@@ -29,6 +29,7 @@ from bahdanau_tf.options.evaluations import MOST_DEV_PAIRS
 from bahdanau_tf.options.evaluations import updates_between
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.options.recipe import Recipe
+from bahdanau_tf.options.sizes import MEASURED
 from bahdanau_tf.options.sizes import SMALL
 from bahdanau_tf.options.sizes import UNITS
 from bahdanau_tf.options.sizes import between
@@ -152,7 +153,7 @@ def _vocabulary(facts: Facts, known: Mapping[str, Any]) -> Choice:
     sides = {"source": facts.source, "target": facts.target}
     if known["tokenizer"] == "word":
         size = between(
-            500, 10_000 * math.sqrt(facts.different / 29_000), 50_000
+            500, 10_000 * math.sqrt(facts.different / MEASURED), 50_000
         )
         sizes = dict.fromkeys(sides, rounded(size))
     elif known.get("joint"):

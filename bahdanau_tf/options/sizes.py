@@ -8,6 +8,7 @@ from bahdanau_tf.data.facts import Facts
 
 SPECIAL = 260  # bytes, special symbols and the blank among the sub-words
 SMALL = 256
+MEASURED = 29_000  # lines of the text by which the rules were found
 # Different lines of a text, the units that fit it, and Adam's learning rate.
 UNITS = (
     (5_000, 128, 2e-3),
@@ -27,7 +28,7 @@ def subwords(lines: int, is_joint: bool, size: int, characters: int) -> int:
         characters: Number of different characters.
     """
     needed = SPECIAL + characters  # SentencePiece refuses less
-    share = lines / 29_000
+    share = lines / MEASURED
     wanted = 8000 * share ** (1 / 3) if is_joint else 4000 * math.sqrt(share)
     wanted = between(500, wanted, 32_000)
     wanted = max(rounded(wanted), needed + rounded(wanted / 4))
