@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import typing
 from dataclasses import dataclass
+from numbers import Integral
 from numbers import Real
+from typing import Any
 from typing import cast
 
 
@@ -50,12 +52,21 @@ def _plain(number: float) -> str:
     return f"{whole:,}" if whole == number else f"{number:,}"
 
 
+# What a field annotated so may hold, NumPy's numbers, too; and its name.
+_KINDS: dict[type, tuple[type, str]] = {
+    bool: (bool, "True or False"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "a string"),
+}
+
+
 def check_values(owner: object, **ranges: Range) -> None:
     """Checks that the fields of a dataclass have allowed values.
 
-    A number must lie in the range given here, the value of a field annotated
-    `Literal` must be one of its names. None always passes: it stands for "not
-    given".
+    A value must be of the annotated type, a number must lie in the range given
+    here, and the value of a field annotated `Literal` must be one of its names.
+    None passes where the annotation has it: it stands for "not given".
 
     Args:
         owner: The dataclass instance.
@@ -66,14 +77,24 @@ def check_values(owner: object, **ranges: Range) -> None:
             value and allowed values.
     """
     for name, hint in typing.get_type_hints(type(owner)).items():
-        wanted: Range | list[str] | None = ranges.get(name)
-        if typing.get_origin(hint) is typing.Literal:
-            wanted = list(typing.get_args(hint))
         value = getattr(owner, name)
-        if wanted is None or value is None or value in wanted:
-            continue
-        one_of = "one of " if isinstance(wanted, list) else ""
-        raise ValueError(
-            f"{type(owner).__name__}: {name} is {value!r}, wanted {one_of}"
-            f"{wanted}"
-        )
+        if wanted := _wanted(value, hint, ranges.get(name)):
+            raise ValueError(
+                f"{type(owner).__name__}: {name} is {value!r}, wanted {wanted}"
+            )
+
+
+def _wanted(value: object, hint: Any, allowed: Range | None) -> str:
+    """What is wanted in place of a value; empty if it is allowed."""
+    if typing.get_origin(hint) is typing.Literal:
+        names = list(typing.get_args(hint))
+        return "" if value in names else f"one of {names}"
+    kinds = typing.get_args(hint) or (hint,)
+    if value is None and type(None) in kinds:
+        return ""
+    kind, name = _KINDS[kinds[0]]
+    # True is 1 to Python.
+    is_odd = isinstance(value, bool) and kind is not bool
+    if is_odd or not isinstance(value, kind):
+        return name + (f", {allowed}" if allowed else "")
+    return "" if allowed is None or value in allowed else str(allowed)

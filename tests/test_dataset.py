@@ -513,6 +513,29 @@ def test_subwords_are_sampled_only_in_the_first_epochs(few: Lines) -> None:
     assert seen == [twice, twice, once]
 
 
+@pytest.mark.parametrize("budget", [None, 20])
+def test_sampled_subwords_move_no_pair(few: Lines, budget: int | None) -> None:
+    """Limit and budget are of sub-words as they are without sampling."""
+
+    def numbers_of(**options: Any) -> list[list[int]]:
+        batches = make_dataset(
+            few.paths,
+            Numbers(),
+            Doubled(),
+            max_length=9,
+            token_budget=budget,
+            batch_size=8,
+            **options,
+        )
+        return [features["source"][:, 0].numpy() for features, *_ in batches]
+
+    plain, drawn = numbers_of(), numbers_of(sample_subwords=True)
+    assert len(plain) == len(drawn) > 1
+    for one, other in zip(plain, drawn, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert sorted(np.concatenate(drawn)) == few.fitting(9)
+
+
 # Reading files.
 
 LINE_CHARACTERS = st.text(

@@ -26,7 +26,7 @@ PAIRS = [
 ]
 REAL = [pair for pair in PAIRS if all(map(str.strip, pair))]
 SEARCH = Decoding(beam_size=4, max_length=9, unknown="forbid")
-FLAGS = ["--beam_size=4", "--max_length=9", "--unknown=forbid"]
+FLAGS = ["--beam_size=4", "--max_length=9"]
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +100,43 @@ def test_the_closest_hypothesis_is_the_best_by_chrf(
         (source, found[0])
         for (source, _), found in zip(REAL, hypotheses, strict=True)
     ]
+
+
+def test_unknown_words_are_written_only_if_they_are_kept(
+    folder: Path, translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = translator.target_text
+    bias = next(
+        weight
+        for weight in translator.model.trainable_weights
+        if weight.shape == [text.vocabulary_size]
+    )
+    old = bias.numpy()
+    likely = old.copy()
+    likely[text.unk_id] += 100
+    bias.assign(likely)
+    translator.save(folder / "model")
+    bias.assign(old)
+    try:
+        for flags, wanted in (([], False), (["--unknown=keep"], True)):
+            written = distilled(folder, "--nobeside", *flags)
+            assert any("[UNK]" in target for _, target in written) == wanted
+    finally:
+        translator.save(folder / "model")
+
+
+def test_the_closest_of_one_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        f"--model_dir={folder / 'model'}",
+        f"--train_source={folder / 'text.en'}",
+        f"--train_target={folder / 'text.fr'}",
+        f"--out_dir={folder / 'none'}",
+    ]
+    flags = ["--closest", "--beam_size=1"]
+    assert main(["distil", *arguments, *flags]) == 2
+    assert "--closest: --beam_size is 1" in capsys.readouterr().err
 
 
 def chrf_of(text: str, reference: str) -> float:

@@ -150,6 +150,10 @@ def test_incompatible_members_are_refused() -> None:
     smaller = RNNSearch(11, 9, units=8, embedding_dim=6, maxout_units=4)
     with pytest.raises(ValueError, match=r"target_vocabulary_size.*\[12, 9\]"):
         Ensemble([make_model(1), smaller])
+    fewer = RNNSearch(10, 12, units=8, embedding_dim=6, maxout_units=4)
+    with pytest.raises(ValueError, match="source 0 is 11 and 10, wanted"):
+        Ensemble([make_model(1), fewer])
+    Ensemble([make_model(1), fewer], sources=[0, 1])
     other = make_translator(1)
     other.target_text = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), "en")
     with pytest.raises(ValueError, match=r"Translator\.ensemble"):

@@ -33,6 +33,7 @@ from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingPlan
 from bahdanau_tf.training import loop
 from bahdanau_tf.training import train
+from bahdanau_tf.translation import Lexicon
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 files = letters.files  # the fixture
@@ -143,6 +144,21 @@ def test_a_training_begins_with_a_trained_model_and_goes_on_without_it(
     for other in (None, Start("elsewhere"), Start(str(trained), 3)):
         with pytest.raises(ValueError, match=r"--(init_from|added_words) is"):
             plan_of(files, folder, other).prepare()
+
+
+def test_the_lexicon_of_the_first_model_is_left_out(
+    files, trained, tmp_path, capsys
+):
+    old = Translator.load(trained)
+    words = old.source_text.vocabulary_size
+    old.lexicon = Lexicon(np.full([words, 1], -1), 4)
+    old.save(trained)
+    assert Translator.load(trained).lexicon is not None
+    for added in (0, 1):
+        start = Start(str(trained), added)
+        paths = [str(files.train_source), str(files.train_target)]
+        assert start.prepared(paths).lexicon is None
+        assert "lexicon of" in capsys.readouterr().err
 
 
 def test_the_command_adds_words_and_resumes_without_the_first_folder(

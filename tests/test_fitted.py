@@ -342,6 +342,19 @@ def test_minimum_risk_training_has_a_rate_that_was_measured():
     assert values["label_smoothing"] == 0.1
 
 
+def test_minimum_risk_training_is_evaluated_often_enough():
+    """Ten samples make an update 14 times as long, as was measured."""
+    known = {"units": 256, "source_vocabulary_size": 8000}
+    plain = seconds_per_epoch(TYPICAL, known)
+    drawn = seconds_per_epoch(TYPICAL, {**known, "risk_samples": 10})
+    assert drawn == pytest.approx(14 * plain)
+    few, many = (
+        of_trained({"minutes": 10, **samples})["evaluate_every"]
+        for samples in ({"risk_samples": 10}, {})
+    )
+    assert few < many / 3
+
+
 def test_a_tiny_text_is_not_too_long_for_itself():
     """Its sub-words are letters."""
     side = replace(TYPICAL.source, size=90, length=90)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from importlib import import_module
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bahdanau_tf import cli
@@ -19,6 +21,7 @@ from bahdanau_tf.cli import COMMANDS
 from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.cli import main
 from bahdanau_tf.flags.train import options
+from bahdanau_tf.options import Decoding
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 
@@ -28,6 +31,10 @@ RECIPES = sorted(
 )
 
 PAIR = ["--source={text}", "--reference={text}"]
+RISK = [
+    *("--train_source={text}", "--train_target={text}", "--model_dir={tmp}/m"),
+    "--risk_samples=5",
+]
 DEV = [f"--dev_{name}={{text}}" for name in ("source", "input", "reference")]
 
 
@@ -313,6 +320,34 @@ def test_messages_say_what_was_wanted(train_refused, flag, said):
     assert said in train_refused(f"--{flag}")
 
 
+@pytest.mark.parametrize(
+    ("owner", "name", "value", "wanted"),
+    [
+        (Decoding, "beam_size", 2.5, "a whole number, 1 to 10,000"),
+        (Decoding, "beam_size", True, "a whole number, 1 to 10,000"),
+        (Decoding, "n_best", None, "a whole number, 1 to 5, the beam_size"),
+        (Decoding, "sampling", "no", "True or False"),
+        (Decoding, "alpha", "1", "a number, 0 to 1,000"),
+        (Decoding, "seed", -1, "0 to 2,147,483,647"),
+        (Recipe, "batch_size", 8.5, "a whole number, 1 to 1,000,000"),
+        (Recipe, "epochs", None, "a number, more than 0 and at most 1,000,000"),
+        (Recipe, "deterministic", 1, "True or False"),
+        (Recipe, "tokenize", 13, "a string"),
+        (ModelOptions, "units", "8", "a whole number"),
+    ],
+)
+def test_python_values_of_another_kind_are_refused(owner, name, value, wanted):
+    said = re.escape(f"{name} is {value!r}, wanted {wanted}")
+    with pytest.raises(ValueError, match=said):
+        owner(**{name: value})
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert Decoding(beam_size=np.int64(3), alpha=np.float32(0.5)).beam_size == 3
+    assert Recipe(epochs=2, token_budget=None, max_norm=np.float64(1)).epochs
+    assert ModelOptions(units=np.int32(8)).units == 8
+
+
 def test_h_prints_the_same_help(capsys):
     assert main(["report", "--help"]) == 0
     long = capsys.readouterr().out
@@ -391,6 +426,12 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
         ("translate", ["--max_length_ratio=nan"], "--max_length_ratio is nan"),
         ("translate", ["--beam_size=0"], "--beam_size is 0, wanted 1 to"),
         ("translate", ["--beam_size=2", "--n_best=3"], "--n_best is 3"),
+        ("train", [*RISK], "--risk_samples needs --init_from"),
+        (
+            "train",
+            [*RISK, "--init_from=a", "--label_smoothing=.1"],
+            "--label_smoothing is not used with --risk_samples",
+        ),
         ("translate", ["--n_best=7"], "wanted 1 to 5, the beam_size"),
         ("translate", ["--max_length=99999999999"], "--max_length is"),
         ("translate", ["--alpha=inf"], "--alpha is inf"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -22,7 +23,7 @@ from bahdanau_tf.training.minimum_risk import minimum_risk_loss
 from bahdanau_tf.training.minimum_risk import sentence_bleu
 from bahdanau_tf.training.step import train_step
 
-EOS = 2
+EOS, UNK = 2, 1
 SOURCE = np.array([[3, 4, 5, 2], [5, 6, 2, 0], [7, 2, 0, 0]], "int32")
 TARGET = np.array([[3, 4, 6, 2], [6, 5, 2, 0], [5, 2, 0, 0]], "int32")
 
@@ -91,7 +92,7 @@ def test_the_loss_equals_the_equations_of_the_paper(
     monkeypatch.setattr(
         minimum_risk, "_drawn", lambda *x: seen.append(drawn(*x)) or seen[0]
     )
-    risk, loss = Risk(200, EOS), TokenCrossentropy(divisor=2.0)
+    risk, loss = Risk(200, EOS, UNK), TokenCrossentropy(divisor=2.0)
     inputs, target, weights = batch()
     weights *= tf.constant([[2.0], [1.0], [0.0]])
     found = minimum_risk_loss(
@@ -116,7 +117,9 @@ def test_the_loss_equals_the_equations_of_the_paper(
 
 def test_samples_end_and_are_at_most_twice_as_long_as_the_reference() -> None:
     seed = tf.constant(1, tf.int64)
-    found = minimum_risk._drawn(toy(), Risk(50, EOS), seed, SOURCE, batch()[1])
+    found = minimum_risk._drawn(
+        toy(), Risk(50, EOS, UNK), seed, SOURCE, batch()[1]
+    )
     assert found.shape[:2] == (3, 50)
     for rows, reference in zip(found.numpy(), TARGET, strict=True):
         for row in rows:
@@ -129,7 +132,7 @@ def test_samples_end_and_are_at_most_twice_as_long_as_the_reference() -> None:
 def test_training_lowers_the_expected_loss() -> None:
     keras.utils.set_random_seed(3)
     model, loss = toy(embedding_dropout=0.1), TokenCrossentropy()
-    risk = Risk(20, EOS)
+    risk = Risk(20, EOS, UNK)
 
     def expected() -> float:
         values = [
@@ -149,7 +152,7 @@ def test_training_lowers_the_expected_loss() -> None:
 
 def test_draws_depend_on_seed_and_update_alone() -> None:
     def drawn(seed: int, update: int) -> np.ndarray:
-        risk = Risk(4, EOS, seed)
+        risk = Risk(4, EOS, UNK, seed)
         at = risk.at(tf.constant(update))
         return minimum_risk._drawn(model, risk, at, SOURCE, batch()[1]).numpy()
 
@@ -160,5 +163,47 @@ def test_draws_depend_on_seed_and_update_alone() -> None:
 
 
 def test_a_recipe_asks_for_samples() -> None:
-    assert Risk.of(Recipe(), EOS) is None
-    assert Risk.of(Recipe(risk_samples=7, seed=5), EOS) == Risk(7, EOS, 5)
+    text = SimpleNamespace(eos_id=EOS, unk_id=UNK)
+    assert Risk.of(Recipe(), text) is None
+    found = Risk.of(Recipe(risk_samples=7, seed=5), text)
+    assert found == Risk(7, EOS, UNK, 5)
+
+
+def test_two_samples_are_the_fewest() -> None:
+    """One has all of Q, whatever the weights are: its gradient is 0."""
+    with pytest.raises(ValueError, match="risk_samples is 1, wanted 0 or 2"):
+        Recipe(risk_samples=1)
+    inputs, target, weights = batch()
+    model = toy()
+    for samples in (1, 2):
+        risk = Risk(samples, EOS, UNK)
+        with tf.GradientTape() as tape:
+            value = minimum_risk_loss(
+                model,
+                TokenCrossentropy(),
+                risk,
+                risk.at(tf.constant(0)),
+                inputs,
+                target,
+                weights,
+            )
+        found = tape.gradient(value, model.trainable_weights)
+        assert (float(tf.linalg.global_norm(found)) > 0) == (samples == 2)
+
+
+def test_unknown_words_match_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reference of them alone has risk 1, for the same words, too."""
+    drawn = tf.constant([[[UNK, UNK, UNK, UNK, EOS]]])
+    monkeypatch.setattr(minimum_risk, "_drawn", lambda *_: drawn)
+    target = tf.constant([[UNK, UNK, UNK, UNK, EOS]])
+    for unk, wanted in ((UNK, 1.0), (8, 0.0)):
+        found = minimum_risk_loss(
+            toy(),
+            TokenCrossentropy(),
+            Risk(2, EOS, unk),
+            tf.constant(0, tf.int64),
+            {"source": tf.constant(SOURCE[:1]), "target": target},
+            target,
+            tf.ones([1, 5]),
+        )
+        assert float(found) == pytest.approx(wanted, abs=1e-6)

@@ -572,6 +572,7 @@ def test_a_report_may_have_only_external_systems(tmp_path):
         ("--quick --train_flag=--joint", "not used with --tokenizer=word"),
         ("--quick --tokenize=soup", "tokenize is 'soup'"),
         ("--quick --beta=0.2", "has no attention to penalize"),
+        ("--quick --unknown=replace", "has no attention that finds the words"),
         ("--quick --hypotheses=RNNsearch-15={}", "is the name of a system"),
         ("--quick --system=a=/nowhere", "holds no translator"),
         ("--quick --hypotheses=a={}", "--hypotheses=a has 1 lines"),

@@ -584,3 +584,11 @@ def test_alignment_error_rate_of_a_translation():
     )
     with pytest.raises(ValueError, match="no alignment"):
         _ = Translation("a", "x", tokens=["x"]).hard_alignment
+
+
+def test_a_model_that_is_not_finite_is_named() -> None:
+    broken = toy_translator(english(), french(), Decoding(max_length=4))
+    for weight in broken.model.trainable_weights:
+        weight.assign(tf.fill(weight.shape, np.nan))
+    with pytest.raises(ValueError, match="'a dog' has a finite score; are all"):
+        broken.translate(["", "a dog"])

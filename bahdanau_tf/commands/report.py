@@ -147,6 +147,11 @@ def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
                 f"--beta is {given.beta}, wanted 0: {plan.name} has no "
                 "attention to penalize"
             )
+        if given.unknown == "replace" and flags.model != "rnnsearch":
+            raise ValueError(
+                f"--unknown is replace, wanted keep or forbid: {plan.name} has "
+                "no attention that finds the words"
+            )
 
 
 def _lines(path: str | None, most: int | None = None) -> list[str]:

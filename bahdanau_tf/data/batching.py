@@ -38,13 +38,15 @@ class Batching:
     Attributes:
         batch_size: number of sentence pairs in a batch.
         max_length: largest number of tokens on either side, without the end
-            symbol; longer pairs are dropped. None keeps all.
+            symbol and as without `sample_subwords`; longer pairs are dropped.
+            None keeps all.
         pool_batches: number of batches whose pairs are sorted by length
             together (a pool).
         shuffle_pool: whether the batches of a pool come in random order, not
             with the shortest sentences first.
         token_budget: largest number of tokens on the longer side of a batch,
-            padding included; `batch_size` then only sets the pool's size.
+            padding included, as without `sample_subwords`; `batch_size` then
+            only sets the pool's size.
         shuffle: the order of the lines: "none" (that of the files), "once"
             (random, the same in all epochs) or "each_epoch".
         seed: seed of all random orders.

@@ -43,12 +43,16 @@ class Pool(NamedTuple):
         lines: int64 [P], the numbers of their lines in the files, from 0.
         source: ragged int32 [P, (T_x)], ids.
         target: ragged int32 [P, (T_y)], ids.
+        lengths: int64 [P], tokens of the longer side, end symbol included, as
+            it is split without sampling: so draws move no pair to another
+            batch, and all epochs have as many of them.
     """
 
     places: tf.Tensor
     lines: tf.Tensor
     source: tf.RaggedTensor
     target: tf.RaggedTensor
+    lengths: tf.Tensor
 
 
 def make_dataset(
@@ -267,25 +271,34 @@ class _Stream:
         epoch: tf.Tensor,
     ) -> Pool:
         """Tokenises a chunk and keeps the pairs of an allowed length."""
-        sides = zip(self.texts, (source, target), strict=True)
-        ids = [self._ids(text, strings, epoch) for text, strings in sides]
-        fits = tf.fill(tf.shape(lines), True)
-        for rows in ids:
-            length = rows.row_lengths() - 1
-            fits &= length > 0
-            if self.batching.max_length is not None:
-                fits &= length <= self.batching.max_length
+        sides = list(zip(self.texts, (source, target), strict=True))
+        usual = [text.tokenize(strings) for text, strings in sides]
+        both = tf.stack([rows.row_lengths() for rows in usual])
+        fits = tf.reduce_all(both > 1, 0)
+        lengths = tf.reduce_max(both, 0)
+        if self.batching.max_length is not None:
+            fits &= lengths - 1 <= self.batching.max_length
         if self.batching.max_words is not None:
             fits &= count_words(source) <= self.batching.max_words
         kept = tf.where(fits)[:, 0]
-        return Pool(*(tf.gather(part, kept) for part in (places, lines, *ids)))
+        ids = [
+            self._drawn(text, strings, rows, epoch)
+            for (text, strings), rows in zip(sides, usual, strict=True)
+        ]
+        parts = (places, lines, *ids, lengths)
+        return Pool(*(tf.gather(part, kept) for part in parts))
 
-    def _ids(
-        self, text: Tokenizer, strings: tf.Tensor, epoch: tf.Tensor
+    def _drawn(
+        self,
+        text: Tokenizer,
+        strings: tf.Tensor,
+        usual: tf.RaggedTensor,
+        epoch: tf.Tensor,
     ) -> tf.RaggedTensor:
+        """The ids: the usual ones, or sub-words that are drawn."""
         batching = self.batching
         if not batching.sample_subwords:
-            return text.tokenize(strings)
+            return usual
         # An option of sub-word tokenizers alone, not of all.
         sample = {"sample": True}
         if batching.sampled_epochs is None:
@@ -293,7 +306,7 @@ class _Stream:
         return tf.cond(
             epoch < batching.sampled_epochs,
             lambda: text.tokenize(strings, **sample),
-            lambda: text.tokenize(strings),
+            lambda: usual,
         )
 
     def batches(
@@ -301,12 +314,9 @@ class _Stream:
     ) -> tf.data.Dataset:
         """Cuts a pool into batches, without those before number `first`."""
         line = pool.places[0]
-        lengths = tf.maximum(
-            pool.source.row_lengths(), pool.target.row_lengths()
-        )
         numbered_rows = tf.data.Dataset.from_generator(
             self.cut,
-            args=(lengths, epoch, line),
+            args=(pool.lengths, epoch, line),
             output_signature=PAIRS,
         ).enumerate(1)
         return numbered_rows.skip(first).map(

@@ -8,7 +8,9 @@ translations only. --closest takes the hypothesis of the beam that is closest to
 the reference, by chrF, not the best one ("interpolation").
 
 Pairs with a blank side are left out, and translations that are empty or were
-cut off at the length limit.
+cut off at the length limit. Unknown words are forbidden unless --unknown says
+otherwise, since a model would learn [UNK] as a word. A run that was broken off
+begins anew: give a large text in parts, and join what is written.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ def define(flags: absl_flags.FlagValues) -> None:
     """Defines the flags of the command."""
     define_model(flags)
     define_search(flags, without=("n_best",))
+    flags.set_default("unknown", "forbid")
     define_strings(
         flags,
         "Files",
@@ -65,6 +68,10 @@ def define(flags: absl_flags.FlagValues) -> None:
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     check_model(flags)
+    if flags.closest and flags.beam_size == 1 and not flags.sampling:
+        raise ValueError(
+            "--closest: --beam_size is 1, wanted more, of which one is chosen"
+        )
     read = check_files(flags, "train_source", "train_target", "dictionary")
     check_folder("out_dir", flags.out_dir)
     check_apart_from_models("out_dir", flags.out_dir)

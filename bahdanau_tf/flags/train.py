@@ -272,6 +272,10 @@ def options(
         text = from_flags(flags, TextOptions, chosen)
         model = from_flags(flags, ModelOptions, chosen)
         unused = text.unused() | model.unused() | unused
+        if recipe.risk_samples:
+            raise ValueError(
+                "--risk_samples needs --init_from, a trained model"
+            )
     else:
         refuse(flags, OF_MODEL, "with --init_from, whose model has its own")
     for name, where in unused.items():

@@ -232,3 +232,11 @@ def _check(
             raise ValueError(
                 f"Ensemble: {name} of the members is {found}, wanted all equal"
             )
+    sizes: dict[int, int | tuple[int, ...]] = {}
+    for source, member in zip(sources, members, strict=True):
+        size = member.source_vocabulary_size
+        if sizes.setdefault(source, size) != size:
+            raise ValueError(
+                f"Ensemble: source_vocabulary_size of members of source "
+                f"{source} is {sizes[source]} and {size}, wanted equal ones"
+            )

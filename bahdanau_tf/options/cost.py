@@ -18,6 +18,7 @@ from bahdanau_tf.options.sizes import between
 CORE = 5.6e10
 PRODUCT_RATE = 1.08e11
 OUTPUT = 0.5  # time of an operation of the output's large product, as measured
+RISK = 1.4  # time of a sample of --risk_samples, of a pair's, as measured
 GPU = 10  # cores of PRODUCT_RATE that are as fast: assumed, not measured
 BESIDES = 0.04
 SPREAD = 0.85  # exponent of the cores: two take 0.55 of one's time, as measured
@@ -38,7 +39,7 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
     state and annotations, the query, the readout, the output matrix of K
     rows) and 3 n² more for the conditional decoder's other state;
     back-propagation takes twice as many again. Those of the output take less
-    time each.
+    time each. With `risk_samples` each pair is drawn so many times.
 
     Args:
         facts: The text.
@@ -57,6 +58,8 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
         squares * units**2 + OUTPUT * units * rows
     )
     one_core = 3 * 2 * multiplications / CORE + BESIDES * facts.pairs / 80
+    if samples := known.get("risk_samples"):
+        one_core *= RISK * samples
     speed: float = known.get("product_rate", PRODUCT_RATE) / PRODUCT_RATE
     cores = cores_of(known)
     if known.get("has_gpu"):

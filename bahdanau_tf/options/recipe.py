@@ -61,14 +61,16 @@ class Recipe:
         label_smoothing: ε of the loss.
         risk_samples: Number of translations that are drawn of each sentence
             for minimum risk training (Shen et al. 2016), after which the more
-            probable ones have the higher BLEU; 0 for none. It is for the end:
-            it begins with a trained model, at a low learning rate, and an
-            update takes as many times as long. There is no label smoothing.
+            probable ones have the higher BLEU; 0 for none, else 2 or more. It
+            is for the end: it begins with a trained model, at a low learning
+            rate, and an update takes as many times as long. There is no label
+            smoothing.
         divisor: Divides the summed loss of a batch.
         batch_size: Number of sentence pairs in a batch.
         token_budget: Largest number of tokens on the longer side of a batch,
             padding included; `batch_size` then only sets how many pairs are
-            sorted together.
+            sorted together. Sub-words are counted as they are without
+            `sample_subwords`, here and for `max_length`.
         accumulate: Number of batches of an update, which uses the mean of
             their gradients; so one batch at a time is in memory. The last
             batches of an epoch that are too few for an update are joined by
@@ -88,7 +90,9 @@ class Recipe:
         sampled_epochs: Number of first epochs in which they are; all if not
             given.
         epochs: Number of passes over the corpus; the last update is made of
-            whole batches, also if some are of the next pass.
+            whole batches, also if some are of the next pass. Without a token
+            budget pairs that are left out count, too, so that passes are more
+            if many are.
         updates: Largest number of updates of all runs together; 0 for any.
             Training ends after the epochs, too.
         minutes: Longest time of all runs together, evaluations included; 0 for
@@ -183,6 +187,10 @@ class Recipe:
             patience=Range(1, _COUNT.high),
             keep=Range(1, _COUNT.high),
         )
+        if self.risk_samples == 1:  # is as probable as all, whatever it is
+            raise ValueError(
+                "Recipe: risk_samples is 1, wanted 0 or 2 to 1,000"
+            )
         self.make_batching()  # checks the options of batching
         if self.deterministic:
             self._check_deterministic()
@@ -250,7 +258,7 @@ class Recipe:
         return _PRESETS[name]
 
     def unused(self) -> dict[str, str]:
-        """Options that this schedule does not use, and the flag behind it."""
+        """Options without effect, and the flag behind it."""
         used_by = {
             "warmup_steps": ("linear", "inverse_sqrt"),
             "constant_share": ("linear",),
@@ -263,6 +271,8 @@ class Recipe:
         }
         if not self.sample_subwords:
             unused["sampled_epochs"] = "--nosample_subwords"
+        if self.risk_samples:
+            unused["label_smoothing"] = "--risk_samples"
         return unused
 
     def make_batching(self) -> Batching:

@@ -171,7 +171,7 @@ class _Training:
             TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor),
             self.product_dtype,
             parts_at_once(recipe),
-            Risk.of(recipe, translator.target_text.eos_id),
+            Risk.of(recipe, translator.target_text),
         )
         self.state = State()
         seeds = seeds_of(self.model)

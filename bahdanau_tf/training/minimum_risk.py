@@ -12,10 +12,12 @@ from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.search import sample
 from bahdanau_tf.search.constraints import forbid
+from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.translation.steps import full_step
 from bahdanau_tf.translation.steps import without_weights
 
 PADDING = 0
+UNLIKE = -1  # is no word's id
 SHARPNESS = 0.005  # α of the paper
 ORDERS = 4  # the longest n-grams of BLEU
 LONGEST = 2.0  # limit of a sample's tokens, those of the reference being 1
@@ -27,19 +29,26 @@ class Risk(NamedTuple):
     Attributes:
         samples: Number of draws for each sentence.
         eos_id: The end symbol of the target side.
+        unk_id: Its unknown word.
         seed: Seed of the draws.
     """
 
     samples: int
     eos_id: int
+    unk_id: int
     seed: int = 1
 
     @classmethod
-    def of(cls, recipe: Recipe, eos_id: int) -> Risk | None:
-        """As a recipe has it; None if it has another loss."""
+    def of(cls, recipe: Recipe, text: Tokenizer) -> Risk | None:
+        """As a recipe has it; None if it has another loss.
+
+        Args:
+            recipe: The recipe.
+            text: Tokenizer of the target language.
+        """
         if not recipe.risk_samples:
             return None
-        return cls(recipe.risk_samples, eos_id, recipe.seed)
+        return cls(recipe.risk_samples, text.eos_id, text.unk_id, recipe.seed)
 
     def at(self, update: tf.Tensor) -> tf.Tensor:
         """The seed of an update: int64 scalar."""
@@ -63,8 +72,8 @@ def minimum_risk_loss(
     S(x) has the different ones among the samples, which are drawn without
     dropout. The paper adds the reference to them. It is not added here:
     translations were no worse without it (benchmarks/README.md). BLEU is
-    `sentence_bleu` of sub-words or words, as the model has them. All logits of
-    S are in memory at once.
+    `sentence_bleu` of sub-words or words, as the model has them; [UNK] is none
+    of the reference's. All logits of S are in memory at once.
 
     Args:
         model: A single model.
@@ -83,8 +92,9 @@ def minimum_risk_loss(
         Shen et al. 2016, arXiv 1512.02433, equations 8 to 10, algorithm 1.
     """
     drawn = _drawn(model, risk, seed, inputs["source"], target)
+    words = tf.where(drawn == risk.unk_id, UNLIKE, drawn)
     bleu = sentence_bleu(
-        *(tf.where(ids == risk.eos_id, 0, ids) for ids in (drawn, target))
+        *(tf.where(ids == risk.eos_id, PADDING, ids) for ids in (words, target))
     )
     scaled = SHARPNESS * _log_probs(model, inputs["source"], drawn)
     scaled = tf.where(_is_first(drawn), scaled, scaled.dtype.min)

@@ -71,6 +71,8 @@ class Start:
     def prepared(self, files: Sequence[str]) -> Translator:
         """The translator with words added, if there are to be any.
 
+        It has no lexicon: that tells what another model does with its words.
+
         Args:
             files: The training text, source and target.
 
@@ -79,8 +81,19 @@ class Start:
                 or the model takes no more.
         """
         old = self.translator
+        if old.lexicon is not None:
+            StatusLine().note(
+                f"the lexicon of {self.init_from} is left out; `lexicon` makes "
+                "one of the new model"
+            )
         if not self.added_words:
-            return old
+            return Translator(
+                old.model,
+                old.source_text,
+                old.target_text,
+                old.decoding,
+                old.dictionary,
+            )
         pair = []
         for text, path in zip(
             (old.source_text, old.target_text), files, strict=True
@@ -98,10 +111,6 @@ class Start:
             target.vocabulary_size - old.target_text.vocabulary_size,
             (source.unk_id, target.unk_id),
         )
-        if old.lexicon is not None:
-            StatusLine().note(
-                "the lexicon is left out, since it lacks the added words"
-            )
         return Translator(model, source, target, old.decoding, old.dictionary)
 
 

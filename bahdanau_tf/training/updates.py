@@ -41,7 +41,7 @@ def _batches_per_epoch(
     """
     if batching.token_budget is None:
         return math.ceil(len(corpus) / batching.batch_size)
-    # Randomly drawn sub-words would give another count in a resumed run.
+    # Faster, and as many: sub-words that are drawn move no pair.
     batching = replace(batching, sample_subwords=False)
     batches = stream_batches(corpus, source_text, target_text, batching)
     first_epoch = batches.take_while(lambda _, position: position.epoch == 0)

@@ -148,6 +148,11 @@ def _translate_batch(
             for n in range(n_best)
             if result.lengths[row, n] > 0
         ]
+        if not translations:
+            raise ValueError(
+                f"translate: no hypothesis of {source.text!r} has a finite "
+                "score; are all weights of the model finite?"
+            )
         yield replace(translations[0], alternatives=translations[1:])
 
 
