@@ -113,7 +113,8 @@ def written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
 
     A file is written as `path`.part and renamed at the end. So `path` is
     never incomplete; after an error the lines written so far are in
-    `path`.part. One process at a time writes it.
+    `path`.part; if there are none, no file is left. One process at a time
+    writes it.
 
     Args:
         path: The file; None for standard output.
@@ -185,7 +186,13 @@ def _alone(aside: str, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 "wanted to be the only one"
             )
         file.truncate(0)
-        yield file
+        try:
+            yield file
+        except BaseException:
+            if not os.fstat(file.fileno()).st_size:
+                with contextlib.suppress(OSError):  # an open file on Windows
+                    os.remove(aside)
+            raise
 
 
 def _source(

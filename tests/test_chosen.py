@@ -16,6 +16,7 @@ from letters import stand_in_step
 from bahdanau_tf import cli
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import train as command
+from bahdanau_tf.commands.common.doubtful import doubts
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.flags.train import choose
@@ -414,6 +415,32 @@ def test_the_same_text_on_both_sides_is_told(
         told = capsys.readouterr().err
         said = f"--train_source and --train_target are the same text, {one}"
         assert (said in told) == is_same
+
+
+@pytest.mark.parametrize(
+    ("source", "dev", "said"),
+    [
+        ("ab", "de", None),
+        ("ab", "abcd", "2 of 4 dev pairs are training pairs, too"),
+        ("ab" * 19 + "c", "abc", "3 of 3 dev pairs"),
+        ("abcdefghijklmnopqrs", "a" + "z" * 10, None),  # 9 %, by chance
+        (["a\tx", "b\tx"], "de", "--train_source: the lines of"),
+        (["a\tx", "b"], "de", None),
+    ],
+)
+def test_doubtful_texts_are_told(tmp_path, source, dev, said):
+    sides = {
+        "train_source": source,
+        "train_target": [f"z{x}" for x in source],
+        "dev_source": dev,
+        "dev_target": [f"z{x}" for x in dev],
+    }
+    files = {name: str(tmp_path / name) for name in sides}
+    for name, lines in sides.items():
+        Path(files[name]).write_text("".join(f"{line}\n" for line in lines))
+    found = [one for one in doubts(files) if "train_target" not in one]
+    assert len(found) == (said is not None)
+    assert all(one.startswith(said) for one in found)
 
 
 def test_a_size_that_a_named_part_does_not_take_is_not_chosen(

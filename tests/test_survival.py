@@ -382,17 +382,20 @@ def test_the_best_model_has_the_highest_bleu_then_the_lowest_loss():
         (0.0, 4.0, True),  # at equal BLEU the loss decides
         (0.0, 4.0, False),
         (0.0, 4.5, False),
-        (0.1, 9.0, True),
-        (0.0, 1.0, False),
-        (0.1, 8.0, True),
-        (0.1, 8.0 - 1e-9, False),  # equal up to rounding
+        (0.9, 4.0, False),  # by chance: the loss still decides
+        (0.9, 3.5, True),
+        (0.0, 3.0, True),
+        (1.1, 9.0, True),
+        (0.9, 1.0, False),
+        (1.1, 8.0, True),
+        (1.1, 8.0 - 1e-9, False),  # equal up to rounding
     ]
     stale = 0
     for bleu, loss, best in evaluations:
         assert is_best(Evaluation(bleu, loss, []), state) == best
         stale = 0 if best else stale + 1
         assert int(state.stale) == stale
-    assert (float(state.best_bleu), float(state.best_loss)) == (0.1, 8.0)
+    assert (float(state.best_bleu), float(state.best_loss)) == (1.1, 8.0)
     assert is_best(None, state)  # without a dev set
 
 

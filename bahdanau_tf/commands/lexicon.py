@@ -12,6 +12,7 @@ from absl import flags as absl_flags
 from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.data.dataset import make_dataset
+from bahdanau_tf.device import use_threads
 from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.text.protocol import Tokenizer
@@ -25,6 +26,7 @@ from bahdanau_tf.translator import Translator
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
+    use_threads(flags.threads)
     folder = best_folder(flags.model_dir)
     check_folder("model_dir", str(folder))
     corpus = ParallelCorpus(flags.source, flags.target)

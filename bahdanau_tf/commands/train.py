@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 from collections.abc import Collection
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,6 +12,7 @@ import keras
 import tensorflow as tf
 from absl import flags as absl_flags
 
+from bahdanau_tf.commands.common.doubtful import doubts
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.data.facts import TYPICAL
 from bahdanau_tf.data.facts import measure
@@ -73,22 +73,6 @@ def run(flags: absl_flags.FlagValues) -> int:
     return 130 if result.stopped_by == "signal" else 0
 
 
-def _warn_of_copies(flags: absl_flags.FlagValues) -> None:
-    """Tells if both sides are the same text, which is seldom meant."""
-    files = paths(flags)
-    for name in ("train", "dev"):
-        source, target = (
-            files.get(f"{name}_{side}") for side in ("source", "target")
-        )
-        if not (source and target and Path(source).stat().st_size):
-            continue  # an empty one is an error told elsewhere
-        if filecmp.cmp(source, target, shallow=False):
-            StatusLine().note(
-                f"--{name}_source and --{name}_target are the same text, "
-                f"{source}: a model learns to copy from it"
-            )
-
-
 def _train_as_chief(
     flags: absl_flags.FlagValues,
     strategy: tf.distribute.Strategy,
@@ -102,7 +86,8 @@ def _train_as_chief(
     is_new = not is_begun(model_dir)
     start = None
     if is_new:
-        _warn_of_copies(flags)
+        for doubt in doubts(paths(flags)):
+            StatusLine().note(doubt)
         if flags.init_from is not None:
             start = Start(flags.init_from, flags.added_words)
         choices = _choices(flags, files, start)

@@ -10,7 +10,8 @@ the reference, by chrF, not the best one ("interpolation").
 Pairs with a blank side are left out, and translations that are empty or were
 cut off at the length limit. Unknown words are forbidden unless --unknown says
 otherwise, since a model would learn [UNK] as a word. A run that was broken off
-begins anew: give a large text in parts, and join what is written.
+begins anew: give a large text in parts, and join what is written. Text of an
+earlier run in --out_dir is replaced when all is written.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ import os
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.flags.fields import check_apart
 from bahdanau_tf.flags.fields import check_file
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_output
@@ -74,6 +75,9 @@ def check(flags: absl_flags.FlagValues) -> None:
         check_file("hypotheses", path)
         read.append(("--hypotheses", path))
     check_output("output", flags.output, read)
+    if flags.source is not None:
+        text = ("--source", flags.source)
+        check_apart("--reference", flags.reference, [text])
     if flags.model_dir or not flags.hypotheses:
         check_model(flags)
         return

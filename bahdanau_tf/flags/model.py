@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 
 from absl import flags as absl_flags
@@ -75,6 +76,12 @@ def check_model(flags: absl_flags.FlagValues) -> None:
     require(flags, "model_dir")
     if "" in flags.model_dir:
         raise ValueError("--model_dir is empty, or has an empty part")
+    folders = [*map(os.path.realpath, flags.model_dir)]
+    if len(set(folders)) < len(folders):
+        raise ValueError(
+            f"--model_dir is {','.join(flags.model_dir)}, wanted each folder "
+            "once"
+        )
     if len(flags.model_dir) == 1:
         refuse(flags, ["average"], "with one model")
     check_search(flags)

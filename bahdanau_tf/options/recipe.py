@@ -101,9 +101,9 @@ class Recipe:
         evaluate_every: Number of updates between evaluations on the dev set; 0
             for once an epoch.
         monitor: What the best model has on the dev set: "bleu", the highest
-            BLEU, among equal ones the lowest loss; or "loss", the lowest loss
-            of a word. `patience` and "plateau" count evaluations without a
-            better model.
+            BLEU, among equal ones, and as long as it is below 1, the lowest
+            loss; or "loss", the lowest loss of a word. `patience` and "plateau"
+            count evaluations without a better model.
         patience: Number of evaluations after which training stops, without a
             better model; with "linear" counted from when the rate falls.
         tokenize: sacreBLEU's tokenizer for the dev BLEU, such as char, or none

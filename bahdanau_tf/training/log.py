@@ -12,6 +12,7 @@ import keras
 
 from bahdanau_tf.device import describe_device
 from bahdanau_tf.files import write_atomically
+from bahdanau_tf.training.dev import LOW
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.errors import told_by_path
 from bahdanau_tf.training.run import Run
@@ -120,11 +121,11 @@ class Logger(keras.callbacks.Callback):
         is_third = run.step >= 3 * run.evaluate_every
         if self._dev is None or run.recipe.monitor != "bleu":
             return
-        if is_third and run.state.best_bleu < 0.005:
+        if is_third and run.state.best_bleu < LOW:
             run.line.note(
-                f"dev BLEU ({self._dev.tokenize}) was 0.00 at every evaluation "
-                "so far: the best model is chosen by dev loss; --tokenize sets "
-                "another tokenizer for BLEU"
+                f"dev BLEU ({self._dev.tokenize}) is still below {LOW:g}: the "
+                "best model is chosen by dev loss; if it stays so, --tokenize "
+                "sets another tokenizer for BLEU"
             )
 
 

@@ -322,9 +322,10 @@ class _Training:
         self.callbacks.on_train_end()
         self.cluster.wait()  # until the chief has written all
         if self.ends.reason == "signal" and self.cluster.is_chief:
+            total = self.recipe.total_updates(self.steps_per_epoch)
+            goes_on = "; the same command goes on" * (self.now.step < total)
             self.now.line.note(
-                f"stopped at update {self.now.step}, saved; the same command "
-                "goes on"
+                f"stopped at update {self.now.step}, saved{goes_on}"
             )
         return TrainingResult(
             best_bleu=float(self.state.best_bleu),

@@ -7,6 +7,7 @@ import math
 import keras
 
 from bahdanau_tf.training.average import averaged
+from bahdanau_tf.training.dev import LOW
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.dev import Evaluation
 from bahdanau_tf.training.folder import ModelFolder
@@ -117,9 +118,13 @@ def is_best(
 
 
 def _is_better(found: Evaluation, state: State, monitor: str) -> bool:
-    bleu, loss = float(state.best_bleu), float(state.best_loss)
+    bleu, loss = _counted(float(state.best_bleu)), float(state.best_loss)
     # Folders of earlier versions have no loss.
     is_lower = math.isnan(loss) or found.loss < loss * (1 - NOISE)
-    if monitor == "loss" or found.bleu == bleu:
+    if monitor == "loss" or _counted(found.bleu) == bleu:
         return is_lower
-    return math.isnan(bleu) or found.bleu > bleu
+    return math.isnan(bleu) or _counted(found.bleu) > bleu
+
+
+def _counted(bleu: float) -> float:
+    return 0.0 if bleu < LOW else bleu
