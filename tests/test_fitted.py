@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import fields
 from dataclasses import replace
 from importlib import resources
@@ -260,6 +261,11 @@ def test_the_ends_are_told(given, said):
     ]
     assert told.startswith(said)
     assert ", one of which takes about" in told
+    often = re.search("evaluated every ([0-9,]+) updates", told)
+    every = of(TYPICAL, given)["evaluate_every"]
+    assert (often and int(often[1].replace(",", ""))) == (
+        every if every > 1 else None
+    )
 
 
 def test_updates_of_several_batches_are_fewer():

@@ -347,6 +347,9 @@ def choose_time(facts: Facts, known: Mapping[str, Any]) -> Choice:
     told = f"at most {' and '.join(ends)}{about}"
     told += f", one of which takes about {one} of "
     told += _device(known)
+    every = known.get("evaluate_every", values["evaluate_every"])
+    if every > 1 and known.get("dev_pairs") != 0:
+        told += f"; evaluated every {every:,} updates"
     if "minutes" not in known and minutes:
         told += "; --minutes=N sets another time"
     return Choice(values, told)
