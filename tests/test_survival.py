@@ -43,6 +43,7 @@ from bahdanau_tf.training import TrainingResult
 from bahdanau_tf.training import log
 from bahdanau_tf.training import loop
 from bahdanau_tf.training import saving
+from bahdanau_tf.training import selection
 from bahdanau_tf.training import train
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.dev import Evaluation
@@ -670,6 +671,7 @@ def test_a_disk_that_fills_during_training_loses_nothing(
     """The best model of update 20 does not fit, or the checkpoint of 13."""
     monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
     monkeypatch.setattr(saving, "SECONDS", seconds)
+    monkeypatch.setattr(selection, "LOW", 0)  # so the second model is the best
     with contextlib.ExitStack() as until_over:
         full = [Fills(until_over)]
         with pytest.raises(OSError, match=f"{what} could not be .* is kept"):
