@@ -443,6 +443,12 @@ def test_doubtful_texts_are_told(tmp_path, source, dev, said):
     assert all(one.startswith(said) for one in found)
 
 
+def test_an_empty_packed_text_is_no_table(tmp_path):
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(b""))
+    assert not [*doubts({"train_source": str(path)})]
+
+
 def test_a_size_that_a_named_part_does_not_take_is_not_chosen(
     tmp_path, monkeypatch
 ):

@@ -86,15 +86,16 @@ class Start:
                 f"the lexicon of {self.init_from} is left out; `lexicon` makes "
                 "one of the new model"
             )
-        if not self.added_words:
-            return Translator(
-                old.model,
-                old.source_text,
-                old.target_text,
-                old.decoding,
-                old.dictionary,
-            )
-        pair = []
+        model, source, target = old.model, old.source_text, old.target_text
+        if self.added_words:
+            model, source, target = self._with_words(files)
+        return Translator(model, source, target, old.decoding, old.dictionary)
+
+    def _with_words(
+        self, files: Sequence[str]
+    ) -> tuple[keras.Model, WordTokenizer, WordTokenizer]:
+        """Model and tokenizers with words added."""
+        old, pair = self.translator, []
         for text, path in zip(
             (old.source_text, old.target_text), files, strict=True
         ):
@@ -111,7 +112,7 @@ class Start:
             target.vocabulary_size - old.target_text.vocabulary_size,
             (source.unk_id, target.unk_id),
         )
-        return Translator(model, source, target, old.decoding, old.dictionary)
+        return model, source, target
 
 
 def began_with(settings: Path) -> Start | None:

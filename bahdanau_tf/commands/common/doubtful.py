@@ -46,7 +46,7 @@ def _tables(files: Mapping[str, str]) -> Iterator[str]:
     """A file has both sides, as corpora are often distributed."""
     for name, path in files.items():
         lines = [*islice(read_lines(path), LOOKED_AT)]
-        if all("\t" in line for line in lines):
+        if lines and all("\t" in line for line in lines):
             yield (
                 f"--{name}: the lines of {path} have tabs, as a table of both "
                 "sides has; if it is one, `cut -f1` and `cut -f2` make two "
