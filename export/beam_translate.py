@@ -60,6 +60,7 @@ COUNTED = "translation"  # the namespace of the counters
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # no UTF-8 begins so
 REPORTS = "reports"
 UNFINISHED = "unfinished"
+BEGUN = "begun"  # a file there while a run has not ended
 
 Translated = dict[str, Any]  # text, whether it was cut, why it failed or ""
 # Elements are plain, so that every runner can send them to another process.
@@ -277,6 +278,10 @@ def _report_file(output: str, name: str) -> str:
     return FileSystems.join(output, REPORTS, f"{name}.json")
 
 
+def _begun_file(output: str) -> str:
+    return FileSystems.join(output, UNFINISHED, BEGUN)
+
+
 def _read_json(path: str) -> dict[str, Any]:
     with FileSystems.open(path) as file:
         return json.loads(file.read())
@@ -326,8 +331,8 @@ def shards(pattern: str, output: str) -> list[str]:
     """The files of a pattern.
 
     Raises:
-        ValueError: There is none, two have the same name, or one would be
-            overwritten.
+        ValueError: There is none, two have the same name, or one, or another
+            file in the folder of the output, would be overwritten.
     """
     files = _files(pattern)
     if not files:
@@ -345,17 +350,29 @@ def shards(pattern: str, output: str) -> list[str]:
             "has a folder of this name"
         )
     for path in files:
-        if path == FileSystems.join(output, posixpath.basename(path)):
+        name = posixpath.basename(path)
+        there = FileSystems.join(output, name)
+        if os.path.realpath(path) == os.path.realpath(there):
             raise ValueError(f"--output would overwrite {path} of --input")
+        # A killed run may have written a translation without its report.
+        signs = (_report_file(output, name), _begun_file(output))
+        if FileSystems.exists(there) and not any(
+            map(FileSystems.exists, signs)
+        ):
+            raise ValueError(
+                f"--output would overwrite {there}, which has no report; "
+                "wanted a folder for translations"
+            )
     return files
 
 
 def make_folders(output: str) -> None:
-    """Makes the folders that are not there."""
+    """Makes the folders that are not there, and the sign of a begun run."""
     for folder in (REPORTS, UNFINISHED):
         path = FileSystems.join(output, folder)
         if not FileSystems.exists(path):
             FileSystems.mkdirs(path)
+    FileSystems.create(_begun_file(output)).close()
 
 
 def remove_unfinished(output: str) -> None:

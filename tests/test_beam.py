@@ -214,6 +214,7 @@ def test_a_killed_run_leaves_whole_shards_and_goes_on(model, text):
     }
     kept = [path.stem for path in done]
     assert kept
+    write(out / "06.en", ["written before the run was killed"])
     for name in kept:
         assert (out / name).read_text() == (text / name).read_text().upper()
     (out / "unfinished" / "left").touch()
@@ -304,3 +305,34 @@ def test_mistakes_are_said_in_one_sentence(
         )
         assert wanted in said
         assert not (text / "out").exists()
+
+
+def test_no_file_that_is_no_translation_is_overwritten(
+    kit, text, tmp_path, monkeypatch
+):
+    """The input by another name, and files without a report."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("out", "other"):
+        Path(folder).mkdir()
+    Path("link").symlink_to("text")
+    for pattern, output in (
+        ("./text/*.en", "text"),
+        (f"{text}/*.en", "text"),
+        ("text/*.en", f"{text}"),
+        ("text/*.en", "out/../text"),
+        ("text/*.en", "link"),
+        ("link/*.en", "text"),
+    ):
+        with pytest.raises(ValueError, match=r"overwrite .*00\.en of --input"):
+            kit.shards(pattern, output)
+    write(Path("out/07.en"), ["a reference"])
+    with pytest.raises(ValueError, match=r"07\.en, which has no report"):
+        kit.shards("text/*.en", "out")
+    assert len(kit.shards("text/*.en", "other")) == 12
+    kit.make_folders("out")  # as a run that is killed
+    assert len(kit.shards("text/*.en", "out")) == 12
+    kit.remove_unfinished("out")
+    with pytest.raises(ValueError, match="which has no report"):
+        kit.shards("text/*.en", "out")
+    write(Path("out/reports/07.en.json"), ["{}"])
+    assert len(kit.shards("text/*.en", "out")) == 12
