@@ -7,11 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
 
+from bahdanau_tf.commands import export as command
 from bahdanau_tf.serving import Limits
+from bahdanau_tf.serving import Report
 from bahdanau_tf.serving import export as export_module
 from bahdanau_tf.serving import versions
 from bahdanau_tf.serving.versions import publish
@@ -119,6 +122,44 @@ def test_an_unwritable_folder_is_reported_before_tracing(tmp_path, monkeypatch):
     )
     with pytest.raises(OSError, match="file cannot be written: "):
         export_module(None, file, Limits())
+
+
+@pytest.mark.parametrize("differences", [[], ["n_best: row 0: score 1, not 2"]])
+def test_no_export_that_differs_is_ever_published(
+    tmp_path, monkeypatch, capsys, differences
+):
+    """What is compared has no number; if it differs, nothing is left of it."""
+    making = sys.modules["bahdanau_tf.serving.export"]
+    for name in ("slim", "check_operations", "write_warmup", "sentences"):
+        monkeypatch.setattr(making, name, lambda *_: [])
+    monkeypatch.setattr(making, "signatures", lambda *_: {})
+    monkeypatch.setattr(
+        making, "write_saved_model", lambda folder, *_: model(folder.parent)
+    )
+    graph = SimpleNamespace(
+        source_text=None, source_texts=[], target_text=None, dictionary=None
+    )
+    translator = SimpleNamespace(graph=graph)
+    monkeypatch.setattr(command, "load_translator", lambda _: translator)
+
+    def examined(_: object, folder: Path, limits: Limits) -> Report:
+        assert (folder / "saved_model.pb").is_file()
+        assert numbers(tmp_path) == []
+        return Report(["Size: 0 MB."], differences)
+
+    monkeypatch.setattr(command, "examine", examined)
+    flags = SimpleNamespace(
+        export_dir=str(tmp_path),
+        half_weights=False,
+        max_source_length=9,
+        max_target_length=9,
+    )
+    assert command.run(flags) == len(differences)
+    out, err = capsys.readouterr()
+    wanted = [] if differences else ["1"]
+    assert names(tmp_path) == wanted
+    assert out.split() == [str(tmp_path / one) for one in wanted]
+    assert ("Differs: n_best: row 0" in err) == bool(differences)
 
 
 def test_a_full_disk_is_reported_in_one_line(tmp_path):

@@ -1,8 +1,7 @@
-"""Exports the best model as a SavedModel, reloads it and compares both."""
+"""Makes a SavedModel of the best model; one that equals it is published."""
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 
 from absl import flags as absl_flags
@@ -11,6 +10,8 @@ from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.progress import StatusLine
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving import examine
+from bahdanau_tf.serving import publish
+from bahdanau_tf.serving import written
 
 
 def run(flags: absl_flags.FlagValues) -> int:
@@ -19,14 +20,14 @@ def run(flags: absl_flags.FlagValues) -> int:
     translator = load_translator(flags)
     if flags.half_weights:
         translator.halve_weights()
-    version = translator.export(flags.export_dir, **dataclasses.asdict(limits))
-    StatusLine().note(f"written, and compared with the model now: {version}")
-    report = examine(translator.graph, version, limits)
-    for fact in report.facts:
-        print(fact, file=sys.stderr)
-    for difference in report.differences:
-        print(f"Differs: {difference}", file=sys.stderr)
-    if report.differences:
-        return 1
-    print(version)
+    with written(translator.graph, flags.export_dir, limits) as folder:
+        StatusLine().note("written, and compared with the model now")
+        report = examine(translator.graph, folder, limits)
+        for fact in report.facts:
+            print(fact, file=sys.stderr)
+        for difference in report.differences:
+            print(f"Differs: {difference}", file=sys.stderr)
+        if report.differences:
+            return 1
+        print(publish(folder, flags.export_dir))
     return 0

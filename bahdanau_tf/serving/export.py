@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bahdanau_tf.serving.limits import Limits
@@ -27,6 +29,8 @@ def export(
 ) -> Path:
     """Writes a SavedModel with the signatures of `serving.signatures`.
 
+    It is not examined; `written`, `examine` and `publish` are its steps.
+
     Args:
         graph: The graph of a translator.
         path: Base folder of the model's versions.
@@ -40,6 +44,30 @@ def export(
         OSError: The folder cannot be written to.
         ValueError: The graph has ops that a stock server lacks, or the limits
             and the decoding do not fit the model.
+    """
+    with written(graph, path, limits) as folder:
+        return publish(folder, path)
+
+
+@contextmanager
+def written(
+    graph: TranslationGraph, path: str | os.PathLike[str], limits: Limits
+) -> Iterator[Path]:
+    """Yields a complete SavedModel that no server sees yet.
+
+    It is removed at the end, unless `publish` has made it a version.
+
+    Args:
+        graph: As for `export`.
+        path: As for `export`.
+        limits: As for `export`.
+
+    Yields:
+        The folder of the SavedModel.
+
+    Raises:
+        OSError: As `export`.
+        ValueError: As `export`.
     """
     path = Path(path)
     with workplace(path) as place:  # first, to fail early if not writable
@@ -60,4 +88,4 @@ def export(
             slim(folder)
             check_operations(folder)
             write_warmup(folder, warmup)
-            return publish(folder, path)
+        yield folder

@@ -68,7 +68,7 @@ def workplace(base: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def publish(folder: Path, base: Path) -> Path:
+def publish(folder: Path, base: str | os.PathLike[str]) -> Path:
     """Renames a complete folder to `base/<version>`.
 
     Args:
@@ -78,17 +78,22 @@ def publish(folder: Path, base: Path) -> Path:
     Returns:
         The new path. The version is one more than the largest one, or the next
         number if another export takes that first.
+
+    Raises:
+        OSError: `base` cannot be written to.
     """
-    folder.chmod(0o755)  # a server may run as another user
-    while True:
-        version = base / str(_next_version(base))
-        try:
-            os.rename(folder, version)  # fails if a folder with files exists
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
-        else:
-            return version
+    base = Path(base)
+    with writing(base):
+        folder.chmod(0o755)  # a server may run as another user
+        while True:
+            version = base / str(_next_version(base))
+            try:
+                os.rename(folder, version)  # fails on a folder with files
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
+            else:
+                return version
 
 
 def _next_version(base: Path) -> int:
