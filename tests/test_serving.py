@@ -28,6 +28,7 @@ from bahdanau_tf import Translation
 from bahdanau_tf import Translator
 from bahdanau_tf import Vocabulary
 from bahdanau_tf import WordTokenizer
+from bahdanau_tf import sample
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving import answers
 from bahdanau_tf.serving import comparison
@@ -521,6 +522,26 @@ def test_the_core_ops_exist():
     assert not [name for name in CORE_OPS if not hasattr(tf.raw_ops, name)]
 
 
+def test_sampling_has_only_ops_of_a_server():
+    @tf.function
+    def drawn() -> tf.Tensor:
+        return sample(
+            lambda ids, state, memory: (tf.one_hot(ids, 4), state, None),
+            tf.zeros([2]),
+            start_id=3,
+            eos_id=2,
+            max_length=4,
+            seed=1,
+            top_k=3,
+            top_p=0.9,
+        ).tokens
+
+    graph = drawn.get_concrete_function().graph.as_graph_def()
+    bodies = [one.node_def for one in graph.library.function]
+    used = {node.op for nodes in (graph.node, *bodies) for node in nodes}
+    assert used <= CORE_OPS
+
+
 # `examine`.
 
 
@@ -588,6 +609,12 @@ def ensemble(corpus: Path) -> Translator:
     return Translator.ensemble(
         [make_translator(source, target) for source in sources]
     )
+
+
+def sampled(corpus: Path) -> Translator:
+    text = WordTokenizer.train([corpus], 60)
+    drawn = Decoding(max_length=20, sampling=True, seed=3)
+    return make_translator(text, text, decoding=drawn)
 
 
 @pytest.fixture
@@ -693,7 +720,7 @@ def test_the_process_that_reloads_an_export_ends_with_its_parent(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [korean_and_japanese, ensemble])
+@pytest.mark.parametrize("make", [korean_and_japanese, ensemble, sampled])
 def test_examine_finds_no_difference_for_any_kind_of_translator(
     tmp_path, corpus, make
 ):

@@ -56,8 +56,8 @@ class Decoding:
         shrink: Whether the beam gets narrower by one with each finished
             hypothesis, as in the original code; search then stops earlier.
         sampling: Whether translations are drawn word by word, without beam
-            search. The draws depend on the sentence and the seed alone; alpha
-            and beta only score and rank them.
+            search. The draws depend on the sentence, the seed and n_best
+            alone; alpha and beta only score and rank them.
         temperature: Words are drawn from softmax(logits / temperature).
         top_k: Words are drawn among the k most probable ones; 0 for all.
         top_p: Words are then drawn among the fewest most probable ones whose

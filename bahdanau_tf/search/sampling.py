@@ -126,7 +126,8 @@ def _draw(logits: tf.Tensor, history: History, numbers: tf.Tensor) -> tf.Tensor:
     sums = tf.cumsum(tf.nn.softmax(logits), axis=-1)
     total = sums[..., -1]
     below = tf.gather(numbers[:, history.step], history.rows) * total
-    below = tf.minimum(below, tf.math.nextafter(total, tf.zeros_like(total)))
+    # The next smaller float32, by an op that exports may have.
+    below = tf.minimum(below, total * (1 - 2**-24))
     words = tf.searchsorted(
         tf.reshape(sums, [-1, shape[2]]),
         tf.reshape(below, [-1, 1]),

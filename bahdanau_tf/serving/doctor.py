@@ -65,8 +65,8 @@ def examine(
 
     Args:
         graph: The translator that was exported.
-        version: The folder that `export` returned.
-        limits: The limits that were given to `export`.
+        version: The folder that `export` returned, or `written` gave.
+        limits: The limits that were given to it.
     """
     version = Path(version)
     wanted = _Wanted.of(graph, limits)
@@ -115,8 +115,9 @@ class _Wanted:
         targets: A target for each row: the translation for `score`, the prefix
             for `complete`.
         best: For each row the n best translations.
+        first: The same, or with sampling the only one of a single draw.
         greedy: For each row the one found by greedy search.
-        completed: For each row the n best that begin with its target; empty if
+        completed: As `first`, beginning with the target of the row; empty if
             the target tokenizer is reversed.
         scored: For each row the score of its target.
         cut: Whether each row is cut.
@@ -127,6 +128,7 @@ class _Wanted:
     texts: list[bytes]
     targets: list[bytes]
     best: list[list[Translation]]
+    first: list[list[Translation]]
     greedy: list[list[Translation]]
     completed: list[list[Translation]]
     scored: list[Scored]
@@ -139,7 +141,9 @@ class _Wanted:
         texts = probes(graph.source_text)
         targets = probes(graph.target_text)[::-1]
         served = LimitedGraph(graph, limits)
-        beam = replace(served.decoding, n_best=n_best_of(graph, limits))
+        many = replace(served.decoding, n_best=n_best_of(graph, limits))
+        # One draw is not the first of many; of a beam, others may be as good.
+        single = replace(many, n_best=1) if many.sampling else many
 
         def found(
             decoding: Decoding, prefixes: list[bytes] | None = None
@@ -149,12 +153,14 @@ class _Wanted:
 
         target_text = served.target_text
         turned = target_text.reverse
+        best = found(many)
         return cls(
             texts=texts,
             targets=targets,
-            best=found(beam),
-            greedy=found(beam.greedy()),
-            completed=[] if turned else found(beam, targets),
+            best=best,
+            first=found(single) if single != many else best,
+            greedy=found(many.greedy()),
+            completed=[] if turned else found(single, targets),
             scored=score(served, texts, targets),
             cut=served.is_cut(tf.constant(texts)).numpy(),
             target_cut=target_text.is_cut(tf.constant(targets)).numpy(),
@@ -174,12 +180,11 @@ class _Wanted:
             return comparison.translations(outputs, self.completed, cut)
         if signature == "greedy":
             return comparison.translations(outputs, self.greedy, self.cut)
-        compare = {
-            "align": comparison.align,
-            "n_best": comparison.n_best,
-            "serving_default": comparison.translations,
-        }[signature]
-        return compare(outputs, self.best, self.cut)
+        if signature == "n_best":
+            return comparison.n_best(outputs, self.best, self.cut)
+        if signature == "align":
+            return comparison.align(outputs, self.first, self.cut)
+        return comparison.translations(outputs, self.first, self.cut)
 
 
 def _timed(text: Tokenizer, rows: Sequence[bytes]) -> list[Request]:
