@@ -63,6 +63,16 @@ def bleu_tokenizer(language: str, sentences: Sequence[str]) -> str:
     return "char" if script else "13a"
 
 
+def fitting_tokenizer(text: object, references: Sequence[str]) -> str:
+    """`bleu_tokenizer` of a system's references.
+
+    Args:
+        text: Its target tokenizer, which may know the language; or None.
+        references: The reference translations.
+    """
+    return bleu_tokenizer(getattr(text, "language", ""), references)
+
+
 def has_blanks(sentences: Sequence[str]) -> bool:
     """Whether blanks separate the words of a text.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bahdanau_tf import evaluation
+from bahdanau_tf.evaluation.measure import fitting_tokenizer
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.translation import Translation
@@ -193,8 +194,7 @@ def measure(
     models = [one.translator for one in systems if one.translator]
     if scoring.tokenize is None:
         text = getattr(next(iter(models), None), "target_text", None)
-        language = getattr(text, "language", "")
-        fitting = evaluation.bleu_tokenizer(language, test.references)
+        fitting = fitting_tokenizer(text, test.references)
         scoring = replace(scoring, tokenize=fitting)
     texts = [one.source_text for one in models]
     lengths, unit = source_lengths(texts, test.sources, by_words)

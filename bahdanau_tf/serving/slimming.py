@@ -14,6 +14,7 @@ from typing import Any
 from bahdanau_tf.serving.as_written import run_as_written
 from bahdanau_tf.serving.invariants import lift
 from bahdanau_tf.serving.merging import merge
+from bahdanau_tf.serving.nodes import SHAPES
 from bahdanau_tf.serving.nodes import behind
 from bahdanau_tf.serving.nodes import in_order
 from bahdanau_tf.serving.nodes import meaning
@@ -33,7 +34,6 @@ Sum Tile Transpose Where ZerosLike
 PURE = frozenset(_PURE.split())
 _SAME = ("Identity", "IdentityN")  # their outputs are their inputs
 _GRADIENT = "_gradient_op_type"
-_SHAPES = "_output_shapes"  # as Python code inferred them
 # TensorFlow's hash of the graphs, which are no longer those.
 _FINGERPRINT = "fingerprint.pb"
 
@@ -116,9 +116,9 @@ class _Names:
 
 def _shape(node: Any) -> list[int] | None:
     """The shape of a node's only output, if one size at most is unknown."""
-    if _SHAPES not in node.attr:
+    if SHAPES not in node.attr:
         return None
-    outputs = node.attr[_SHAPES].list.shape
+    outputs = node.attr[SHAPES].list.shape
     if len(outputs) != 1 or outputs[0].unknown_rank:
         return None
     sizes = [dim.size for dim in outputs[0].dim]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
+from bahdanau_tf.evaluation.measure import fitting_tokenizer
 from bahdanau_tf.evaluation.scores import bleu_metric
 from bahdanau_tf.translator import Translator
 
@@ -39,8 +40,7 @@ def tokenizer_for(
     if flags.tokenize is not None:
         return str(flags.tokenize)
     text = None if translator is None else translator.target_text
-    language = getattr(text, "language", "")
-    chosen = evaluation.bleu_tokenizer(language, references)
+    chosen = fitting_tokenizer(text, references)
     print(
         f"--tokenize={chosen}, which fits the script of the references",
         file=sys.stderr,
