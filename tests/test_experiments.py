@@ -15,6 +15,7 @@ import pytest
 
 from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.experiments import child
+from bahdanau_tf.experiments import results
 from bahdanau_tf.experiments import suites
 from bahdanau_tf.experiments import trainings
 from bahdanau_tf.experiments.trainings import COMMAND as TRAIN
@@ -22,6 +23,8 @@ from bahdanau_tf.experiments.trainings import Plan
 from bahdanau_tf.experiments.trainings import Record
 from bahdanau_tf.experiments.trainings import train_all
 from bahdanau_tf.flags.train import options
+from bahdanau_tf.options import Decoding
+from bahdanau_tf.translation import Translation
 
 FILES = suites.Files(*(f"/somewhere/{name}" for name in suites.Files._fields))
 
@@ -225,6 +228,20 @@ def test_a_flag_is_passed_only_to_models_that_take_it():
     for plan in suites.QUICK.plans(FILES, ["--annotation_dropout=0.2"]):
         is_taken = "--annotation_dropout=0.2" in plan.flags
         assert is_taken == ("LSTM" not in plan.name)
+
+
+def test_a_translation_has_one_line_of_the_report():
+    """A vocabulary of bytes can write line feeds and NUL."""
+
+    def translate(sources, decoding):
+        text = f"a\n{decoding.unknown}\0"
+        return [Translation(source, text) for source in sources]
+
+    translator = SimpleNamespace(model=None, translate=translate)
+    known, decoding = [True, False], Decoding()
+    found = results._translated("m", translator, "xy", known, decoding)
+    assert found.texts == ["a keep", "a keep"]
+    assert found.known_texts == ["a forbid", "a keep"]
 
 
 def test_the_built_in_corpus_is_written_once(tmp_path):

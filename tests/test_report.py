@@ -457,6 +457,9 @@ def test_the_training_table_is_read_from_the_model_folder(translator, tmp_path):
     assert rows["ours"][:6] == [12, 2.5, 0.5, "a GPU", None, nll]
     assert rows["ours"][6:9] == ["RNNsearch-30", 471_000, 3.6]
     assert rows["for RNNsearch-50*"][:6] == [None] * 6
+    nothing = Corpus([], [])
+    table = tables.training_table(results(one), nothing, nothing)
+    assert {row[0]: row[5:7] for row in table.rows}["ours"] == [None, None]
 
 
 def cells(html):
@@ -518,11 +521,19 @@ def test_the_page_has_no_external_parts_and_marks_the_papers_numbers(tmp_path):
         ({"m": "d"}, Corpus([], []), "no sentences"),
         ({"m": "d"}, Corpus(["a"], []), "1 sources, 0 references"),
         ({"m": "d"}, Corpus(["a"], ["b"], []), "1 references, 0 alignments"),
+        ({"a/b": "d", "a-b": "e"}, Corpus(["a"], ["b"]), "a/b and a-b would"),
     ],
 )
 def test_inconsistent_input_is_refused(tmp_path, models, test, sentence):
     with pytest.raises(ValueError, match=sentence):
         report.write(tmp_path, models, test)
+
+
+@pytest.mark.parametrize("name", ["train", "dev"])
+def test_pairs_of_unequal_number_are_refused_before_translating(tmp_path, name):
+    pairs = {name: Corpus(["a", "b"], ["c"])}
+    with pytest.raises(ValueError, match=f"{name}: 2 sources, 1 references"):
+        report.write(tmp_path, {"m": "/nowhere"}, TEST, **pairs)
 
 
 def test_a_report_may_have_only_external_systems(tmp_path):
@@ -567,6 +578,10 @@ def test_a_report_may_have_only_external_systems(tmp_path):
         ("--quick --train_flag=--max_length=9", "'--max_length=9', wanted"),
         ("--quick --train_flag=--noreverse_source", "'--noreverse_source'"),
         ("--quick --train_flag=--model_dir=a", "'--model_dir=a', wanted"),
+        (
+            "--full --train_flag=--seed=3",
+            "makes LSTM reversed 2 the same as LSTM reversed 1, wanted",
+        ),
         ("--quick --train_systems=a,b", "--train_systems is 'a', wanted some"),
         ("--train_systems=a --system=a=b", "--train_systems"),
         ("--quick --train_flag=--joint", "not used with --tokenizer=word"),
@@ -574,8 +589,22 @@ def test_a_report_may_have_only_external_systems(tmp_path):
         ("--quick --beta=0.2", "has no attention to penalize"),
         ("--quick --unknown=replace", "has no attention that finds the words"),
         ("--quick --hypotheses=RNNsearch-15={}", "is the name of a system"),
+        (
+            "--quick --system=RNNsearch-15=a",
+            "--system=RNNsearch-15 is the name",
+        ),
         ("--quick --system=a=/nowhere", "holds no translator"),
         ("--quick --hypotheses=a={}", "--hypotheses=a has 1 lines"),
+        ("--quick --system=RNNsearch/15=a", "RNNsearch-15 and RNNsearch/15 w"),
+        (
+            "--quick --system=a/b=a --hypotheses=a-b={}",
+            "both be translations/a",
+        ),
+        (
+            "--full --train_source={0} --train_target={0} --source={0} "
+            "--reference={0} --dev_source={0} --dev_target={1}",
+            "--dev_target has no line 1, but --dev_source has one",
+        ),
     ],
 )
 def test_bad_flags_are_refused_before_training(
@@ -588,8 +617,10 @@ def test_bad_flags_are_refused_before_training(
     monkeypatch.setattr(suites, "QUICK", replace(suites.QUICK, pairs=pairs))
     text = tmp_path / "text"
     text.write_text("a b\n")
+    empty = tmp_path / "empty"
+    empty.touch()
     out = tmp_path / "out"
-    given = flags.format(text).split()
+    given = flags.format(text, empty).split()
     assert main(["report", f"--out_dir={out}", *given]) == 2
     err = capfd.readouterr().err
     assert sentence in err
@@ -598,8 +629,18 @@ def test_bad_flags_are_refused_before_training(
     assert [one.name for one in out.glob("*")] in ([], ["data"])
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--train_flag=--sample_subwords"],
+        [
+            "--train_flag=--seed=3",
+            "--train_systems=LSTM forward,LSTM reversed 1",
+        ],
+    ],
+)
 def test_flags_that_suit_what_train_chooses_are_taken(
-    capfd, tmp_path, monkeypatch
+    capfd, tmp_path, monkeypatch, more
 ):
     """For a corpus of one's own it chooses sub-words."""
 
@@ -612,8 +653,7 @@ def test_flags_that_suit_what_train_chooses_are_taken(
     sides = ("train_source", "train_target", "dev_source", "dev_target")
     files = [f"--{one}={text}" for one in (*sides, "source", "reference")]
     out = f"--out_dir={tmp_path / 'out'}"
-    more = "--train_flag=--sample_subwords"
-    assert main(["report", "--full", out, *files, more]) == 2
+    assert main(["report", "--full", out, *files, *more]) == 2
     assert "training was started" in capfd.readouterr().err
 
 

@@ -6,13 +6,13 @@ import shlex
 import sys
 from collections.abc import Sequence
 from itertools import groupby
-from itertools import islice
 from pathlib import Path
 
 from absl import flags as absl_flags
 
 from bahdanau_tf import report
 from bahdanau_tf.commands.common.lines import check_count
+from bahdanau_tf.commands.common.lines import line_pairs
 from bahdanau_tf.commands.common.nbest import nbest_lists
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.corpora import grammar
@@ -42,8 +42,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     suite = _suite(flags)
     files = suites.Files(*(flags[n].value for n in suites.Files._fields))
     check_tokenize_flag(flags)
-    if suite is not None:
-        _check_plans(_plans(suite, files, flags), flags)
+    _check_plans(_plans(suite, files, flags), flags)
     for name, model in models.items():
         if not (best_folder(model) / "translator.json").is_file():
             raise ValueError(f"--system={name}={model} holds no translator")
@@ -57,9 +56,9 @@ def run(flags: absl_flags.FlagValues) -> int:
     test = _test(files)
     outside = _outside(flags, test)
     baseline = _baseline(flags, test.sources)
-    plans: list[Plan] = []
+    train, dev = _pairs(files, "train", NLL_SAMPLE), _pairs(files, "dev")
+    plans = _plans(suite, files, flags)
     if suite is not None:
-        plans = _plans(suite, files, flags)
         minutes = suite.minutes if flags.minutes is None else flags.minutes
         models = {**train_all(plans, folder, minutes, flags.jobs), **models}
         about.append(
@@ -71,8 +70,8 @@ def run(flags: absl_flags.FlagValues) -> int:
         models,
         test,
         hypotheses=outside,
-        train=_pairs(files.train_source, files.train_target, NLL_SAMPLE),
-        dev=_pairs(files.dev_source, files.dev_target),
+        train=train,
+        dev=dev,
         counterparts={plan.name: plan.counterpart for plan in plans},
         scoring=report.Scoring(
             from_flags(flags, Decoding), flags.tokenize, flags.ignore_case
@@ -95,14 +94,18 @@ def _suite(flags: absl_flags.FlagValues) -> suites.Suite | None:
 
 
 def _plans(
-    suite: suites.Suite, files: suites.Files, flags: absl_flags.FlagValues
+    suite: suites.Suite | None,
+    files: suites.Files,
+    flags: absl_flags.FlagValues,
 ) -> list[Plan]:
-    """The systems of --train_systems, or all.
+    """The systems of --train_systems, or all; none without a suite.
 
     Raises:
         ValueError: There is no such system, or --train_flag would make another
             of each.
     """
+    if suite is None:
+        return []
     _check_train_flags(suite, flags.train_flag)
     plans = suite.plans(files, flags.train_flag)
     names = [plan.name for plan in plans]
@@ -126,12 +129,19 @@ def _check_train_flags(suite: suites.Suite, given: Sequence[str]) -> None:
 
 def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
     """Raises early what the trainings, or the report, would raise later."""
-    taken = {name for name, _ in named("hypotheses", given.hypotheses)}
+    taken = {
+        name: flag
+        for flag in ("system", "hypotheses")
+        for name, _ in named(flag, getattr(given, flag))
+    }
+    names = [*(plan.name for plan in plans), *taken]
+    report.check_names("--system and --hypotheses", names)
+    made: dict[str, str] = {}  # systems, by all values of their flags
     for plan in plans:
         if plan.name in taken:
             raise ValueError(
-                f"--hypotheses={plan.name} is the name of a system to train, "
-                "wanted another name"
+                f"--{taken[plan.name]}={plan.name} is the name of a system to "
+                "train, wanted another name"
             )
         flags = absl_flags.FlagValues()
         define(flags)
@@ -142,6 +152,12 @@ def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
             raise ValueError(f"--train_flag: {plan.name}: {error}") from error
         if left:
             raise ValueError(f"--train_flag is {left[0]!r}, wanted a flag")
+        equal = made.setdefault(flags.flags_into_string(), plan.name)
+        if equal != plan.name:
+            raise ValueError(
+                f"--train_flag makes {plan.name} the same as {equal}, wanted "
+                "flags in which the systems do not differ"
+            )
         if given.beta and flags.model != "rnnsearch":
             raise ValueError(
                 f"--beta is {given.beta}, wanted 0: {plan.name} has no "
@@ -154,8 +170,8 @@ def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
             )
 
 
-def _lines(path: str | None, most: int | None = None) -> list[str]:
-    return list(islice(read_lines(path), most)) if path else []
+def _lines(path: str | None) -> list[str]:
+    return list(read_lines(path)) if path else []
 
 
 def _outside(
@@ -210,11 +226,18 @@ def _test(files: suites.Files) -> report.Corpus:
 
 
 def _pairs(
-    source: str | None, target: str | None, most: int | None = None
+    files: suites.Files, side: str, most: int | None = None
 ) -> report.Corpus | None:
-    if source is None:
+    """The first training or dev pairs; None if there are no files of them.
+
+    Raises:
+        ValueError: One file ends before the other.
+    """
+    source, target = f"{side}_source", f"{side}_target"
+    if getattr(files, source) is None:
         return None
-    return report.Corpus(_lines(source, most), _lines(target, most))
+    pairs = [*line_pairs(files, source, target, stop=most)]
+    return report.Corpus([one for one, _ in pairs], [two for _, two in pairs])
 
 
 def _command(plan: Plan, folder: Path) -> str:

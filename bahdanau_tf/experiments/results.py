@@ -52,7 +52,7 @@ class System:
         name: Its name in the report.
         kind: A value of `KINDS`, for an LSTM followed by "forward" or
             "reversed"; or `OUTSIDE`.
-        texts: Its translation of every sentence.
+        texts: Its translation of every sentence, each of one line.
         known_texts: Its translations with [UNK] forbidden; valid for sentences
             without unknown words only.
         counterpart: The paper's system that it corresponds to, or "".
@@ -214,11 +214,11 @@ def _translated(
         kind += " reversed" if translator.source_text.reverse else " forward"
     decoding = replace(decoding, n_best=1)
     found = translator.translate(sources, decoding)
-    texts = [translation.text for translation in found]
+    texts = [translation.line for translation in found]
     decoding = replace(decoding, unknown="forbid")
     some = iter(translator.translate([*compress(sources, known)], decoding))
     known_texts = [
-        next(some).text if is_known else text
+        next(some).line if is_known else text
         for text, is_known in zip(texts, known, strict=True)
     ]
     return System(

@@ -11,6 +11,7 @@ The papers' own numbers are in `paper.py`.
 from bahdanau_tf.experiments.results import Corpus
 from bahdanau_tf.experiments.results import Scoring
 from bahdanau_tf.report.sutskever import Baseline
+from bahdanau_tf.report.writing import check_names
 from bahdanau_tf.report.writing import write
 
-__all__ = ["Baseline", "Corpus", "Scoring", "write"]
+__all__ = ["Baseline", "Corpus", "Scoring", "check_names", "write"]

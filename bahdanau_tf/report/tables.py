@@ -189,7 +189,7 @@ def _learned(
 
 def _nll(translator: Translator, corpus: Corpus | None) -> Cell:
     """Mean of -log p(y | x) over the sentences."""
-    if corpus is None:
+    if corpus is None or not corpus.sources:
         return NOT_RUN
     scored = translator.score(corpus.sources, corpus.references)
     return -sum(one.log_prob for one in scored) / len(scored)

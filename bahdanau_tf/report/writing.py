@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -74,7 +75,8 @@ def write(
 
     Raises:
         ValueError: There are no systems or no sentences, numbers of sentences
-            differ, or a folder holds no model.
+            differ, the names of two systems are one for a file, or a folder
+            holds no model.
 
     Example:
 
@@ -90,6 +92,9 @@ def write(
     """
     hypotheses = hypotheses or {}
     _check(model_dirs, hypotheses, test, baseline)
+    for name, pairs in (("train", train), ("dev", dev)):
+        if pairs is not None:
+            check_counts(f"report.write: {name}", _columns(pairs))
     folder = Path(out_dir)
     folder.mkdir(parents=True, exist_ok=True)
     results = measure(
@@ -105,16 +110,41 @@ def write(
         ],
         [*commands],
     )
-    files = {}
-    for one in results.systems:
-        name = f"translations/{one.name.replace('/', '-')}.txt"
-        files[name] = "".join(f"{line}\n" for line in one.texts)
+    files = {
+        _file(one.name): "".join(f"{line}\n" for line in one.texts)
+        for one in results.systems
+    }
     files |= {f"{one.name}.csv": as_csv(one) for one in document.tables}
     files["report.json"] = rendering.as_json(document)
     files["report.html"] = rendering.as_html(document)
     for name, text in files.items():
         write_atomically(folder / name, text.encode())
     return folder / "report.html"
+
+
+def _file(name: str) -> str:
+    """The file of a system's translations."""
+    return f"translations/{name.replace('/', '-')}.txt"
+
+
+def check_names(owner: str, names: Iterable[str]) -> None:
+    """Checks that the translations of each system get a file of their own.
+
+    Args:
+        owner: A function or flags, for the message.
+        names: The names of the systems.
+
+    Raises:
+        ValueError: Those of two would be one file.
+    """
+    written: dict[str, str] = {}
+    for name in names:
+        other = written.setdefault(_file(name), name)
+        if other != name:
+            raise ValueError(
+                f"{owner}: the systems {other} and {name} would both be "
+                f"{_file(name)}, wanted other names"
+            )
 
 
 def _check(
@@ -130,12 +160,17 @@ def _check(
             f"report.write: {sorted(both)} name models and other systems, "
             "wanted different names"
         )
+    check_names("report.write", [*model_dirs, *hypotheses])
     if not test.sources:
         raise ValueError("report.write: there are no sentences to translate")
-    given = {n: one for n, one in test._asdict().items() if one is not None}
+    given = _columns(test)
     if baseline is not None:
         given["baseline"] = baseline.lists
     check_counts("report.write", {**given, **hypotheses})
+
+
+def _columns(corpus: Corpus) -> dict[str, Sequence[object]]:
+    return {n: one for n, one in corpus._asdict().items() if one is not None}
 
 
 def _sections(

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Sequence
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from absl import flags as absl_flags
 
 from bahdanau_tf.text_files import read_lines
+
+if TYPE_CHECKING:
+    from bahdanau_tf.experiments.suites import Files
 
 
 def check_count(
@@ -27,7 +31,7 @@ def check_count(
 
 
 def line_pairs(
-    flags: absl_flags.FlagValues,
+    flags: absl_flags.FlagValues | Files,
     first: str,
     second: str,
     start: int = 0,
@@ -36,7 +40,7 @@ def line_pairs(
     """Yields pairs of lines of two files as they are read.
 
     Args:
-        flags: The flags.
+        flags: The flags, or what else has their values as attributes.
         first: The flag of the first file; standard input if it is not given.
         second: The flag of the second file.
         start: How many lines of both are skipped.
@@ -46,7 +50,7 @@ def line_pairs(
         ValueError: One file ends before the other.
     """
     names = (first, second)
-    files = (read_lines(flags[name].value, start, stop) for name in names)
+    files = (read_lines(getattr(flags, name), start, stop) for name in names)
     for number, (one, other) in enumerate(zip_longest(*files), start + 1):
         if one is None or other is None:
             short, long = (first, second)[:: 1 if one is None else -1]
