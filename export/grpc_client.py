@@ -32,6 +32,7 @@ except ModuleNotFoundError as error:
 from retrying import ServingError
 from retrying import TryAgain
 from retrying import batches
+from retrying import one_line
 from retrying import retrying
 
 BUSY = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}
@@ -154,8 +155,8 @@ def main() -> int:
     parser.add_argument("--plaintext", action="store_true")
     parser.add_argument("--ca_file", help="certificates to trust")
     options = parser.parse_args()
-    sentences = options.sentence or [line.rstrip("\n") for line in sys.stdin]
     try:
+        lines = options.sentence or [line.rstrip("\n") for line in sys.stdin]
         with GrpcClient(
             options.address,
             options.model,
@@ -163,8 +164,8 @@ def main() -> int:
             plaintext=options.plaintext,
             ca_file=options.ca_file,
         ) as client:
-            for translation in client.translate(sentences):
-                print(translation)
+            for translation in client.translate(lines):
+                print(one_line(translation))
     except (ServingError, ValueError, OSError) as error:
         print(f"grpc_client: {error}", file=sys.stderr)
         return 1

@@ -21,6 +21,7 @@ from typing import Any
 from retrying import ServingError
 from retrying import TryAgain
 from retrying import batches
+from retrying import one_line
 from retrying import retrying
 
 BUSY = {429, 502, 503}
@@ -137,13 +138,13 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=30.0)
     parser.add_argument("--ca_file", help="certificates to trust")
     options = parser.parse_args()
-    sentences = options.sentence or [line.rstrip("\n") for line in sys.stdin]
     try:
+        lines = options.sentence or [line.rstrip("\n") for line in sys.stdin]
         client = RestClient(
             options.url, options.model, options.timeout, ca_file=options.ca_file
         )
-        for translation in client.translate(sentences):
-            print(translation)
+        for translation in client.translate(lines):
+            print(one_line(translation))
     except (ServingError, ValueError, OSError) as error:
         print(f"rest_client: {error}", file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""What both clients share: their errors, retrying and batching."""
+"""What both clients share: errors, retrying, batches, lines."""
 
 from __future__ import annotations
 
@@ -52,3 +52,8 @@ def batches(sentences: Sequence[str], size: int) -> Iterator[list[str]]:
         raise ValueError("sentences is one string, wanted a list of strings")
     for start in range(0, len(sentences), size):
         yield list(sentences[start : start + size])
+
+
+def one_line(translation: str) -> str:
+    """A translation without line feeds and NUL, as `Translation.line`."""
+    return translation.replace("\0", "").replace("\n", " ")

@@ -56,15 +56,24 @@ class Model:
     Args:
         base: The folder with the numbered versions.
         name: Its name in requests.
+
+    Raises:
+        OSError: The newest one is no exported model.
+        ValueError: There is none.
     """
 
     def __init__(self, base: Path, name: str = "translator") -> None:
         import tensorflow_text  # noqa: F401 - registers its operations
 
         self.name = name
-        self.version = max(
-            int(path.name) for path in base.iterdir() if path.name.isdigit()
-        )
+        names = [path.name for path in base.iterdir()] if base.is_dir() else []
+        versions = [int(name) for name in names if name.isdecimal()]
+        if not versions:
+            raise ValueError(
+                f"Model: {base} has no numbered folders, wanted the folder "
+                "that contains them"
+            )
+        self.version = max(versions)
         folder = base / str(self.version)
         self._loaded = tf.saved_model.load(str(folder))
         saved = saved_model_pb2.SavedModel.FromString(
@@ -300,7 +309,10 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=8500)
     parser.add_argument("--rest_port", type=int, default=8501)
     options = parser.parse_args()
-    model = Model(options.base)
+    try:
+        model = Model(options.base)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
     rest = rest_server(model, options.rest_port)
     threading.Thread(target=rest.serve_forever, daemon=True).start()
     print(f"REST and playground: http://localhost:{rest.server_port}")

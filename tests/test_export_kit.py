@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import json
 import re
 import runpy
@@ -409,6 +410,34 @@ def test_rest_client_is_a_command(rest):
     assert found.stderr.startswith("rest_client: http://127.0.0.1:9")
 
 
+@pytest.mark.parametrize(
+    ("name", "client"),
+    [("rest_client", "RestClient"), ("grpc_client", "GrpcClient")],
+)
+def test_clients_write_a_line_for_each_of_their_input(
+    name, client, monkeypatch, capsys
+):
+    """Whatever a vocabulary of bytes writes; not if the input is no UTF-8."""
+    if name == "grpc_client":
+        pytest.importorskip(
+            "tensorflow_serving", reason="needs tensorflow-serving-api"
+        )
+    script = kit(name)
+    monkeypatch.setattr(
+        getattr(script, client), "translate", lambda *_: ["a\nb\0"] * 2
+    )
+    monkeypatch.setattr(sys, "argv", [name, "x", "y"])
+    assert script.main() == 0
+    assert capsys.readouterr().out == "a b\na b\n"
+    monkeypatch.setattr(sys, "argv", [name])
+    stdin = io.TextIOWrapper(io.BytesIO(b"\xff\n"), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert script.main() == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"{name}: 'utf-8' codec can't decode byte 0xff")
+
+
 # The stand-in server, and the health check.
 
 
@@ -484,6 +513,20 @@ def test_stand_in_serves_a_saved_model(tmp_path):
     names = model.metadata()["metadata"]["signature_def"]["signature_def"]
     assert list(names) == ["serving_default"]
     assert names["serving_default"]["inputs"]["text"]["dtype"] == "DT_STRING"
+
+
+def test_wrong_folders_are_said_in_one_sentence(tmp_path, monkeypatch, capsys):
+    stand_in = kit("stand_in_server")
+    (tmp_path / "variables").mkdir()  # as in a numbered folder
+    for folder in (tmp_path, tmp_path / "absent"):
+        monkeypatch.setattr(sys, "argv", ["stand_in_server.py", str(folder)])
+        with pytest.raises(SystemExit, match="2"):
+            stand_in.main()
+        said = f"error: Model: {folder} has no numbered folders, wanted the"
+        assert said in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["export.py", str(tmp_path)])
+    with pytest.raises(SystemExit, match=f"export: .*{tmp_path.name}"):
+        runpy.run_path(str(KIT / "export.py"))
 
 
 def health(url: str) -> tuple[int, str]:
