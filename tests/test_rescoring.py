@@ -110,6 +110,14 @@ def test_malformed_lists_are_refused(text, said):
         list(read_nbest(lines(text), "pq"))
 
 
+def test_lists_out_of_order_are_refused_at_once():
+    """At sentence 3 a list of number 1 can no longer be matched."""
+    found = read_nbest(lines(f"{MOSES}1 ||| a ||| f ||| 1\n"), "pqr" * 1000)
+    assert [len(next(found).hypotheses) for _ in range(3)] == [2, 0, 1]
+    with pytest.raises(ValueError, match="line 4 is of sentence 1, wanted"):
+        next(found)
+
+
 def test_ranking_by_the_mean_equals_values_by_hand():
     """Mean of s and log p as in Sutskever et al., and the resulting order."""
     ranked = combine(

@@ -128,6 +128,8 @@ def read_nbest(lines: Iterable[str], sources: Iterable[str]) -> Iterator[NBest]:
     groups = itertools.groupby(_parsed(lines), lambda found: found[1].sentence)
     group = next(groups, None)
     for number, source in enumerate(sources):
+        if group is not None and group[0] < number:
+            break
         if group is None or group[0] != number:
             yield NBest(source, [])
             continue
