@@ -583,6 +583,7 @@ def test_presets_apply_overrides_to_all_their_parts() -> None:
             wanted = 0.0 if "recurrent" in weight.name else 1.0
             assert (weight.numpy() == wanted).all(), weight.path
     assert preset("rnn-encdec", units=5).target_embedding.embedding_dim == 5
+    assert preset("rnn-encdec", use_context=True).get_config()["use_context"]
     with pytest.raises(ValueError, match=r"'nmt', wanted one of .*sutskever"):
         from_preset("nmt")
     with pytest.raises(ValueError, match=r"RNNEncDec\.from_preset: 'rnnsearch"):

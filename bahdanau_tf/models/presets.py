@@ -94,8 +94,12 @@ def _textbook_encdec(units: int = 1000, **options: Any) -> Arguments:
         TanhCell,
         UnidirectionalEncoder,
         SentenceBridge,
-        **{"units": units, "embedding_dim": units, **options},
-        use_context=False,
+        **{
+            "units": units,
+            "embedding_dim": units,
+            "use_context": False,
+            **options,
+        },
     )
 
 
