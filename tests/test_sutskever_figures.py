@@ -81,6 +81,8 @@ def test_a_part_has_the_sentences_with_the_rarest_words():
 def test_parts_of_few_and_of_no_sentences():
     assert [p.sentences for p in bleu_by_rank(["a"], ["a"], [1.0])] == [1]
     assert bleu_by_rank([], [], []) == []
+    few = bleu_by_rank(["a"] * 7, ["a"] * 7, [1.0] * 7, count=6, n_bootstrap=0)
+    assert [one.sentences for one in few] == [2, 2, 2, 1]
     with pytest.raises(ValueError, match="count is 0"):
         bleu_by_rank(["a"], ["a"], [1.0], count=0)
     with pytest.raises(ValueError, match="2 ranks; wanted equal"):

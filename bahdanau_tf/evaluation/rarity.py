@@ -26,8 +26,8 @@ def bleu_by_rank(
         references: The reference translations.
         ranks: The mean frequency rank of each sentence's words; sentences of
             the same rank keep their order.
-        count: Number of bins, of as many sentences each; the last one may have
-            fewer.
+        count: Largest number of bins. They have as many sentences as each
+            other, but for the last one, which may have fewer.
         tokenize: As in `bleu`.
         lowercase: As in `bleu`.
         n_bootstrap: Samples for the intervals; less than 2 for no intervals.
