@@ -15,6 +15,7 @@ from bahdanau_tf import WordTokenizer
 from bahdanau_tf.cli import main
 from bahdanau_tf.corpora.grammar import corpus as grammar
 
+EMPTY = ["--source=/dev/null", "--reference=/dev/null"]
 pytestmark = pytest.mark.usefixtures("eager_search")
 
 
@@ -118,6 +119,11 @@ def test_translate_with_several_folders_uses_an_ensemble(
         ([], "--source is missing"),
         (["--source=a", "--reference=b"], "--forward or --reversed"),
         (["--source=a"], "--reference is missing"),
+        (
+            [*EMPTY, "--forward=m", "--reversed=m,./m"],
+            "--reversed is m,./m, wanted each folder once",
+        ),
+        ([*EMPTY, "--forward=m", "--alpha=-1"], "--alpha is -1"),
         # Each row of the table has its own beam size.
         (["--beam_size=3"], "Unknown command line flag 'beam_size'"),
         (["--n_best=2"], "Unknown command line flag 'n_best'"),

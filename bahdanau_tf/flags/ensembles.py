@@ -15,6 +15,7 @@ from bahdanau_tf.flags.fields import define_fields
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.model import MODEL
 from bahdanau_tf.flags.model import SEARCH
+from bahdanau_tf.flags.model import check_folders
 from bahdanau_tf.flags.model import check_search
 from bahdanau_tf.flags.model import define_average
 from bahdanau_tf.flags.scores import define_tokenize
@@ -57,7 +58,6 @@ def check(flags: absl_flags.FlagValues) -> None:
     if not flags.forward and not flags.reversed:
         raise ValueError("--forward or --reversed is missing")
     for name in ("forward", "reversed"):
-        if "" in getattr(flags, name):
-            raise ValueError(f"--{name} is empty, or has an empty part")
+        check_folders(name, getattr(flags, name))
     check_files(flags, "source", "reference")
     check_search(flags)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
@@ -74,17 +75,24 @@ def check_model(flags: absl_flags.FlagValues) -> None:
         ValueError: The message has the flag.
     """
     require(flags, "model_dir")
-    if "" in flags.model_dir:
-        raise ValueError("--model_dir is empty, or has an empty part")
-    folders = [*map(os.path.realpath, flags.model_dir)]
-    if len(set(folders)) < len(folders):
-        raise ValueError(
-            f"--model_dir is {','.join(flags.model_dir)}, wanted each folder "
-            "once"
-        )
+    check_folders("model_dir", flags.model_dir)
     if len(flags.model_dir) == 1:
         refuse(flags, ["average"], "with one model")
     check_search(flags)
+
+
+def check_folders(flag: str, folders: Sequence[str]) -> None:
+    """Checks that folders have names, and that none is given twice.
+
+    Raises:
+        ValueError: The message has the flag.
+    """
+    if "" in folders:
+        raise ValueError(f"--{flag} is empty, or has an empty part")
+    if len({*map(os.path.realpath, folders)}) < len(folders):
+        raise ValueError(
+            f"--{flag} is {','.join(folders)}, wanted each folder once"
+        )
 
 
 def check_search(flags: absl_flags.FlagValues) -> None:
@@ -93,8 +101,7 @@ def check_search(flags: absl_flags.FlagValues) -> None:
     Raises:
         ValueError: The message has the flag.
     """
-    if "beam_size" in flags:
-        from_flags(flags, Decoding)
+    from_flags(flags, Decoding)
     if "dictionary" in flags and flags.unknown != "replace":
         refuse(flags, ["dictionary"], f"with --unknown={flags.unknown}")
 
