@@ -27,6 +27,7 @@ from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.parts import part
 from bahdanau_tf.translation.saved import DESCRIPTION
 from bahdanau_tf.translation.saved import best_folder
+from bahdanau_tf.translation.saved import check_replaceable
 from bahdanau_tf.translation.saved import identity
 from bahdanau_tf.translation.saved import read_description
 from bahdanau_tf.translation.saved import read_model
@@ -310,9 +311,14 @@ class Translator:
         """Writes everything that `load` needs.
 
         Args:
-            directory: A folder; it is replaced as a whole, so that it is never
-                incomplete.
+            directory: A new or empty folder, or one that `save` wrote: it is
+                replaced as a whole, so that it is never incomplete.
+
+        Raises:
+            ValueError: There is something else, for example a training.
+            OSError: The folder cannot be written to.
         """
+        check_replaceable(directory)
         with replaced_directory(directory) as aside:
             write_model(aside / MODEL, self.model)
             for number, text in enumerate(self.source_texts):

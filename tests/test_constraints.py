@@ -264,27 +264,44 @@ def test_greedy_and_sampled_search_obey_constraints(name):
     assert len({tuple(t) for t in drawn.tokens.numpy()[0]}) > 1
 
 
-def test_constraints_that_forbid_every_word_are_ignored():
-    """A hypothesis is always returned; here, the one without constraints."""
-    table = bigrams(2)
-    options = {
-        "start_id": 0,
-        "eos_id": EOS,
-        "max_length": LENGTH,
-        "beam_size": 3,
-    }
-    impossible = [
-        constraints.forced_prefix([[3]]),
-        constraints.forbid([3]),
-    ]
-    for blocked in (impossible, [constraints.forbid(range(VOCABULARY))]):
-        result = search.beam_search(
-            step_of(table), tf.zeros([1, 1]), constraints=blocked, **options
+def only(words):
+    """A constraint of a user's own: no words but these."""
+    allowed = np.isin(np.arange(VOCABULARY), words)
+    return lambda logits, _: tf.where(allowed, logits, -np.inf)
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ([constraints.forbid(range(VOCABULARY))], []),
+        (
+            [constraints.forced_prefix([[3]]), constraints.forbid([3])],
+            [constraints.forced_prefix([[3]]), only([0, 1, 2, 3])],
+        ),
+        ([constraints.forbid([0]), only([0])], [constraints.forbid([0])]),
+        (
+            [constraints.forced_prefix([[2]], [only([1, 3]), only([0, 2])])],
+            [constraints.forced_prefix([[2]], [only([1, 3])])],
+        ),
+    ],
+)
+def test_a_constraint_that_would_leave_no_word_is_ignored(given, left):
+    """A hypothesis is always returned, and obeys those before it."""
+    found = [
+        search.beam_search(
+            step_of(bigrams(2)),
+            tf.zeros([1, 1]),
+            start_id=0,
+            eos_id=EOS,
+            max_length=LENGTH,
+            beam_size=3,
+            constraints=some,
         )
-        assert np.isfinite(result.scores.numpy()).all()
-        assert (result.lengths.numpy() > 0).all()
-    free = search.beam_search(step_of(table), tf.zeros([1, 1]), **options)
-    np.testing.assert_array_equal(result.tokens, free.tokens)
+        for some in (given, left)
+    ]
+    assert np.isfinite(found[0].scores.numpy()).all()
+    assert (found[0].lengths.numpy() > 0).all()
+    np.testing.assert_array_equal(found[0].tokens, found[1].tokens)
 
 
 @pytest.mark.parametrize("others", [[], [constraints.no_repeated_ngrams(2)]])

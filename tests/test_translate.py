@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -379,6 +380,34 @@ def test_n_best_of_a_split_line_have_the_best_sums():
     assert len(texts) == 3
 
 
+def test_a_finished_translation_of_a_part_is_better_than_one_cut_off():
+    """As in search, whatever their scores."""
+    model = Shouter(n_best=2)
+    whole = model.translate(["A b. "])[0]
+    cut = replace(whole, score=0.0, finished=False, alternatives=[])
+    model.translate = lambda lines, **_: [
+        replace(whole, source=line, alternatives=[cut]) for line in lines
+    ]
+    (found,), _, _ = translate_lines(model, ["A b. C d."], 2, split=True)
+    assert found.finished
+    assert found.score == 2 * whole.score
+    assert found.score < found.alternatives[0].score
+
+
+def test_no_blank_is_put_after_a_mark_of_japanese():
+    model = Shouter()
+    model.translate = lambda lines, **_: [
+        Translation(
+            line, "猫だ。", ["猫", "だ。"], target_offsets=[(0, 3), (3, 9)]
+        )
+        for line in lines
+    ]
+    (found,), _, _ = translate_lines(model, ["A b. C d. "], 0, split=True)
+    assert found.text == "猫だ。猫だ。"
+    text = found.text.encode()
+    assert [text[a:b].decode() for a, b in found.target_offsets] == found.tokens
+
+
 def test_parts_may_have_no_attention_and_no_words():
     model = Shouter(attention=False)
     (found,), _, _ = translate_lines(model, ["A b. C d. "], 2, split=True)
@@ -418,6 +447,7 @@ def test_on_a_terminal_each_line_is_translated_at_once(monkeypatch, capsys):
 STREAM = """
 import resource
 import sys
+from dataclasses import replace
 sys.path.insert(0, sys.argv.pop())
 from test_translate import Shouter
 from bahdanau_tf.commands import translate

@@ -218,6 +218,18 @@ def test_a_loaded_translator_gives_the_same_translations(tmp_path, translator):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["saved"]
 
 
+@pytest.mark.parametrize("there", ["log.jsonl", "notes/today.txt"])
+def test_save_replaces_nothing_but_a_translator(tmp_path, translator, there):
+    """For example no training, whose best model `load` reads."""
+    path = tmp_path / "model" / there
+    path.parent.mkdir(parents=True)
+    path.write_text("kept")
+    for folder in (tmp_path / "model", path):
+        with pytest.raises(ValueError, match=f"Translator.save: {folder} is"):
+            translator.save(folder)
+    assert path.read_text() == "kept"
+
+
 def test_no_alignment_without_attention(without_attention):
     (translation,) = without_attention.translate(["the cat."])
     assert translation.weights is None

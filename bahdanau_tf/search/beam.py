@@ -57,8 +57,9 @@ def beam_search(
         coverage_penalty: function of coverage `[B, K, T_x]` and rows `[B]` ->
             the term added to the score, `[B, K]`, at most 0.
         constraints: functions `(logits [B, K, V], history) -> logits`, applied
-            one after the other; a forbidden word has logit -inf. If they
-            forbid all words of a hypothesis, they are ignored for that step.
+            one after the other; a forbidden word has logit -inf. One that
+            would leave a hypothesis no word is ignored for that step; a `Few`
+            counts the words to which `step` gives -inf as left.
         shrink: whether the beam gets narrower by one with each finished
             hypothesis, as in the original code's search. A row then stops at
             the latest when K hypotheses have finished.

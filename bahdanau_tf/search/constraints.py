@@ -29,6 +29,7 @@ import tensorflow as tf
 from bahdanau_tf.search.selections import Constraint
 from bahdanau_tf.search.selections import Few
 from bahdanau_tf.search.selections import History
+from bahdanau_tf.search.selections import constrain
 
 _FORBIDDEN = -math.inf
 
@@ -91,7 +92,7 @@ def no_repeated_ngrams(n: int) -> Constraint:
     if n < 1:
         raise ValueError(f"no_repeated_ngrams: n is {n}, wanted 1 or more.")
 
-    def constrain(logits: tf.Tensor, history: History) -> tf.Tensor:
+    def lowered(logits: tf.Tensor, history: History) -> tf.Tensor:
         tokens, step = history.tokens, history.step
         batch, width = tf.unstack(tf.shape(tokens)[:2])
         # The positions at which the n-grams so far end.
@@ -103,7 +104,7 @@ def no_repeated_ngrams(n: int) -> Constraint:
         completed = tf.gather(tokens, ends, axis=-1)  # [B, K, size of ends]
         return _lower(logits, completed, tf.where(again, _FORBIDDEN, math.inf))
 
-    return constrain
+    return lowered
 
 
 def _lower(logits: tf.Tensor, ids: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
@@ -133,14 +134,12 @@ def forced_prefix(
     prefix = tf.pad(tf.convert_to_tensor(prefix, tf.int32), [[0, 0], [0, 1]])
     last = tf.shape(prefix)[1] - 1
 
-    def constrain(logits: tf.Tensor, history: History) -> tf.Tensor:
+    def begin(logits: tf.Tensor, history: History) -> tf.Tensor:
         words = tf.gather(prefix, tf.minimum(history.step, last), axis=1)
         word = tf.gather(words, history.rows)
         word = tf.reshape(word, [-1, 1, 1])  # 0 where the prefix is over
         is_word = tf.range(tf.shape(logits)[-1]) == word
         forced = tf.where(is_word, logits, _FORBIDDEN)
-        for constraint in others:
-            logits = constraint(logits, history)
-        return tf.where(word != 0, forced, logits)
+        return tf.where(word != 0, forced, constrain(logits, history, others))
 
-    return constrain
+    return begin

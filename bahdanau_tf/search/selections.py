@@ -324,14 +324,12 @@ def one_each(
 def constrain(
     logits: tf.Tensor, history: History, constraints: Sequence[Constraint]
 ) -> tf.Tensor:
-    """Applies the constraints, except where they would forbid all words."""
-    if not constraints:
-        return logits
-    constrained = logits
+    """Applies each constraint, except where it would leave no word."""
     for constraint in constraints:
-        constrained = constraint(constrained, history)
-    possible = tf.reduce_any(constrained > NEVER, axis=-1, keepdims=True)
-    return tf.where(possible, constrained, logits)
+        constrained = constraint(logits, history)
+        possible = tf.reduce_any(constrained > NEVER, axis=-1, keepdims=True)
+        logits = tf.where(possible, constrained, logits)
+    return logits
 
 
 def truncate(logits: tf.Tensor, top_k: int | None, top_p: float) -> tf.Tensor:

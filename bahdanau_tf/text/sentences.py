@@ -57,6 +57,11 @@ def split_sentences(text: str) -> list[str]:
     return [*sentences, text[start:]] if start < len(text) else sentences
 
 
+def ends_wide(text: str) -> bool:
+    """Whether a text ends with a mark that no blank follows, such as 。."""
+    return text.endswith(tuple(_WIDE_MARKS))
+
+
 def _is_end(before: str, mark: str, after: str) -> bool:
     """Whether a mark ends a sentence, given the text before and after it."""
     has_words = any(character.isalnum() for character in before)

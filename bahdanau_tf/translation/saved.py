@@ -24,6 +24,24 @@ FORMAT_VERSION = 1
 DESCRIPTION = "translator.json"
 
 
+def check_replaceable(directory: str | os.PathLike[str]) -> None:
+    """Raises if a translator would replace something else.
+
+    Raises:
+        ValueError: `directory` is a file, or a folder with other things.
+    """
+    folder = Path(directory)
+    if not folder.is_dir():
+        free = not folder.exists()
+    else:
+        free = (folder / DESCRIPTION).is_file() or not any(folder.iterdir())
+    if not free:
+        raise ValueError(
+            f"Translator.save: {folder} is there and holds no translator, "
+            "wanted a new folder, or one that `save` wrote, to replace"
+        )
+
+
 def write_description(folder: Path, sources: int, decoding: Decoding) -> None:
     """Writes `translator.json`: the number of sources, and the decoding."""
     description = {

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bahdanau_tf.options.decoding import BATCH_SIZE
+from bahdanau_tf.text.sentences import ends_wide
 from bahdanau_tf.text.sentences import split_sentences
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.lengths import token_lengths
@@ -100,7 +101,8 @@ def _joined(
 ) -> Translation:
     """Joins the translations of a line's parts, with their alternatives.
 
-    The n best of the line are those with the largest sums of scores.
+    The n best of the line are those with the largest sums of scores, the
+    finished ones first, as in search.
     """
     if len(parts) == 1:
         return translations[0]
@@ -108,9 +110,7 @@ def _joined(
     start = 0
     for part, best in zip(parts, translations, strict=True):
         own = [best, *best.alternatives]
-        pairs = sorted(
-            product(n_best, own), key=lambda pair: -sum(t.score for t in pair)
-        )
+        pairs = sorted(product(n_best, own), key=_rank)
         n_best = [
             _appended(first, second, start)
             for first, second in pairs[: max(len(n_best), len(own))]
@@ -119,14 +119,21 @@ def _joined(
     return replace(n_best[0], alternatives=n_best[1:])
 
 
+def _rank(pair: tuple[Translation, Translation]) -> tuple[bool, float]:
+    cut = not all(one.finished for one in pair)
+    return cut, -sum(one.score for one in pair)
+
+
 def _appended(
     first: Translation, second: Translation, start: int
 ) -> Translation:
     """`first` followed by `second`, whose source begins at byte `start`."""
-    between = len(f"{first.text} ".encode()) if first.text else 0
+    begin = first.text
+    if begin and second.text and not ends_wide(begin):
+        begin += " "
     return replace(
         first,
-        text=" ".join(filter(None, [first.text, second.text])),
+        text=begin + second.text,
         tokens=first.tokens + second.tokens,
         score=first.score + second.score,
         log_prob=first.log_prob + second.log_prob,
@@ -135,7 +142,7 @@ def _appended(
         source_offsets=first.source_offsets
         + _shifted(second.source_offsets, start),
         target_offsets=first.target_offsets
-        + _shifted(second.target_offsets, between),
+        + _shifted(second.target_offsets, len(begin.encode())),
         weights=_stacked(first, second),
     )
 
