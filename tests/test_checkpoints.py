@@ -124,6 +124,16 @@ def test_the_last_checkpoints_are_kept(tmp_path, keep):
     assert names(tmp_path) == files_of(*(4, 5, 6)[-keep:])
 
 
+def test_a_damaged_checkpoint_is_none_of_those_that_are_kept(tmp_path):
+    written(tmp_path, 4)
+    for number in (3, 4):
+        empty(tmp_path / f"ckpt-{number}.data-00000-of-00001")
+    checkpoints = Checkpoints(tmp_path, keep=1, numbers=Numbers())
+    assert names(tmp_path) == files_of(3, 4)
+    checkpoints.save()  # number 1, as if they had gone on from none
+    assert names(tmp_path) == files_of(1)
+
+
 @pytest.mark.parametrize("damage", [empty, os.remove])
 def test_tensorflows_list_of_checkpoints_is_not_needed(tmp_path, damage):
     written(tmp_path)

@@ -276,7 +276,7 @@ def only(words):
         ([constraints.forbid(range(VOCABULARY))], []),
         (
             [constraints.forced_prefix([[3]]), constraints.forbid([3])],
-            [constraints.forced_prefix([[3]]), only([0, 1, 2, 3])],
+            [constraints.forced_prefix([[3]], [constraints.forbid([3])])],
         ),
         ([constraints.forbid([0]), only([0])], [constraints.forbid([0])]),
         (

@@ -138,7 +138,7 @@ def test_a_training_begins_with_a_trained_model_and_goes_on_without_it(
         np.testing.assert_array_equal(one, other)
     train(translator, plan.texts, replace(RECIPE, epochs=1), folder)
     shutil.rmtree(trained)
-    again = plan_of(files, folder, Start(str(trained))).prepare()
+    again = plan_of(files, folder, Start(f"{trained}/")).prepare()
     result = train(again, plan.texts, replace(RECIPE, epochs=2), folder)
     assert result.steps == 20
     for other in (None, Start("elsewhere"), Start(str(trained), 3)):
@@ -204,6 +204,10 @@ def test_words_are_not_sampled(files, trained, tmp_path):
     plan = replace(plan, recipe=replace(RECIPE, sample_subwords=True))
     with pytest.raises(ValueError, match=r"--sample_subwords: .* has words"):
         plan.prepare()
+    assert not (tmp_path / "model").exists()
+    words = Translator.load(trained)
+    with pytest.raises(ValueError, match="sample_subwords is True with a Word"):
+        train(words, files, plan.recipe, tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 

@@ -860,6 +860,19 @@ def test_an_export_is_apart_from_saved_models(tmp_path, capsys):
     assert "--export_dir" not in said(model / "served")
 
 
+def test_a_training_is_apart_from_saved_models(tmp_path, text, capsys):
+    """It would be lost when that training replaces its best model."""
+    best = tmp_path / "old" / "best"
+    best.mkdir(parents=True)
+    (best / "translator.json").touch()
+    texts = [f"--train_source={text}", f"--train_target={text}"]
+    for place in (best, best / "fine"):
+        flags = [f"--init_from={best}", f"--model_dir={place}", *texts]
+        assert main(["train", *flags]) == 2
+        said = capsys.readouterr().err
+        assert f"--model_dir: {best} holds a saved model" in said
+
+
 def test_distilled_text_is_apart_from_models(tmp_path, text, capsys):
     model = tmp_path / "model"
     (model / "best").mkdir(parents=True)

@@ -162,6 +162,22 @@ def test_draws_depend_on_seed_and_update_alone() -> None:
     assert not np.array_equal(drawn(1, 7), drawn(2, 7))
 
 
+def test_draws_of_a_sentence_do_not_depend_on_its_part_of_the_batch() -> None:
+    """So cores, replicas and accumulated batches change no draws."""
+    risk, seed, model = Risk(20, EOS, UNK), tf.constant(1, tf.int64), toy()
+    source, target = SOURCE[[0, 1, 0]], TARGET[[0, 0, 0]]
+    whole = minimum_risk._drawn(model, risk, seed, source, target).numpy()
+    for row in range(3):
+        own = slice(row, row + 1)
+        found = minimum_risk._drawn(
+            model, risk, seed, source[own], target[own]
+        ).numpy()
+        width = found.shape[-1]
+        np.testing.assert_array_equal(found[0], whole[row, :, :width])
+        assert not whole[row, :, width:].any()
+    assert not np.array_equal(whole[0], whole[1])
+
+
 def test_a_recipe_asks_for_samples() -> None:
     text = SimpleNamespace(eos_id=EOS, unk_id=UNK)
     assert Risk.of(Recipe(), text) is None

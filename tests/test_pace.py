@@ -113,6 +113,25 @@ def test_a_shorter_evaluation_than_expected_does_not_undo_a_share():
     assert paced.share(1) == pytest.approx(50 / 59)
 
 
+def test_a_training_whose_time_was_over_is_over_for_the_next_run():
+    """Although its first evaluation was shorter than what was kept for it."""
+    now = [0.0]
+    paced = Pace(10**6, minutes=10.0, clock=lambda: now[0])
+    now[0] = 541.0
+    assert paced.is_out_of_time
+    with paced.evaluating():
+        now[0] += 5
+    again = Pace(
+        10**6,
+        minutes=10.0,
+        used=paced.seconds,
+        clock=lambda: now[0],
+        longest=paced.longest,
+    )
+    assert again.is_out_of_time
+    assert again.share(1) == 1.0
+
+
 def test_without_a_limit_time_does_not_matter():
     now = [0.0]
     paced = Pace(10, clock=lambda: now[0])

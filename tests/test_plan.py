@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingPlan
+from bahdanau_tf.training import is_begun
 from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.segmentation import check_words
 
@@ -128,12 +130,27 @@ def test_after_a_full_disk_the_folder_counts_as_new(plan, monkeypatch, kind):
     with pytest.raises(OSError, match="No space"):
         replace(plan, text=text).prepare()
     monkeypatch.undo()
-    assert not plan.is_begun
+    assert not is_begun(plan.model_dir)
     text = replace(text, lowercase=True, target_vocabulary_size=500)
     translator = replace(plan, text=text).prepare()
     assert translator.target_text.vocabulary_size <= 500
     settings = json.loads((plan.model_dir / "text.json").read_text())
     assert settings["lowercase"] is True
+
+
+@pytest.mark.parametrize("there", ["text/train.en", "text"])
+def test_text_of_a_users_own_in_the_folder_is_kept(plan, there):
+    """Where dev text that is held out would be written."""
+    path = plan.model_dir / there
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("kept")
+    with pytest.raises(ValueError, match="text is there already"):
+        replace(
+            plan,
+            files=TrainingFiles(*astuple(plan.files)[:2]),
+            dev_pairs=2,
+        ).prepare()
+    assert path.read_text() == "kept"
 
 
 def test_a_folder_with_a_model_keeps_its_settings(plan):
@@ -142,9 +159,9 @@ def test_a_folder_with_a_model_keeps_its_settings(plan):
         plan.model_dir / "checkpoints" / "ckpt-1_temp"
     )  # left by a killed process
     half.mkdir(parents=True)
-    assert not plan.is_begun
+    assert not is_begun(plan.model_dir)
     half.with_name("ckpt-1.index").touch()
-    assert plan.is_begun
+    assert is_begun(plan.model_dir)
     before = sorted(plan.model_dir.rglob("*"))
     other = replace(plan, text=replace(plan.text, lowercase=True))
     with pytest.raises(ValueError, match="lowercase is False there"):

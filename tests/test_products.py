@@ -370,3 +370,19 @@ def test_float16_needs_one_replica():
         assert found is optimizer
     with pytest.raises(ValueError, match="float16 on 2 replicas"):
         precision.with_loss_scale(optimizer, model, "float16")
+
+
+def test_float16_needs_one_batch_for_an_update():
+    """Else one that overflows is left out, and updates lag behind."""
+    model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
+    optimizer = SGD(0.1, gradient_accumulation_steps=2)
+    with pytest.raises(ValueError, match="float16 with 2 batches"):
+        precision.with_loss_scale(optimizer, model, "float16")
+
+
+def test_a_model_in_mixed_precision_rounds_its_products_itself(monkeypatch):
+    monkeypatch.setattr(precision, "has_fast_bfloat16", lambda: True)
+    recipe = replace(RECIPE, product_dtype="auto")
+    for own, wanted in (("float32", "bfloat16"), ("bfloat16", "float32")):
+        model = SimpleNamespace(compute_dtype=own)
+        assert precision.product_dtype(recipe, model) == wanted

@@ -182,6 +182,17 @@ def test_pairs_left_out_are_counted_if_an_update_begins_in_the_next_epoch(
     assert said.count(f"{long} too long (over 4 tokens), left out\n") == 1
 
 
+def test_pairs_left_out_of_the_only_epoch_are_told(files, tmp_path, capsys):
+    """Once, although no batch of another epoch is read, nor told again."""
+    with open(files.train_source, encoding="utf-8") as file:
+        long = sum(len(line.split()) > 4 for line in file)
+    recipe = replace(FIVES, max_length=4, epochs=1)
+    for told in (1, 0):
+        train(restarted(), files, recipe, tmp_path)
+        said = capsys.readouterr().err
+        assert said.count(f"{long} too long (over 4 tokens)") == told
+
+
 @pytest.mark.parametrize(
     ("accumulate", "epochs", "updates"), [(7, 3, 5), (10, 3, 3), (40, 1, 1)]
 )

@@ -45,11 +45,11 @@ from bahdanau_tf.training import loop
 from bahdanau_tf.training import saving
 from bahdanau_tf.training import selection
 from bahdanau_tf.training import train
+from bahdanau_tf.training.best import is_best
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.dev import Evaluation
 from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.log import Log
-from bahdanau_tf.training.selection import is_best
 from bahdanau_tf.training.settings import check_settings
 from bahdanau_tf.training.settings import write_settings
 from bahdanau_tf.training.state import State
@@ -264,6 +264,34 @@ def test_training_resumes_from_the_checkpoint_before_a_damaged_one(
         for name in ("step", "train_loss", "dev_loss", "dev_bleu"):
             assert record[name] == before[name]
     assert [path.name for path in folder.glob(".*")] == []
+
+
+def test_a_better_best_than_the_checkpoint_knows_is_kept(
+    trained, files, folder, monkeypatch
+):
+    """It is of the evaluation whose checkpoint is damaged."""
+    path = folder / "log.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    records[-1]["dev_bleu"] = 99.0
+    path.write_text("".join(json.dumps(x) + "\n" for x in records))
+    empty(folder / "checkpoints" / "ckpt-3.data-00000-of-00001")
+    monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
+    best = contents(folder / "best")
+    result = train(restarted(), files, SHORT, folder)
+    assert result.best_bleu == 99.0
+    assert contents(folder / "best") == best
+    assert log_of(folder)[-1]["dev_bleu"] < 99.0
+
+
+def test_checkpoints_that_cannot_be_read_are_not_removed(files, folder):
+    """Nor is a training begun anew: they may be readable elsewhere."""
+    shutil.rmtree(folder / "best")
+    for path in (folder / "checkpoints").glob("*.index"):
+        empty(path)
+    before = contents(folder)
+    with pytest.raises(ValueError, match="no checkpoint that can be read"):
+        train(restarted(), files, SHORT, folder)
+    assert contents(folder) == before
 
 
 def test_another_dev_set_is_accepted_if_the_best_model_was_moved_away(
@@ -636,7 +664,8 @@ def test_train_reports_a_full_disk_in_one_line(files, tmp_path, capsys):
 
 def test_a_full_disk_keeps_the_best_model_and_the_log(trained, folder):
     before = contents(folder)
-    kept = loop.ModelFolder(folder, None, None, {})  # type: ignore[arg-type]
+    nothing: Any = None
+    kept = loop.ModelFolder(folder, nothing, nothing, {}, SHORT)
     for name, write in (
         ("best", lambda: kept.save_best(trained.translator)),
         ("log.jsonl", lambda: kept.log.add({"step": 30, "text": "a" * 2000})),

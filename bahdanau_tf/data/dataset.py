@@ -25,6 +25,7 @@ from bahdanau_tf.data.generators import until_exit
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.text.rows import count_words
+from bahdanau_tf.text.tokenizer import WordTokenizer
 
 CHUNK = 1000  # lines tokenised together
 PAIRS = tf.TensorSpec([None], tf.int64)
@@ -45,7 +46,7 @@ class Pool(NamedTuple):
         target: ragged int32 [P, (T_y)], ids.
         lengths: int64 [P], tokens of the longer side, end symbol included, as
             it is split without sampling: so draws move no pair to another
-            batch, and all epochs have as many of them.
+            batch.
     """
 
     places: tf.Tensor
@@ -75,7 +76,8 @@ def make_dataset(
 
     The number of batches is unknown before the first epoch ends, so Keras then
     warns that the data ran out. To set it in advance, `apply`
-    `tf.data.experimental.assert_cardinality(measure(dataset).batches)`.
+    `tf.data.experimental.assert_cardinality(measure(dataset).batches)`; but
+    with `token_budget` and the shuffle "each_epoch" epochs differ in it.
 
     Args:
         corpus: the corpus, or the paths of its source and target.
@@ -103,16 +105,16 @@ def make_dataset(
             is out of range.
     """
     batching = Batching(
-        batch_size,
-        max_length,
-        pool_batches,
-        shuffle_pool,
-        token_budget,
-        shuffle,
-        seed,
-        sample_subwords,
-        sampled_epochs,
-        max_words,
+        batch_size=batch_size,
+        max_length=max_length,
+        pool_batches=pool_batches,
+        shuffle_pool=shuffle_pool,
+        token_budget=token_budget,
+        shuffle=shuffle,
+        seed=seed,
+        sample_subwords=sample_subwords,
+        sampled_epochs=sampled_epochs,
+        max_words=max_words,
     )
     if not isinstance(corpus, ParallelCorpus):
         corpus = ParallelCorpus(*corpus)
@@ -195,6 +197,12 @@ class _Stream:
     ) -> None:
         self.corpus = corpus
         self.texts = source_text, target_text
+        words = any(isinstance(text, WordTokenizer) for text in self.texts)
+        if batching.sample_subwords and words:
+            raise ValueError(
+                "Batching: sample_subwords is True with a WordTokenizer, "
+                "wanted tokenizers of sub-words"
+            )
         self.batching = batching
         self.order = lru_cache(maxsize=1)(self._order)
         self.fitting = tf.function(

@@ -183,6 +183,12 @@ def check_apart_from_models(flag: str, path: str) -> None:
             f"--{flag}: {place} is the folder of a training, wanted one of "
             f"its own, such as {place / 'served'}"
         )
+    check_outside_models(flag, path)
+
+
+def check_outside_models(flag: str, path: str) -> None:
+    """Raises if the folder is in a saved model, or is one."""
+    place = Path(path).resolve()
     for folder in (place, *place.parents):
         if (folder / "translator.json").is_file():
             raise ValueError(

@@ -34,6 +34,7 @@ from bahdanau_tf.flags.chosen import given_values
 from bahdanau_tf.flags.chosen import read_flags
 from bahdanau_tf.flags.fields import check_file
 from bahdanau_tf.flags.fields import check_folder
+from bahdanau_tf.flags.fields import check_outside_models
 from bahdanau_tf.flags.fields import define_fields
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import from_flags
@@ -169,6 +170,7 @@ def check(flags: absl_flags.FlagValues) -> None:
         ValueError: The message has the flag.
     """
     check_folder("model_dir", flags.model_dir)
+    check_outside_models("model_dir", flags.model_dir)
     _recall_texts(flags)
     require(flags, "train_source", "train_target")
     if (flags.dev_source is None) != (flags.dev_target is None):

@@ -163,6 +163,7 @@ class Decoding:
         from bahdanau_tf.search import no_coverage_penalty
         from bahdanau_tf.search import sample
         from bahdanau_tf.search.constraints import forced_prefix
+        from bahdanau_tf.search.sampling import sentence_seeds
 
         lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.float32)
         longest = tf.cast(self.max_length_ratio * lengths, tf.int32)
@@ -183,7 +184,7 @@ class Decoding:
         if self.sampling:
             search = partial(
                 sample,
-                seed=self._seeds(source),
+                seed=sentence_seeds(source, self.seed),
                 temperature=self.temperature,
                 top_k=self.top_k or None,
                 top_p=self.top_p,
@@ -207,16 +208,6 @@ class Decoding:
             coverage_penalty=coverage_penalty,
             constraints=every,
         )
-
-    def _seeds(self, source: tf.Tensor) -> tf.Tensor:
-        """A seed for each sentence, int64 [B, 2], whatever its padding."""
-        import tensorflow as tf
-
-        ids = tf.where(source != 0, tf.strings.as_string(source) + " ", "")
-        own = tf.strings.to_hash_bucket_fast(
-            tf.strings.reduce_join(ids, axis=1), 2**62
-        )
-        return tf.stack([tf.zeros_like(own) + self.seed, own], axis=1)
 
     def _constraints(
         self, lengths: tf.Tensor, longest: tf.Tensor, text: Tokenizer

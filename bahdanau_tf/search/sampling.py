@@ -96,6 +96,23 @@ def sample(
     return search.run(state, memory, max_length, starts=n_samples)
 
 
+def sentence_seeds(source: tf.Tensor, seed: int | tf.Tensor) -> tf.Tensor:
+    """A seed for each sentence, which others beside it do not change.
+
+    Args:
+        source: int32 `[B, T_x]`, its ids, padded with 0.
+        seed: int64 scalar, that of all.
+
+    Returns:
+        int64 `[B, 2]`, for `sample`.
+    """
+    ids = tf.where(source != 0, tf.strings.as_string(source) + " ", "")
+    own = tf.strings.to_hash_bucket_fast(
+        tf.strings.reduce_join(ids, axis=1), 2**62
+    )
+    return tf.stack([tf.zeros_like(own) + seed, own], axis=1)
+
+
 def _numbers(
     seed: int | tf.Tensor, state: Nest, max_length: int | tf.Tensor, count: int
 ) -> tf.Tensor:

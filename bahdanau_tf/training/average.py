@@ -16,14 +16,14 @@ def averaged(
     """Gives a model the average of its weights while the block runs.
 
     It is the exponential moving average of the optimizer, w̄ ← a w̄ + (1 - a) w
-    after each update, which begins as the weights after the first. An optimizer
-    without `use_ema` has none; then the model stays as it is.
+    after each update, which begins as the weights after the first. Before that,
+    or if the optimizer does not `use_ema`, the model stays as it is.
 
     Args:
         model: The model.
         optimizer: Its optimizer.
     """
-    if not optimizer.use_ema:
+    if not optimizer.use_ema or not int(optimizer.iterations):
         yield
         return
     weights = model.trainable_variables

@@ -83,6 +83,9 @@ class Checkpoints:
     def save(self) -> None:
         """Writes a checkpoint, then removes all but the last few.
 
+        Those with higher numbers are removed, too: one that was damaged, and
+        before which the training went on.
+
         Raises:
             OSError: It cannot be written; the last ones are kept.
         """
@@ -92,7 +95,10 @@ class Checkpoints:
         except OSError:
             self._remove(int(self._checkpoint.save_counter))
             raise
-        for number in self._numbers()[self._keep :]:
+        last = int(self._checkpoint.save_counter)
+        numbers = self._numbers()
+        kept = [number for number in numbers if number <= last][: self._keep]
+        for number in {*numbers} - {*kept}:
             self._remove(number)
 
     def clear(self) -> None:

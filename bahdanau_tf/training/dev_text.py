@@ -20,10 +20,12 @@ TEXTS, SETTINGS = "text", "held_out.json"
 TOKEN_BYTES = 32  # of a token and its blank; on average they have fewer
 
 
+NAMES = ("train.source", "train.target", "dev.source", "dev.target")
+
+
 def divided(model_dir: Path) -> TrainingFiles:
     """The training and dev texts of a folder that held pairs out."""
-    names = ("train.source", "train.target", "dev.source", "dev.target")
-    return TrainingFiles(*(str(model_dir / TEXTS / name) for name in names))
+    return TrainingFiles(*(str(model_dir / TEXTS / name) for name in NAMES))
 
 
 @contextmanager
@@ -47,7 +49,8 @@ def held_out(
         The number of pairs that are left to train on.
 
     Raises:
-        ValueError: There are too few pairs.
+        ValueError: There are too few pairs, or `model_dir` has other files
+            where the texts would be.
         OSError: The texts cannot be written.
     """
     texts, settings = model_dir / TEXTS, model_dir / SETTINGS
@@ -55,6 +58,7 @@ def held_out(
     if not dev_pairs:
         yield len(corpus)
         return
+    _check_place(texts)
     try:
         longest = TOKEN_BYTES * max_length if max_length else None
         pairs = hold_out(corpus, dev_pairs, texts, longest)
@@ -68,6 +72,19 @@ def held_out(
     except BaseException:
         shutil.rmtree(texts, ignore_errors=True)
         raise
+
+
+def _check_place(texts: Path) -> None:
+    """Raises if there is something that a killed run did not leave."""
+    if not texts.exists():
+        return
+    own = texts.is_dir() and {x.name for x in texts.iterdir()} <= {*NAMES}
+    if not own:
+        raise ValueError(
+            f"--model_dir: {texts} is there already, where dev and training "
+            "text are written; name another folder, or give --dev_source and "
+            "--dev_target"
+        )
 
 
 def check_held_out(

@@ -18,6 +18,7 @@ class Divergence(keras.callbacks.Callback):
 
     The optimizer skips and counts these updates. `skipped.jsonl` gets a line
     for each sentence pair: update, number of the line from 1, source, target.
+    The line is that of the text without the pairs that are held out.
 
     Args:
         run: The run.

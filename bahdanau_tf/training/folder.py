@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bahdanau_tf.files import remove_leftovers
+from bahdanau_tf.options import Recipe
+from bahdanau_tf.training.best import is_best
 from bahdanau_tf.training.checkpoints import Checkpoints
+from bahdanau_tf.training.dev import Evaluation
 from bahdanau_tf.training.errors import told_by_path
 from bahdanau_tf.training.log import Log
 from bahdanau_tf.training.settings import DEV_TEXT
@@ -35,7 +38,7 @@ class ModelFolder:
         checkpoints: The checkpoints of the training, in this folder.
         state: The state of the training, which is checkpointed, too.
         settings: The settings that a resumed training must have in common.
-        is_paced: Whether the learning rate follows the time.
+        recipe: The options of training.
 
     Attributes:
         best: The folder of the best model.
@@ -48,7 +51,7 @@ class ModelFolder:
         checkpoints: Checkpoints,
         state: State,
         settings: Mapping[str, object],
-        is_paced: bool = False,
+        recipe: Recipe,
     ) -> None:
         self.best = path / "best"
         self.log = Log(path / "log.jsonl")
@@ -57,7 +60,7 @@ class ModelFolder:
         self._checkpoints = checkpoints
         self._state = state
         self._now = settings
-        self._is_paced = is_paced
+        self._recipe = recipe
 
     @property
     def needs_evaluation(self) -> bool:
@@ -91,6 +94,12 @@ class ModelFolder:
             remove_leftovers(inside)
         self._checkpoints.remove_halves()
         newest, faults = self._checkpoints.newest_whole()
+        if not newest and not self.best.exists() and faults:
+            raise ValueError(
+                f"model_dir: {self._path} has no checkpoint that can be read "
+                f"({'; '.join(faults)}); name another folder, or remove these "
+                "checkpoints to start again"
+            )
         if not newest and self.best.exists():
             raise ValueError(
                 f"model_dir: {self.best} exists, but no checkpoint to resume "
@@ -105,7 +114,21 @@ class ModelFolder:
             notes += [*self._check_unwritten(), *self._changed()]
         if not self.best.exists():
             self._state.forget_best()
+        else:
+            self._remember_best()
         return notes
+
+    def _remember_best(self) -> None:
+        """Learns from the log how good `best` is.
+
+        It may be of an evaluation after the checkpoint that was restored.
+        """
+        stale = int(self._state.stale)
+        for record in self.log.records():
+            if "dev_bleu" in record and record["step"] > self._state.step:
+                found = Evaluation(record["dev_bleu"], record["dev_loss"], [])
+                is_best(found, self._state, self._recipe.monitor)
+        self._state.stale.assign(stale)
 
     def _changed(self) -> list[str]:
         return [
@@ -161,13 +184,13 @@ class ModelFolder:
         before = recipe if isinstance(recipe, dict) else {}
         was_timed = before.get("minutes")
         was_paced = was_timed and before.get("schedule") == "linear"
-        if was_paced and not self._is_paced:
+        if was_paced and not self._recipe.is_paced:
             raise ValueError(
                 f"model_dir: {self._path} was trained with a limit of time, by "
                 "which the learning rate falls; give --minutes, or name "
                 "another folder"
             )
-        if self._is_paced and not was_timed:
+        if self._recipe.is_paced and not was_timed:
             raise ValueError(
                 f"model_dir: {self._path} was trained without a limit of "
                 "time, by which the learning rate would fall; leave --minutes "

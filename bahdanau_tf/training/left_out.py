@@ -25,12 +25,21 @@ class LeftOut(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: object = None) -> None:
         self._last = self._run.state.read_position()
+        self._was_over = self._is_over()
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
         for position in self._run.positions:
             before, self._last = self._last, Position(*map(int, position))
             if (before.epoch, self._last.epoch) == (0, 1):
                 self._tell(self._pairs - before.pairs)
+
+    def on_train_end(self, logs: object = None) -> None:
+        # No batch of another epoch was read.
+        if self._is_over() and not self._was_over and not self._last.epoch:
+            self._tell(self._pairs - self._last.pairs)
+
+    def _is_over(self) -> bool:
+        return self._run.step >= self._run.steps_per_epoch
 
     def _tell(self, count: int) -> None:
         recipe = self._run.recipe

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from datetime import datetime
 from datetime import timezone
@@ -45,8 +46,8 @@ class Log:
         """The lines; none if there is no file yet."""
         if not self._path.is_file():
             return []
-        lines = self._path.read_text("utf-8").split("\n")[:-1]
-        return [json.loads(line) for line in lines]
+        lines = self._path.read_text("utf-8", "replace").split("\n")[:-1]
+        return [json.loads(x) for x in lines if _is_known(x, sys.maxsize)]
 
     def forget_after(self, step: int) -> None:
         """Removes lines after an update, which will be written again.

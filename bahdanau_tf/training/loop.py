@@ -159,7 +159,7 @@ class _Training:
             recipe,
         )
         self.threads = threads_of(recipe) if recipe.deterministic else None
-        self.product_dtype = product_dtype(recipe)
+        self.product_dtype = product_dtype(recipe, self.model)
         with self.strategy.scope():
             self.optimizer = recipe.make_optimizer(self.steps_per_epoch)
             scaled = with_loss_scale(
@@ -192,7 +192,7 @@ class _Training:
             self.checkpoints,
             self.state,
             self.settings,
-            recipe.is_paced,
+            recipe,
         )
 
     def begin(self) -> None:
@@ -322,8 +322,8 @@ class _Training:
         self.callbacks.on_train_end()
         self.cluster.wait()  # until the chief has written all
         if self.ends.reason == "signal" and self.cluster.is_chief:
-            total = self.recipe.total_updates(self.steps_per_epoch)
-            goes_on = "; the same command goes on" * (self.now.step < total)
+            is_over = self.now.step >= self.now.total_steps
+            goes_on = "" if is_over else "; the same command goes on"
             self.now.line.note(
                 f"stopped at update {self.now.step}, saved{goes_on}"
             )

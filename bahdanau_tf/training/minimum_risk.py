@@ -12,6 +12,7 @@ from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.search import sample
 from bahdanau_tf.search.constraints import forbid
+from bahdanau_tf.search.sampling import sentence_seeds
 from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.translation.steps import full_step
 from bahdanau_tf.translation.steps import without_weights
@@ -79,7 +80,8 @@ def minimum_risk_loss(
         model: A single model.
         loss: Its divisor divides R.
         risk: How translations are drawn.
-        seed: int64 scalar, that of the update.
+        seed: int64 scalar, that of the update. With it, what is drawn depends
+            on the sentence alone, not on the division of batches.
         inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}.
         target: int32 [B, T_y], the references.
         token_weights: float [B, T_y]; R counts a sentence with the weight of
@@ -120,7 +122,7 @@ def _drawn(
         start_id=model.start_id,
         eos_id=risk.eos_id,
         max_length=tf.cast(LONGEST * lengths, tf.int32),
-        seed=seed,
+        seed=sentence_seeds(source, seed),
         n_samples=risk.samples,
         constraints=[forbid([PADDING])],
     )

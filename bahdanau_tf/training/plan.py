@@ -39,7 +39,11 @@ Learned: TypeAlias = WordTokenizer | SubwordTokenizer
 
 
 def is_begun(model_dir: Path) -> bool:
-    """Whether a folder has a model or a checkpoint."""
+    """Whether a folder has a model or a checkpoint; else it is new.
+
+    A run that ended before its first checkpoint may have left settings and
+    tokenizers; they are written again.
+    """
     models = ("best/*", "checkpoints/*.index")
     return any(any(model_dir.glob(path)) for path in models)
 
@@ -82,15 +86,6 @@ class TrainingPlan:
             self.model_dir, corpus, self._held_out, self.recipe.max_length
         )
 
-    @property
-    def is_begun(self) -> bool:
-        """Whether the folder has a model or a checkpoint; else it is new.
-
-        A run that ended before its first checkpoint may have left settings and
-        tokenizers; they are written again.
-        """
-        return is_begun(self.model_dir)
-
     def prepare(self) -> Translator:
         """Makes a translator to train, with the tokenizers of `model_dir`.
 
@@ -111,7 +106,7 @@ class TrainingPlan:
         self.model.try_parts()
         keras.utils.set_random_seed(self.recipe.seed)
         settings = self.model_dir / "text.json"
-        if self.is_begun:
+        if is_begun(self.model_dir):
             check_start(settings, self.start)
             if self.start is None:
                 known = read_settings(settings)

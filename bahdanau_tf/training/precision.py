@@ -5,18 +5,20 @@ from __future__ import annotations
 import keras
 
 from bahdanau_tf.device import has_fast_bfloat16
+from bahdanau_tf.optimizers.guarded import Guarded
 from bahdanau_tf.options import Recipe
 
 
-def product_dtype(recipe: Recipe) -> str:
+def product_dtype(recipe: Recipe, model: keras.Model) -> str:
     """The dtype to which the operands of products are rounded."""
     if recipe.product_dtype == "auto":
-        return "bfloat16" if has_fast_bfloat16() else "float32"
+        is_free = model.compute_dtype == "float32"  # else it rounds itself
+        return "bfloat16" if is_free and has_fast_bfloat16() else "float32"
     return recipe.product_dtype
 
 
 def with_loss_scale(
-    optimizer: keras.optimizers.Optimizer, model: keras.Model, dtype: str
+    optimizer: Guarded, model: keras.Model, dtype: str
 ) -> keras.optimizers.Optimizer:
     """The optimizer, which scales the loss if something is in float16.
 
@@ -30,8 +32,8 @@ def with_loss_scale(
         dtype: That of its products.
 
     Raises:
-        ValueError: The model has several replicas, which might skip different
-            updates.
+        ValueError: The model has several replicas, or an update several
+            batches: some might be skipped, and others not.
     """
     if "float16" not in (dtype, model.compute_dtype):
         return optimizer
@@ -40,5 +42,10 @@ def with_loss_scale(
         raise ValueError(
             f"train: float16 on {replicas} replicas, wanted bfloat16, float32 "
             "or one replica"
+        )
+    if (batches := optimizer.accumulation_steps) is not None:
+        raise ValueError(
+            f"train: float16 with {batches} batches for an update "
+            "(accumulate), wanted bfloat16, float32 or one batch"
         )
     return keras.optimizers.LossScaleOptimizer(optimizer)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import keras
 
 from bahdanau_tf.training.average import averaged
-from bahdanau_tf.training.dev import LOW
+from bahdanau_tf.training.best import is_best
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.dev import Evaluation
 from bahdanau_tf.training.folder import ModelFolder
 from bahdanau_tf.training.run import Run
-from bahdanau_tf.training.state import State
 from bahdanau_tf.translator import Translator
-
-NOISE = 1e-6  # smaller relative differences of the loss do not count
 
 
 class Selection(keras.callbacks.Callback):
@@ -68,6 +63,7 @@ class Selection(keras.callbacks.Callback):
         (has_none,) = run.cluster.from_chief([not best.exists()])
         if has_none and run.step:
             self._save()
+        if has_none and run.step and run.cluster.is_chief:
             run.line.note(
                 f"there was no evaluation yet: {best} is the model after "
                 f"update {run.step}, until an evaluation finds the best one"
@@ -94,37 +90,3 @@ class Selection(keras.callbacks.Callback):
             found = dev.evaluate(self._translator)
         bleu, loss = self._run.cluster.from_chief([found.bleu, found.loss])
         return Evaluation(float(bleu), float(loss), found.translations)
-
-
-def is_best(
-    found: Evaluation | None, state: State, monitor: str = "bleu"
-) -> bool:
-    """Updates the state by an evaluation; returns whether it is the best.
-
-    Args:
-        found: The evaluation; None without a dev set, then every model is the
-            best.
-        state: The state of the training, which is changed.
-        monitor: As in `Recipe`: what decides.
-    """
-    if found is not None and not _is_better(found, state, monitor):
-        state.stale.assign_add(1)
-        return False
-    state.stale.assign(0)
-    if found is not None:
-        state.best_bleu.assign(found.bleu)
-        state.best_loss.assign(found.loss)
-    return True
-
-
-def _is_better(found: Evaluation, state: State, monitor: str) -> bool:
-    bleu, loss = _counted(float(state.best_bleu)), float(state.best_loss)
-    # Folders of earlier versions have no loss.
-    is_lower = math.isnan(loss) or found.loss < loss * (1 - NOISE)
-    if monitor == "loss" or _counted(found.bleu) == bleu:
-        return is_lower
-    return math.isnan(bleu) or _counted(found.bleu) > bleu
-
-
-def _counted(bleu: float) -> float:
-    return 0.0 if bleu < LOW else bleu

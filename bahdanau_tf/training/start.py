@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -136,8 +137,14 @@ def check_start(settings: Path, start: Start | None) -> None:
     before = began_with(settings)
     for name in ("init_from", "added_words"):
         was, now = (getattr(one, name, None) for one in (before, start))
-        if was != now:
+        if was != now and not (name == "init_from" and _same(was, now)):
             raise ValueError(
                 f"model_dir: {settings.parent} holds another model: --{name} "
                 f"is {was!r} there and {now!r} now; name another folder"
             )
+
+
+def _same(*folders: str | None) -> bool:
+    """Whether two paths are of one folder, however they are written."""
+    one, other = (folder and os.path.realpath(folder) for folder in folders)
+    return one == other
