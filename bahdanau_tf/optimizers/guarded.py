@@ -32,7 +32,8 @@ class Guarded(keras.optimizers.Optimizer):
 
     If the norm is not finite, the original code uses a tenth of the parameters
     as the gradient. We skip the update instead: that rule shrinks all weights
-    and changes Adadelta's running means.
+    and changes Adadelta's running means. What Keras does without gradients,
+    weight decay and the moving average of weights, goes on.
 
     With `gradient_accumulation_steps` k, as in Keras, an update follows every
     k-th step and uses the mean of k gradients; it is this mean that is clipped
