@@ -52,7 +52,6 @@ CHANGES: dict[str, Sequence[str]] = {
         "--readout_dropout=0.4",
     ],
     "dropout of states .1": ["--state_dropout=0.1"],
-    "word dropout .1": ["--word_dropout=0.1"],
     "sampled sub-words": ["--sample_subwords"],
     "sub-words sampled for four epochs": [
         *("--sample_subwords", "--sampled_epochs=4"),

@@ -19,6 +19,8 @@ from bahdanau_tf.layers.weights import described
 from bahdanau_tf.layers.weights import serialized
 
 Arguments: TypeAlias = dict[str, Any]  # of a constructor
+# Arguments of earlier versions, which do not change what a model computes.
+FORMER = ("word_dropout",)
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,6 @@ class Architecture:
             are one (Press and Wolf 2017, arXiv 1608.05859).
         embedding_bias: Whether embeddings have a bias, as in the original
             code.
-        word_dropout: Probability with which the embedding of a word is
-            dropped as a whole, on both sides (Gal and Ghahramani 2016, arXiv
-            1512.05287; Sennrich et al. 2016, arXiv 1606.02891).
         embedding_dropout: Dropout rate of the embeddings.
         annotation_dropout: Dropout rate of the annotations, before keys,
             contexts and s_0 are computed.
@@ -83,7 +82,6 @@ class Architecture:
     tie_embeddings: bool = False
     share_embeddings: bool = False
     embedding_bias: bool = True
-    word_dropout: float = 0.0
     embedding_dropout: float = 0.0
     annotation_dropout: float = 0.0
     state_dropout: float = 0.0

@@ -20,6 +20,7 @@ from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import reshaped
 from bahdanau_tf.layers.weights import rows_at
 from bahdanau_tf.models import presets
+from bahdanau_tf.models.architecture import FORMER
 from bahdanau_tf.models.architecture import Architecture
 from bahdanau_tf.models.architecture import divided
 from bahdanau_tf.models.parts import check_fit
@@ -97,9 +98,6 @@ class EncoderDecoder(StepwiseModel):
             given, "annotation_dropout", dtype
         )
         self.readout_dropout = make_dropout(given, "readout_dropout", dtype)
-        self.word_dropout = make_dropout(
-            given, "word_dropout", dtype, noise_shape=(None, None, 1)
-        )
         check_fit(self)
         self.build()
 
@@ -121,7 +119,6 @@ class EncoderDecoder(StepwiseModel):
             (None, context) if context else None,
         )
         # These have no weights; they are built for `summary`.
-        self.word_dropout.build((None, None, m))
         self.embedding_dropout.build((None, None, m))
         self.annotation_dropout.build(encoded_shape.annotations)
         self.readout_dropout.build((None, None, self.readout.hidden_size))
@@ -150,6 +147,7 @@ class EncoderDecoder(StepwiseModel):
             if isinstance(value, dict) and "class_name" in value
             else value
             for key, value in config.items()
+            if key not in FORMER
         }
         return cls(**restored)
 
@@ -216,15 +214,13 @@ class EncoderDecoder(StepwiseModel):
         return self.readout_dropout(hidden, training=training), glimpse
 
     def _embedded_target(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
-        return self._dropped_words(self.target_embedding(ids), training)
-
-    def _dropped_words(self, embedded: tf.Tensor, training: bool) -> tf.Tensor:
-        embedded = self.word_dropout(embedded, training=training)
+        embedded = self.target_embedding(ids)
         return self.embedding_dropout(embedded, training=training)
 
     def _encoded(self, source: tf.Tensor, training: bool) -> Encoded:
+        embedded = self.source_embedding(source)
         encoded = self.encoder(
-            self._dropped_words(self.source_embedding(source), training),
+            self.embedding_dropout(embedded, training=training),
             mask=source != PAD_ID,
             training=training,
         )

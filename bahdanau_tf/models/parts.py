@@ -110,15 +110,10 @@ def make_readout(given: Architecture, dtype: keras.DTypePolicy) -> Readout:
 
 
 def make_dropout(
-    given: Architecture,
-    name: str,
-    dtype: keras.DTypePolicy,
-    noise_shape: tuple[int | None, ...] | None = None,
+    given: Architecture, name: str, dtype: keras.DTypePolicy
 ) -> keras.layers.Layer:
     """The dropout that an argument is called after."""
-    return keras.layers.Dropout(
-        getattr(given, name), noise_shape, name=name, dtype=dtype
-    )
+    return keras.layers.Dropout(getattr(given, name), name=name, dtype=dtype)
 
 
 def check_fit(model: EncoderDecoder) -> None:

@@ -44,8 +44,6 @@ class Seq2SeqLSTM(EncoderDecoder):
         embedding_dim: m.
         layers: L.
         initial_range: r; all weights are initialized from U(-r, r).
-        word_dropout: Probability with which a word's whole embedding is
-            dropped.
         embedding_dropout: Dropout rate of the embeddings.
         state_dropout: Dropout rate of the outputs in the recurrent products,
             with one mask for all steps of a sentence.
@@ -75,7 +73,6 @@ class Seq2SeqLSTM(EncoderDecoder):
         layers: int = 4,
         *,
         initial_range: float = 0.08,
-        word_dropout: float = 0.0,
         embedding_dropout: float = 0.0,
         state_dropout: float = 0.0,
         readout_dropout: float = 0.0,
@@ -86,7 +83,6 @@ class Seq2SeqLSTM(EncoderDecoder):
                 f"Seq2SeqLSTM: layers is {layers}, wanted 1 or more"
             )
         dropout = {
-            "word_dropout": word_dropout,
             "embedding_dropout": embedding_dropout,
             "state_dropout": state_dropout,
             "readout_dropout": readout_dropout,

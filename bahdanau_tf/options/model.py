@@ -76,8 +76,6 @@ class ModelOptions:
         readout_dropout: Dropout rate of the readout.
         share_embeddings: Whether both sides have the same embeddings; needs
             --joint (not for seq2seq-lstm).
-        word_dropout: Probability with which the embedding of a word is
-            dropped as a whole.
         encoder_layers: Number of layers of the encoder, 1 in the paper; each
             but the first adds its outputs to the annotations that it reads
             (not for seq2seq-lstm).
@@ -108,7 +106,6 @@ class ModelOptions:
     readout_dropout: float = 0.0
     initialization: Literal["paper", "glorot"] = "paper"
     share_embeddings: bool = False
-    word_dropout: float = 0.0
     encoder_layers: int = 1
 
     def __post_init__(self) -> None:
@@ -120,7 +117,6 @@ class ModelOptions:
             maxout_units=_SIZE,
             layers=Range(1, 100),
             encoder_layers=Range(1, 100),
-            word_dropout=_SHARE,
             embedding_dropout=_SHARE,
             annotation_dropout=_SHARE,
             state_dropout=_SHARE,

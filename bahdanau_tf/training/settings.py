@@ -194,8 +194,6 @@ def changes(path: Path, settings: Mapping[str, object]) -> list[Change]:
     if isinstance(recipe, dict):
         defaults = {n: v for n, v in _RECIPE.items() if n in now["recipe"]}
         before["recipe"] = defaults | recipe
-        # An option that is gone must have done nothing.
-        now["recipe"] |= {n: v for n, v in FORMER.items() if n in recipe}
     return _changes(before, now)
 
 
@@ -251,7 +249,10 @@ def _differences(
             yield Change(name, *kinds)
             return
         for key in before:
-            yield from _differences(before[key], after.get(key), key)
+            # An option that is gone must have done nothing.
+            former = FORMER.get(key) if key not in after else None
+            if former is None or before[key] != former:
+                yield from _differences(before[key], after.get(key), key)
     elif (
         isinstance(before, list)
         and isinstance(after, list)
