@@ -313,12 +313,15 @@ def main() -> int:
         model = Model(options.base)
     except (OSError, ValueError) as error:
         parser.error(str(error))
-    rest = rest_server(model, options.rest_port)
+    try:
+        rest = rest_server(model, options.rest_port)
+    except (OSError, OverflowError) as error:
+        parser.error(f"--rest_port is {options.rest_port}: {error}")
     threading.Thread(target=rest.serve_forever, daemon=True).start()
     print(f"REST and playground: http://localhost:{rest.server_port}")
     try:
         _, port = grpc_server(model, options.port)
-    except ModuleNotFoundError as error:
+    except (ModuleNotFoundError, RuntimeError) as error:  # or a taken port
         print(f"no gRPC: {error}")
     else:
         print(f"gRPC: localhost:{port}")

@@ -9,6 +9,7 @@ import json
 import re
 import runpy
 import shutil
+import socket
 import ssl
 import subprocess
 import sys
@@ -513,6 +514,18 @@ def test_stand_in_serves_a_saved_model(tmp_path):
     names = model.metadata()["metadata"]["signature_def"]["signature_def"]
     assert list(names) == ["serving_default"]
     assert names["serving_default"]["inputs"]["text"]["dtype"] == "DT_STRING"
+
+
+def test_the_stand_in_names_a_port_that_is_taken(monkeypatch, tmp_path, capsys):
+    stand_in = kit("stand_in_server")
+    monkeypatch.setattr(stand_in, "Model", lambda _: None)
+    with socket.create_server((stand_in.LOOPBACK, 0)) as taken:
+        port = taken.getsockname()[1]
+        words = ["stand_in_server.py", str(tmp_path), f"--rest_port={port}"]
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit):
+            stand_in.main()
+    assert f"error: --rest_port is {port}: " in capsys.readouterr().err
 
 
 def test_wrong_folders_are_said_in_one_sentence(tmp_path, monkeypatch, capsys):
