@@ -191,6 +191,12 @@ class Recipe:
             raise ValueError(
                 "Recipe: risk_samples is 1, wanted 0 or 2 to 1,000"
             )
+        if self.product_dtype == "float16" and self.accumulate > 1:
+            raise ValueError(
+                f"Recipe: accumulate is {self.accumulate} with product_dtype "
+                "'float16', wanted 1, since a batch that overflows would be "
+                "left out of an update"
+            )
         self.make_batching()  # checks the options of batching
         if self.deterministic:
             self._check_deterministic()
