@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import symtable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from pathlib import Path
@@ -89,11 +90,10 @@ def run_notebook(path: Path, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def names_set(text: str) -> set[str]:
-    """The names to which a cell assigns."""
+    """The names that a cell sets, by any statement outside of functions."""
+    symbols = symtable.symtable(as_python(text), "cell", "exec").get_symbols()
     return {
-        target.id
-        for statement in ast.parse(text).body
-        if isinstance(statement, ast.Assign)
-        for target in statement.targets
-        if isinstance(target, ast.Name)
+        symbol.get_name()
+        for symbol in symbols
+        if symbol.is_assigned() or symbol.is_imported()
     }

@@ -20,6 +20,7 @@ from notebooks import FOLDER
 from notebooks import NOTEBOOKS
 from notebooks import as_python
 from notebooks import code_cells
+from notebooks import names_set
 from notebooks import read_notebook
 from notebooks import run_notebook
 from notebooks import source
@@ -287,6 +288,16 @@ def test_one_cell_is_tagged_parameters(path: Path) -> None:
         if "parameters" in cell["metadata"].get("tags", [])
     ]
     assert len(tagged) == 1
+
+
+@every_notebook
+def test_no_other_cell_sets_a_parameter(path: Path) -> None:
+    """A cell that is run again would get another value than the reader's."""
+    parameters, others = set(), set()
+    for cell in code_cells(read_notebook(path)):
+        tagged = "parameters" in cell["metadata"].get("tags", [])
+        (parameters if tagged else others).update(names_set(source(cell)))
+    assert not parameters & others
 
 
 def without_texts(text: str) -> str:
