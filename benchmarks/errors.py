@@ -192,7 +192,9 @@ def frequency(known: Counter[str]) -> Callable[[int, str], str]:
 
     def group(_: int, word: str) -> str:
         least = max(n for n in FREQUENCIES if n <= known[word])
-        return f"words that training has {least:>4} times or more"
+        more = [n for n in FREQUENCIES if n > least]
+        most = f"to {more[0] - 1}" if more else "or more"
+        return f"words that training has {least:>4} {most} times"
 
     return group
 

@@ -1,4 +1,4 @@
-"""The tiny training of kills.py and soak.py, and what it may leave behind."""
+"""The tiny training of kills, soak and cluster.py, and what it may leave."""
 
 from __future__ import annotations
 
