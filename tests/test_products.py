@@ -315,8 +315,8 @@ def test_a_training_in_float16_is_resumed_with_its_scale(
     monkeypatch.setattr(loop, "train_step", noted)
     same = Evaluation(1.0, 1.0, [])
     monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
-    half = replace(RECIPE, product_dtype="float16", accumulate=2)
-    train(letters.make_translator(), files, replace(half, updates=3), tmp_path)
+    half = replace(RECIPE, product_dtype="float16")
+    train(letters.make_translator(), files, replace(half, updates=6), tmp_path)
     scales: list[Any] = []
 
     def stand_in(model: Any, optimizer: Any, *_: Any) -> Any:
@@ -324,7 +324,7 @@ def test_a_training_in_float16_is_resumed_with_its_scale(
         return letters.stand_in_step(model, optimizer)
 
     monkeypatch.setattr(loop, "train_step", stand_in)
-    train(letters.restarted(), files, replace(half, updates=4), tmp_path)
+    train(letters.restarted(), files, replace(half, updates=7), tmp_path)
     (restored,) = scales
     assert float(restored.dynamic_scale) == float(made[0].dynamic_scale)
     assert float(restored.dynamic_scale) < 2.0**15  # it was halved

@@ -43,7 +43,6 @@ from bahdanau_tf.training import TrainingResult
 from bahdanau_tf.training import log
 from bahdanau_tf.training import loop
 from bahdanau_tf.training import saving
-from bahdanau_tf.training import selection
 from bahdanau_tf.training import train
 from bahdanau_tf.training.best import is_best
 from bahdanau_tf.training.dev import DevSet
@@ -700,7 +699,8 @@ def test_a_disk_that_fills_during_training_loses_nothing(
     """The best model of update 20 does not fit, or the checkpoint of 13."""
     monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
     monkeypatch.setattr(saving, "SECONDS", seconds)
-    monkeypatch.setattr(selection, "LOW", 0)  # so the second model is the best
+    # So the second model is the best.
+    monkeypatch.setattr("bahdanau_tf.training.best.LOW", 0)
     with contextlib.ExitStack() as until_over:
         full = [Fills(until_over)]
         with pytest.raises(OSError, match=f"{what} could not be .* is kept"):

@@ -23,7 +23,9 @@ def averaged(
         model: The model.
         optimizer: Its optimizer.
     """
-    if not optimizer.use_ema or not int(optimizer.iterations):
+    # A variable of several replicas can be read in this way only.
+    updates = int(keras.ops.convert_to_numpy(optimizer.iterations))
+    if not optimizer.use_ema or not updates:
         yield
         return
     weights = model.trainable_variables
