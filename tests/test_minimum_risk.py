@@ -145,8 +145,8 @@ def test_training_lowers_the_expected_loss() -> None:
 
     before = expected()
     step = train_step(model, Adam(0.01), loss, risk=risk)
-    costs = [float(step(*batch())) for _ in range(90)]
-    assert len({*costs}) > 80  # other draws in each update
+    costs = [float(step(*batch())) for _ in range(75)]
+    assert len({*costs[:30]}) > 25  # other draws in each update
     assert expected() < 0.5 * before
 
 
