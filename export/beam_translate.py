@@ -309,6 +309,10 @@ def _files(pattern: str) -> list[str]:
     return sorted(one.path for one in match.metadata_list)
 
 
+def _names(folder: str) -> set[str]:
+    return {*map(posixpath.basename, _files(FileSystems.join(folder, "*")))}
+
+
 def model_checksum(model: str) -> str:
     """A checksum of all files of an export.
 
@@ -350,17 +354,17 @@ def shards(pattern: str, output: str) -> list[str]:
             "has a folder of this name"
         )
     for path in files:
-        name = posixpath.basename(path)
-        there = FileSystems.join(output, name)
+        there = FileSystems.join(output, posixpath.basename(path))
         if os.path.realpath(path) == os.path.realpath(there):
             raise ValueError(f"--output would overwrite {path} of --input")
-        # A killed run may have written a translation without its report.
-        signs = (_report_file(output, name), _begun_file(output))
-        if FileSystems.exists(there) and not any(
-            map(FileSystems.exists, signs)
-        ):
+    # A killed run may have written a translation without its report.
+    if not FileSystems.exists(_begun_file(output)):
+        reported = _names(FileSystems.join(output, REPORTS))
+        others = {n for n in _names(output) if f"{n}.json" not in reported}
+        if taken := names.keys() & others:
             raise ValueError(
-                f"--output would overwrite {there}, which has no report; "
+                "--output would overwrite "
+                f"{FileSystems.join(output, min(taken))}, which has no report; "
                 "wanted a folder for translations"
             )
     return files

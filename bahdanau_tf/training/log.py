@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from datetime import datetime
 from datetime import timezone
@@ -47,7 +46,7 @@ class Log:
         if not self._path.is_file():
             return []
         lines = self._path.read_text("utf-8", "replace").split("\n")[:-1]
-        return [json.loads(x) for x in lines if _is_known(x, sys.maxsize)]
+        return [found for found in map(_record, lines) if found is not None]
 
     def forget_after(self, step: int) -> None:
         """Removes lines after an update, which will be written again.
@@ -59,16 +58,23 @@ class Log:
             return
         text = self._path.read_text("utf-8", "replace")
         lines = text.split("\n")[:-1]
-        kept = "".join(f"{x}\n" for x in lines if _is_known(x, step))
+        kept = "".join(
+            f"{line}\n"
+            for line in lines
+            if (found := _record(line)) is not None and found["step"] <= step
+        )
         if kept != text:
             write_atomically(self._path, kept.encode())
 
 
-def _is_known(line: str, step: int) -> bool:
+def _record(line: str) -> dict[str, float] | None:
+    """What a line has; None if it is not one that `Log.add` wrote."""
     try:
-        return bool(json.loads(line)["step"] <= step)
-    except (ValueError, TypeError, KeyError):
-        return False
+        found = json.loads(line)
+    except ValueError:
+        return None
+    is_whole = isinstance(found, dict) and isinstance(found.get("step"), int)
+    return found if is_whole else None
 
 
 class Logger(keras.callbacks.Callback):

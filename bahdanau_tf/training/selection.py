@@ -63,11 +63,11 @@ class Selection(keras.callbacks.Callback):
         (has_none,) = run.cluster.from_chief([not best.exists()])
         if has_none and run.step:
             self._save()
-        if has_none and run.step and run.cluster.is_chief:
-            run.line.note(
-                f"there was no evaluation yet: {best} is the model after "
-                f"update {run.step}, until an evaluation finds the best one"
-            )
+            if run.cluster.is_chief:
+                run.line.note(
+                    f"there was no evaluation yet: {best} is the model after "
+                    f"update {run.step}, until an evaluation finds the best one"
+                )
 
     def _save(self) -> None:
         with averaged(self.model, self._run.optimizer):
