@@ -69,6 +69,7 @@ CONTENTS = """
 
 docs/train
 docs/models
+docs/results
 docs/coming_from
 docs/decode
 docs/serve
