@@ -37,9 +37,9 @@ def read_lines(
 ) -> Iterator[str]:
     r"""Yields the lines of a UTF-8 text without their line ends.
 
-    A line ends with \n or \r\n and nothing else, so that line numbers are
-    those of `wc -l`. A byte order mark at the beginning is dropped. A gzip
-    file is unpacked, whatever its name.
+    A line ends with \n, or with it and carriage returns before it, and
+    nothing else, so that line numbers are those of `wc -l`. A byte order mark
+    at the beginning is dropped. A gzip file is unpacked, whatever its name.
 
     Args:
         path: The file; None for standard input.
@@ -75,7 +75,9 @@ def count_lines(path: str | os.PathLike[str]) -> int:
         ValueError: The file is UTF-16, or a gzip file is damaged.
     """
     with _source(path) as raw, _damage_named(path):
-        return sum(1 for _ in _unpacked(raw, path))
+        lines = iter(_unpacked(raw, path))
+        first = next(lines, b"").removeprefix(codecs.BOM_UTF8)
+        return bool(first) + sum(1 for _ in lines)
 
 
 @contextlib.contextmanager

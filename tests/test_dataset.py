@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import FrozenInstanceError
+from itertools import compress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -443,6 +444,17 @@ def test_lines_of_any_white_space_are_skipped(tmp_path: Path) -> None:
     assert (corpus.blank, corpus.rows.tolist()) == (3, [0])
 
 
+def test_every_character_of_white_space_alone_is_a_blank_line(
+    tmp_path: Path,
+) -> None:
+    spaces = [c for c in map(chr, range(0x110000 - 2048)) if c.isspace()]
+    words = ["\u0120", "\u3002", "\u2042", "\u16a9", "\u3000\u3042", "\u200b"]
+    lines = [c for c in [*spaces, "\u3000 \u00a0", *words] if c != "\n"]
+    (tmp_path / "text").write_text("\n".join(lines), "utf-8", newline="")
+    file = TextFile(tmp_path / "text")
+    assert [*compress(lines, ~file.blank)] == words
+
+
 def test_a_pair_without_tokens_is_skipped(tmp_path: Path) -> None:
     class Nothing(Numbers):
         def tokenize(
@@ -563,7 +575,7 @@ def test_lines_end_only_at_line_feeds(
     assert got == [line.rstrip("\r").encode() for line in expected]
     backwards = file.read(reversed(range(len(expected))))
     assert backwards == got[::-1]
-    blank = [all(c <= " " for c in line) for line in expected]
+    blank = [all(c <= " " or c.isspace() for c in line) for line in expected]
     assert file.blank.tolist() == blank
 
 
@@ -592,11 +604,13 @@ def test_unpacked_text_is_in_an_unlinked_file(
     file = TextFile(path)
     # It is unlinked at once, so that nothing remains if the process is killed.
     assert set(os.listdir(tmp_path)) == before | {"lines.gz"}
+    gc.collect()
     descriptors = len(os.listdir("/proc/self/fd"))
     assert file.read([0]) == lines.paths[0].read_bytes().split(b"\n")[:1]
     del file
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) < descriptors
+    # The packed file was open, too.
+    assert len(os.listdir("/proc/self/fd")) == descriptors - 2
 
 
 def test_the_checksum_depends_on_order_and_contents(lines: Lines) -> None:

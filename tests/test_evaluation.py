@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import math
 from collections import Counter
@@ -338,6 +339,25 @@ def test_known_sentences_have_no_unknown_word_on_either_side():
     assert evaluation.known_sentences([], sources, references) == [True] * 3
 
 
+def test_known_words_are_known_to_all_models_and_sources():
+    def of(*words):
+        return WordTokenizer(Vocabulary.build([words], 40))
+
+    lines = ["red", "cat", "mat", "dog", "owl"]
+    targets = ["a", "a", "a", "b", "c"]
+    first = SimpleNamespace(
+        source_texts=[of("red", "cat", "dog", "owl"), of(*lines)],
+        target_text=of("a", "b"),
+    )
+    second = SimpleNamespace(
+        source_texts=[of(*lines), of("red", "mat", "dog", "owl")],
+        target_text=of("a", "c"),
+    )
+    # Unknown: cat to the last source, mat to the first, b and c to a target.
+    known = evaluation.known_sentences([first, second], lines, targets)
+    assert known == [True, False, False, False, False]
+
+
 @settings(deadline=None)
 @given(alignments=st.lists(links, max_size=5))
 def test_pharaoh_files_are_written_and_read_back(tmp_path_factory, alignments):
@@ -345,6 +365,12 @@ def test_pharaoh_files_are_written_and_read_back(tmp_path_factory, alignments):
     evaluation.write_pharaoh(path, alignments)
     assert evaluation.read_pharaoh(path) == alignments
     assert path.read_text().count("\n") == len(alignments)
+
+
+def test_alignments_are_packed_by_the_name_of_their_file(tmp_path):
+    path = tmp_path / "links.gz"
+    evaluation.write_pharaoh(path, [frozenset({(0, 1)}), frozenset()])
+    assert gzip.decompress(path.read_bytes()) == b"0-1\n\n"
 
 
 def test_pharaoh_format_of_other_programs_is_read(tmp_path):

@@ -81,6 +81,7 @@ def test_weights_of_the_end_symbols_are_labelled():
         (["a"], ["b"], WEIGHTS),
         (["a", "b", "c", "d"], ["e", "f"], WEIGHTS),
         (["a"], ["b"], [1.0]),
+        (["a"], ["b"], [WEIGHTS] * 3),
         ([], [], np.zeros([0, 0])),
     ],
 )
@@ -181,6 +182,16 @@ def test_bleu_by_length_draws_a_line_and_a_band_for_each_system(tmp_path):
     for corner in ([5.5, 28], [5.5, 32], [25.5, 27], [25.5, 31]):
         assert np.abs(corners - corner).sum(1).min() < 1e-6
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_systems_of_any_name_are_in_the_legend():
+    names = ["_mine", "costs $1", "$x^", "é"]
+    figure = plotting.plot_bleu_by_length(
+        {name: curve(20.0, 30.0) for name in names}, label="$ y $"
+    )
+    figure.canvas.draw()
+    legend = figure.axes[0].get_legend().get_texts()
+    assert [text.get_text() for text in legend] == names
 
 
 def test_a_figure_without_systems_is_empty():

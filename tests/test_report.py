@@ -436,14 +436,33 @@ def test_rescoring_ranks_by_the_models_scores():
     ]
 
 
+def limit_length(folder, **limits):
+    """Writes what a training knows of its limits."""
+    (folder / "training.json").write_text(json.dumps({"recipe": limits}))
+
+
+def test_hours_are_those_of_all_sessions(translator, tmp_path):
+    """The report's record lacks a session that was killed; the log has it."""
+    line = '{"step": 5, "epoch": 1.0, "seconds": 7200.0}\n'
+    (tmp_path / "log.jsonl").write_text(line + '{"step": 9, "ep')
+    record = {"seconds": 360.0, "device": "a CPU", "is_over": True}
+    (tmp_path / "trained.json").write_text(json.dumps(record))
+    one = system("ours", translator=translator, model_dir=tmp_path)
+    table = tables.training_table(results(one), None, None)
+    assert {row[0]: row[1:4] for row in table.rows}["ours"] == [5, 1.0, 2.0]
+
+
 def test_the_training_table_is_read_from_the_model_folder(translator, tmp_path):
     (tmp_path / "log.jsonl").write_text(
         '{"step": 5, "epoch": 1.0, "seconds": 90.0}\n'
         '{"step": 12, "epoch": 2.5, "seconds": 1800.0, "device": "a GPU"}\n'
     )
     dev = Corpus(["red cat", "dog"], ["blue", "mat sits"])
+    folder = tmp_path / "best"
+    folder.mkdir()
+    limit_length(tmp_path, max_length=1)
     trained = {"translator": translator, "model_dir": tmp_path}
-    one = system("ours", counterpart="RNNsearch-30", max_length=1, **trained)
+    one = system("ours", counterpart="RNNsearch-30", **trained)
     unwritten = replace(one, counterpart="", name="x", model_dir=tmp_path / "x")
     table = tables.training_table(
         results(one, unwritten, system("moses", OUTSIDE)), dev, dev
@@ -457,6 +476,13 @@ def test_the_training_table_is_read_from_the_model_folder(translator, tmp_path):
     assert rows["ours"][:6] == [12, 2.5, 0.5, "a GPU", None, nll]
     assert rows["ours"][6:9] == ["RNNsearch-30", 471_000, 3.6]
     assert rows["for RNNsearch-50*"][:6] == [None] * 6
+    limit_length(tmp_path, max_words=1)  # of the source alone: "dog"
+    table = tables.training_table(results(one), dev, None)
+    learned = -translator.score(["dog"], ["mat sits"])[0].log_prob
+    assert {row[0]: row[5:7] for row in table.rows}["ours"] == [
+        pytest.approx(learned),
+        None,
+    ]
     nothing = Corpus([], [])
     table = tables.training_table(results(one), nothing, nothing)
     assert {row[0]: row[5:7] for row in table.rows}["ours"] == [None, None]
@@ -527,6 +553,22 @@ def test_the_page_has_no_external_parts_and_marks_the_papers_numbers(tmp_path):
 def test_inconsistent_input_is_refused(tmp_path, models, test, sentence):
     with pytest.raises(ValueError, match=sentence):
         report.write(tmp_path, models, test)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (
+            {"counterparts": {"m": "RNNsearch"}},
+            "counterpart of m is 'RNNsearch'",
+        ),
+        ({"scoring": Scoring(tokenize="14a")}, "'14a'"),
+        ({"scoring": Scoring(n_bootstrap=0)}, "n_bootstrap is 0"),
+    ],
+)
+def test_bad_scoring_is_refused_before_translating(tmp_path, given, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        report.write(tmp_path, {"m": "/nowhere"}, TEST, **given)
 
 
 @pytest.mark.parametrize("name", ["train", "dev"])

@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -144,6 +145,19 @@ def test_the_figure_by_rarity_needs_a_vocabulary(translator, tmp_path):
     assert [row[0] for row in table.rows] == ["sentences", "ours", "moses"]
     assert table.rows[0][1:] == [4] * 5
     assert section.pictures[0].path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_sub_words_without_counts_are_not_ranked(tmp_path):
+    path = tmp_path / "text"
+    path.write_text("".join(f"{line}\n" for line in LINES))
+    pieces = SubwordTokenizer.train([path], 300, "bpe")
+    reader = SimpleNamespace(source_text=pieces)
+    ours = System("ours", "LSTM", LINES, LINES, translator=reader)
+    section = rarity_figure(results(ours), None, tmp_path)
+    assert not section.pictures
+    assert "Not run" in section.paragraphs[0]
+    counted = rarity_figure(results(ours), Corpus(LINES, LINES), tmp_path)
+    assert counted.pictures
 
 
 def test_a_vector_is_all_that_the_decoder_gets(translator, text):

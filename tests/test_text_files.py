@@ -60,6 +60,7 @@ def test_lines_end_only_with_a_line_feed_in_every_kind_of_file(
     path = tmp_path / name
     path.write_bytes(pack(data))
     assert list(read_lines(path)) == wanted
+    assert count_lines(path) == len(wanted)
     with seekable(path) as stream:
         begin = stream.tell()
         text = stream.read()

@@ -172,10 +172,11 @@ def test_a_failed_save_keeps_the_old_file(
     assert os.listdir(tmp_path) == ["vocabulary.txt"]
 
 
-def test_coverage_counts_known_and_all_words() -> None:
-    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[END]", "a", "b"])
-    coverage = vocabulary.coverage(iter(["a b c a", ["[UNK]", "b"], []]))
-    assert (coverage.running, coverage.known) == (6, 4)
-    assert coverage.share == pytest.approx(2 / 3)
-    assert str(coverage) == "4 of 6 words known (66.67%)"
-    assert vocabulary.coverage([]).share == 1
+@pytest.mark.parametrize("disguise", [b"\xef\xbb\xbf%s", b"%s\r\n"])
+def test_a_file_of_other_line_ends_is_refused(
+    tmp_path: Path, disguise: bytes
+) -> None:
+    path = tmp_path / "vocabulary.txt"
+    path.write_bytes(disguise % b"[PAD]\n[UNK]\n[END]\na")
+    with pytest.raises(ValueError, match="byte order mark or with"):
+        Vocabulary.load(path)

@@ -18,6 +18,10 @@ from bahdanau_tf.text_files import seekable
 BLOCK = 1 << 22  # bytes read at once when a file is indexed
 CHUNK = 10_000  # lines of `read_in_chunks`
 STRIDE = 16  # only the begin of every so many lines is kept in memory
+_BLANKS = "\u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, [*range(33), *range(0x2000, 0x200B)])
+)
+_IN_BLANKS = np.isin(np.arange(256), list(_BLANKS.encode()))
 
 
 class TextFile:
@@ -97,8 +101,16 @@ def _line_begins(block: bytes) -> np.ndarray:
 
 
 def _is_blank(block: bytes, begins: np.ndarray) -> np.ndarray:
-    """bool [lines]: True for lines without a byte above 32, the blank."""
-    return np.maximum.reduceat(np.frombuffer(block, np.uint8), begins) <= 32
+    """bool [lines]: True for lines of white space and control characters."""
+    codes = np.frombuffer(block, np.uint8)
+    blank = np.maximum.reduceat(codes, begins) <= ord(" ")
+    # Few lines have only bytes that white space has in UTF-8; these are read.
+    may_be = np.logical_and.reduceat(_IN_BLANKS[codes], begins) & ~blank
+    ends = np.append(begins[1:], len(block))
+    for line in np.flatnonzero(may_be):
+        text = block[begins[line] : ends[line]].decode()
+        blank[line] = not text.strip(_BLANKS)
+    return blank
 
 
 class ParallelCorpus:

@@ -14,6 +14,7 @@ import numpy as np
 
 from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.text_files import written
 
 Links = frozenset[tuple[int, int]]
 
@@ -134,6 +135,6 @@ def read_pharaoh(path: str | Path) -> list[Links]:
 
 
 def write_pharaoh(path: str | Path, alignments: Iterable[Links]) -> None:
-    """Writes a file of alignments, one sentence per line."""
-    lines = [f"{format_pharaoh(links)}\n" for links in alignments]
-    Path(path).write_text("".join(lines), encoding="utf-8")
+    """Writes a file of alignments, plain or .gz, one sentence per line."""
+    with written(path) as file:
+        file.writelines(f"{format_pharaoh(links)}\n" for links in alignments)

@@ -22,7 +22,7 @@ def without_unknown_words(
 
     Args:
         *sides: pairs of tokenized sentences and a function that tells whether
-            a word is known, such as `vocabulary.__contains__`. For the paper's
+            a word is known, such as `set(words).__contains__`. For the paper's
             "No UNK" the sides are source and reference.
 
     Returns:

@@ -87,11 +87,14 @@ class Logged(TypedDict, total=False):
 
 
 def last_evaluation(model_dir: Path) -> Logged:
-    """The last line of the training's log; empty if there is none."""
+    """The last line of the training's log; empty if there is none.
+
+    What stands behind the last line end is half a line, being written.
+    """
     path = model_dir / "log.jsonl"
-    lines = path.read_text("utf-8").split("\n") if path.is_file() else []
-    written = [line for line in lines if line]
-    found: Logged = json.loads(written[-1]) if written else {}
+    text = path.read_text("utf-8", "replace") if path.is_file() else ""
+    lines = text.split("\n")[:-1]
+    found: Logged = json.loads(lines[-1]) if lines else {}
     return found
 
 

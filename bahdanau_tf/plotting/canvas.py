@@ -62,7 +62,9 @@ def set_fonts(axes: Axes) -> None:
     import matplotlib
 
     labels = [*axes.get_xticklabels(), *axes.get_yticklabels()]
-    texts = [*labels, *axes.texts]
+    legend = axes.get_legend()
+    names = legend.get_texts() if legend else []
+    texts = [*labels, *axes.texts, *names, axes.xaxis.label, axes.yaxis.label]
     written = "".join(text.get_text() for text in texts)
     fonts, missing = _fonts(
         tuple(matplotlib.rcParams["font.family"]), frozenset(written)

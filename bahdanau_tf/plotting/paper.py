@@ -76,8 +76,9 @@ def plot_alignment(
         )
     weights = np.asarray(weights, np.float32)
     shape = (len(target_tokens), len(source_tokens))
-    more = np.subtract(weights.shape, shape).tolist()
-    if weights.ndim != 2 or not {*more} <= {0, 1} or not weights.size:
+    is_matrix = weights.ndim == 2 and weights.size
+    more = np.subtract(weights.shape, shape).tolist() if is_matrix else [-1]
+    if not {*more} <= {0, 1}:
         raise ValueError(
             f"plot_alignment: weights have shape {weights.shape}, wanted "
             f"{shape} like the tokens, or 1 more for end symbols."
@@ -120,12 +121,12 @@ def plot_bleu_by_length(
     """
     figure = new_figure("plot_bleu_by_length", 7.6, 4.0)
     axes = figure.add_subplot()
-    for number, (name, bins) in enumerate(curves.items()):
+    for number, bins in enumerate(curves.values()):
         ordered = sorted(bins, key=lambda one: one.shortest)
         middles = [(one.shortest + one.longest) / 2 for one in ordered]
         values = [one.score.score for one in ordered]
         style = _STYLES[number % len(_STYLES)]
-        (line,) = axes.plot(middles, values, style, label=name, markersize=4)
+        (line,) = axes.plot(middles, values, style, markersize=4)
         bands = [one.score.interval or (np.nan, np.nan) for one in ordered]
         low, high = np.reshape(bands, [-1, 2]).T
         axes.fill_between(
@@ -137,7 +138,17 @@ def plot_bleu_by_length(
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     if curves:
-        # Beside the plot: curves may run through any corner.
-        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+        # Beside the plot: curves may run through any corner. The names are
+        # set later, since matplotlib leaves out one that begins with "_".
+        numbers = map(str, range(len(curves)))
+        legend = axes.legend(
+            axes.get_lines(),
+            numbers,
+            loc="center left",
+            bbox_to_anchor=(1.01, 0.5),
+        )
+        for text, name in zip(legend.get_texts(), curves, strict=True):
+            text.set_text(name)
+    set_fonts(axes)
     save(figure, path)
     return figure

@@ -10,6 +10,7 @@ from bahdanau_tf.evaluation import Score
 from bahdanau_tf.experiments.results import Results
 from bahdanau_tf.experiments.results import System
 from bahdanau_tf.report.document import Finding
+from bahdanau_tf.translation.lengths import WORDS
 
 
 class Bounds(NamedTuple):
@@ -53,6 +54,8 @@ def findings(results: Results) -> list[Finding]:
         for encdec in results.of_kind("RNNencdec"):
             if search.max_length != encdec.max_length:
                 continue
+            if results.unit == WORDS and not search.max_length:
+                continue  # these count tokens, and may differ in them
             limit = search.max_length or UNKNOWN_LENGTH
             first, middle = limit // 5, 3 * limit // 5
             short = [first < n <= middle for n in results.lengths]

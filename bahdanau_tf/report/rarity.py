@@ -14,6 +14,7 @@ from bahdanau_tf.experiments.results import Results
 from bahdanau_tf.plotting import plot_bleu_by_length
 from bahdanau_tf.report.document import Picture
 from bahdanau_tf.report.document import Section
+from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.translation.lengths import counting_text
 from bahdanau_tf.translation.lengths import mean_ranks
 
@@ -24,6 +25,10 @@ _RANK = (
     "in the training pairs that the report reads. The parts have as many "
     "sentences as each other, but for the last. The paper's curve falls only "
     "for the rarest words. Its curve by length is Figure 2."
+)
+_UNCOUNTED = (
+    "Not run: sub-words are ranked by their counts in training pairs, and none "
+    "were given."
 )
 
 
@@ -36,6 +41,8 @@ def rarity_figure(
     if text is None:
         return Section(_TITLE, ["Not run: no system has a vocabulary."])
     learned = train.sources if train else []
+    if not learned and not isinstance(text, WordTokenizer):
+        return Section(_TITLE, [_UNCOUNTED])
     ranks = mean_ranks(text, results.test.sources, learned)
     curves = {
         one.name: results.references.by_rank(

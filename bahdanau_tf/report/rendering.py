@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -140,4 +141,6 @@ def _cell(cell: Cell, kind: Sequence[str]) -> str:
 
 def _is_number(cell: Cell) -> bool:
     """Whether a cell is a number, with or without its interval."""
-    return isinstance(cell, int | float) or " ± " in cell_text(cell)
+    text = cell_text(cell)
+    with_interval = re.fullmatch(r"-?[\d.,]+ ± [\d.,]+", text)
+    return isinstance(cell, int | float) or with_interval is not None

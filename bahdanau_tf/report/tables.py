@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from pathlib import Path
 
 from bahdanau_tf.evaluation import Table
 from bahdanau_tf.evaluation.tables import NOT_RUN
@@ -16,9 +17,9 @@ from bahdanau_tf.experiments.results import System
 from bahdanau_tf.experiments.trainings import Record
 from bahdanau_tf.experiments.trainings import last_evaluation
 from bahdanau_tf.report import paper
-from bahdanau_tf.translation.lengths import WORDS
-from bahdanau_tf.translation.lengths import source_lengths
 from bahdanau_tf.translation.lengths import token_lengths
+from bahdanau_tf.translation.saved import trained_length
+from bahdanau_tf.translation.saved import trained_words
 from bahdanau_tf.translator import Translator
 
 SAMPLE = 1000  # number of training sentences whose likelihood is computed
@@ -121,7 +122,7 @@ def training_table(
     heads = paper.TRAINING_HEADS
     rows = beside_the_paper(
         [one for one in results.systems if one.translator],
-        lambda system: _training(system, results.unit, train, dev),
+        lambda system: _training(system, train, dev),
         len(heads),
         paper.TRAINING,
     )
@@ -142,7 +143,7 @@ def training_table(
 
 
 def _training(
-    system: System, unit: str, train: Corpus | None, dev: Corpus | None
+    system: System, train: Corpus | None, dev: Corpus | None
 ) -> list[Cell]:
     model, folder = system.translator, system.model_dir
     if model is None or folder is None:
@@ -150,7 +151,8 @@ def _training(
             f"training_table: {system.name} is not a trained model"
         )
     last, record = last_evaluation(folder), Record.read(folder)
-    seconds = record.seconds or last.get("seconds")
+    # A report's own record lacks the time of a training that it did not end.
+    seconds = max(record.seconds, last.get("seconds") or 0.0) or None
     device = record.device or last.get("device", _UNKNOWN)
     is_stopped = bool(record.device) and not record.is_over
     return [
@@ -158,31 +160,33 @@ def _training(
         last.get("epoch", _UNKNOWN),
         _UNKNOWN if seconds is None else seconds / 3600,
         device + " (not trained out)" * is_stopped,
-        _nll(model, _learned(model, system.max_length, unit, train)),
+        _nll(model, _learned(model, folder, train)),
         _nll(model, dev),
     ]
 
 
 def _learned(
-    model: Translator,
-    max_length: int | None,
-    unit: str,
-    corpus: Corpus | None,
+    model: Translator, folder: Path, corpus: Corpus | None
 ) -> Corpus | None:
     """The first pairs on which a model was trained."""
     if corpus is None:
         return None
-    by_words = unit == WORDS  # of the source alone
-    own = [model.source_text]
-    sides = [source_lengths(own, corpus.sources, by_words)[0]]
-    if not by_words:
-        sides.append(token_lengths(model.target_text, corpus.references))
-    rows = zip(*corpus[:2], *sides, strict=True)
-    longest = max_length or float("inf")
+    sources, references = corpus[:2]
+    longest = trained_length(folder) or float("inf")
+    most_words = trained_words(folder) or float("inf")
+    rows = zip(
+        sources,
+        references,
+        token_lengths(model.source_text, sources),
+        token_lengths(model.target_text, references),
+        strict=True,
+    )
     kept = [
         (source, target)
         for source, target, *lengths in rows
         if source and target and max(lengths) <= longest
+        # Only words of the source are counted.
+        if len(source.split()) <= most_words
     ][:SAMPLE]
     return Corpus(*zip(*kept, strict=True)) if kept else None
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bahdanau_tf import __version__
 from bahdanau_tf.device import describe_device
+from bahdanau_tf.evaluation.scores import bleu_metric
 from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.evaluation.tables import as_csv
 from bahdanau_tf.experiments.results import Corpus
@@ -75,8 +76,9 @@ def write(
 
     Raises:
         ValueError: There are no systems or no sentences, numbers of sentences
-            differ, the names of two systems are one for a file, or a folder
-            holds no model.
+            differ, the names of two systems are one for a file, a folder
+            holds no model, the paper has no such counterpart, or `scoring` has
+            no such tokenizer or too few samples.
 
     Example:
 
@@ -91,14 +93,16 @@ def write(
     ```
     """
     hypotheses = hypotheses or {}
+    counterparts = counterparts or {}
     _check(model_dirs, hypotheses, test, baseline)
+    _check_scoring(scoring, counterparts)
     for name, pairs in (("train", train), ("dev", dev)):
         if pairs is not None:
             check_counts(f"report.write: {name}", _columns(pairs))
     folder = Path(out_dir)
     folder.mkdir(parents=True, exist_ok=True)
     results = measure(
-        model_dirs, hypotheses, test, scoring, counterparts or {}, [*paper.BLEU]
+        model_dirs, hypotheses, test, scoring, counterparts, [*paper.BLEU]
     )
     document = Document(
         "Attention-based recurrent translation: a report",
@@ -167,6 +171,23 @@ def _check(
     if baseline is not None:
         given["baseline"] = baseline.lists
     check_counts("report.write", {**given, **hypotheses})
+
+
+def _check_scoring(scoring: Scoring, counterparts: Mapping[str, str]) -> None:
+    """Before any translating, what would fail after it."""
+    for name, counterpart in counterparts.items():
+        if counterpart and counterpart not in paper.BLEU:
+            raise ValueError(
+                f"report.write: the counterpart of {name} is {counterpart!r}, "
+                f"wanted one of {', '.join(paper.BLEU)}"
+            )
+    if scoring.tokenize is not None:
+        bleu_metric(scoring.tokenize, scoring.lowercase)
+    if scoring.n_bootstrap < 1:
+        raise ValueError(
+            f"report.write: n_bootstrap is {scoring.n_bootstrap}, wanted 1 or "
+            "more"
+        )
 
 
 def _columns(corpus: Corpus) -> dict[str, Sequence[object]]:

@@ -19,7 +19,8 @@ _WIDE_MARKS = "。！？｡"  # they end a sentence before anything
 _CANDIDATE = re.compile(
     # Marks within these brackets do not end a sentence of the line.
     "「[^「」]{,200}」|『[^『』]{,200}』|（[^（）]{,200}）|"
-    rf"(?P<mark>[{re.escape(_MARKS)}]+)"
+    # From the first of several marks; else a long row takes time squared.
+    rf"(?<![{re.escape(_MARKS)}])(?P<mark>[{re.escape(_MARKS)}]+)"
     r"[\"'”’»›)\]}]*(?:[ \u00a0\u202f][»”])?(?=\s)\s+|"
     rf"(?P<wide>[{_WIDE_MARKS}]+)\s*"
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 import os
 from collections import Counter
@@ -176,6 +177,11 @@ class Vocabulary(tf.Module):
                 valid vocabulary.
         """
         data = read_checked(path, checksum)
+        if data.startswith(codecs.BOM_UTF8) or b"\r\n" in data:
+            raise ValueError(
+                f"Vocabulary.load: {path} was written with a byte order mark "
+                "or with \\r\\n, wanted lines that end in \\n alone"
+            )
         # Only "\n" ends a word; str.splitlines() would split at U+2028, too.
         lines = data.decode("utf-8").split("\n")
         if lines and not lines[-1]:
@@ -185,23 +191,6 @@ class Vocabulary(tf.Module):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes one word per line; an old file is replaced as a whole."""
         write_atomically(path, self._file())
-
-    def coverage(self, sentences: Iterable[str | Sequence[str]]) -> Coverage:
-        """Counts the running words of sentences, and the known among them.
-
-        Args:
-            sentences: Each a list of words, or a line with blanks between its
-                words.
-
-        Returns:
-            The counts, whose `share` is the coverage.
-        """
-        known_words = set(self.tokens).difference(SPECIAL)
-        running = known = 0
-        for words in map(_words, sentences):
-            running += len(words)
-            known += sum(word in known_words for word in words)
-        return Coverage(running, known)
 
     def _file(self) -> bytes:
         return b"".join(token + b"\n" for token in self._tokens.numpy())
