@@ -119,18 +119,14 @@ class TokenCrossentropy(keras.losses.Loss):
             float32 scalar.
 
         Raises:
-            ValueError: The reduction is neither "sum" nor
-                "mean_with_sample_weight".
+            ValueError: The reduction is not "sum".
         """
-        if self.reduction not in ("sum", "mean_with_sample_weight"):
+        if self.reduction != "sum":
             raise ValueError(
                 f"TokenCrossentropy: reduction is {self.reduction!r}, wanted "
-                "'sum' or 'mean_with_sample_weight'"
+                "'sum'"
             )
-        weights = tf.cast(weights, tf.float32)
-        if self.reduction != "sum":
-            weights /= tf.reduce_sum(weights)
-        weights /= self.divisor
+        weights = tf.cast(weights, tf.float32) / self.divisor
         on_label = 1.0 - self.label_smoothing
         kernel, bias = (tf.cast(x, features.dtype) for x in (kernel, bias))
         total = _words_nll(features, kernel, bias, labels, weights, on_label)
@@ -288,7 +284,13 @@ class Perplexity(keras.metrics.Mean):
         if sample_weight is None:
             sample_weight = is_word(y_true)
         nll = TokenCrossentropy().call(y_true, y_pred)
-        super().update_state(nll, sample_weight)
+        weights = tf.cast(sample_weight, nll.dtype)
+        while weights.shape.rank < nll.shape.rank:  # one for each sentence
+            weights = weights[..., tf.newaxis]
+        weights = tf.broadcast_to(weights, tf.shape(nll))
+        # Flat: Keras would take the mean over each sentence first.
+        flat = [tf.reshape(x, [-1]) for x in (nll, weights)]
+        super().update_state(*flat)
 
     def result(self) -> tf.Tensor:
         return tf.exp(super().result())

@@ -101,6 +101,18 @@ def test_alignment_is_the_mean_of_members_that_read_source_0() -> None:
     assert not Ensemble([make_model(1, RNNEncDec)]).has_alignment
 
 
+def test_keras_exports_an_ensemble_of_two_sources(tmp_path: Path) -> None:
+    ensemble = Ensemble([make_model(1), make_model(2, size=7)], sources=[0, 1])
+    ensemble.export(str(tmp_path), verbose=False)
+    inputs = {
+        "source": (INPUTS["source"], tf.constant([[3, 2], [4, 2]])),
+        "target": INPUTS["target"],
+    }
+    loaded = tf.saved_model.load(str(tmp_path))
+    found = loaded.serve(inputs)
+    np.testing.assert_allclose(found, ensemble(inputs), rtol=1e-4)
+
+
 def test_an_ensemble_of_one_member_repeated_equals_that_member() -> None:
     single = make_translator(5)
     ensemble = Translator.ensemble([single, single, single])

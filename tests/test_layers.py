@@ -620,6 +620,16 @@ def test_embedding_and_the_gradient_of_a_repeated_word() -> None:
     close(bias_gradient, upstream.sum((0, 1)))
 
 
+def test_ids_of_any_kind_are_looked_up_exactly() -> None:
+    embedding = layers.WordEmbedding(300, M, dtype="mixed_bfloat16")
+    wanted = embedding(np.array([256, 257], "int32"))
+    found = embedding(np.array([256.0, 257.0], "float32"))
+    np.testing.assert_array_equal(found, wanted)
+    assert (wanted[0] != wanted[1]).numpy().any()
+    few = np.array([0, 255], "uint8")
+    np.testing.assert_array_equal(embedding(few), embedding(few.astype(int)))
+
+
 # Initial weights.
 
 
@@ -662,6 +672,28 @@ def test_one_initializer_gives_each_kernel_different_values() -> None:
         for block in np.split(recurrent.cell.kernel.numpy(), 3, -1)
     ]
     assert len(set(blocks)) == 12
+
+
+def test_a_seed_gives_each_gate_other_values() -> None:
+    start = keras.initializers.RandomNormal(seed=7)
+    cells = [layers.LSTMCell(4, kernel_initializer=start) for _ in range(2)]
+    for cell in cells:
+        cell.build((None, 8))
+    np.testing.assert_array_equal(*(cell.kernel for cell in cells))
+    gates = np.split(array(cells[0].kernel), 4, -1)
+    assert len({gate.tobytes() for gate in gates}) == 4
+
+
+def test_an_initializer_may_be_a_function_or_the_default() -> None:
+    cell = layers.GRUCell(
+        4,
+        kernel_initializer=lambda shape, dtype=None: tf.fill(shape, 2.0),
+        recurrent_initializer=None,
+    )
+    cell.build((None, 8))
+    assert (array(cell.kernel) == 2).all()
+    u = array(cell.recurrent_kernel)[:, :4]
+    close(u @ u.T, np.eye(4), 1e-5)
 
 
 # Dropout.

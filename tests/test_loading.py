@@ -171,6 +171,26 @@ def test_functional_models_load(
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
 
 
+def test_a_loaded_models_attention_makes_no_keys_of_its_own(
+    tmp_path: Path,
+) -> None:
+    """Its `key_projection` has no weights: those are of a layer beside it."""
+    model = with_a_decoder()
+    (decoder,) = (
+        x for x in model.layers if isinstance(x, layers.AttentionDecoder)
+    )
+    mask = tf.ones([1, 2], tf.bool)
+    encoded = layers.Encoded(tf.ones([1, 2, 2 * N]), (), (), mask)
+    kept = decoder.attention.memory(encoded).keys
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    attention = loaded.get_layer(decoder.name).attention
+    with pytest.raises(ValueError, match="made by a layer of the functional"):
+        attention.memory(encoded)
+    keys = loaded.get_layer(decoder.attention.key_projection.name)
+    np.testing.assert_array_equal(keys(encoded.annotations), kept)
+
+
 @keras.saving.register_keras_serializable("tests")
 class OwnAttention(layers.Attention):
     """An attention by a user, whose keys are made by a layer with weights."""

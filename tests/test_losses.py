@@ -96,15 +96,19 @@ def test_extreme_logits_and_bfloat16_give_finite_float32_costs() -> None:
 
 def test_perplexity_is_of_the_words_of_all_batches() -> None:
     metric, cost, words = Perplexity(), 0.0, 0.0
-    for seed in range(3):
-        target, logits, weights = example(3, 4, 7, seed)
+    for seed, steps in enumerate((1, 4, 9)):
+        target, logits, weights = example(3, steps, 7, seed)
         metric.update_state(target, logits, weights)
         cost += (smoothed_cost(target, logits, 0.0) * weights).sum()
         words += weights.sum()
     np.testing.assert_allclose(metric.result(), np.exp(cost / words), rtol=1e-5)
     metric.reset_state()
-    metric.update_state(target, np.zeros((3, 4, 7), "float32"))
+    metric.update_state(target, np.zeros((3, 9, 7), "float32"))
     np.testing.assert_allclose(metric.result(), 7, rtol=1e-5)
+    metric.reset_state()
+    metric.update_state(target, logits, [2.0, 0.0, 1.0])  # of each sentence
+    wanted = smoothed_cost(target, logits, 0.0).mean(1) @ [2, 0, 1] / 3
+    np.testing.assert_allclose(metric.result(), np.exp(wanted), rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,40 @@ def test_an_embedding_passes_its_mask_to_the_encoder() -> None:
     assert encoder(silent(SOURCE)).mask.numpy().all()
 
 
+def test_states_and_annotations_have_the_mask_of_their_words() -> None:
+    words = layers.WordEmbedding(K, M, mask_zero=True)
+    states, _ = layers.Recurrent(layers.GRUCell(N))(words(SOURCE))
+    encoded = layers.BidirectionalEncoder(layers.GRUCell(N))(words(SOURCE))
+    read = layers.TanhReadout(K, 5, terms=("state",))(states, states)
+    for found in (states, encoded.annotations, read):
+        np.testing.assert_array_equal(found._keras_mask, SOURCE != 0)
+
+
+def test_a_language_model_ignores_padding() -> None:
+    ids = keras.Input([None], dtype="int32")
+    words = layers.WordEmbedding(K, M, mask_zero=True)(ids)
+    states, _ = layers.Recurrent(layers.GRUCell(N))(words)
+    logits = layers.TanhReadout(K, 5, terms=("state", "previous"))(
+        states, words
+    )
+    model = randomized(keras.Model(ids, logits))
+    model.compile(
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    )
+    found = model.evaluate(TARGET, TARGET, verbose=0)
+    assert found == pytest.approx(of_words(model(TARGET)).mean(), rel=1e-5)
+
+
+def test_a_tied_readout_is_refused_in_a_functional_model() -> None:
+    """Keras would save the embeddings that it is given as a constant."""
+    ids = keras.Input([None], dtype="int32")
+    embedding = layers.WordEmbedding(K, M)
+    words = embedding(ids)
+    readout = layers.TanhReadout(K, M, terms=("state",), tied=True)
+    with pytest.raises(ValueError, match="TanhReadout: tied is True in a func"):
+        readout(words, words, None, embedding.embeddings)
+
+
 def test_a_functional_model_ignores_padding() -> None:
     model = by_hand()
     wider = np.pad(SOURCE, [[0, 0], [0, 3]])

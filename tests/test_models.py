@@ -440,6 +440,8 @@ def test_token_log_probs_equal_the_reference(name: str) -> None:
     for row, actual in enumerate(found):
         close(actual, wanted[row, : len(targets[row])])
     assert token_log_probs(model, [], []) == []
+    (nothing,) = token_log_probs(model, sources[:1], [[]])
+    assert nothing.shape == (0,)
     with pytest.raises(ValueError, match="3 sources and 2 targets"):
         token_log_probs(model, sources, targets[:2])
 
@@ -720,6 +722,66 @@ def test_dropout_is_applied_only_in_training(name: str, dropout: str) -> None:
     assert np.abs(one - wanted).max() > 1e-3 < np.abs(one - other).max()
 
 
+def test_embedding_dropout_is_that_of_both_sides() -> None:
+    model = randomized(search(embedding_dropout=0.5, embedding_dim=64))
+    ids = tf.constant(SOURCE)
+    plain = model.target_embedding(ids).numpy()
+    ratio = model._embedded_target(ids, True).numpy() / plain
+    assert {*np.unique(ratio.round(4))} == {0.0, 2.0}
+    plain = model._encoded(ids, False).annotations.numpy()
+    assert np.abs(model._encoded(ids, True).annotations - plain).max() > 1e-3
+
+
+def test_annotation_dropout_is_that_of_all_that_an_encoder_returns() -> None:
+    model = randomized(search(annotation_dropout=0.5, units=64))
+    plain, dropped = (model._encoded(SOURCE, flag) for flag in (False, True))
+    for name in ("annotations", "forward_states", "backward_states"):
+        pairs = [
+            np.concatenate(
+                [np.ravel(x) for x in tf.nest.flatten(getattr(one, name))]
+            )
+            for one in (plain, dropped)
+        ]
+        known = pairs[0] != 0
+        ratio = pairs[1][known] / pairs[0][known]
+        assert {*np.unique(ratio.round(4))} == {0.0, 2.0}, name
+
+
+@pytest.mark.parametrize("name", ["paper", "conditional", "main-text"])
+def test_state_dropout_is_that_of_encoder_and_decoder(name: str) -> None:
+    model = randomized(VARIANTS[name](state_dropout=0.5))
+    plain = model._encoded(SOURCE, False).annotations.numpy()
+    dropped = model._encoded(SOURCE, True).annotations.numpy()
+    assert np.abs(plain - dropped).max() > 1e-3
+    encoded = model._encoded(SOURCE, False)
+    states, first = model.bridge(encoded)
+    given = (
+        model._embedded_target(TARGET, False),
+        first,
+        states,
+        model._attended(encoded),
+    )
+    kept, other = (
+        model.decoder(*given, training=flag).state for flag in (False, True)
+    )
+    assert np.abs(kept - other).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "dropout", ["embedding_dropout", "state_dropout", "readout_dropout"]
+)
+def test_dropouts_of_the_lstm_are_applied_only_in_training(
+    dropout: str,
+) -> None:
+    model = randomized(lstm(**{dropout: 0.5}))
+    batch = batch_of(SOURCE, TARGET)
+    plain = randomized(lstm())
+    plain.set_weights(model.get_weights())
+    wanted = plain(batch, training=True).numpy()
+    close(model(batch), wanted, 0)
+    assert np.abs(model(batch, training=True).numpy() - wanted).max() > 1e-3
+
+
 def test_a_dropout_of_an_earlier_version_is_left_out() -> None:
     """Which changes nothing that the model computes."""
     model = example("paper")
@@ -766,6 +828,14 @@ def test_keras_export_needs_no_signature(tmp_path: Path) -> None:
     batch = batch_of(SOURCE, TARGET)
     loaded = tf.saved_model.load(str(tmp_path))
     close(loaded.serve(batch), model(batch).numpy(), 1e-6)
+
+
+def test_ids_that_are_floats_are_not_rounded() -> None:
+    model = RNNSearch(300, 300, **SIZES, dtype="mixed_bfloat16")
+    source, target = np.full([1, 2], 257), np.full([1, 1], 3)
+    wanted = model(batch_of(source, target)).numpy()
+    found = model(batch_of(source.astype("float32"), target)).numpy()
+    np.testing.assert_array_equal(found, wanted)
 
 
 def encoder_of(kind: Any = layers.BidirectionalEncoder, **options: Any) -> Any:
@@ -841,11 +911,44 @@ def encoder_of(kind: Any = layers.BidirectionalEncoder, **options: Any) -> Any:
         ),
         (lambda: search(units=0), "GRUCell: units is 0"),
         (lambda: lstm(layers=0), "Seq2SeqLSTM: layers is 0"),
+        (
+            lambda: lstm(share_embeddings=True, annotation_dropout=0.1),
+            "Seq2SeqLSTM: got annotation_dropout, share_embeddings, which",
+        ),
+        (
+            lambda: search(
+                attention=layers.GeneralAttention(), dtype="mixed_bfloat16"
+            ),
+            r"attention.dtype \(float32\) and dtype \(bfloat16\)",
+        ),
+        (
+            lambda: search(cell=keras.layers.GRUCell(N), dtype="mixed_float16"),
+            r"cell.dtype \(float32\) and dtype \(float16\)",
+        ),
     ],
 )
 def test_impossible_combinations_are_refused(make: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_the_parts_of_another_model_are_used_with_their_weights() -> None:
+    other = randomized(search())
+    parts = {"encoder": other.encoder, "readout": other.readout}
+    model = search(**parts)
+    assert model.readout.output_bias is other.readout.output_bias
+    assert model.encoder.weights == other.encoder.weights
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_alignments_of_a_sentence_and_of_a_step_are_float32(
+    policy: str,
+) -> None:
+    model = randomized(search(dtype=policy))
+    _, glimpse = model.hidden(batch_of(SOURCE, TARGET))
+    assert glimpse.weights.dtype == tf.float32
+    sums = tf.reduce_sum(glimpse.weights, -1)
+    np.testing.assert_allclose(sums, 1.0, atol=1e-6)
 
 
 def test_state_dropout_is_accepted_if_the_encoder_has_the_same() -> None:

@@ -255,6 +255,39 @@ def test_a_weight_of_another_model_is_refused():
         optimizer.apply([tf.constant([1.0])], [other])
 
 
+def test_a_gradient_that_is_missing_in_a_step_counts_as_zero() -> None:
+    weights = [keras.Variable([0.0]), keras.Variable([0.0])]
+    optimizer = SGD(1.0, gradient_accumulation_steps=2)
+    optimizer.apply([tf.constant([2.0]), tf.constant([2.0])], weights)
+    optimizer.apply([None, tf.constant([2.0])], weights)
+    assert [float(weight.numpy()[0]) for weight in weights] == [-1.0, -2.0]
+
+
+def test_a_loss_scale_is_undone_before_clipping() -> None:
+    for scale in (1.0, 1024.0):
+        weight = keras.Variable([0.0, 0.0])
+        optimizer = SGD(1.0, max_norm=2.5, loss_scale_factor=scale)
+        optimizer.apply([tf.constant([3.0, 4.0]) * scale], [weight])
+        np.testing.assert_allclose(weight.numpy(), [-1.5, -2.0], rtol=1e-6)
+        assert float(optimizer.gradient_norm.numpy()) == pytest.approx(5.0)
+
+
+def test_decay_and_moving_average_go_on_in_a_skipped_update() -> None:
+    weight = keras.Variable([1.0])
+    optimizer = Adam(0.5, weight_decay=0.1, use_ema=True, ema_momentum=0.75)
+    optimizer.apply([tf.constant([2.0])], [weight])
+    # Adam's first step is the rate; decay is rate · 0.1 · weight before it.
+    after = 1.0 * (1 - 0.5 * 0.1) - 0.5
+    assert float(weight.numpy()[0]) == pytest.approx(after, rel=1e-5)
+    average = after  # it begins with the first value
+    optimizer.apply([tf.constant([np.nan])], [weight])
+    after *= 1 - 0.5 * 0.1
+    average = 0.75 * average + 0.25 * after
+    assert float(weight.numpy()[0]) == pytest.approx(after, rel=1e-5)
+    optimizer.finalize_variable_values([weight])
+    assert float(weight.numpy()[0]) == pytest.approx(average, rel=1e-5)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @optimizers
 def test_a_gradient_that_is_not_finite_changes_nothing(
@@ -443,18 +476,11 @@ def test_warmup_linear_decay_rises_stays_and_falls() -> None:
         (900, 0.2),
     ):
         assert float(rate(tf.constant(step))) == pytest.approx(wanted), step
+    config = keras.optimizers.schedules.serialize(rate)
+    again = keras.optimizers.schedules.deserialize(config)
+    for step in (4, 50, 75, 900):
+        assert float(again(step)) == float(rate(step))
     rate = WarmupLinearDecay(
         2.0, 100
     )  # the default of `Recipe`: to 2 % of the peak
     assert float(rate(tf.constant(100))) == pytest.approx(0.04)
-
-
-def test_fit_sums_the_gradients_of_a_repeated_word() -> None:
-    """A word occurs twice in a batch: its row gets both gradients."""
-    embedding = WordEmbedding(3, 2, embeddings_initializer="ones")
-    model = keras.Sequential([keras.Input((2,), dtype="int32"), embedding])
-    model.compile(SGD(1.0), lambda _, vectors: tf.reduce_sum(vectors))
-    model.fit(np.array([[1, 1]]), np.zeros((1, 1)), verbose=0)
-    np.testing.assert_allclose(
-        embedding.embeddings.numpy(), [[1, 1], [-1, -1], [1, 1]]
-    )

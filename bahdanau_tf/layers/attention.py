@@ -75,7 +75,7 @@ class Attention(keras.layers.Layer):
     def build_keys(
         self, layer: keras.layers.Layer, memory_shape: Sequence[Shape]
     ) -> None:
-        """Builds a layer that `project` calls.
+        """Builds a layer that `project` calls by `keys_by`.
 
         In a functional model that calls `memory`, the layer is the model's own.
         Once loaded, it calls and saves that one; the one here has no weights.
@@ -89,10 +89,23 @@ class Attention(keras.layers.Layer):
         """The contexts have the mask of the queries, the weights have none."""
         return mask, None
 
-    def context_size(self, encoded_shape: Encoded) -> int:
-        """c, the width of the context."""
-        width: int = encoded_shape.annotations[-1]
-        return width
+    def keys_by(
+        self, layer: keras.layers.Layer, annotations: tf.Tensor
+    ) -> tf.Tensor:
+        """The keys by a layer of `build_keys`, for `project`.
+
+        Raises:
+            ValueError: The layer has no weights, see `build_keys`.
+        """
+        if keras.backend.is_keras_tensor(annotations):
+            self.has_own_keys = False
+        elif not (self.has_own_keys or layer.built):
+            raise ValueError(
+                f"{type(self).__name__}: the keys of {self.name} are made by "
+                f"a layer of the functional model, {layer.name}; wanted a call "
+                "of that"
+            )
+        return layer(annotations)
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:
         """Keys of the annotations, [B, T_x, c] -> [B, T_x, n']."""
@@ -231,9 +244,7 @@ class BahdanauAttention(Attention):
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:
         """U_a h_j (+ b_a), [B, T_x, 2n] -> [B, T_x, n']."""
-        if keras.backend.is_keras_tensor(annotations):  # not by `memory`
-            self.has_own_keys = False
-        return self.key_projection(annotations)
+        return self.keys_by(self.key_projection, annotations)
 
     def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
         projected = linear(as_rows(query), self.query_projection.kernel)

@@ -44,6 +44,10 @@ class Bridge(keras.layers.Layer):
         self.state_size = state_size
         self.embedding_dim = embedding_dim
         self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
+        self.supports_masking = True
+
+    def compute_mask(self, *unused: object) -> None:
+        """None: what it returns has no positions."""
 
     @property
     def sizes(self) -> list[int]:

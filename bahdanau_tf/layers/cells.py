@@ -58,7 +58,9 @@ class RecurrentCell(Cell):
             )
         self.units = units
         self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
-        self.recurrent_initializer = fresh(recurrent_initializer)
+        self.recurrent_initializer = fresh(
+            recurrent_initializer or "orthogonal"
+        )
         self.bias_initializer = fresh(bias_initializer)
 
     @property

@@ -298,10 +298,16 @@ class AttentionDecoder(SteppingDecoder):
             )
             outputs = [state, read.context]
             if read.weights is not None:
-                outputs.append(tf.cast(read.weights, state.dtype))
+                outputs.append(tf.cast(read.weights, dtypes[-1]))
             return [output for output in outputs if output is not None], new
 
-        outputs, _ = unroll(step, [projected], states, self._output_shapes())
+        shapes = self._output_shapes()
+        dtypes = [states[0].dtype] * len(shapes)
+        if states[0].dtype.size < 4 and len(shapes) > 2:
+            dtypes[-1] = tf.float32  # the weights, as in a step
+        outputs, _ = unroll(
+            step, [projected], states, shapes, output_dtypes=dtypes
+        )
         state, context, weights = (*outputs, None, None)[:3]
         return Glimpse(state, context, weights)
 

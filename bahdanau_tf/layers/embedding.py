@@ -71,6 +71,7 @@ class WordEmbedding(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.autocast = False  # in half precision ids would be rounded
         for name, size in (
             ("vocabulary_size", vocabulary_size),
             ("embedding_dim", embedding_dim),
@@ -115,8 +116,8 @@ class WordEmbedding(keras.layers.Layer):
             )
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
-        if not ids.dtype.is_integer:  # Keras with replicas passes floats
-            ids = tf.cast(ids, tf.int32)
+        if ids.dtype not in (tf.int32, tf.int64):
+            ids = tf.cast(ids, tf.int32)  # Keras with replicas passes floats
         vectors = _rows(tf.convert_to_tensor(self.embeddings), ids)
         vectors = tf.cast(vectors, self.compute_dtype)
         if self.bias is None:

@@ -100,8 +100,11 @@ class _RecurrentEncoder(keras.layers.Layer):
         """Shape of the annotations, for `summary`."""
         return None, None, self.annotation_size
 
-    def compute_mask(self, *unused: object) -> None:
-        """None: the mask is a part of `Encoded`."""
+    def compute_mask(
+        self, embedded: tf.Tensor, mask: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor | None]:
+        """The annotations, the first of `Encoded`, have the inputs' mask."""
+        return (mask,)
 
     def encoded_shape(self) -> Encoded:
         """The shapes of what `call` returns."""
@@ -181,7 +184,7 @@ class BidirectionalEncoder(_RecurrentEncoder):
             annotations of the layer below, which it reads.
 
     Call arguments:
-        embedded: float [B, T_x, m], E x_j.
+        embedded: float [B, T_x, m], E x_j, T_x at least 1.
         mask: bool [B, T_x], True on real words.
         training: Whether to apply dropout.
 

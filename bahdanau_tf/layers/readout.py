@@ -218,6 +218,22 @@ class Readout(keras.layers.Layer):
         output = self.output_weights(embeddings)
         return output.logits(self.features(hidden))
 
+    def compute_output_spec(
+        self, *args: object, **kwargs: object
+    ) -> keras.KerasTensor:
+        """Of a call in a functional model, which would freeze a tie.
+
+        Raises:
+            ValueError: The readout is `tied`: Keras saves the embeddings that
+                it is given as a constant.
+        """
+        if self.tied:
+            raise ValueError(
+                f"{type(self).__name__}: tied is True in a functional model, "
+                "wanted False; EncoderDecoder has tie_embeddings"
+            )
+        return super().compute_output_spec(*args, **kwargs)
+
     def call(
         self,
         state: tf.Tensor,

@@ -28,6 +28,7 @@ def unroll(
     states: States,
     output_shapes: Sequence[Sequence[int | None]],
     reverse: bool = False,
+    output_dtypes: Sequence[tf.DType] | None = None,
 ) -> tuple[tuple[tf.Tensor, ...], States]:
     """Runs `step` at each position of a sequence.
 
@@ -38,23 +39,20 @@ def unroll(
         step: (inputs at t, states) -> (outputs at t, states), all tuples.
         inputs: Tensors [B, T, ...], T at least 1.
         states: Tensors [B, ...].
-        output_shapes: Shape of each output at one step without the batch; all
-            outputs have the dtype of the first state.
+        output_shapes: Shape of each output at one step without the batch.
         reverse: Whether to go from the last position to the first; outputs
             keep the places of their inputs.
+        output_dtypes: Dtype of each output; that of the first state if None.
 
     Returns:
         The outputs, [B, T, ...] each, and the last states.
     """
     time = tf.shape(inputs[0])[1]
     reads = [_steps(x) for x in inputs]
+    dtypes = output_dtypes or [states[0].dtype] * len(output_shapes)
     writes = [
-        tf.TensorArray(
-            states[0].dtype,
-            size=time,
-            element_shape=[None, *shape],
-        )
-        for shape in output_shapes
+        tf.TensorArray(dtype, size=time, element_shape=[None, *shape])
+        for dtype, shape in zip(dtypes, output_shapes, strict=True)
     ]
 
     def body(
@@ -145,7 +143,7 @@ class Recurrent(keras.layers.Layer):
             while training, with one mask for all steps.
 
     Call arguments:
-        inputs: float [B, T, m].
+        inputs: float [B, T, m], T at least 1, finite at all positions.
         mask: bool [B, T]; at False positions the states stay as they are.
         training: Whether to apply dropout.
 
@@ -169,8 +167,11 @@ class Recurrent(keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator()
         self.supports_masking = True
 
-    def compute_mask(self, *unused: object) -> None:
-        """None: the layers that follow need no mask."""
+    def compute_mask(
+        self, inputs: tf.Tensor, mask: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor | None, None]:
+        """The states at every position have the mask of the inputs."""
+        return mask, None
 
     def build(self, input_shape: Shape) -> None:
         build_once(self.cell, (None, input_shape[-1]))

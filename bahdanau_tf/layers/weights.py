@@ -51,7 +51,20 @@ def paper_kernel() -> keras.initializers.Initializer:
 
 def fresh(initializer: Initializer) -> keras.initializers.Initializer:
     """Returns a copy: a Keras initializer used twice gives the same numbers."""
-    config = keras.initializers.serialize(keras.initializers.get(initializer))
+    return _copy(initializer, 0)
+
+
+def _copy(
+    initializer: Initializer, number: int
+) -> keras.initializers.Initializer:
+    """A copy; those of one that has a seed differ by their numbers."""
+    found = keras.initializers.get(initializer)
+    if not isinstance(found, keras.initializers.Initializer):
+        return found  # a function
+    config = keras.initializers.serialize(found)
+    seed = config["config"].get("seed")
+    if isinstance(seed, int):
+        config["config"]["seed"] = seed + number
     return keras.initializers.get(config)
 
 
@@ -61,7 +74,7 @@ def per_block(initializer: Initializer, count: int) -> Callable[..., tf.Tensor]:
     So each of the three recurrent matrices in a kernel [n, 3n] is orthogonal,
     as in the paper, and not the kernel as one wide matrix.
     """
-    blocks = [fresh(initial(initializer)) for _ in range(count)]
+    blocks = [_copy(initial(initializer), place) for place in range(count)]
 
     def initialize(
         shape: tuple[int, ...], dtype: tf.DType | str | None = None
@@ -72,7 +85,9 @@ def per_block(initializer: Initializer, count: int) -> Callable[..., tf.Tensor]:
     return initialize
 
 
-def build_once(layer: keras.layers.Layer, *shapes: Sequence[object]) -> None:
+def build_once(
+    layer: keras.layers.Layer, *shapes: Sequence[object] | None
+) -> None:
     """Builds a sub-layer unless it is built.
 
     When Keras loads a model, it builds sub-layers before the layer itself. A

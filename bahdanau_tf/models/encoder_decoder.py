@@ -78,6 +78,7 @@ class EncoderDecoder(StepwiseModel):
     def __init__(self, *sizes: int, **options: Any) -> None:
         common, of_keras = divided(options)
         super().__init__(**of_keras)
+        self.autocast = False  # in half precision ids would be rounded
         given = Architecture(*sizes, **common)
         given.check(type(self).__name__)
         self._remember(given.config())
@@ -108,12 +109,13 @@ class EncoderDecoder(StepwiseModel):
         m = self.target_embedding.embedding_dim
         build_once(self.source_embedding, (None, None))
         build_once(self.target_embedding, (None, None))
-        self.encoder.build((None, None, m))
+        build_once(self.encoder, (None, None, m))
         encoded_shape = self.encoder.encoded_shape()
         build_once(self.bridge, encoded_shape)
         self.decoder.build_for(m, encoded_shape)
         context = self.decoder.context_size
-        self.readout.build(
+        build_once(
+            self.readout,
             (None, self.decoder.cell.units),
             (None, m),
             (None, context) if context else None,

@@ -13,6 +13,7 @@ from bahdanau_tf.layers.cells import GRUCell
 from bahdanau_tf.layers.conditional_decoder import ConditionalDecoder
 from bahdanau_tf.layers.decoder import AttentionDecoder
 from bahdanau_tf.layers.embedding import WordEmbedding
+from bahdanau_tf.layers.keras_cell import KerasCell
 from bahdanau_tf.layers.readout import MaxoutReadout
 from bahdanau_tf.layers.readout import Readout
 from bahdanau_tf.models.architecture import Architecture
@@ -123,6 +124,9 @@ def check_fit(model: EncoderDecoder) -> None:
         ValueError: Parts contradict one another; it names both.
     """
     bridge, cell = model.bridge, model.decoder.cell
+    of_decoder = model.decoder.state_dropout
+    dropout_of_encoder = getattr(model.encoder, "state_dropout", of_decoder)
+    of_model = ("dtype", model.compute_dtype)
     for one, other in (
         (
             ("readout.vocabulary_size", model.readout.vocabulary_size),
@@ -137,12 +141,26 @@ def check_fit(model: EncoderDecoder) -> None:
             ("embedding_dim", model.target_embedding.embedding_dim),
         ),
         (
-            ("encoder.state_dropout", model.encoder.state_dropout),
-            ("state_dropout", model.decoder.state_dropout),
+            ("encoder.state_dropout", dropout_of_encoder),
+            ("state_dropout", of_decoder),
         ),
+        *((named, of_model) for named in _dtypes(model).items()),
     ):
         if one[1] != other[1]:
             raise ValueError(
                 f"{type(model).__name__}: {one[0]} ({one[1]}) and {other[0]} "
                 f"({other[1]}) must be equal"
             )
+
+
+def _dtypes(model: EncoderDecoder) -> dict[str, str]:
+    """The dtypes of parts that a user may have given."""
+    decoder = model.decoder
+    parts = {"attention": decoder.attention, "bridge": model.bridge}
+    if isinstance(decoder.cell, KerasCell):
+        parts["cell"] = decoder.cell
+    return {
+        f"{name}.dtype": part.compute_dtype
+        for name, part in parts.items()
+        if part is not None
+    }

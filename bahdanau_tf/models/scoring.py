@@ -127,6 +127,9 @@ def token_log_probs(
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> tf.Tensor:
-    return tf.ragged.constant(
+    """[B, T], T at least 1."""
+    ragged = tf.ragged.constant(
         [list(row) for row in rows], dtype=tf.int32, ragged_rank=1
-    ).to_tensor()
+    )
+    width = max(1, *map(len, rows))
+    return ragged.to_tensor(shape=[None, width])

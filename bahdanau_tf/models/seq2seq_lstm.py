@@ -12,6 +12,7 @@ from bahdanau_tf.layers.cells import LSTMCell
 from bahdanau_tf.layers.encoder import UnidirectionalEncoder
 from bahdanau_tf.layers.readout import LinearReadout
 from bahdanau_tf.layers.stacked_cells import StackedCells
+from bahdanau_tf.models.architecture import divided
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 
 
@@ -52,7 +53,8 @@ class Seq2SeqLSTM(EncoderDecoder):
     Call arguments, returns: see `RNNSearch`; there is no alignment.
 
     Raises:
-        ValueError: `layers` is less than 1.
+        ValueError: `layers` is less than 1, or another argument of
+            `EncoderDecoder` is given.
 
     Example:
 
@@ -81,6 +83,11 @@ class Seq2SeqLSTM(EncoderDecoder):
         if layers < 1:
             raise ValueError(
                 f"Seq2SeqLSTM: layers is {layers}, wanted 1 or more"
+            )
+        if unknown := sorted(divided(kwargs)[0]):
+            raise ValueError(
+                f"Seq2SeqLSTM: got {', '.join(unknown)}, which it has not; "
+                "wanted its own arguments or those of Keras"
             )
         dropout = {
             "embedding_dropout": embedding_dropout,

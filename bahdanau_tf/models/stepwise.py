@@ -165,7 +165,9 @@ class StepwiseModel(keras.Model):
     ) -> None:
         """`keras.Model.export`; the default signature is that of `call`."""
         ids = tf.TensorSpec([None, None], tf.int32)
-        signature = input_signature or [{"source": ids, "target": ids}]
+        many = getattr(self, "source_vocabulary_size", None)
+        source = (ids,) * len(many) if isinstance(many, tuple) else ids
+        signature = input_signature or [{"source": source, "target": ids}]
         super().export(filepath, *args, input_signature=signature, **kw)
 
 

@@ -157,10 +157,8 @@ class Guarded(keras.optimizers.Optimizer):
         self.accumulated.assign_add(1)
 
         def update() -> tf.Tensor:
-            means = [
-                None if gradient is None else total / self.accumulation_steps
-                for total, gradient in zip(sums, gradients, strict=True)
-            ]
+            # A gradient that is missing in some of the steps counts as 0.
+            means = [total / self.accumulation_steps for total in sums]
             self._update(means, variables, replicas=1)
             for variable in (*sums, self.accumulated):
                 variable.assign(tf.zeros_like(variable))
@@ -177,6 +175,8 @@ class Guarded(keras.optimizers.Optimizer):
     ) -> None:
         """Clips, updates unless the norm is not finite, and counts."""
         norm = tf.linalg.global_norm([g for g in dense if g is not None])
+        if self.loss_scale_factor is not None:  # Keras divides by it later
+            norm /= self.loss_scale_factor
         is_finite = tf.math.is_finite(norm)
         scale = 1.0 if self.max_norm is None else self.max_norm / norm
         scale = tf.minimum(scale, 1.0) / replicas  # Keras sums them once more
