@@ -33,6 +33,8 @@ flags.DEFINE_integer("minutes", 20, "minutes of a cell")
 flags.DEFINE_integer("jobs", 2, "cells side by side")
 flags.DEFINE_bool("show", False, "prints the table without training")
 
+Evaluations = list[dict[str, float]]
+
 BASE = "nothing"
 COLUMNS = ("change", "epochs", "dev BLEU by seed", "difference", "dev loss")
 SETTINGS = ("--epochs=1000", "--patience=1000")
@@ -93,6 +95,17 @@ def flags_of(change: str, seed: str) -> list[str]:
     ]
 
 
+def logs_of(change: str, seeds: Sequence[str]) -> list[Evaluations]:
+    """The evaluations of a change's cells that are over."""
+    found = (cells.log(folder(change, seed)) for seed in seeds)
+    return [log for log in found if log]
+
+
+def best(log: Evaluations) -> float:
+    """The best BLEU of a training."""
+    return max(line["dev_bleu"] for line in log)
+
+
 def rows(changes: Sequence[str], seeds: Sequence[str]) -> Iterator[str]:
     """The lines of a Markdown table of all cells that are over.
 
@@ -100,21 +113,17 @@ def rows(changes: Sequence[str], seeds: Sequence[str]) -> Iterator[str]:
     """
     yield f"| {' | '.join(COLUMNS)} |"
     yield f"{'|---' * len(COLUMNS)}|"
-    base = 0.0
+    base = [best(log) for log in logs_of(BASE, seeds)]
     for change in changes:
-        found = [cells.log(folder(change, seed)) for seed in seeds]
-        logs = [log for log in found if log]
+        logs = logs_of(change, seeds)
         if not logs:
             continue
-        best = [max(line["dev_bleu"] for line in log) for log in logs]
-        base = mean(best) if change == BASE else base
+        scores = [best(log) for log in logs]
+        gain = f"{mean(scores) - mean(base):+.2f}" if base else ""
         epochs = mean(log[-1]["epoch"] for log in logs)
-        each = ", ".join(f"{bleu:.2f}" for bleu in best)
+        each = ", ".join(f"{bleu:.2f}" for bleu in scores)
         loss = mean(min(line["dev_loss"] for line in log) for log in logs)
-        yield (
-            f"| {change} | {epochs:.1f} | {each} | {mean(best) - base:+.2f} | "
-            f"{loss:.3f} |"
-        )
+        yield f"| {change} | {epochs:.1f} | {each} | {gain} | {loss:.3f} |"
 
 
 def main(_: Sequence[str]) -> None:

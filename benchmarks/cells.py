@@ -37,8 +37,10 @@ def train(cells: Mapping[Path, Sequence[str]], jobs: int) -> None:
         if (folder / "over").exists():
             return
         core = cores.get()
-        status = _run(folder, cells[folder], core)
-        cores.put(core)
+        try:
+            status = _run(folder, cells[folder], core)
+        finally:
+            cores.put(core)
         print(f"{folder.name}: status {status}", flush=True)
 
     with ThreadPoolExecutor(jobs) as side_by_side:

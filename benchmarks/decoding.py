@@ -139,7 +139,7 @@ def subject() -> tuple[Any, list[str]]:
         from bahdanau_tf import Translator
 
         text = Path(FLAGS.source).read_text(encoding="utf-8")
-        return Translator.load(FLAGS.model_dir), text.split("\n")
+        return Translator.load(FLAGS.model_dir), text.split("\n")[:-1]
     from sizes import SIZES
     from untrained import make_lines
     from untrained import make_translator
@@ -199,7 +199,7 @@ def peer_rate(
             the model ends them.
     """
     name, _, model = peer.partition("=")
-    words = Path(FLAGS.words).read_text(encoding="utf-8").split("\n")
+    words = Path(FLAGS.words).read_text(encoding="utf-8").split("\n")[:-1]
     figures = peers.decode(
         name,
         FLAGS.peer_dir,

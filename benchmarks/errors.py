@@ -263,7 +263,7 @@ def main(_: Sequence[str]) -> None:
         f"of the references {repeated(wanted)}",
     ]
     ratio = np.array(
-        [len(a) / len(b) for a, b in zip(own, wanted, strict=True)]
+        [len(a) / len(b) for a, b in zip(own, wanted, strict=True) if b]
     )
     short, long = np.mean(ratio < 0.8), np.mean(ratio > 1.25)
     lines.append(

@@ -54,7 +54,6 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 WARM_UP = 0.25  # share of the time
 GROWTH = 0.05  # of memory after it
 STOPPED = 130  # status after SIGINT, of a training also after SIGTERM
-FINE = (0, STOPPED, *(-number for number in SIGNALS))
 ROWS = 24  # of the table
 DECODER = """
 import json, sys
@@ -197,18 +196,20 @@ class Soak:
         killed_by = self.chance.choice([*SIGNALS, None])
         if killed_by is None and name != "train":
             limit = 600.0
-        ended = name
+        ended, fine = name, {0}
         try:
             process.wait(limit)
         except subprocess.TimeoutExpired:
-            process.send_signal(killed_by or signal.SIGTERM)
+            killed_by = killed_by or signal.SIGTERM
+            process.send_signal(killed_by)
             process.wait()
-            ended = f"{name}, {(killed_by or signal.SIGTERM).name}"
+            ended = f"{name}, {killed_by.name}"
+            fine |= {STOPPED, -killed_by}
         finally:  # also after Ctrl-C
             process.kill()
             process.wait()
         said = (self.out / "turn.output").read_text(errors="replace")
-        if process.returncode not in FINE or "Traceback" in said:
+        if process.returncode not in fine or "Traceback" in said:
             status = process.returncode
             self.wrong.append(f"{ended}, status {status}: {said[-1500:]}")
         return ended

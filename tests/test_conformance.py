@@ -188,14 +188,6 @@ def test_a_saved_model_of_the_layer_is_reloaded(
         equal(found, eager(name, size), 1e-6)
 
 
-@every_case
-def test_eager_and_graph_agree_for_any_size(name: str) -> None:
-    graph = graph_of(name)
-    for size in SIZES:
-        tensors = tf.nest.flatten(CASES[name].inputs(size))
-        equal(graph(*tensors), eager(name, size), 1e-6)
-
-
 # Their parts are compiled in other cases, their recurrences with RNNSearch.
 COMPILED_IN_PARTS = {"Ensemble", "RNNEncDec"}
 

@@ -10,7 +10,6 @@ import socket
 import stat
 import tarfile
 import threading
-import time
 import urllib.request
 import zipfile
 from collections.abc import Callable
@@ -259,20 +258,6 @@ def test_a_server_that_does_not_answer_times_out(remote, tmp_path, monkeypatch):
     with pytest.raises(DownloadError, match="timed out"):
         fetch(Download(remote.address()), tmp_path)
     silent.set()
-
-
-def test_a_slow_download_does_not_time_out(remote, tmp_path):
-    def slow(handler: Handler) -> None:
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(len(DATA)))
-        handler.end_headers()
-        for start in range(0, len(DATA), 100_000):
-            handler.wfile.write(DATA[start : start + 100_000])
-            time.sleep(0.01)
-
-    remote.replies = [slow]
-    path = fetch(Download(remote.address(), DIGEST), tmp_path)
-    assert path.read_bytes() == DATA
 
 
 def test_an_unreachable_server_is_reported(tmp_path, monkeypatch):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from oracle import randomized
 
 from bahdanau_tf import RNNSearch
 from bahdanau_tf import Seq2SeqLSTM
@@ -14,6 +17,8 @@ from bahdanau_tf import Translator
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf.cli import main
 from bahdanau_tf.corpora.grammar import corpus as grammar
+from bahdanau_tf.experiments import ensembles
+from bahdanau_tf.options import Decoding
 
 EMPTY = ["--source=/dev/null", "--reference=/dev/null"]
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -32,16 +37,18 @@ def models(corpus, tmp_path_factory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("models")
     target = WordTokenizer.train([corpus / "train.fr"], 60)
     lstm = partial(Seq2SeqLSTM, layers=1)
-    for name, make in (
-        ("forward", lstm),
-        ("reversed-1", lstm),
-        ("reversed-2", lstm),
-        ("rnnsearch", RNNSearch),
+    for seed, (name, make) in enumerate(
+        (
+            ("forward", lstm),
+            ("reversed-1", lstm),
+            ("reversed-2", lstm),
+            ("rnnsearch", RNNSearch),
+        )
     ):
         reverse = name.startswith("reversed")
         source = WordTokenizer.train([corpus / "train.en"], 50, reverse=reverse)
         sizes = source.vocabulary_size, target.vocabulary_size
-        model = make(*sizes, units=8, embedding_dim=8)
+        model = randomized(make(*sizes, units=8, embedding_dim=8), seed)
         Translator(model, source, target).save(folder / name)
     return {path.name: str(path) for path in folder.iterdir()}
 
@@ -109,8 +116,43 @@ def test_translate_with_several_folders_uses_an_ensemble(
     folders = f"--model_dir={models['forward']},{models['reversed-1']}"
     output = tmp_path / "output"
     common = [f"--input={corpus / 'test.en'}", f"--output={output}"]
-    assert main(["translate", folders, *common, "--max_length=8"]) == 0
-    assert output.read_text().count("\n") == 4
+    common += ["--max_length=8", "--average=log_probability"]
+    assert main(["translate", folders, *common]) == 0
+    members = [Translator.load(models[n]) for n in ("forward", "reversed-1")]
+    joined = Translator.ensemble(members, "log_probability")
+    lines = (corpus / "test.en").read_text().splitlines()
+    how = replace(joined.decoding, max_length=8)
+    wanted = [one.text for one in joined.translate(lines, how)]
+    assert output.read_text().splitlines() == wanted
+    assert wanted != [one.text for one in members[0].translate(lines, how)]
+
+
+class Named:
+    """Says who translates, and how."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def translate(self, sources, how):
+        said = f"{self.name} {how.beam_size} {how.n_best} "
+        return [SimpleNamespace(text=said + line) for line in sources]
+
+
+def test_each_row_has_its_models_and_its_beam_size(monkeypatch):
+    def joined(chosen, average):
+        return Named(f"{average} of {', '.join(one.name for one in chosen)}")
+
+    monkeypatch.setattr(ensembles.Translator, "ensemble", joined)
+    members = {"a": [Named("1"), Named("2"), Named("3")], "b": [Named("4")]}
+    rows = [("a", 1, 12), ("a", 2, 3), ("b", 2, 1), ("b", 1, 1)]
+    how = Decoding(beam_size=7, n_best=3)
+    found = ensembles.translate_rows(rows, members, ["x"], how, "mean")
+    assert list(found) == [
+        (rows[0], ["1 12 1 x"]),
+        (rows[1], ["mean of 1, 2 3 1 x"]),
+        (rows[2], None),
+        (rows[3], ["4 1 1 x"]),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -113,3 +113,5 @@ def test_a_short_soak_leaves_nothing(tmp_path):
     assert "| minutes | updates |" in said
     assert " is left" not in said
     assert "the last " not in said  # each command ends well
+    for bad in ("another way", "long training", "Traceback"):
+        assert bad not in said

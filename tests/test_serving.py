@@ -46,6 +46,7 @@ from bahdanau_tf.serving.requests import probes
 from bahdanau_tf.serving.saved_model import write_saved_model
 from bahdanau_tf.serving.warmup import has_serving_api
 from bahdanau_tf.serving.warmup import read_warmup
+from bahdanau_tf.translation.result import Scored
 
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
 ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
@@ -574,6 +575,105 @@ def test_translations_are_compared_up_to_ties():
     assert "row 1: score" in differences(score=(1, -1.001))[0]
     assert "row 0: truncated" in differences(truncated=(0, True))[0]
     assert "row 1: finished" in differences(finished=(1, False))[0]
+
+
+def test_n_best_lists_are_compared_in_all_their_places():
+    rows = [
+        [Translation("", "a", score=-3.0), Translation("", "b", score=-4.0)],
+        [Translation("", "c", score=-1.0)],
+    ]
+    first = outputs_like(rows)
+    absent = comparison.ABSENT
+
+    def differences(**changes: Any) -> list[str]:
+        found = {
+            "translations": np.array([[b"a", b"b"], [b"c", b""]]),
+            "scores": np.array([[-3.0, -4.0], [-1.0, absent]]),
+            "finished": np.array([[True, True], [True, False]]),
+            "truncated": first["truncated"],
+        }
+        for name, (place, value) in changes.items():
+            found[name][place] = value
+        no_cut = np.array([False, False])
+        return list(comparison.n_best(found, rows, no_cut))
+
+    assert differences() == []
+    assert differences(translations=((0, 0), b"e"))
+    assert "row 0, 1: score" in differences(scores=((0, 1), -4.1))[0]
+    assert "row 1, 1: score" in differences(scores=((1, 1), -2.0))[0]
+    # The last may tie with one that is missing, others may not.
+    rows[0].append(Translation("", "d", score=-5.0))
+    assert "'e'), finished" in differences(translations=((0, 1), b"e"))[0]
+    assert differences(finished=((0, 1), False))
+
+
+def test_alignments_and_scores_are_compared_in_all_their_parts():
+    one = Translation(
+        "x y",
+        "a",
+        tokens=["a"],
+        source_tokens=["x", "y"],
+        weights=np.array([[0.25, 0.75]]),
+        source_offsets=[(0, 1), (2, 3)],
+        target_offsets=[(0, 1)],
+    )
+    no_cut = np.array([False])
+
+    def differences(**changes: Any) -> list[str]:
+        found = {
+            "translation": np.array([b"a"]),
+            "finished": np.array([True]),
+            "truncated": np.array([False]),
+            "source_tokens": np.array([[b"x", b"y"]]),
+            "target_tokens": np.array([[b"a"]]),
+            "source_offsets": np.array([[[0, 1], [2, 3]]]),
+            "target_offsets": np.array([[[0, 1]]]),
+            "weights": np.array([[[0.25, 0.75]]]),
+            "target_length": np.array([1]),
+            "source_length": np.array([2]),
+        }
+        for name, value in changes.items():
+            found[name] = np.array([value])
+        return list(comparison.align(found, [[one]], no_cut))
+
+    assert differences() == []
+    for name, value, said in (
+        ("translation", b"b", "'b'"),
+        ("finished", False, "row 0: finished"),
+        ("truncated", True, "row 0: truncated"),
+        ("source_tokens", [b"x", b"z"], "source tokens"),
+        ("target_tokens", [b"b"], "target tokens"),
+        ("source_offsets", [[0, 1], [1, 3]], "source_offsets"),
+        ("target_offsets", [[0, 2]], "target_offsets"),
+        ("weights", [[0.3, 0.7]], "weights differ"),
+        ("target_length", 2, "lengths differ"),
+        ("source_length", 1, "lengths differ"),
+    ):
+        assert said in differences(**{name: value})[0]
+    scored = [Scored(-2.0, ["a"], np.array([-0.5, -1.5]))]
+    good = {"log_prob": -2.0, "length": 2, "truncated": False}
+    for changed, said in (
+        ({}, None),
+        ({"log_prob": -2.1}, "log_prob"),
+        ({"length": 3}, "length 3"),
+        ({"truncated": True}, "truncated"),
+    ):
+        found = {k: np.array([v]) for k, v in {**good, **changed}.items()}
+        complaints = list(comparison.scores(found, scored, no_cut))
+        assert [said in one for one in complaints] == [True] * (
+            said is not None
+        )
+
+
+def test_greedy_search_is_served(served, translator):
+    wanted = translator.translate(SHORT, translator.decoding.greedy())
+    found = served("greedy", SHORT)
+    texts = [text.decode() for text in found["translation"]]
+    assert texts == [one.text for one in wanted]
+    scores = [one.score for one in wanted]
+    np.testing.assert_allclose(found["score"], scores, atol=1e-4)
+    best = served("serving_default", SHORT)["score"]
+    assert (best > found["score"] + 1e-3).any()  # a beam finds better ones
 
 
 def test_the_form_of_outputs_is_checked():

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import translate
+from bahdanau_tf.commands.common import model as loading
 from bahdanau_tf.commands.common.long_lines import translate_lines
 from bahdanau_tf.text.sentences import split_sentences
 from bahdanau_tf.translation import Translation
@@ -118,6 +119,19 @@ def test_lines_stay_in_order_over_windows(run):
     wanted = [f"{n} LINE" if n % 7 else "" for n in range(50)]
     assert found == "".join(f"{line}\n" for line in wanted)
     assert run.model.windows == [8] * 6 + [2]
+
+
+def test_flags_of_the_search_reach_the_model(monkeypatch, tmp_path):
+    model = Shouter()
+    monkeypatch.setattr(loading, "load_best", lambda _: model)
+    source, words = tmp_path / "source", tmp_path / "words"
+    source.write_text("a\n")
+    words.write_text("cat\tchat\n")
+    flags = [f"--input={source}", f"--output={tmp_path / 'output'}"]
+    flags += ["--unknown=replace", f"--dictionary={words}", "--beam_size=3"]
+    assert main(["translate", "--model_dir=x", *flags]) == 0
+    assert (model.decoding.unknown, model.decoding.beam_size) == ("replace", 3)
+    assert model.dictionary.entries == (("cat", "chat"),)
 
 
 def test_each_line_has_its_prefix(run, tmp_path):

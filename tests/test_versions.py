@@ -139,7 +139,10 @@ def test_no_export_that_differs_is_ever_published(
     graph = SimpleNamespace(
         source_text=None, source_texts=[], target_text=None, dictionary=None
     )
-    translator = SimpleNamespace(graph=graph)
+    halved = []
+    translator = SimpleNamespace(
+        graph=graph, halve_weights=lambda: halved.append(True)
+    )
     monkeypatch.setattr(command, "load_translator", lambda _: translator)
 
     def examined(_: object, folder: Path, limits: Limits) -> Report:
@@ -150,7 +153,7 @@ def test_no_export_that_differs_is_ever_published(
     monkeypatch.setattr(command, "examine", examined)
     flags = SimpleNamespace(
         export_dir=str(tmp_path),
-        half_weights=False,
+        half_weights=bool(differences),
         max_source_length=9,
         max_target_length=9,
     )
@@ -160,6 +163,7 @@ def test_no_export_that_differs_is_ever_published(
     assert names(tmp_path) == wanted
     assert out.split() == [str(tmp_path / one) for one in wanted]
     assert ("Differs: n_best: row 0" in err) == bool(differences)
+    assert len(halved) == len(differences)
 
 
 def test_a_full_disk_is_reported_in_one_line(tmp_path):
