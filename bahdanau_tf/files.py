@@ -45,7 +45,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         os.chmod(aside, 0o644)  # mkstemp gives 0600; other users may read it
         os.replace(aside, path)
     except BaseException as error:
-        os.unlink(aside)
+        Path(aside).unlink(missing_ok=True)  # renamed, if Ctrl-C came then
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import time
@@ -43,8 +44,10 @@ class StatusLine:
         self._write(f"\r\x1b[K{text}" if self._live else f"{text}\n")
 
     def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
+        # A closed terminal or a full disk must not end the job itself.
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+            self._stream.flush()
 
 
 class ProgressLine(StatusLine):

@@ -136,8 +136,14 @@ class Translator:
             average: As in `Ensemble`.
 
         Raises:
-            ValueError: The target vocabularies differ.
+            ValueError: There are no translators, or their target vocabularies
+                differ.
         """
+        if not translators:
+            raise ValueError(
+                "Translator.ensemble: there are no translators, wanted one or "
+                "more"
+            )
         first = translators[0]
         texts: list[SavableTokenizer] = []
         sources = []
@@ -167,7 +173,7 @@ class Translator:
 
     def translate(
         self,
-        sentences: Sequence[str],
+        sentences: Sequence[str | bytes],
         decoding: Decoding | None = None,
         batch_size: int = BATCH_SIZE,
         *,
@@ -213,8 +219,8 @@ class Translator:
 
     def score(
         self,
-        sources: Sequence[str],
-        targets: Sequence[str],
+        sources: Sequence[str | bytes],
+        targets: Sequence[str | bytes],
         batch_size: int = BATCH_SIZE,
     ) -> list[Scored]:
         """Scores given translations.

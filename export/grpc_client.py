@@ -164,8 +164,9 @@ def main() -> int:
             plaintext=options.plaintext,
             ca_file=options.ca_file,
         ) as client:
-            for translation in client.translate(lines):
-                print(one_line(translation))
+            for batch in batches(lines, client.batch_size):
+                for translation in client.translate(batch):
+                    print(one_line(translation))
     except (ServingError, ValueError, OSError) as error:
         print(f"grpc_client: {error}", file=sys.stderr)
         return 1

@@ -143,8 +143,9 @@ def main() -> int:
         client = RestClient(
             options.url, options.model, options.timeout, ca_file=options.ca_file
         )
-        for translation in client.translate(lines):
-            print(one_line(translation))
+        for batch in batches(lines, client.batch_size):
+            for translation in client.translate(batch):
+                print(one_line(translation))
     except (ServingError, ValueError, OSError) as error:
         print(f"rest_client: {error}", file=sys.stderr)
         return 1

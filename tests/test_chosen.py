@@ -19,6 +19,8 @@ from bahdanau_tf.commands import train as command
 from bahdanau_tf.commands.common.doubtful import doubts
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.flags.chosen import given_values
+from bahdanau_tf.flags.train import check
 from bahdanau_tf.flags.train import choose
 from bahdanau_tf.flags.train import options
 from bahdanau_tf.options import ModelOptions
@@ -106,6 +108,26 @@ def test_the_file_of_flags_means_the_same(trained):
     settings = (trained.folder / "training.json").read_text()
     for name, value in asdict(recipe).items():
         assert f'"{name}": ' in settings, value
+
+
+def test_flags_that_only_the_folders_own_model_uses_are_accepted(tmp_path):
+    """They are not those that would be chosen for a new folder."""
+    (tmp_path / "train.flags").write_text(
+        "--model=seq2seq-lstm\n--layers=2\n--init_from=/gone\n"
+    )
+    (tmp_path / "text").write_text("a b\n")
+    flags = cli.defined_flags("train")
+    texts = [f"--train_{n}={tmp_path / 'text'}" for n in ("source", "target")]
+    given = ["--layers=2", "--risk_samples=5", "--added_words=5"]
+    flags(["train", f"--model_dir={tmp_path}", *texts, *given])
+    check(flags)
+
+
+def test_a_dev_text_of_an_earlier_run_counts_as_given(tmp_path):
+    flags = cli.defined_flags("train")
+    flags(["train", "--model_dir=m", "--epochs=2"])
+    flags["dev_source"].value = "dev.en"  # as it is read from the folder
+    assert given_values(flags) == {"epochs": 2.0, "dev_source": "dev.en"}
 
 
 @pytest.mark.parametrize("own", [[], SMALL])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -162,15 +163,16 @@ def test_the_lexicon_of_the_first_model_is_left_out(
 
 
 def test_the_command_adds_words_and_resumes_without_the_first_folder(
-    files, trained, tmp_path, capsys
+    files, trained, tmp_path, monkeypatch, capsys
 ):
     """The new text has three letters more, of which two are added."""
+    monkeypatch.chdir(trained.parent)
     text = tmp_path / "text"
     text.write_text("a i b\ni j i\nc j k\nd a b\n" * 30)
     folder = tmp_path / "model"
     words = [f"--train_source={text}", f"--train_target={text}"]
     words += [f"--model_dir={folder}", "--dev_pairs=0"]
-    first = [f"--init_from={trained}", "--added_words=2", "--updates=3"]
+    first = [f"--init_from={trained.name}", "--added_words=2", "--updates=3"]
     assert main(["train", *words, *first]) == 0
     said = capsys.readouterr().err
     assert "learning rate 0.0002" in said
@@ -180,6 +182,8 @@ def test_the_command_adds_words_and_resumes_without_the_first_folder(
     assert best.source_text.vocabulary_size == 3 + len(LETTERS) + 2
     assert best.model.source_vocabulary_size == 3 + len(LETTERS) + 2
     shutil.rmtree(trained)
+    monkeypatch.chdir(tmp_path)
+    first[0] = f"--init_from={os.path.relpath(trained)}"
     assert main(["train", *words, "--updates=4"]) == 0
     assert "resuming from update 3" in capsys.readouterr().err
     assert main(["train", *words, *first[:2], "--updates=5"]) == 0

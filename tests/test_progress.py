@@ -8,6 +8,17 @@ import time
 import pytest
 
 from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.progress import StatusLine
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError, OSError(5, "EIO")])
+def test_a_line_that_cannot_be_written_does_not_end_the_job(error):
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise error
+
+    ProgressLine(3, 0, Closed()).update(1, "loss 1.0")
+    StatusLine(Closed()).note("resuming")
 
 
 @pytest.mark.parametrize("done_before", [0, 700])

@@ -11,9 +11,36 @@ from hypothesis import strategies as st
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text.rows import count_words
 from bahdanau_tf.text.rows import masked
+from bahdanau_tf.text.rows import replaced_offsets
 from bahdanau_tf.text.rows import row_ids
 from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.text.vocabulary import Vocabulary
+
+PARTS = st.sampled_from(
+    [b"a", b" ", b"\xc3\xa9", b"\xf0\x9d\x84\x9e", b"\xe3", b"\x81", b"\xff"]
+)
+
+
+@given(st.lists(st.lists(PARTS, max_size=6), min_size=1, max_size=6))
+@settings(max_examples=50, deadline=None)
+def test_offsets_are_those_after_invalid_bytes_are_replaced(
+    rows: list[list[bytes]],
+) -> None:
+    offsets = [
+        [sum(map(len, row[:n])) for n in range(len(row) + 1)] for row in rows
+    ]
+    moved = replaced_offsets(
+        tf.constant([b"".join(row) for row in rows]),
+        tf.ragged.constant(offsets, tf.int32),
+    )
+    for row, found in zip(rows, moved.to_list(), strict=True):
+        text = b"".join(row).decode("utf-8", "replace").encode()
+        assert found == sorted(found)
+        assert (found[0], found[-1]) == (0, len(text))
+        for part, start, end in zip(row, found, found[1:], strict=False):
+            if part.decode("utf-8", "ignore"):  # it is valid by itself
+                assert text[start:end] == part
+
 
 ROWS = st.lists(st.lists(st.booleans(), max_size=4), max_size=6)
 

@@ -844,6 +844,12 @@ def softmax(logits):
     return exponentials / exponentials.sum()
 
 
+def test_at_a_tiny_temperature_the_best_word_is_drawn():
+    """Of logits that would overflow if they were divided by it."""
+    result = draw(50, np.array([0.0, 1.0, 20.0, 5.0]), temperature=1e-38)
+    assert set(result.tokens.numpy().ravel().tolist()) == {2}
+
+
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
 def test_samples_follow_the_distribution(temperature):
     result = draw(20_000, temperature=temperature)

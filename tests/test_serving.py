@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import randomized
 from toys import toy_model
+from toys import toy_translator
 
 import bahdanau_tf
 from bahdanau_tf import Decoding
@@ -44,6 +45,7 @@ from bahdanau_tf.serving.operations import CORE_OPS
 from bahdanau_tf.serving.operations import check_operations
 from bahdanau_tf.serving.requests import probes
 from bahdanau_tf.serving.saved_model import write_saved_model
+from bahdanau_tf.serving.signatures import signatures
 from bahdanau_tf.serving.warmup import has_serving_api
 from bahdanau_tf.serving.warmup import read_warmup
 from bahdanau_tf.translation.result import Scored
@@ -663,6 +665,22 @@ def test_alignments_and_scores_are_compared_in_all_their_parts():
         assert [said in one for one in complaints] == [True] * (
             said is not None
         )
+
+
+def test_a_model_that_is_not_finite_gives_no_translation(corpus, tmp_path):
+    """Not an empty one of score 0, as a row without words has."""
+    translator = toy_translator(
+        *(WordTokenizer.train([corpus], 60) for _ in range(2)),
+        Decoding(beam_size=2, max_length=4),
+    )
+    for weight in translator.model.trainable_weights:
+        weight.assign(tf.fill(weight.shape, np.nan))
+    found = signatures(translator.graph, Limits())["n_best"](
+        tf.constant(["a dog", " "])
+    )
+    assert found["scores"][:, 0].numpy().tolist() == [-1e9, 0.0]
+    assert found["finished"][:, 0].numpy().tolist() == [False, True]
+    assert found["truncated"].numpy().tolist() == [True, False]
 
 
 def test_greedy_search_is_served(served, translator):

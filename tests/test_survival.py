@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import os
 import re
 import shutil
@@ -47,8 +48,10 @@ from bahdanau_tf.training import train
 from bahdanau_tf.training.best import is_best
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.dev import Evaluation
+from bahdanau_tf.training.folder import ModelFolder
 from bahdanau_tf.training.lock import locked
 from bahdanau_tf.training.log import Log
+from bahdanau_tf.training.settings import DEV_TEXT
 from bahdanau_tf.training.settings import check_settings
 from bahdanau_tf.training.settings import write_settings
 from bahdanau_tf.training.state import State
@@ -263,6 +266,43 @@ def test_training_resumes_from_the_checkpoint_before_a_damaged_one(
         for name in ("step", "train_loss", "dev_loss", "dev_bleu"):
             assert record[name] == before[name]
     assert [path.name for path in folder.glob(".*")] == []
+    # The last evaluation, which was made twice, counts once for patience.
+    assert stale_of(folder) == stale_of(trained.folder)
+
+
+def stale_of(folder: Path) -> int:
+    """Evaluations since the best one, as the last checkpoint has it."""
+    reader = tf.train.load_checkpoint(str(folder / "checkpoints" / "ckpt-3"))
+    (name,) = (n for n in reader.get_variable_to_shape_map() if "stale" in n)
+    return int(reader.get_tensor(name))
+
+
+def test_a_training_killed_in_its_first_checkpoint_begins_anew(
+    trained, files, folder, monkeypatch
+):
+    shutil.rmtree(folder / "best")
+    shutil.rmtree(folder / "checkpoints")
+    (folder / "checkpoints").mkdir()
+    (folder / "checkpoints" / "ckpt-1.data-00000-of-00001").write_bytes(b"h")
+    monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
+    translator = restarted()
+    train(translator, files, SHORT, folder)
+    for expected, found in zip(
+        trained.weights, weights(translator), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("step", "is_due"), [(6, False), (8, True)])
+def test_without_dev_text_the_last_model_becomes_the_best(
+    tmp_path, step, is_due
+):
+    """Also if the run that made it was killed before it was evaluated."""
+    (tmp_path / "best").mkdir()
+    state = SimpleNamespace(step=step, best_bleu=math.nan)
+    folder = ModelFolder(tmp_path, None, state, {DEV_TEXT: None}, SHORT)
+    folder.log.add({"step": 6})
+    assert folder.needs_evaluation is is_due
 
 
 def test_a_better_best_than_the_checkpoint_knows_is_kept(

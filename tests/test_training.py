@@ -334,6 +334,17 @@ def test_a_second_interrupt_ends_training_at_once():
     assert ["again" in text for text in told] == [False, False, True]
 
 
+def test_a_training_that_is_told_to_ignore_ctrl_c_does_so():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with signals_caught(lambda _: None) as came:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert came == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_a_finished_training_does_nothing_if_run_again(files, finished):
     def of_best():
         return [path.read_bytes() for path in sorted(finished.glob("best/*.*"))]

@@ -34,7 +34,7 @@ class Shouter:
     """
 
     def __init__(self, n_best: int = 1, attention: bool = True) -> None:
-        self.model = SimpleNamespace()
+        self.model = SimpleNamespace(has_alignment=attention)
         self.source_text = self
         self.n_best = n_best
         self.attention = attention
@@ -384,6 +384,13 @@ def test_translations_of_the_parts_of_a_line_are_joined():
     assert second.weights[second.tokens.index("!"), -1] == 1
 
 
+def test_a_split_line_that_is_not_finished_has_no_row_of_the_end():
+    """Although its last part is finished."""
+    (found,), _, _ = translate_lines(Shouter(), ["cut a. B b."], 2, split=True)
+    assert not found.finished
+    assert len(found.weights) == len(found.tokens) == 4
+
+
 def test_n_best_of_a_split_line_have_the_best_sums():
     line = "A a. B b. C c."
     model = Shouter(n_best=3)
@@ -445,6 +452,7 @@ def test_bad_flags_and_files_are_reported_in_one_line(
     flags = ["--alignments", f"--input={source}"]
     assert main(["translate", "--model_dir=x", *flags]) == 2
     assert "attention" in capsys.readouterr().err
+    assert model.windows == []  # before any line is translated
 
 
 def test_on_a_terminal_each_line_is_translated_at_once(monkeypatch, capsys):

@@ -602,5 +602,7 @@ def test_a_model_that_is_not_finite_is_named() -> None:
     broken = toy_translator(english(), french(), Decoding(max_length=4))
     for weight in broken.model.trainable_weights:
         weight.assign(tf.fill(weight.shape, np.nan))
-    with pytest.raises(ValueError, match="'a dog' has a finite score; are all"):
+    with pytest.raises(ValueError, match="'a dog' has a finite score; are"):
         broken.translate(["", "a dog"])
+    with pytest.raises(ValueError, match="no translators, wanted one or more"):
+        Translator.ensemble([])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from bahdanau_tf.corpora.public.registry import CORPORA
 from bahdanau_tf.corpora.public.registry import find_corpus
 from bahdanau_tf.corpora.public.sources import Corpus
 from bahdanau_tf.flags.train import DATA_VARIABLE
+from bahdanau_tf.progress import StatusLine
 
 
 def run(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> int:
@@ -27,7 +27,7 @@ def run(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> int:
                 print(_description(corpus, data_dir), end="\n\n")
         case ["get", name]:
             corpus = find_corpus(name)
-            print(_warning(corpus), file=sys.stderr)
+            StatusLine().note(_warning(corpus))
             print(get_corpus(corpus, data_dir))
     return 0
 

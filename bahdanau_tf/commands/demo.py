@@ -15,9 +15,11 @@ from bahdanau_tf.options import TextOptions
 from bahdanau_tf.plotting import plot_alignment
 from bahdanau_tf.serving import Request
 from bahdanau_tf.serving import answers
+from bahdanau_tf.text_files import count_lines
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingPlan
+from bahdanau_tf.training import is_begun
 from bahdanau_tf.training import train
 from bahdanau_tf.translation.result import Translation
 from bahdanau_tf.translator import Translator
@@ -29,6 +31,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
     use_threads()
     folder = Path(flags.output_dir)
+    _check_sentences(folder, flags.sentences)
     _say("Generating the corpus")
     grammar.write_corpus(folder / "data", train=flags.sentences)
     _say("Training")
@@ -60,6 +63,18 @@ def run(flags: absl_flags.FlagValues) -> int:
         + ("the same translations" if same else "OTHER TRANSLATIONS")
     )
     return 0 if same else 1
+
+
+def _check_sentences(folder: Path, sentences: int) -> None:
+    """Raises if a training of an earlier demo has another corpus."""
+    corpus = folder / "data" / "train.en"
+    if not corpus.is_file() or not is_begun(folder / "model"):
+        return
+    if (count := count_lines(corpus)) != sentences:
+        raise ValueError(
+            f"--sentences is {sentences}, but the model in {folder} learns "
+            f"from {count}; give --sentences={count}, or another --output_dir"
+        )
 
 
 def _say(text: str) -> None:

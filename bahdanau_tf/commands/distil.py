@@ -53,6 +53,8 @@ def run(flags: absl_flags.FlagValues) -> int:
                 kept += 1
             done += len(window)
             line.update(done, "lines")
+        for output in outputs:  # both fit on the disk, or none is renamed
+            output.flush()
     line.note(f"{kept} pairs written to {folder}")
     return 0
 

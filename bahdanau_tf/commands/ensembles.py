@@ -31,7 +31,16 @@ def run(flags: absl_flags.FlagValues) -> int:
     references = list(read_lines(flags.reference))
     check_count("--source", sources, references)
     members = {kind: _loaded(kind, getattr(flags, kind)) for kind in DIRECTIONS}
-    first = next(one for some in members.values() for one in some)
+    every = [one for some in members.values() for one in some]
+    first = every[0]
+    if any(
+        one.target_text.settings() != first.target_text.settings()
+        for one in every
+    ):
+        raise ValueError(
+            "--forward, --reversed: the target tokenizers differ, wanted one "
+            "for all models"
+        )
     tokenize = tokenizer_for(flags, first, references)
     judge = evaluation.References(references, tokenize)
     signature = ""

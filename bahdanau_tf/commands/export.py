@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.model import load_translator
@@ -23,10 +21,9 @@ def run(flags: absl_flags.FlagValues) -> int:
     with written(translator.graph, flags.export_dir, limits) as folder:
         StatusLine().note("written, and compared with the model now")
         report = examine(translator.graph, folder, limits)
-        for fact in report.facts:
-            print(fact, file=sys.stderr)
-        for difference in report.differences:
-            print(f"Differs: {difference}", file=sys.stderr)
+        differences = [f"Differs: {one}" for one in report.differences]
+        for said in (*report.facts, *differences):
+            StatusLine().note(said)
         if report.differences:
             return 1
         print(publish(folder, flags.export_dir))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,6 +14,7 @@ from bahdanau_tf.data.dataset import make_dataset
 from bahdanau_tf.device import use_threads
 from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.progress import StatusLine
 from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.text.subword import BYTE
 from bahdanau_tf.translation import Lexicon
@@ -35,11 +35,10 @@ def run(flags: absl_flags.FlagValues) -> int:
     first = first_ids(text, flags.frequent)
     Lexicon(np.full([1, 1], -1), first).check(1, text)
     if first == text.vocabulary_size:
-        print(
+        StatusLine().note(
             f"--frequent={flags.frequent} is the whole target vocabulary of "
             f"{first} words: the lexicon will be empty, and --shortlist makes "
-            "nothing faster; wanted fewer",
-            file=sys.stderr,
+            "nothing faster; wanted fewer"
         )
     batches = make_dataset(
         corpus, translator.source_text, translator.target_text, shuffle="none"

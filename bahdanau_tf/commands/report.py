@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -28,6 +27,7 @@ from bahdanau_tf.flags.train import define
 from bahdanau_tf.flags.train import options
 from bahdanau_tf.flags.train import values_of
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.progress import StatusLine
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.translation.saved import best_folder
 
@@ -48,7 +48,7 @@ def run(flags: absl_flags.FlagValues) -> int:
             raise ValueError(f"--system={name}={model} holds no translator")
     about, phrases = [], [*map(_groups, flags.phrases)]
     if suite is not None and suite.pairs:
-        print("generating the built-in corpus", file=sys.stderr)
+        StatusLine().note("generating the built-in corpus")
         kind = "full" if flags.full else "quick"
         files = suite.write_corpus(out_dir / "data" / kind)
         about.append(suite.about_corpus())
@@ -61,9 +61,10 @@ def run(flags: absl_flags.FlagValues) -> int:
     if suite is not None:
         minutes = suite.minutes if flags.minutes is None else flags.minutes
         models = {**train_all(plans, folder, minutes, flags.jobs), **models}
+        limit = f"at most {minutes:g} minutes" if minutes else "any time"
         about.append(
-            f"Budget: at most {minutes:g} minutes for a system in one run of "
-            "the command; its epochs or updates stand in its command below."
+            f"Budget: {limit} for a system in one run of the command; its "
+            "epochs or updates stand in its command below."
         )
     path = report.write(
         out_dir,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
 
 from absl import flags as absl_flags
@@ -12,6 +11,7 @@ from bahdanau_tf.commands.common.nbest import nbest_lists
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.commands.common.scoring import tokenizer_for
 from bahdanau_tf.progress import LineCounter
+from bahdanau_tf.progress import StatusLine
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import written
 from bahdanau_tf.translation.rescoring import choose_weight
@@ -54,5 +54,5 @@ def _weight(flags: absl_flags.FlagValues, translator: Translator) -> float:
         tokenize=tokenizer_for(flags, translator, references),
         lowercase=flags.ignore_case,
     )
-    print(f"weight {choice.weight:.2f}, dev {choice.score}", file=sys.stderr)
+    StatusLine().note(f"weight {choice.weight:.2f}, dev {choice.score}")
     return choice.weight

@@ -48,6 +48,8 @@ def _write_pairs(
             texts = corpus.read(rows[start : start + CHUNK])
             for stream, lines in zip((sources, targets), texts, strict=True):
                 stream.writelines(f"{line.decode()}\n" for line in lines)
+        for stream in (sources, targets):
+            stream.flush()  # both fit on the disk, or none is renamed
 
 
 def _write_scores(

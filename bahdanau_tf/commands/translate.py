@@ -196,7 +196,16 @@ class _Format(NamedTuple):
     def of(
         cls, flags: absl_flags.FlagValues, translator: Translator
     ) -> _Format:
-        """Reads the flags; with --n_best "text" becomes "moses"."""
+        """Reads the flags; with --n_best "text" becomes "moses".
+
+        Raises:
+            ValueError: The model has no attention, which --alignments needs.
+        """
+        if flags.alignments and not translator.model.has_alignment:
+            raise ValueError(
+                "--alignments needs a model with attention, this is a "
+                f"{type(translator.model).__name__}"
+            )
         n_best = flags.format == "text" and flags.n_best > 1
         return cls(
             "moses" if n_best else flags.format,

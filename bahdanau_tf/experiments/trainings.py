@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 import signal
@@ -108,8 +109,8 @@ def train_all(
     Args:
         plans: The systems.
         folder: Gets a folder for each system, with a `train.log` in it.
-        minutes: Longest time that one system is trained for in this call;
-            then it is stopped, and the next call continues it.
+        minutes: Longest time that one system is trained for in this call, 0
+            for any; then it is stopped, and the next call continues it.
         jobs: Number of systems trained at a time; they share the cores.
 
     Returns:
@@ -125,6 +126,7 @@ def train_all(
     total = 100 * len(plans)
     done = total - 100 * len(left)
     line = ProgressLine(total, done)
+    longest = 60 * minutes or math.inf
     with _stopped_at_the_end() as running:
         while left or running:
             while left and free:
@@ -133,7 +135,7 @@ def train_all(
                 running.append(_Training(plan, folders[plan.name], cores))
                 line.note(f"training {plan.name}: {running[-1].log}")
             time.sleep(0.2)
-            for one in [one for one in running if one.has_ended(60 * minutes)]:
+            for one in [one for one in running if one.has_ended(longest)]:
                 running.remove(one)
                 free.append(one.cores)
                 line.note(one.conclude())

@@ -39,8 +39,10 @@ NAMES = (
 
 def given_values(flags: absl_flags.FlagValues) -> dict[str, object]:
     """The options that the user gave, and "dev_source" if there is one."""
-    names = (*NAMES, "dev_source")
-    return {name: flags[name].value for name in names if is_given(flags, name)}
+    given = [name for name in NAMES if is_given(flags, name)]
+    if flags.dev_source is not None:  # by the user, or by an earlier run
+        given.append("dev_source")
+    return {name: flags[name].value for name in given}
 
 
 def write_flags(

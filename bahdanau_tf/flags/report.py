@@ -102,8 +102,8 @@ def _define_training(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_float(
         "minutes",
         None,
-        "longest time to train one system in this run; default 3.2 with "
-        "--quick and 120 with --full",
+        "longest time to train one system in this run, 0 for any; default 3.2 "
+        "with --quick and 120 with --full",
         **options,
     )
     absl_flags.DEFINE_integer(

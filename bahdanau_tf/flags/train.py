@@ -28,6 +28,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.data.facts import TYPICAL
 from bahdanau_tf.data.facts import Facts
+from bahdanau_tf.flags.chosen import FILE
 from bahdanau_tf.flags.chosen import TEXTS
 from bahdanau_tf.flags.chosen import TEXTS_FILE
 from bahdanau_tf.flags.chosen import given_values
@@ -180,6 +181,8 @@ def check(flags: absl_flags.FlagValues) -> None:
     _check_init_from(flags)
     if flags.dev_source is not None and flags.dev_pairs:
         refuse(flags, ["dev_pairs"], "with --dev_source")
+    if flags.recipe is None and (Path(flags.model_dir) / FILE).is_file():
+        return  # the folder's own flags count; the command checks with them
     options(flags, values_of(choose(flags, TYPICAL)))
 
 
@@ -201,7 +204,8 @@ def _check_init_from(flags: absl_flags.FlagValues) -> None:
     if not flags.init_from:
         return
     start = Path(flags.init_from).resolve()
-    if Path(flags.model_dir).resolve() in (start, *start.parents):
+    folder = Path(flags.model_dir).resolve()
+    if start in (folder, folder / "best", folder / "start"):
         raise ValueError(
             f"--init_from is {flags.init_from}, the model of --model_dir "
             "itself: leave it out to go on with that training, or name "
@@ -269,6 +273,8 @@ def options(
     recipe = from_flags(flags, Recipe, chosen)
     unused = recipe.unused()
     init_from = chosen.get("init_from", flags.init_from)
+    if init_from is not None:  # a resumed run may have another current folder
+        init_from = str(Path(init_from).absolute())
     if init_from is None:
         refuse(flags, ["added_words"], "without --init_from")
         text = from_flags(flags, TextOptions, chosen)

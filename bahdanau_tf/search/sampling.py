@@ -79,7 +79,10 @@ def sample(
     ) -> Continuations:
         logits = all_logits(output)
         constrained = constrain(logits, history, constraints)
-        scaled = truncate(constrained / temperature, top_k, top_p)
+        best = tf.reduce_max(constrained, -1, keepdims=True)
+        best = tf.where(tf.math.is_finite(best), best, 0.0)
+        # From the best: a large one would overflow by a small temperature.
+        scaled = truncate((constrained - best) / temperature, top_k, top_p)
         tokens = _draw(scaled, history, numbers)
         return one_each(logits, so_far, constrained, tokens)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -51,10 +52,18 @@ def answers(
 
     Raises:
         ValueError: The process failed.
+        OSError: The export cannot be copied.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        shutil.copytree(version, folder / "model")
+        try:
+            shutil.copytree(version, folder / "model")
+        except shutil.Error as error:
+            raise OSError(
+                errno.ENOSPC,
+                "cannot copy the export; set TMPDIR to a folder with room",
+                name,
+            ) from error
         script = shutil.copy(Path(reload.__file__), folder)
         plain: reload.Asked = {
             "requests": _plain(asked),

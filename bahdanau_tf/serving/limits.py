@@ -278,9 +278,12 @@ def first_bytes(strings: tf.Tensor, limit: int) -> tf.Tensor:
         string [B].
     """
     begin = tf.strings.substr(strings, 0, limit + 1)
-    data = tf.io.decode_raw(begin, tf.uint8, fixed_length=limit + 1)
+    # Only the last bytes: of whole rows a short one would take as many.
+    place = tf.minimum(tf.strings.length(begin), limit - 3)
+    last = tf.strings.substr(begin, place, tf.fill(tf.shape(place), 4))
+    data = tf.io.decode_raw(last, tf.uint8, fixed_length=4)
     # From the byte after the limit backwards: is it a continuation byte?
-    goes_on = (data[:, limit - 3 :][:, ::-1] & 0xC0) == 0x80
+    goes_on = (data[:, ::-1] & 0xC0) == 0x80
     back = tf.reduce_sum(tf.math.cumprod(tf.cast(goes_on, tf.int32), 1), 1)
     back = tf.where(back > 3, 0, back)  # no character has so many
     return tf.strings.substr(begin, tf.zeros_like(back), limit - back)

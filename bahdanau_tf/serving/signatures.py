@@ -321,8 +321,12 @@ def _of_equal_rows(signature: str, **inputs: tf.Tensor) -> list[tf.Tensor]:
 
 
 def _is_blank(found: Translated) -> tf.Tensor:
-    """Whether a row has no words, so padding as its first token: bool [B]."""
-    return found.result.tokens[:, 0, 0] == 0
+    """Whether a row has no words, so padding as its first token: bool [B].
+
+    A hypothesis that is missing has padding, too, but no length.
+    """
+    result = found.result
+    return (result.tokens[:, 0, 0] == 0) & (result.lengths[:, 0] > 0)
 
 
 def _scores(found: Translated) -> tf.Tensor:

@@ -9,6 +9,8 @@ import tensorflow as tf
 from bahdanau_tf.text.protocol import Tokenizer
 
 _BLANKS = r"[\pZ\t-\r\x1c-\x1f\x85]"  # what `str.isspace` takes as blanks
+_SIZES = (0, 0x80, 0x800, 0x10000)  # the least code of 1, 2, 3 and 4 bytes
+_REPLACEMENT, _WIDTH = 0xFFFD, 3  # U+FFFD and its bytes
 Written = tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]
 
 
@@ -198,3 +200,38 @@ def detokenized(
         return write(ordered)
     texts, starts, ends = write(turned(ordered))
     return texts, turned(starts), turned(ends)
+
+
+def replaced_offsets(
+    texts: tf.Tensor, offsets: tf.RaggedTensor
+) -> tf.RaggedTensor:
+    """Where offsets are once U+FFFD is written for bytes that are not valid.
+
+    Args:
+        texts: string [B], with such bytes.
+        offsets: ragged int32 [B, (T)], in bytes of `texts`; one between bytes
+            that are replaced together moves behind them.
+    """
+    lengths = tf.strings.length(texts)
+    begins = tf.cumsum(lengths + 1, exclusive=True)  # of rows, in one order
+    found, places = tf.strings.unicode_decode_with_offsets(
+        texts, "UTF-8", errors="replace"
+    )
+    codes, rows = found.values, row_ids(found)
+    sizes = sum(tf.cast(codes >= least, tf.int32) for least in _SIZES)
+    written = tf.cumsum(sizes, exclusive=True)
+    first = tf.gather(tf.concat([written, [0]], 0), found.row_starts())
+    written -= tf.gather(first, rows)
+    places = tf.gather(begins, rows) + tf.cast(places.values, tf.int32)
+    # One character more, since there may be none.
+    codes, written, places = (
+        tf.concat([one, [0]], 0) for one in (codes, written, places)
+    )
+    own = row_ids(offsets)
+    wanted = tf.gather(begins, own) + offsets.values
+    at = tf.maximum(tf.searchsorted(places[:-1], wanted, "right") - 1, 0)
+    inside = wanted - tf.gather(places, at)
+    is_new = tf.gather(codes, at) == _REPLACEMENT
+    inside = tf.where(is_new & (inside > 0), _WIDTH, inside)
+    moved = tf.gather(written, at) + inside
+    return offsets.with_values(tf.where(tf.gather(lengths, own) > 0, moved, 0))

@@ -19,6 +19,7 @@ from bahdanau_tf.text.rows import append_end
 from bahdanau_tf.text.rows import as_rows
 from bahdanau_tf.text.rows import as_strings
 from bahdanau_tf.text.rows import detokenized
+from bahdanau_tf.text.rows import replaced_offsets
 from bahdanau_tf.text.rows import row_ids
 from bahdanau_tf.text.rows import spans
 from bahdanau_tf.text.rows import surfaces
@@ -234,9 +235,9 @@ class SubwordTokenizer(tf.Module):
         Returns:
             string [B]; ragged int32 [B, (T)], the offset of the first byte of
             each piece, in the order of the ids, without the blank before it;
-            ragged int32 [B, (T)], that of the byte after its last. Offsets
-            count the bytes of the pieces, even if these are not valid UTF-8
-            and U+FFFD is written for them.
+            ragged int32 [B, (T)], that of the byte after its last. For bytes
+            that are not valid UTF-8 together U+FFFD is written; it is of the
+            first of their pieces, the others are empty.
         """
         rows = as_rows(ids)
         return detokenized(
@@ -337,5 +338,6 @@ def _written(
         pieces.nrows(),
     )
     # A JSON reply cannot hold bytes that are not valid UTF-8.
-    texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", "replace")
-    return (texts, *spans(lengths, pieces.with_values(blank)))
+    valid = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", "replace")
+    starts, ends = spans(lengths, pieces.with_values(blank))
+    return valid, replaced_offsets(texts, starts), replaced_offsets(texts, ends)

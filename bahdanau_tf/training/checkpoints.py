@@ -101,11 +101,6 @@ class Checkpoints:
         for number in {*numbers} - {*kept}:
             self._remove(number)
 
-    def clear(self) -> None:
-        """Removes all checkpoints."""
-        for number in self._numbers():
-            self._remove(number)
-
     def remove_halves(self) -> None:
         """Removes the incomplete checkpoints of killed processes."""
         for path in self._folder.glob("ckpt-*_temp"):

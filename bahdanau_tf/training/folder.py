@@ -43,6 +43,8 @@ class ModelFolder:
     Attributes:
         best: The folder of the best model.
         log: The log, `log.jsonl`.
+        improved: Updates after the restored checkpoint whose evaluation was
+            the best so far, as the log knows.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class ModelFolder:
     ) -> None:
         self.best = path / "best"
         self.log = Log(path / "log.jsonl")
+        self.improved: set[int] = set()
         self._path = path
         self._settings = path / "training.json"
         self._checkpoints = checkpoints
@@ -68,10 +71,10 @@ class ModelFolder:
 
         As after a signal, where no time is left for more updates.
         """
-        if self._now[DEV_TEXT] is None:
-            return not self.best.exists()
         evaluated = [record["step"] for record in self.log.records()]
         is_new = int(self._state.step) not in evaluated[-1:]
+        if self._now[DEV_TEXT] is None:
+            return is_new or not self.best.exists()
         is_unknown = math.isnan(self._state.best_bleu)
         return is_unknown or is_new or not self.best.exists()
 
@@ -94,7 +97,10 @@ class ModelFolder:
             remove_leftovers(inside)
         self._checkpoints.remove_halves()
         newest, faults = self._checkpoints.newest_whole()
-        if not newest and not self.best.exists() and faults:
+        self._is_new = not newest
+        # The first is of update 0: one that is half written loses nothing.
+        is_first = len(faults) == 1 and faults[0].startswith("ckpt-1:")
+        if not (newest or self.best.exists() or is_first) and faults:
             raise ValueError(
                 f"model_dir: {self._path} has no checkpoint that can be read "
                 f"({'; '.join(faults)}); name another folder, or remove these "
@@ -107,7 +113,9 @@ class ModelFolder:
                 "folder, also to go on from that model (init_from), or move "
                 f"{self.best} away to start again"
             )
-        notes = [f"ignored a damaged checkpoint, {one}" for one in faults]
+        notes = []
+        if not self._is_new:
+            notes = [f"ignored a damaged checkpoint, {one}" for one in faults]
         if newest:
             self._check()
             self._checkpoints.restore(newest)
@@ -127,7 +135,8 @@ class ModelFolder:
         for record in self.log.records():
             if "dev_bleu" in record and record["step"] > self._state.step:
                 found = Evaluation(record["dev_bleu"], record["dev_loss"], [])
-                is_best(found, self._state, self._recipe.monitor)
+                if is_best(found, self._state, self._recipe.monitor):
+                    self.improved.add(int(record["step"]))
         self._state.stale.assign(stale)
 
     def _changed(self) -> list[str]:
@@ -209,8 +218,7 @@ class ModelFolder:
         with told_by_path(self._settings):
             write_settings(self._settings, self._now)
         self.log.forget_after(int(self._state.step))
-        if not self._state.step:
-            self._checkpoints.clear()
+        if self._is_new:
             self._checkpoints.save()
 
     def save_best(self, translator: Translator) -> None:

@@ -81,6 +81,11 @@ class Selection(keras.callbacks.Callback):
                 self.found = self._evaluated(self._dev)
             run = self._run
             is_new_best = is_best(self.found, run.state, run.recipe.monitor)
+            # An update that was lost after its evaluation is made again: the
+            # best model is of it already, and no better is found.
+            was_best = run.step in self._folder.improved
+            if run.cluster.from_chief([was_best])[0]:
+                run.state.stale.assign(0)
             if is_new_best and run.cluster.is_chief:
                 self._folder.save_best(self._translator)
 

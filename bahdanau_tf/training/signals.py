@@ -45,6 +45,8 @@ def signals_caught(tell: Callable[[str], None]) -> Iterator[list[int]]:
         caught.append(received)
 
     for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            continue  # a job of a script may ignore Ctrl-C
         try:
             before[number] = signal.signal(number, catch)
         except ValueError:  # only the main thread can handle signals

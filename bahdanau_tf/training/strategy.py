@@ -66,7 +66,8 @@ def _interrupts_at_once() -> Iterator[None]:
     before = {
         one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)
     }
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if before[signal.SIGINT] is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         yield
     finally:

@@ -150,8 +150,8 @@ def _translate_batch(
         ]
         if not translations:
             raise ValueError(
-                f"translate: no hypothesis of {source.text!r} has a finite "
-                "score; are all weights of the model finite?"
+                f"Translator.translate: no hypothesis of {source.text!r} has a "
+                "finite score; are all weights of the model finite?"
             )
         yield replace(translations[0], alternatives=translations[1:])
 

@@ -156,10 +156,13 @@ def learn_lexicon(
 
     Raises:
         ValueError: The model has no attention or reads several sources, or k
-            is less than 1.
+            or F is less than 1.
     """
-    if words < 1:
-        raise ValueError(f"learn_lexicon: words is {words}, wanted 1 or more")
+    for name, value in (("words", words), ("first", first)):
+        if value < 1:
+            raise ValueError(
+                f"learn_lexicon: {name} is {value}, wanted 1 or more"
+            )
     if not model.has_alignment:
         raise ValueError(
             f"learn_lexicon: {type(model).__name__} has no attention, wanted a "

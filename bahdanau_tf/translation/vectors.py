@@ -42,11 +42,12 @@ def sentence_vectors(
             "model that keeps a sentence in one vector"
         )
     ids = padded(text.tokenize(tf.constant(sentences, tf.string)))
-    given = [x.numpy() for x in tf.nest.flatten(model.encode(ids))]
     rows = [
-        x.reshape([len(sentences), -1]) for x in given if x.dtype.kind == "f"
+        tf.cast(x, tf.float32).numpy().reshape([len(sentences), -1])
+        for x in tf.nest.flatten(model.encode(ids))
+        if x.dtype.is_floating
     ]
-    vectors: NDArray[np.float32] = np.concatenate(rows, 1).astype(np.float32)
+    vectors: NDArray[np.float32] = np.concatenate(rows, 1)
     return vectors
 
 

@@ -131,19 +131,24 @@ def _appended(
     begin = first.text
     if begin and second.text and not ends_wide(begin):
         begin += " "
+    tokens = first.tokens + second.tokens
+    finished = first.finished and second.finished
+    weights = _stacked(first, second)
+    if weights is not None and not finished:
+        weights = weights[: len(tokens)]  # without a row of the end symbol
     return replace(
         first,
         text=begin + second.text,
-        tokens=first.tokens + second.tokens,
+        tokens=tokens,
         score=first.score + second.score,
         log_prob=first.log_prob + second.log_prob,
-        finished=first.finished and second.finished,
+        finished=finished,
         source_tokens=first.source_tokens + second.source_tokens,
         source_offsets=first.source_offsets
         + _shifted(second.source_offsets, start),
         target_offsets=first.target_offsets
         + _shifted(second.target_offsets, len(begin.encode())),
-        weights=_stacked(first, second),
+        weights=weights,
     )
 
 

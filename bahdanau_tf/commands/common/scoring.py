@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -11,6 +10,7 @@ from absl import flags as absl_flags
 from bahdanau_tf import evaluation
 from bahdanau_tf.evaluation.measure import fitting_tokenizer
 from bahdanau_tf.evaluation.scores import bleu_metric
+from bahdanau_tf.progress import StatusLine
 from bahdanau_tf.translator import Translator
 
 
@@ -41,9 +41,8 @@ def tokenizer_for(
         return str(flags.tokenize)
     text = None if translator is None else translator.target_text
     chosen = fitting_tokenizer(text, references)
-    print(
-        f"--tokenize={chosen}, which fits the script of the references",
-        file=sys.stderr,
+    StatusLine().note(
+        f"--tokenize={chosen}, which fits the script of the references"
     )
     return chosen
 
@@ -52,8 +51,7 @@ def tell_untokenized(systems: Mapping[str, Sequence[str]]) -> None:
     """Warns of systems that are not tokenized, although the references are."""
     for name, lines in systems.items():
         if evaluation.bleu_tokenizer("", lines) in ("char", "ja-mecab"):
-            print(
+            StatusLine().note(
                 f"{name} is not tokenized as the references are: "
-                "--tokenize=char compares them",
-                file=sys.stderr,
+                "--tokenize=char compares them"
             )
