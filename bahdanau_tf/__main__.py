@@ -10,6 +10,7 @@ import sys
 
 def main() -> int:
     """Runs the command; Ctrl-C ends it quietly also while it is imported."""
+    open_standard_streams()
     ending = _Ending()
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # a job may ignore Ctrl-C
@@ -19,6 +20,18 @@ def main() -> int:
     signal.signal(signal.SIGINT, before)
     ending.status = cli.main()
     return ending.status
+
+
+def open_standard_streams() -> None:
+    """Replaces those that were closed, as by `2>&-`, which Python has as None.
+
+    Otherwise the next file would get their descriptor.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest free one
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, os.fdopen(descriptor, mode))
 
 
 class _Ending:

@@ -66,24 +66,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         for a mistake in flags or files, 130 after Ctrl-C. After a second
         Ctrl-C the process ends, whatever it computes.
     """
-    _open_standard_streams()
     try:
         with ended_by_two_interrupts("bahdanau-tf: interrupted"):
             return _main(argv)
     except KeyboardInterrupt:
         return _fail("interrupted", status=130)
-
-
-def _open_standard_streams() -> None:
-    """Replaces those that were closed, as by `2>&-`, which Python has as None.
-
-    Otherwise the next file would get their descriptor.
-    """
-    for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:
-            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest free one
-            mode = "r" if name == "stdin" else "w"
-            setattr(sys, name, os.fdopen(descriptor, mode))
 
 
 def _main(argv: Sequence[str] | None) -> int:

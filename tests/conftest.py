@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import os
 import random
+import signal
 from collections.abc import Callable
 from collections.abc import Iterator
 from importlib import metadata
@@ -19,6 +20,10 @@ import hypothesis
 import pytest
 from browser import Page
 from browser import find_chromium
+
+# A job in the background ignores Ctrl-C, and so would what it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Imported where they are first used, because the controller of pytest-xdist,
 # which only distributes tests, does not need them.

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pytest
 from letters import stand_in_step
 
-from bahdanau_tf import cli
+from bahdanau_tf.__main__ import open_standard_streams
 from bahdanau_tf.cli import COMMANDS
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import demo
@@ -157,7 +157,7 @@ def test_closed_standard_streams_are_replaced(monkeypatch):
     """As by `2>&-`; Python has None for them."""
     for name in ("stdin", "stdout", "stderr"):
         monkeypatch.setattr(sys, name, None)
-    cli._open_standard_streams()
+    open_standard_streams()
     assert sys.stdin.read() == ""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         stream.close()

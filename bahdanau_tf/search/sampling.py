@@ -23,6 +23,8 @@ from bahdanau_tf.search.selections import one_each
 from bahdanau_tf.search.selections import truncate
 from bahdanau_tf.tensors import Nest
 
+TINY = 1e-37  # a smaller float32 may be taken for 0
+
 
 def sample(
     step: Step,
@@ -82,7 +84,8 @@ def sample(
         best = tf.reduce_max(constrained, -1, keepdims=True)
         best = tf.where(tf.math.is_finite(best), best, 0.0)
         # From the best: a large one would overflow by a small temperature.
-        scaled = truncate((constrained - best) / temperature, top_k, top_p)
+        scaled = (constrained - best) / max(temperature, TINY)
+        scaled = truncate(scaled, top_k, top_p)
         tokens = _draw(scaled, history, numbers)
         return one_each(logits, so_far, constrained, tokens)
 

@@ -64,8 +64,9 @@ def trace(
         given.
 
     Raises:
-        ValueError: `text` is not one string, `candidates` is less than 1, or
-            the model is an ensemble or not one of this package.
+        ValueError: `text` is not one string, `candidates` is less than 1, the
+            model is an ensemble or not one of this package, or it gives no
+            word a finite score.
 
     Example:
 
@@ -85,6 +86,11 @@ def trace(
         ids = translator.target_text.tokenize([target])[0].numpy()
     elif words:
         found = translator.graph.search(source, translator.decoding)
+        if not int(found.lengths[0, 0]):
+            raise ValueError(
+                f"trace: no hypothesis of {text!r} has a finite score; are all "
+                "weights of the model finite?"
+            )
         ids = found.tokens[0, 0, : int(found.lengths[0, 0])].numpy()
     else:
         ids = np.zeros([0], np.int32)
