@@ -35,6 +35,7 @@ from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import require
 from bahdanau_tf.garbage import never_collected
 from bahdanau_tf.interrupts import ended_by_two_interrupts
+from bahdanau_tf.progress import StatusLine
 
 COMMANDS = {
     "demo": "train on the built-in corpus, translate, draw, export",
@@ -135,7 +136,7 @@ def _warnings_in_sentences(name: str) -> Iterator[None]:
     """Prints warnings like errors, without the line of code they come from."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        _say(f"bahdanau-tf: {name}: {message}", sys.stderr, 0)
+        StatusLine().note(f"bahdanau-tf: {name}: {message}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show
