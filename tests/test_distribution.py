@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -333,12 +334,16 @@ def test_a_worker_that_waits_for_others_ends_at_an_interrupt() -> None:
     )
     waiting = [sys.executable, "-c", script]
     with started([waiting, ["true"]]) as running:
+        # It ends also if it says something else.
+        late = threading.Timer(LONGEST, running[0].kill)
+        late.start()
         for line in running[0].stderr:
             if "waiting for 127.0.0.1:" in line:
                 break
         time.sleep(1)
         running[0].send_signal(signal.SIGINT)
         assert ended(running)[0].status == -signal.SIGINT
+        late.cancel()
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
