@@ -89,8 +89,7 @@ def _train_as_chief(
         for doubt in doubts(paths(flags)):
             StatusLine().note(doubt)
         if flags.init_from is not None:
-            path = Path(flags.init_from).absolute()
-            start = Start(str(path), flags.added_words)
+            start = Start(flags.init_from, flags.added_words)
         choices = _choices(flags, files, start)
         values = values_of(choices)
     else:

@@ -18,8 +18,8 @@ from bahdanau_tf.text_files import seekable
 BLOCK = 1 << 22  # bytes read at once when a file is indexed
 CHUNK = 10_000  # lines of `read_in_chunks`
 STRIDE = 16  # only the begin of every so many lines is kept in memory
-_BLANKS = "\u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
-    map(chr, [*range(33), *range(0x2000, 0x200B)])
+_BLANKS = "".join(
+    one for one in map(chr, range(0x3001)) if one <= " " or one.isspace()
 )
 _IN_BLANKS = np.isin(np.arange(256), list(_BLANKS.encode()))
 

@@ -178,6 +178,9 @@ def check(flags: absl_flags.FlagValues) -> None:
         raise ValueError("--dev_source and --dev_target go together")
     for name, path in paths(flags).items():
         _check_text(flags, name, path)
+    if flags.init_from:
+        # A run that goes on may have another current folder.
+        flags["init_from"].value = str(Path(flags.init_from).absolute())
     _check_init_from(flags)
     if flags.dev_source is not None and flags.dev_pairs:
         refuse(flags, ["dev_pairs"], "with --dev_source")
@@ -273,8 +276,6 @@ def options(
     recipe = from_flags(flags, Recipe, chosen)
     unused = recipe.unused()
     init_from = chosen.get("init_from", flags.init_from)
-    if init_from is not None:  # a resumed run may have another current folder
-        init_from = str(Path(init_from).absolute())
     if init_from is None:
         refuse(flags, ["added_words"], "without --init_from")
         text = from_flags(flags, TextOptions, chosen)

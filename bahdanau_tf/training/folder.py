@@ -58,6 +58,7 @@ class ModelFolder:
         self.best = path / "best"
         self.log = Log(path / "log.jsonl")
         self.improved: set[int] = set()
+        self._is_new = True
         self._path = path
         self._settings = path / "training.json"
         self._checkpoints = checkpoints
@@ -114,9 +115,8 @@ class ModelFolder:
                 f"{self.best} away to start again"
             )
         notes = []
-        if not self._is_new:
-            notes = [f"ignored a damaged checkpoint, {one}" for one in faults]
         if newest:
+            notes += [f"ignored a damaged checkpoint, {one}" for one in faults]
             self._check()
             self._checkpoints.restore(newest)
             notes += [*self._check_unwritten(), *self._changed()]
