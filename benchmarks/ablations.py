@@ -36,7 +36,10 @@ flags.DEFINE_bool("show", False, "prints the table without training")
 Evaluations = list[dict[str, float]]
 
 BASE = "nothing"
-COLUMNS = ("change", "epochs", "dev BLEU by seed", "difference", "dev loss")
+COLUMNS = (
+    *("change", "epochs", "words a second"),
+    *("dev BLEU by seed", "difference", "dev loss"),
+)
 SETTINGS = ("--epochs=1000", "--patience=1000")
 CHANGES: dict[str, Sequence[str]] = {
     BASE: [],
@@ -65,6 +68,7 @@ CHANGES: dict[str, Sequence[str]] = {
     "rate .001": ["--learning_rate=0.001"],
     "rate .003": ["--learning_rate=0.003"],
     "rate .004": ["--learning_rate=0.004"],
+    "7 epochs": ["--epochs=7"],
     "constant for a fifth": ["--constant_share=0.2"],
     "constant for four fifths": ["--constant_share=0.8"],
     "batch 20": ["--batch_size=20"],
@@ -121,9 +125,13 @@ def rows(changes: Sequence[str], seeds: Sequence[str]) -> Iterator[str]:
         scores = [best(log) for log in logs]
         gain = f"{mean(scores) - mean(base):+.2f}" if base else ""
         epochs = mean(log[-1]["epoch"] for log in logs)
+        rate = mean(log[-1]["words_per_second"] for log in logs)
         each = ", ".join(f"{bleu:.2f}" for bleu in scores)
         loss = mean(min(line["dev_loss"] for line in log) for log in logs)
-        yield f"| {change} | {epochs:.1f} | {each} | {gain} | {loss:.3f} |"
+        yield (
+            f"| {change} | {epochs:.1f} | {rate:,.0f} "
+            f"| {each} | {gain} | {loss:.3f} |"
+        )
 
 
 def main(_: Sequence[str]) -> None:
