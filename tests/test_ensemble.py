@@ -165,7 +165,9 @@ def test_incompatible_members_are_refused() -> None:
     fewer = RNNSearch(10, 12, units=8, embedding_dim=6, maxout_units=4)
     with pytest.raises(ValueError, match="source 0 is 11 and 10, wanted"):
         Ensemble([make_model(1), fewer])
-    Ensemble([make_model(1), fewer], sources=[0, 1])
+    of_two = Ensemble([make_model(1), fewer], sources=[0, 1])
+    with pytest.raises(ValueError, match="a member has 2 sources, wanted"):
+        Ensemble([of_two])
     other = make_translator(1)
     other.target_text = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), "en")
     with pytest.raises(ValueError, match=r"Translator\.ensemble"):

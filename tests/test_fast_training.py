@@ -95,7 +95,7 @@ def test_encoder_gradients_equal_those_of_the_plain_loop(
     equal(found, wanted, 1e-12)
 
 
-def make_decoder(step_order: str) -> Any:
+def make_decoder(step_order: str, kind: type = layers.AttentionDecoder) -> Any:
     parts = (
         layers.GRUCell(N, dtype="float64"),
         layers.BahdanauAttention(A, use_bias=True, dtype="float64"),
@@ -103,7 +103,7 @@ def make_decoder(step_order: str) -> Any:
     decoder = (
         layers.ConditionalDecoder(*parts, dtype="float64")
         if step_order == "conditional"
-        else layers.AttentionDecoder(*parts, step_order, dtype="float64")
+        else kind(*parts, step_order, dtype="float64")
     )
     decoder.build((None, None, M), memory_shape=((None, None, 4), None, None))
     return randomized(decoder)
@@ -144,6 +144,32 @@ def test_decoder_gradients_equal_those_of_the_plain_loop(
         for way in (decoder._recurrence, decoder._plain_loop)
     )
     equal(found, wanted, 3e-6)  # the plain loop has float32 energies
+
+
+def test_a_decoder_of_ones_own_computes_what_it_overrides() -> None:
+    """Its context term is 0; so is that of the paper's decoder if C is 0."""
+
+    class WithoutTerm(layers.AttentionDecoder):
+        def context_term(self, context: tf.Tensor) -> tf.Tensor:
+            return 0.0 * super().context_term(context)
+
+    embedded, *inputs = decoder_inputs()
+    own, papers = (
+        make_decoder("original", kind)
+        for kind in (WithoutTerm, layers.AttentionDecoder)
+    )
+    papers.context_kernel.assign(0.0 * papers.context_kernel)
+    found, wanted = (
+        run_decoder(
+            decoder,
+            lambda words, states, memory, _, decoder=decoder: decoder(
+                words, words[:, 0], states, memory
+            ),
+            [embedded, *inputs],
+        )
+        for decoder in (own, papers)
+    )
+    equal(tf.nest.flatten(found), tf.nest.flatten(wanted), 3e-6)
 
 
 @pytest.mark.parametrize("step_order", ["original", "main-text"])

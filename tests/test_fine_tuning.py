@@ -20,6 +20,7 @@ from oracle import randomized
 from toys import english
 from toys import french
 
+from bahdanau_tf import GeneralAttention
 from bahdanau_tf import RNNSearch
 from bahdanau_tf import Seq2SeqLSTM
 from bahdanau_tf import Translator
@@ -89,6 +90,26 @@ def test_added_rows_change_nothing_at_first(model_class, options):
     divided = before[:, [unknown]] - math.log(added + 1)
     for column in (unknown, *range(old, old + added)):
         np.testing.assert_allclose(after[:, [column]], divided, 1e-4)
+
+
+@keras.saving.register_keras_serializable(package="test_fine_tuning")
+class ScaledAttention(GeneralAttention):
+    """Has a weight without axes."""
+
+    def build(self, query_shape, annotations_shape):
+        super().build(query_shape, annotations_shape)
+        self.scale = self.add_weight(name="scale", shape=(), initializer="ones")
+
+    def score(self, query, keys):
+        return self.scale * super().score(query, keys)
+
+
+def test_rows_are_added_beside_a_weight_without_axes():
+    attention = ScaledAttention()
+    model = RNNSearch(9, 9, 8, 4, maxout_units=4, attention=attention)
+    attention.scale.assign(3.0)
+    grown = with_added_rows(model, 1, 1, (1, 1))
+    assert float(grown.decoder.attention.scale) == 3.0
 
 
 def test_models_that_take_no_more_words_are_refused():

@@ -183,6 +183,18 @@ def test_stacked_cells_equal_the_reference() -> None:
     close(new, [*high, mid, *low])
 
 
+def test_a_stack_starts_with_the_initial_states_of_its_cells() -> None:
+    class Ones(keras.layers.SimpleRNNCell):
+        def get_initial_state(self, batch_size: Any = None) -> list[tf.Tensor]:
+            return [tf.ones([batch_size, self.units])]
+
+    stack = layers.StackedCells([Ones(3), layers.LSTMCell(4)])
+    found = stack.get_initial_state(2)
+    for state, wanted in zip(found, ((0, 4), (0, 4), (1, 3)), strict=True):
+        value, size = wanted
+        close(state, np.full([2, size], value), 0)
+
+
 # Recurrences and encoders.
 
 
@@ -684,6 +696,19 @@ def test_a_seed_gives_each_gate_other_values() -> None:
     assert len({gate.tobytes() for gate in gates}) == 4
 
 
+def test_a_seed_generator_gives_every_matrix_other_values() -> None:
+    start = keras.initializers.Orthogonal(seed=keras.random.SeedGenerator(7))
+    cells = [layers.GRUCell(8, recurrent_initializer=start) for _ in range(2)]
+    for cell in cells:
+        cell.build((None, 8))
+    blocks = [
+        block.tobytes()
+        for cell in cells
+        for block in np.split(array(cell.recurrent_kernel), 3, -1)
+    ]
+    assert len(set(blocks)) == 6
+
+
 def test_an_initializer_may_be_a_function_or_the_default() -> None:
     cell = layers.GRUCell(
         4,
@@ -763,6 +788,12 @@ def shapes(n: int, c: int) -> list[Any]:
         (
             lambda: layers.MaxoutReadout(9, 4, terms=("stat",)),
             r"MaxoutReadout: terms is \['stat'\]",
+        ),
+        (
+            lambda: layers.TanhReadout(9, 4, terms=("context",)).build(
+                (None, 5), (None, 3), None
+            ),
+            r"TanhReadout: terms is \['context'\], wanted one that",
         ),
         (
             lambda: layers.MaxoutReadout(9, 4, tied=True).build(

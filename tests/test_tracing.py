@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import reference
+import tensorflow as tf
 from oracle import array
 from oracle import cell_parameters
 from oracle import model_parameters
@@ -21,6 +22,7 @@ from bahdanau_tf import Decoding
 from bahdanau_tf import Ensemble
 from bahdanau_tf import LinearReadout
 from bahdanau_tf import LSTMCell
+from bahdanau_tf import MaxoutReadout
 from bahdanau_tf import RNNEncDec
 from bahdanau_tf import RNNSearch
 from bahdanau_tf import Seq2SeqLSTM
@@ -30,8 +32,11 @@ from bahdanau_tf import Vocabulary
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf import from_preset
 from bahdanau_tf import layers
+from bahdanau_tf import plot_trace
 from bahdanau_tf.tracing import Step
 from bahdanau_tf.tracing import trace
+from bahdanau_tf.tracing.gates import gate_convention
+from bahdanau_tf.tracing.gates import update as gates_of_update
 
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
 SOURCE = WordTokenizer(
@@ -393,6 +398,64 @@ def test_a_trace_can_be_written_as_json():
 def test_a_readout_with_tanh_has_no_contributions():
     translator = translator_of(search(readout=TanhReadout(9, 3)))
     assert trace(translator, TEXT, GIVEN).steps[0].contributions is None
+
+
+def test_parts_of_ones_own_that_compute_otherwise_are_not_split(tmp_path):
+    """What a subclass overrides is shown as it is, or left out."""
+
+    class Least(MaxoutReadout):
+        def _activation(self, preactivation):
+            return -super()._activation(-preactivation)
+
+    class Uniform(layers.Attention):
+        def project(self, annotations):
+            return annotations
+
+        def call(self, query, memory, values=None):
+            values = memory.annotations if values is None else values
+            weights = tf.cast(memory.mask, query.dtype)
+            weights /= tf.reduce_sum(weights, 1, keepdims=True)
+            if query.shape.rank == 2:
+                return tf.einsum("bt,btv->bv", weights, values), weights
+            weights = tf.repeat(weights[:, None], tf.shape(query)[1], 1)
+            return weights @ values, weights
+
+    readout = Least(TARGET.vocabulary_size, 3)
+    model = search(readout=readout, attention=Uniform())
+    found = trace(translator_of(model), TEXT, GIVEN)
+    for step in found.steps:
+        assert step.contributions is None
+        assert step.energies is None
+        assert step.weights == pytest.approx([1 / 6] * 6)
+    path = tmp_path / "trace.png"
+    plot_trace(found, path)
+    assert path.stat().st_size > 10_000
+
+
+def test_means_of_gates_in_half_precision_are_means():
+    cell = layers.GRUCell(1000, dtype="mixed_bfloat16")
+    cell.build((None, 4))
+    zeros = (
+        tf.zeros([1, 3000], tf.bfloat16),
+        (tf.zeros([1, 1000], tf.bfloat16),),
+    )
+    _, gates = gates_of_update(cell, *zeros)
+    for gate in gates.values():
+        assert gate.mean == 0.5
+        assert gate.norm == pytest.approx(0.5 * 1000**0.5)
+
+
+def test_layers_whose_gates_differ_have_an_equation_each():
+    gru, after = layers.GRUCell(3), layers.GRUResetAfterCell(3)
+    first, second = map(gate_convention, (gru, after))
+    assert gate_convention(layers.StackedCells([gru, after])) == (
+        f"layer 1: {first}\nlayer 2: {second}"
+    )
+    twice = layers.StackedCells([gru, layers.GRUCell(3)])
+    assert gate_convention(twice) == first
+    below = layers.StackedCells([layers.GRUCell(3), layers.TanhCell(3)])
+    assert gate_convention(below) == first
+    assert gate_convention(layers.TanhCell(3)) == ""
 
 
 def test_texts_without_words_are_traced():

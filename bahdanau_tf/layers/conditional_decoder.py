@@ -48,6 +48,7 @@ class ConditionalDecoder(AttentionDecoder):
     """
 
     step_orders = ("conditional",)
+    has_fast_path = True
 
     def __init__(
         self,

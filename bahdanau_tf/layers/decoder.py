@@ -88,6 +88,7 @@ class AttentionDecoder(SteppingDecoder):
     """
 
     step_orders: Sequence[str] = STEP_ORDERS
+    has_fast_path = True
 
     def __init__(
         self,
@@ -216,8 +217,9 @@ class AttentionDecoder(SteppingDecoder):
             states, self.state_dropout, training, self.seed_generator
         )
         unrolled = self._plain_loop
-        if has_own_gradient(self.cell, embedded.dtype):
-            # Exact types: a subclass may compute something else.
+        # Asked of the classes themselves: a subclass may compute otherwise.
+        fast = vars(type(self)).get("has_fast_path", False)
+        if fast and has_own_gradient(self.cell, embedded.dtype):
             if type(self.attention) is BahdanauAttention:
                 unrolled = self._recurrence
             elif type(self.attention) in (FixedContext, type(None)):

@@ -52,8 +52,8 @@ class Readout(keras.layers.Layer):
         Logits, float32 [..., K].
 
     Raises:
-        ValueError: A size is less than 1, `terms` is empty or has an unknown
-            name, or with `tied` the widths differ.
+        ValueError: A size is less than 1, `terms` is empty, has an unknown
+            name or none that the decoder has, or with `tied` the widths differ.
     """
 
     def __init__(
@@ -115,9 +115,13 @@ class Readout(keras.layers.Layer):
             "previous": previous_shape[-1],
             "context": context_shape[-1] if context_shape else 0,
         }
-        hidden = self.hidden_size = self._build_hidden(
-            {x: width for x in self.terms if (width := widths[x])}
-        )
+        used = {x: width for x in self.terms if (width := widths[x])}
+        if not used:
+            raise ValueError(
+                f"{type(self).__name__}: terms is {list(self.terms)}, wanted "
+                "one that the decoder has"
+            )
+        hidden = self.hidden_size = self._build_hidden(used)
         self.factor_kernel = None
         if self.factor_units is not None:
             self.factor_kernel = self._kernel(

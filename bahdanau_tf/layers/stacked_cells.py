@@ -59,6 +59,14 @@ class StackedCells(Cell):
             for size in tf.nest.flatten(cell.state_size)
         ]
 
+    def get_initial_state(self, batch_size: int | tf.Tensor) -> list[tf.Tensor]:
+        """The cells' own initial states, top cell first."""
+        return [
+            state
+            for cell in reversed(self.cells)
+            for state in cell.get_initial_state(batch_size)
+        ]
+
     def build(self, input_shape: Shape) -> None:
         width = input_shape[-1]
         for cell in self.cells:

@@ -57,10 +57,16 @@ def fresh(initializer: Initializer) -> keras.initializers.Initializer:
 def _copy(
     initializer: Initializer, number: int
 ) -> keras.initializers.Initializer:
-    """A copy; those of one that has a seed differ by their numbers."""
+    """A copy; those of one that has a seed differ by their numbers.
+
+    One with a `SeedGenerator` is returned as it is: it draws other numbers
+    each time, and each copy would draw the first ones again.
+    """
     found = keras.initializers.get(initializer)
     if not isinstance(found, keras.initializers.Initializer):
         return found  # a function
+    if isinstance(getattr(found, "seed", None), keras.random.SeedGenerator):
+        return found
     config = keras.initializers.serialize(found)
     seed = config["config"].get("seed")
     if isinstance(seed, int):

@@ -65,9 +65,11 @@ def with_added_rows(
     if model.readout.output_kernel is not None:
         added[model.readout.output_kernel.path] = of_target
     for old, new in zip(model.weights, grown.weights, strict=True):
-        rows, row = added.get(old.path, (0, 0))
         value = old.numpy()
-        new.assign(np.concatenate([value, *[value[row : row + 1]] * rows]))
+        if old.path in added:
+            rows, row = added[old.path]
+            value = np.concatenate([value, *[value[row : row + 1]] * rows])
+        new.assign(value)
     bias = grown.readout.output_bias.numpy()
     shared = [unknown[1], *range(model.target_vocabulary_size, len(bias))]
     bias[shared] -= math.log(target + 1)

@@ -43,8 +43,9 @@ class Ensemble(StepwiseModel):
         Logits, float32 [B, T_y, K_y].
 
     Raises:
-        ValueError: There are no members, their target vocabularies or start
-            ids differ, or `average` or `sources` is invalid.
+        ValueError: There are no members, one has several sources, their target
+            vocabularies or start ids differ, or `average` or `sources` is
+            invalid.
 
     Reference:
         Sutskever et al. 2014, arXiv 1409.3215, section 3.7.
@@ -232,9 +233,14 @@ def _check(
             raise ValueError(
                 f"Ensemble: {name} of the members is {found}, wanted all equal"
             )
-    sizes: dict[int, int | tuple[int, ...]] = {}
+    sizes: dict[int, int] = {}
     for source, member in zip(sources, members, strict=True):
         size = member.source_vocabulary_size
+        if isinstance(size, tuple):
+            raise ValueError(
+                f"Ensemble: a member has {len(size)} sources, wanted members "
+                "of one source each"
+            )
         if sizes.setdefault(source, size) != size:
             raise ValueError(
                 f"Ensemble: source_vocabulary_size of members of source "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,10 +85,10 @@ def _panels(trace: Trace) -> list[Panel]:
     panels: list[Panel] = []
     if steps[0].weights is not None:
         wide = max(_COLUMN * len(steps[0].weights), 1.5)
-        panels += [
-            (wide, lambda axes: _draw_source(axes, trace, "weights")),
-            (wide, lambda axes: _draw_source(axes, trace, "energies")),
-        ]
+        names = ["weights"]
+        if steps[0].energies is not None:
+            names.append("energies")
+        panels += [(wide, partial(_draw_source, trace, name)) for name in names]
     panels.append((1.1 * _SHOWN, lambda axes: _draw_words(axes, steps)))
     if steps[0].contributions is not None:
         panels.append((3.0, lambda axes: _draw_contributions(axes, steps)))
@@ -98,7 +99,7 @@ def _panels(trace: Trace) -> list[Panel]:
     return panels
 
 
-def _draw_source(axes: Axes, trace: Trace, name: str) -> None:
+def _draw_source(trace: Trace, name: str, axes: Axes) -> None:
     """Draws weights, 0 black to 1 white, or energies minus their maximum.
 
     A constant added to all energies of a step does not change the weights.

@@ -52,7 +52,8 @@ def contributions_of(
     rows, of_bias = kernel[ids], bias[ids]
     if readout.factor_kernel is not None:
         rows = rows @ _array(readout.factor_kernel).T
-    if isinstance(readout, LinearReadout):
+    # Exact types: a subclass may compute something else.
+    if type(readout) is LinearReadout:
         terms = readout.used_terms
         ends = np.cumsum([values[term].shape[1] for term in terms])
         blocks = np.split(rows, ends[:-1], axis=1)
@@ -60,7 +61,7 @@ def contributions_of(
             term: (values[term] * block).sum(1)
             for term, block in zip(terms, blocks, strict=True)
         }
-    elif isinstance(readout, MaxoutReadout):
+    elif type(readout) is MaxoutReadout:
         kernels = {term: getattr(readout, f"{term}_kernel") for term in values}
         added = {
             term: values[term] @ _array(matrix)

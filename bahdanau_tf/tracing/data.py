@@ -67,7 +67,7 @@ class Step:
         probability: p(y_i | y_1 .. y_{i-1}, x).
         candidates: The most probable words, best first.
         energies: e_ij of each source token and of the end symbol; None
-            without attention.
+            without attention, or if the attention has a `call` of its own.
         weights: α_ij of the same; None without attention.
         context_norm: ‖c_i‖; None for a model without a context.
         gates: The gates of the cell's update in this step, by name; for a deep
@@ -77,7 +77,7 @@ class Step:
             updates: its names begin with "word" and "context". A plain
             recurrence has no gates.
         contributions: The terms of the logit; None for a readout that is
-            neither maxout nor linear.
+            neither `MaxoutReadout` nor `LinearReadout` itself.
     """
 
     token: str
@@ -105,6 +105,7 @@ class Trace:
             `AttentionDecoder`, or "conditional", see `ConditionalDecoder`.
         gate_convention: The meaning of the gates, as an equation from s to s',
             since gates of the same name differ between cells; "" without gates.
+            If the layers of a deep cell differ, a line for each.
         steps: One for each target word and for the end symbol.
     """
 

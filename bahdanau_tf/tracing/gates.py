@@ -16,8 +16,18 @@ from bahdanau_tf.tracing.data import Gate
 
 # Both are asked of a class itself: a subclass may compute otherwise.
 def gate_convention(cell: Cell) -> str:
-    """The meaning of a cell's gates, as an equation; "" without gates."""
-    return str(vars(type(_layers(cell)[-1])).get("update_equation", ""))
+    """The meaning of a cell's gates, as an equation; "" without gates.
+
+    Layers of a deep cell whose equations differ have a line each.
+    """
+    equations = {
+        f"layer {number}": vars(type(layer)).get("update_equation", "")
+        for number, layer in enumerate(_layers(cell), start=1)
+        if _gate_names(layer)
+    }
+    if len(set(equations.values())) <= 1:
+        return str(next(iter(equations.values()), ""))
+    return "\n".join(f"{layer}: {it}" for layer, it in equations.items())
 
 
 def _gate_names(cell: Cell) -> tuple[str | None, ...]:
@@ -71,7 +81,8 @@ def _opened(
     total = projected + linear(state, cell.recurrent_kernel, bias)
     for name, block in zip(names, tf.split(total, len(names), -1), strict=True):
         if name is not None:
-            opened = tf.sigmoid(block).numpy()
+            # A sum of many numbers in half precision stops growing.
+            opened = tf.sigmoid(tf.cast(block, tf.float32)).numpy()
             yield (
                 name,
                 Gate(float(opened.mean()), float(np.linalg.norm(opened))),

@@ -148,7 +148,12 @@ def _steps(
     )
     energies = None
     attention = model.decoder.attention
-    if isinstance(attention, Attention) and memory.attended:
+    # A `call` of its own may need no score, or another one.
+    if (
+        isinstance(attention, Attention)
+        and type(attention).call is Attention.call
+        and memory.attended
+    ):
         keys = memory.attended.source.keys
         energies = attention.score(seen.query[None], keys)[0]
     read = seen.state, seen.previous, seen.context
