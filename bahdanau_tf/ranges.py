@@ -64,9 +64,10 @@ _KINDS: dict[type, tuple[type, str]] = {
 def check_values(owner: object, **ranges: Range) -> None:
     """Checks that the fields of a dataclass have allowed values.
 
-    A value must be of the annotated type, a number must lie in the range given
-    here, and the value of a field annotated `Literal` must be one of its names.
-    None passes where the annotation has it: it stands for "not given".
+    NumPy's numbers are replaced by Python's, which JSON can hold. A value must
+    be of the annotated type, a number must lie in the range given here, and
+    the value of a field annotated `Literal` must be one of its names. None
+    passes where the annotation has it: it stands for "not given".
 
     Args:
         owner: The dataclass instance.
@@ -82,6 +83,8 @@ def check_values(owner: object, **ranges: Range) -> None:
             raise ValueError(
                 f"{type(owner).__name__}: {name} is {value!r}, wanted {wanted}"
             )
+        if hasattr(value, "item"):
+            object.__setattr__(owner, name, value.item())  # it may be frozen
 
 
 def _wanted(value: object, hint: Any, allowed: Range | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -346,6 +347,10 @@ def test_numbers_of_numpy_are_numbers():
     assert Decoding(beam_size=np.int64(3), alpha=np.float32(0.5)).beam_size == 3
     assert Recipe(epochs=2, token_budget=None, max_norm=np.float64(1)).epochs
     assert ModelOptions(units=np.int32(8)).units == 8
+    of_numpy = Decoding(beam_size=np.int64(3), alpha=np.float64(0.5))
+    assert json.dumps(vars(of_numpy)) == json.dumps(
+        vars(Decoding(beam_size=3, alpha=0.5))
+    )
 
 
 def test_h_prints_the_same_help(capsys):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,7 +51,12 @@ def table_of(seed: int) -> np.ndarray:
     return random.normal(0, 2, [len(SOURCES), SIZE, SIZE])
 
 
-def searched(table: np.ndarray, decoding: Decoding, prefix: Any) -> Any:
+def searched(
+    table: np.ndarray,
+    decoding: Decoding,
+    prefix: Any,
+    source: np.ndarray = SOURCES,
+) -> Any:
     logits = tf.constant(table, tf.float32)
 
     def step(ids: tf.Tensor, row: tf.Tensor, _: Any) -> Any:
@@ -59,7 +66,7 @@ def searched(table: np.ndarray, decoding: Decoding, prefix: Any) -> Any:
         step,
         tf.range(len(SOURCES)),
         (),
-        source=tf.constant(SOURCES, tf.int32),
+        source=tf.constant(source, tf.int32),
         start_id=0,
         text=TEXT,
         prefix=None if prefix is None else tf.constant(prefix, tf.int32),
@@ -117,6 +124,26 @@ def test_search_finds_the_best_sequences_with_the_prefix(seed, unknown):
                 log_prob(table[row], tokens),
                 atol=1e-4,
             )
+
+
+@pytest.mark.parametrize("ratio", ["0.3", "0.6", "1.05", "1.1", "1.2"])
+@pytest.mark.parametrize(
+    ("limit", "rounded"), [("min", math.ceil), ("max", math.floor)]
+)
+def test_limits_are_multiples_of_the_length(ratio, limit, rounded):
+    """Of a decimal number, where a binary one is rounded, too."""
+    lengths = np.array([10, 20, 50, 60, 7])
+    source = (np.arange(60) < lengths[:, None]).astype("int32")
+    decoding = Decoding(
+        beam_size=1,
+        max_length=99,
+        **{"max_length_ratio": 9.0, f"{limit}_length_ratio": float(ratio)},
+    )
+    table = np.zeros([len(SOURCES), SIZE, SIZE])
+    table[..., END] = 9 if limit == "min" else -9
+    result = searched(table, decoding, None, source)
+    wanted = [rounded(Fraction(ratio) * int(length)) for length in lengths]
+    assert result.lengths[:, 0].numpy().tolist() == wanted
 
 
 def test_empty_prefixes_change_nothing():

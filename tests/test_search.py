@@ -850,6 +850,12 @@ def test_at_a_tiny_temperature_the_best_word_is_drawn():
     assert set(result.tokens.numpy().ravel().tolist()) == {2}
 
 
+def test_of_a_tiny_share_the_best_word_is_drawn():
+    """Also of one that is 0 as a float32."""
+    result = draw(50, np.array([0.0, 1.0, 1.5, 1.0]), top_p=1e-50)
+    assert set(result.tokens.numpy().ravel().tolist()) == {2}
+
+
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
 def test_samples_follow_the_distribution(temperature):
     result = draw(20_000, temperature=temperature)

@@ -33,9 +33,15 @@ class Shouter:
     second best has one "!" more and a score lower by 1.
     """
 
-    def __init__(self, n_best: int = 1, attention: bool = True) -> None:
+    def __init__(
+        self,
+        n_best: int = 1,
+        attention: bool = True,
+        reverse_target: bool = False,
+    ) -> None:
         self.model = SimpleNamespace(has_alignment=attention)
         self.source_text = self
+        self.target_text = SimpleNamespace(reverse=reverse_target)
         self.n_best = n_best
         self.attention = attention
         self.windows: list[int] = []
@@ -143,6 +149,18 @@ def test_each_line_has_its_prefix(run, tmp_path):
     flags = ("--max_source_length=2", "--split_long")
     run("a\nb\nC d. E f. G\nh\n", f"--prefixes={prefixes}", *flags)
     assert run.model.prefixes == ["P0", "", "P2", "", "", "P3"]
+
+
+def test_prefixes_of_a_reversed_target_are_refused_at_once(
+    run, tmp_path, capfd
+):
+    """Also where all are blank, and before anything is written."""
+    prefixes = tmp_path / "prefixes"
+    prefixes.write_text("\n", "utf-8")
+    with pytest.raises(AssertionError):  # the command does not return 0
+        run("a\n", f"--prefixes={prefixes}", reverse_target=True)
+    assert "--prefixes needs a model that writes" in capfd.readouterr().err
+    assert run.model.windows == []
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     part = _Part.of(flags)
     limit = _Limit.of(flags)
     translator = load_translator(flags)
+    _check_prefixes(flags, translator)
     to_lines = _Format.of(flags, translator)
     lines, numbers = part.lines(flags), itertools.count(part.first)
     typed = flags.input is None and sys.stdin.isatty()
@@ -65,6 +66,16 @@ def run(flags: absl_flags.FlagValues) -> int:
             _report(counter, some, found, limit.text, flags.split_long)
             counter.advance(len(window))
     return 0
+
+
+def _check_prefixes(
+    flags: absl_flags.FlagValues, translator: Translator
+) -> None:
+    if flags.prefixes is not None and translator.target_text.reverse:
+        raise ValueError(
+            "--prefixes needs a model that writes the first word first, this "
+            "one writes the last word first"
+        )
 
 
 class _Part(NamedTuple):

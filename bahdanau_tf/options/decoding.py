@@ -23,6 +23,9 @@ if TYPE_CHECKING:  # the command line reads its flags from here
     from bahdanau_tf.text.protocol import Tokenizer
 
 _LARGEST = 1000.0
+_ROUNDING = (
+    1e-6  # a product of a length that is whole but for rounding is whole
+)
 BATCH_SIZE = 64  # sentences translated, scored or aligned at once
 WINDOW = 1000  # lines held, so that like lengths are batched together
 SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")
@@ -165,8 +168,9 @@ class Decoding:
         from bahdanau_tf.search.constraints import forced_prefix
         from bahdanau_tf.search.sampling import sentence_seeds
 
-        lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.float32)
-        longest = tf.cast(self.max_length_ratio * lengths, tf.int32)
+        lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.float64)
+        longest = self.max_length_ratio * lengths + _ROUNDING
+        longest = tf.cast(longest, tf.int32)
         if prefix is not None:
             given = tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
             longest = tf.maximum(longest, given + 1)
@@ -225,7 +229,8 @@ class Decoding:
             forbidden.append(text.unk_id)
         constraints = [forbid(forbidden)]
         if self.min_length_ratio:
-            shortest = tf.math.ceil(self.min_length_ratio * lengths)
+            shortest = self.min_length_ratio * lengths - _ROUNDING
+            shortest = tf.math.ceil(shortest)
             shortest = tf.minimum(tf.cast(shortest, tf.int32), longest)
             words = shortest - 1  # minimum_length does not count the end symbol
             constraints.append(minimum_length(words, text.eos_id))

@@ -85,7 +85,7 @@ def sample(
         best = tf.where(tf.math.is_finite(best), best, 0.0)
         # From the best: a large one would overflow by a small temperature.
         scaled = (constrained - best) / max(temperature, TINY)
-        scaled = truncate(scaled, top_k, top_p)
+        scaled = truncate(scaled, top_k, max(top_p, TINY))
         tokens = _draw(scaled, history, numbers)
         return one_each(logits, so_far, constrained, tokens)
 
