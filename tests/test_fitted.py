@@ -29,6 +29,7 @@ from bahdanau_tf.options.cost import BESIDES
 from bahdanau_tf.options.cost import CORE
 from bahdanau_tf.options.cost import OUTPUT
 from bahdanau_tf.options.cost import seconds_per_epoch
+from bahdanau_tf.options.cost import updates_per_epoch
 from bahdanau_tf.options.fine_tuning import fine_tuned
 from bahdanau_tf.options.fitted import CHOSEN
 from bahdanau_tf.options.fitted import fitted
@@ -303,7 +304,43 @@ def test_more_cores_take_less_time_if_batches_have_parts_for_them():
     assert seconds(cores=16) < seconds(cores=8) < seconds(cores=4)
     assert seconds(cores=64, batch_size=80) == seconds(cores=10)
     assert seconds(cores=64, batch_size=7) == seconds()
-    assert seconds(cores=64, batch_size=1000) == seconds(cores=16)
+    assert seconds(cores=64, batch_size=1000) == pytest.approx(
+        seconds() / 16**0.85
+    )
+    assert seconds(cores=64) == seconds(cores=10)  # a batch will have 80 pairs
+
+
+def test_cores_that_no_batch_has_parts_for_are_not_counted():
+    """Batches have 80 pairs at most, so ten parts; of long lines fewer."""
+    for letters, used in ((60, 10), (250, 3)):
+        side = replace(TYPICAL.source, size=500_000 * letters, length=letters)
+        text = replace(
+            TYPICAL, pairs=500_000, different=500_000, source=side, target=side
+        )
+        for minutes in (10, 60, 600):
+            few, many = (
+                of(text, {"cores": cores, "minutes": float(minutes)})
+                for cores in (used, 64)
+            )
+            assert few == many
+        fewer = of(text, {"cores": 1, "minutes": 600.0})
+        assert fewer != of(text, {"cores": used, "minutes": 600.0})
+
+
+def test_an_epoch_has_whole_batches():
+    """A text that is smaller than a batch is one."""
+    some = replace(TYPICAL, pairs=81)
+    assert updates_per_epoch(some, {"batch_size": 80}) == 2
+    assert updates_per_epoch(some, {"batch_size": 100}) == 1
+    assert updates_per_epoch(some, {"batch_size": 20, "accumulate": 2}) == 2.5
+
+
+def test_every_optimizer_goes_on_at_a_lower_rate():
+    for name, rate in (("adam", 0.002), ("sgd", 0.7), ("adadelta", 1.0)):
+        found = of_trained({"optimizer": name})["learning_rate"]
+        assert found == pytest.approx(rate / 10)
+        risk = of_trained({"optimizer": name, "risk_samples": 5})
+        assert risk["learning_rate"] == pytest.approx(0.015 * rate)
 
 
 def test_slower_processors_take_longer_and_see_the_text_less_often():

@@ -185,6 +185,12 @@ def test_a_recipe_asks_for_samples() -> None:
     assert found == Risk(7, EOS, UNK, 5)
 
 
+def test_sampled_sub_words_are_refused() -> None:
+    """Against them the right translation, split as usual, is a bad one."""
+    with pytest.raises(ValueError, match="sample_subwords is True with risk"):
+        Recipe(risk_samples=5, sample_subwords=True)
+
+
 def test_two_samples_are_the_fewest() -> None:
     """One has all of Q, whatever the weights are: its gradient is 0."""
     with pytest.raises(ValueError, match="risk_samples is 1, wanted 0 or 2"):

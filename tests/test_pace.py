@@ -225,6 +225,18 @@ def test_patience_waits_until_the_rate_falls(
     assert RECIPE.minutes == 0
 
 
+def test_patience_waits_again_if_with_more_epochs_the_rate_rises(
+    files, tmp_path, monkeypatch
+):
+    same = Evaluation(0.0, 1.0, [])
+    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
+    recipe = replace(TIMED, patience=1, evaluate_every=5, minutes=0)
+    for epochs, steps in ((6, 35), (6, 35), (12, 65)):
+        longer = replace(recipe, epochs=epochs)
+        result = train(restarted(), files, longer, tmp_path)
+        assert (result.stopped_by, result.steps) == ("patience", steps)
+
+
 @pytest.mark.parametrize(("minutes", "steps"), [(1.0, 54), (0.8, 50)])
 def test_after_a_signal_near_the_end_no_time_and_no_update_is_lost(
     minutes, steps, files, tmp_path, monkeypatch

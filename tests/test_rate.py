@@ -211,6 +211,7 @@ def test_an_epoch_is_a_pass_also_with_accumulated_batches(
 def test_epochs_are_not_rounded_up_to_another_update():
     assert 0.07 * 100 > 7
     assert replace(RECIPE, epochs=0.07).total_updates(100) == 7
+    assert replace(RECIPE, epochs=1e-8).total_updates(100) == 1
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ BESIDES = 0.04
 SPREAD = 0.85  # exponent of the cores: two take 0.55 of one's time, as measured
 PART_ROWS = 8  # of a core's part of a batch: fewer rows cost more each
 MOST_PARTS = 16  # a training begins a second or two later for each
+BATCH_TOKENS = 1450  # of the target, in a batch
 MINUTES = 60  # of a training, if no end of it is given
 ANY = 1e6  # epochs, more than any training has
 _LETTERS = 3.9  # of an alphabet, blanks included, in a sub-word or short word
@@ -61,18 +62,23 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
     if samples := known.get("risk_samples"):
         one_core *= RISK * samples
     speed: float = known.get("product_rate", PRODUCT_RATE) / PRODUCT_RATE
-    cores = cores_of(known)
+    cores = cores_of(facts, known)
     if known.get("has_gpu"):
         speed, cores = 1.0, GPU
     return one_core / speed / math.pow(cores, SPREAD)
 
 
-def cores_of(known: Mapping[str, Any]) -> int:
-    """How many cores a training uses."""
+def cores_of(facts: Facts, known: Mapping[str, Any]) -> int:
+    """How many cores a training uses; without a batch size, can use."""
+    batch: int = known.get("batch_size") or batch_of(facts, BATCH_TOKENS)
     cores: int = known.get("cores", 1)
-    if batch := known.get("batch_size"):
-        cores = min(cores, parts_of(batch))
-    return cores
+    return min(cores, parts_of(batch))
+
+
+def batch_of(facts: Facts, tokens: float) -> int:
+    """The number of pairs, 16 to 80, that have so many target tokens."""
+    share = tokens / max(estimated_tokens(facts.target), 1)
+    return int(between(16, 8 * round(share * facts.pairs / 8), 80))
 
 
 def parts_of(batch_size: int) -> int:
@@ -127,7 +133,7 @@ def updates_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
         longest = max(map(estimated_tokens, (facts.source, facts.target)))
         pairs = max(budget * facts.pairs / max(longest, 1), 1)
     accumulate: int = known.get("accumulate", 1)
-    return facts.pairs / pairs / accumulate
+    return math.ceil(facts.pairs / pairs) / accumulate
 
 
 def _epochs(pairs: int) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from bahdanau_tf.data.facts import Facts
 from bahdanau_tf.options import fitted
 from bahdanau_tf.options.fitted import Choice
+from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.options.sizes import SMALL
 from bahdanau_tf.options.sizes import rate_of
 
@@ -46,10 +47,13 @@ def _loss_and_rate(_: Facts, known: Mapping[str, Any]) -> Choice:
     share = SHARE
     if known.get("risk_samples"):
         values, told, share = {}, ["minimum risk"], RISK_SHARE
-    if known.get("optimizer", "adam") == "adam":
-        values["learning_rate"] = share * rate_of(known["units"])
-        if "learning_rate" not in known:
-            told.append(f"{share:g} of the learning rate of a new model")
+    optimizer = known.get("optimizer", "adam")
+    rate = Recipe(optimizer=optimizer).rate
+    if optimizer == "adam":
+        rate = rate_of(known["units"])
+    values["learning_rate"] = share * rate
+    if "learning_rate" not in known:
+        told.append(f"{share:g} of the learning rate of a new model")
     return Choice(values, ", ".join(told))
 
 

@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 from bahdanau_tf.data.facts import Facts
 from bahdanau_tf.data.facts import Side
+from bahdanau_tf.options.cost import BATCH_TOKENS
 from bahdanau_tf.options.cost import GPU
+from bahdanau_tf.options.cost import batch_of
 from bahdanau_tf.options.cost import cores_of
 from bahdanau_tf.options.cost import estimated_tokens
 from bahdanau_tf.options.cost import fitting
@@ -52,7 +54,6 @@ CHOSEN = (
     *("patience", "epochs", "minutes", "evaluate_every"),
 )
 LEAST_EPOCHS = 3  # of a model with more than SMALL units
-BATCH_TOKENS = 1450
 TINY = 1000  # pairs: fewer have sub-words of about a letter
 FEW_UPDATES = 10_000  # if no more fit, more but smaller batches learn more
 NAMES = {  # how scripts are called, if not by their name
@@ -278,8 +279,7 @@ def _batch_size(facts: Facts, known: Mapping[str, Any]) -> int:
     updates = fitting(facts, known) * tokens / BATCH_TOKENS
     updates /= known.get("accumulate", 1)
     wanted = BATCH_TOKENS if updates >= FEW_UPDATES else BATCH_TOKENS / 2
-    pairs = 8 * round(wanted * facts.pairs / max(tokens, 1) / 8)
-    return int(between(8, facts.pairs / 50, between(16, pairs, 80)))
+    return int(between(8, facts.pairs / 50, batch_of(facts, wanted)))
 
 
 def choose_length(facts: Facts, known: Mapping[str, Any]) -> Choice:
@@ -346,7 +346,7 @@ def choose_time(facts: Facts, known: Mapping[str, Any]) -> Choice:
         about = f", about {seen(facts, known):.2g} epochs"
     told = f"at most {' and '.join(ends)}{about}"
     told += f", one of which takes about {one} of "
-    told += _device(known)
+    told += _device(facts, known)
     every = known.get("evaluate_every", values["evaluate_every"])
     if every > 1 and known.get("dev_pairs") != 0:
         told += f"; evaluated every {every:,} updates"
@@ -355,11 +355,11 @@ def choose_time(facts: Facts, known: Mapping[str, Any]) -> Choice:
     return Choice(values, told)
 
 
-def _device(known: Mapping[str, Any]) -> str:
+def _device(facts: Facts, known: Mapping[str, Any]) -> str:
     """What the time is of: "2 cores"."""
     if known.get("has_gpu"):
         return f"a GPU, if it is as fast as {GPU} cores"
-    return _counted(cores_of(known), "core")
+    return _counted(cores_of(facts, known), "core")
 
 
 def _counted(number: float, of: str) -> str:

@@ -191,6 +191,12 @@ class Recipe:
             raise ValueError(
                 "Recipe: risk_samples is 1, wanted 0 or 2 to 1,000"
             )
+        if self.risk_samples and self.sample_subwords:
+            raise ValueError(
+                "Recipe: sample_subwords is True with risk_samples, wanted "
+                "False, since what is drawn is compared with the reference "
+                "sub-word by sub-word"
+            )
         if self.product_dtype == "float16" and self.accumulate > 1:
             raise ValueError(
                 f"Recipe: accumulate is {self.accumulate} with product_dtype "
@@ -294,7 +300,7 @@ class Recipe:
             steps_per_epoch: Number of updates in an epoch.
         """
         # Rounded first: 0.07 * 100 is 7.000000000000001.
-        total = math.ceil(round(self.epochs * steps_per_epoch, 6))
+        total = max(math.ceil(round(self.epochs * steps_per_epoch, 6)), 1)
         return min(total, self.updates) if self.updates else total
 
     def make_optimizer(

@@ -33,6 +33,7 @@ class Ends(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: object = None) -> None:
         self._listen()
+        self._be_patient()  # with a new end the rate may have risen again
         self.reason = self._limit()
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
