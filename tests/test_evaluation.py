@@ -244,8 +244,16 @@ def test_compare_tells_different_from_similar_systems():
     worse, references = corpus(150, 0.4)
     better, _ = corpus(150, 0.1)
     alike = [*worse[:-3], *better[-3:]]
-    first, second, third, fourth = evaluation.compare(
-        {"worse": worse, "better": better, "alike": alike, "same": worse},
+    # Other texts of the same n-grams: no difference is as likely as can be.
+    blanks = [f"{line} " for line in worse]
+    first, second, third, fourth, fifth = evaluation.compare(
+        {
+            "worse": worse,
+            "better": better,
+            "alike": alike,
+            "same": worse,
+            "blanks": blanks,
+        },
         references,
         tokenize="none",
         n_bootstrap=300,
@@ -253,7 +261,7 @@ def test_compare_tells_different_from_similar_systems():
     assert (first.system, first.p_value) == ("worse", None)
     assert second.p_value < 0.05
     assert third.p_value > 0.05
-    assert fourth.p_value == 1.0
+    assert fourth.p_value == fifth.p_value == 1.0
     for one, lines in ((first, worse), (second, better), (third, alike)):
         wanted = plain_bleu(lines, references)
         assert one.score.score == pytest.approx(wanted, abs=1e-6)

@@ -6,6 +6,7 @@ import json
 import math
 import random
 import re
+import sys
 from dataclasses import replace
 from itertools import compress
 from types import SimpleNamespace
@@ -222,6 +223,25 @@ def test_the_papers_claim_is_not_tested_without_both_models():
     assert found.text.startswith("There is no RNNsearch beside an RNNencdec")
 
 
+def test_the_papers_claim_is_not_tested_without_a_limit():
+    """Where no sentence is longer than those of the training."""
+    both = [system("S"), system("E", "RNNencdec")]
+    (found,) = findings(results(*both))
+    assert found.is_shown is None
+    assert found.text.startswith("S and E: no limit of the length")
+
+
+def test_without_matplotlib_nothing_is_begun(tmp_path, monkeypatch, capfd):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    out = tmp_path / "out"
+    assert main(["report", "--quick", f"--out_dir={out}"]) == 2
+    assert "report needs matplotlib: pip install" in capfd.readouterr().err
+    with pytest.raises(ImportError, match=r"report\.write needs matplotlib"):
+        report.write(out, {}, Corpus(["a"], ["b"]))
+    assert not out.exists()
+
+
 def test_sentences_of_figure_3_are_chosen_by_the_papers_rule():
     drawn = random.Random(0)
     lengths = [drawn.randint(1, 60) for _ in range(300)]
@@ -384,8 +404,8 @@ def test_ensembles_without_enough_members_are_not_run():
     ("lengths", "said"),
     [
         ([], "No LSTM was run."),
-        ([None], "It is not known how long the LSTMs' training"),
-        ([14, None], "It is not known how long the LSTMs' training"),
+        ([None], "No limit of the LSTMs' training sentences is known"),
+        ([14, None], "No limit of the LSTMs' training sentences is known"),
         ([14], "18 of 48 sentences are no longer than the LSTMs"),
         # All LSTMs were trained on sentences of that length.
         ([50, 14], "18 of 48 sentences are no longer than the LSTMs"),
@@ -647,6 +667,11 @@ def test_a_report_may_have_only_external_systems(tmp_path):
             "--reference={0} --dev_source={0} --dev_target={1}",
             "--dev_target has no line 1, but --dev_source has one",
         ),
+        (
+            "--full --train_source={2} --train_target={2} --source={2} "
+            "--reference={2} --dev_source={2} --dev_target={2}",
+            "--source has no blanks between words, wanted segmented text",
+        ),
     ],
 )
 def test_bad_flags_are_refused_before_training(
@@ -661,8 +686,10 @@ def test_bad_flags_are_refused_before_training(
     text.write_text("a b\n")
     empty = tmp_path / "empty"
     empty.touch()
+    joined = tmp_path / "joined"
+    joined.write_text("猫が座っている\n" * 20, "utf-8")
     out = tmp_path / "out"
-    given = flags.format(text, empty).split()
+    given = flags.format(text, empty, joined).split()
     assert main(["report", f"--out_dir={out}", *given]) == 2
     err = capfd.readouterr().err
     assert sentence in err

@@ -16,6 +16,7 @@ from bahdanau_tf.commands.common.nbest import nbest_lists
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.corpora import grammar
 from bahdanau_tf.data.facts import TYPICAL
+from bahdanau_tf.evaluation import has_blanks
 from bahdanau_tf.evaluation import read_pharaoh
 from bahdanau_tf.experiments import suites
 from bahdanau_tf.experiments.trainings import Plan
@@ -27,6 +28,7 @@ from bahdanau_tf.flags.train import define
 from bahdanau_tf.flags.train import options
 from bahdanau_tf.flags.train import values_of
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.plotting.canvas import check_matplotlib
 from bahdanau_tf.progress import StatusLine
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.translation.saved import best_folder
@@ -36,6 +38,7 @@ NLL_SAMPLE = 5000  # number of training pairs read to compute their likelihood
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
+    check_matplotlib("report")
     out_dir = Path(flags.out_dir)
     folder = out_dir / "models"
     models: dict[str, str | Path] = dict(named("system", flags.system))
@@ -54,6 +57,7 @@ def run(flags: absl_flags.FlagValues) -> int:
         about.append(suite.about_corpus())
         phrases = phrases or grammar.phrases()
     test = _test(files)
+    _check_words(suite, test.sources)
     outside = _outside(flags, test)
     baseline = _baseline(flags, test.sources)
     train, dev = _pairs(files, "train", NLL_SAMPLE), _pairs(files, "dev")
@@ -169,6 +173,16 @@ def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
                 f"--unknown is replace, wanted keep or forbid: {plan.name} has "
                 "no attention that finds the words"
             )
+
+
+def _check_words(suite: suites.Suite | None, sources: Sequence[str]) -> None:
+    """Raises if no limit of words would leave any training sentence out."""
+    is_limited = suite is not None and suite.limit == "max_words"
+    if is_limited and not has_blanks(sources[:1000]):
+        raise ValueError(
+            "--source has no blanks between words, wanted segmented text: the "
+            "systems differ in the number of words of training sentences"
+        )
 
 
 def _lines(path: str | None) -> list[str]:

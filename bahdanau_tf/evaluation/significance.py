@@ -72,13 +72,13 @@ def compare(
     # `Result`, whose mean sacreBLEU types as optional: here it is always set.
     results: list[Any] = columns["BLEU"]
     signature = signatures["BLEU"].format()
-    baseline = list(next(iter(systems.values())))
     comparisons = []
-    for (name, lines), result in zip(systems.items(), results, strict=True):
+    for name, result in zip(systems, results, strict=True):
         mean, margin = float(result.mean), float(result.ci)
         score = Score("BLEU", result.score, signature, mean, margin)
         p_value = result.p_value  # None for the first
-        if p_value is not None and list(lines) == baseline:
+        # sacreBLEU counts larger differences, so of none it finds the least p.
+        if p_value is not None and result.score == results[0].score:
             p_value = 1.0
         comparisons.append(Comparison(name, score, p_value))
     return comparisons

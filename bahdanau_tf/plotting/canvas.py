@@ -33,19 +33,30 @@ _FONTS = (
 )
 
 
-def new_figure(function: str, width: float, height: float) -> Figure:
-    """An empty figure, `width` by `height` inches.
+def check_matplotlib(function: str) -> None:
+    """Checks that there will be pictures.
 
     Raises:
         ImportError: matplotlib is not installed. The message begins with
             `function`.
     """
     try:
-        from matplotlib.figure import Figure
+        import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise ImportError(
             f"{function} needs matplotlib: pip install 'bahdanau_tf[plot]'"
         ) from error
+
+
+def new_figure(function: str, width: float, height: float) -> Figure:
+    """An empty figure, `width` by `height` inches.
+
+    Raises:
+        ImportError: As in `check_matplotlib`.
+    """
+    check_matplotlib(function)
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(width, height), layout="constrained")
 
 

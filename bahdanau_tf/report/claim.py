@@ -10,7 +10,6 @@ from bahdanau_tf.evaluation import Score
 from bahdanau_tf.experiments.results import Results
 from bahdanau_tf.experiments.results import System
 from bahdanau_tf.report.document import Finding
-from bahdanau_tf.translation.lengths import WORDS
 
 
 class Bounds(NamedTuple):
@@ -28,7 +27,6 @@ class Bounds(NamedTuple):
 WITHIN = Bounds(0.85, 0.85)  # lengths that were seen in training
 BEYOND = Bounds(0.75, 0.5)
 ENOUGH = 10  # least number of sentences of each kind
-UNKNOWN_LENGTH = 30  # assumed if the length of training sentences is unknown
 RULE = (
     "A pair that was trained on sentences of up to L words is tested on long "
     "sentences twice: of more than 3/5 L and up to L words, and of more than "
@@ -47,16 +45,24 @@ def findings(results: Results) -> list[Finding]:
     They match if they were trained on sentences of the same length.
 
     Returns:
-        Two findings for each pair; a single one if there is no pair.
+        Two findings for each pair, one if no limit of its length is known; a
+        single one if there is no pair.
     """
     found = []
     for search in results.of_kind("RNNsearch"):
         for encdec in results.of_kind("RNNencdec"):
             if search.max_length != encdec.max_length:
                 continue
-            if results.unit == WORDS and not search.max_length:
-                continue  # these count tokens, and may differ in them
-            limit = search.max_length or UNKNOWN_LENGTH
+            limit = search.max_length
+            if not limit:
+                found.append(
+                    Finding(
+                        None,
+                        f"{search.name} and {encdec.name}: no limit of the "
+                        "length of their training sentences is known.",
+                    )
+                )
+                continue
             first, middle = limit // 5, 3 * limit // 5
             short = [first < n <= middle for n in results.lengths]
             within = [middle < n <= limit for n in results.lengths]

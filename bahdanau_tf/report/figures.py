@@ -100,7 +100,7 @@ def _curve_table(curves: Mapping[str, list[LengthBin]], unit: str) -> Table:
 def figure_3(results: Results, chosen: Sequence[int], folder: Path) -> Section:
     """Alignments of the system that corresponds to RNNsearch-50 in the paper.
 
-    It is the one with attention that was trained on the longest sentences.
+    It is the one with attention whose training had the highest limit of length.
     Chosen sentences with an empty translation are not drawn.
     """
     title = "Figure 3. Alignments"

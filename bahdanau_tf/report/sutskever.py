@@ -76,7 +76,7 @@ def ensemble_table(results: Results, members: Members) -> Table:
                 ours[1] = results.references.bleu(lines, short).score
         theirs = paper.ENSEMBLES.get(row, NOTHING)
         rows.append([name_of(*row), *ours, theirs])
-    said = "It is not known how long the LSTMs' training sentences were."
+    said = "No limit of the LSTMs' training sentences is known."
     if not any(members.values()):
         said = "No LSTM was run."
     elif short is not None:

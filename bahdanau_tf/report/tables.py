@@ -137,7 +137,7 @@ def training_table(
             f"system's length limit, {SAMPLE} at most; dev NLL that of the "
             "whole dev set. Updates and epochs are those of the last "
             "evaluation; an epoch is a pass over the whole corpus, including "
-            "sentences that a system leaves out."
+            "sentences that a system leaves out, but not with --token_budget."
         ],
     )
 

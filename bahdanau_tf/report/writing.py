@@ -19,6 +19,7 @@ from bahdanau_tf.experiments.results import Results
 from bahdanau_tf.experiments.results import Scoring
 from bahdanau_tf.experiments.results import measure
 from bahdanau_tf.files import write_atomically
+from bahdanau_tf.plotting.canvas import check_matplotlib
 from bahdanau_tf.report import alignments
 from bahdanau_tf.report import claim
 from bahdanau_tf.report import figures
@@ -79,6 +80,7 @@ def write(
             differ, the names of two systems are one for a file, a folder
             holds no model, the paper has no such counterpart, or `scoring` has
             no such tokenizer or too few samples.
+        ImportError: matplotlib is not installed.
 
     Example:
 
@@ -94,6 +96,7 @@ def write(
     """
     hypotheses = hypotheses or {}
     counterparts = counterparts or {}
+    check_matplotlib("report.write")
     _check(model_dirs, hypotheses, test, baseline)
     _check_scoring(scoring, counterparts)
     for name, pairs in (("train", train), ("dev", dev)):
