@@ -300,6 +300,16 @@ def test_long_rows_are_truncated_and_marked(served, translator):
     assert served("align", rows)["source_length"].tolist() == [24, 24, 24]
 
 
+def test_a_long_word_is_cut_where_it_may_be_copied(served, translator):
+    """The score of a sentence with one is that of all of it."""
+    source = ["the cat " + 300 * "x"]
+    assert served("serving_default", source)["truncated"].tolist() == [True]
+    found = served("score", source, ["le chat"])
+    assert found["truncated"].tolist() == [False]
+    (wanted,) = translator.score(source, ["le chat"])
+    assert found["log_prob"][0] == pytest.approx(wanted.log_prob, abs=1e-4)
+
+
 @pytest.mark.parametrize("signature", OUTPUTS)
 def test_no_contents_of_a_row_are_an_error(served, translator, signature):
     rows = probes(translator.source_text)
@@ -850,10 +860,19 @@ def test_examine_finds_no_difference_for_any_kind_of_translator(
     assert ("align" in listed) == translator.model.has_alignment
 
 
-def test_the_facts_of_an_export_have_its_limits_and_what_was_compared(version):
+@pytest.mark.parametrize(("longest", "written"), [(7, 7), (300, 20)])
+def test_the_facts_of_an_export_have_its_limits_and_what_was_compared(
+    version, translator, longest, written
+):
+    """It writes what both the limits and the decoding allow."""
+    assert translator.decoding.max_length == 20
     answered = Answers([], ["greedy"], 1.0, [[0.2, 0.1]] * 3)
-    facts = "\n".join(doctor._facts(version, answered, 21, LIMITS))
-    assert "it reads 24 tokens of a text and writes 20," in facts
+    served = limits.LimitedGraph(
+        translator.graph,
+        dataclasses.replace(LIMITS, max_target_length=longest),
+    )
+    facts = "\n".join(doctor._facts(version, answered, 21, served))
+    assert f"it reads 24 tokens of a text and writes {written}," in facts
     assert "by each signature: 21 texts, among them empty," in facts
     assert "0 rows" not in facts
 

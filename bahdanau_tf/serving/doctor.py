@@ -102,7 +102,8 @@ def examine(
             for name, outputs in zip(names, found.outputs, strict=False)
             for what in wanted.differ(name, outputs)
         ]
-    facts = _facts(version, found, len(wanted.texts), limits)
+    served = LimitedGraph(graph, limits)
+    facts = _facts(version, found, len(wanted.texts), served)
     return Report(facts, differences)
 
 
@@ -121,6 +122,7 @@ class _Wanted:
             the target tokenizer is reversed.
         scored: For each row the score of its target.
         cut: Whether each row is cut.
+        ids_cut: The same, where no word is copied.
         target_cut: Whether each target is cut.
         word_cut: Whether a word of each target is cut when it is copied.
     """
@@ -133,6 +135,7 @@ class _Wanted:
     completed: list[list[Translation]]
     scored: list[Scored]
     cut: np.ndarray
+    ids_cut: np.ndarray
     target_cut: np.ndarray
     word_cut: np.ndarray
 
@@ -163,6 +166,7 @@ class _Wanted:
             completed=[] if turned else found(single, targets),
             scored=score(served, texts, targets),
             cut=served.is_cut(tf.constant(texts)).numpy(),
+            ids_cut=served.read_ids(tf.constant(texts))[1].numpy(),
             target_cut=target_text.is_cut(tf.constant(targets)).numpy(),
             word_cut=target_text.cuts_words(tf.constant(targets)).numpy(),
         )
@@ -173,7 +177,7 @@ class _Wanted:
 
     def differ(self, signature: str, outputs: Outputs) -> Iterator[str]:
         if signature == "score":
-            cut = self.cut | self.target_cut
+            cut = self.ids_cut | self.target_cut
             return comparison.scores(outputs, self.scored, cut)
         if signature == "complete":
             cut = self.cut | self.target_cut | self.word_cut
@@ -200,7 +204,7 @@ def _timed(text: Tokenizer, rows: Sequence[bytes]) -> list[Request]:
 
 
 def _facts(
-    version: Path, answers: Answers, rows: int, limits: Limits
+    version: Path, answers: Answers, rows: int, served: LimitedGraph
 ) -> list[str]:
     size = sum(p.stat().st_size for p in version.rglob("*") if p.is_file())
     found = operations(version)
@@ -209,8 +213,8 @@ def _facts(
     facts = [
         f"Size: {size / 1e6:.1f} MB.",
         f"Signatures: {', '.join(answers.signatures)}.",
-        f"Limits: it reads {limits.max_source_length} tokens of a text and "
-        f"writes {limits.max_target_length}, end symbols included.",
+        f"Limits: it reads {served.source_texts[0].max_length} tokens of a "
+        f"text and writes {served.decoding.max_length}, end symbols included.",
         f"Ops: {len(found)} kinds, of TensorFlow Text "
         f"{', '.join(text_ops) or 'none'}.",
         f"Nodes: {nodes.total}; of signatures, what they share counted for "

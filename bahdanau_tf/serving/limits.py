@@ -328,6 +328,10 @@ class LimitedGraph(TranslationGraph):
         """The ids of all sources, and whether a string is read only in part."""
         if self.copies:
             return self.read_words(strings)[:2]
+        return self.read_ids(strings)
+
+    def read_ids(self, strings: tf.Tensor) -> tuple[Sources, tf.Tensor]:
+        """`read`, where no word is copied."""
         return self._joined([text.read(strings) for text in self.source_texts])
 
     def read_words(

@@ -195,7 +195,7 @@ class _Served:
         text, translation = _of_equal_rows(
             "score", text=text, translation=translation
         )
-        source, cut = self.graph.read(text)
+        source, cut = self.graph.read_ids(text)
         ids, target_cut = self.graph.target_text.read(translation)
         target = joined([ids])
         with self.graph.weights.loaded():
