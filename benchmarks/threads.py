@@ -7,8 +7,8 @@
 A process for each of `--threads` is started and waits. Then they compute the
 same in turns: an update on the batch of `training.py`, whose flags these are,
 too; or the translation of random lines, by beam search to a limit of 20 words.
-Times are those of the clock, so nothing else may run. Peers are measured
-afterwards, on the same batch.
+Times are those of the clock, so nothing else may run. Peers, of one thread,
+are measured afterwards, on the same batch, by their processor time.
 """
 
 from __future__ import annotations

@@ -6,15 +6,20 @@ import gc
 import importlib.util
 import os
 import random
+import shutil
 import signal
+import subprocess
 from collections.abc import Callable
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 # TensorFlow reads these when it is first imported: few messages, no GPU.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+# Servers of tests are on this machine, behind no proxy.
+os.environ["no_proxy"] = "127.0.0.1,localhost"
 
 import hypothesis
 import pytest
@@ -70,6 +75,27 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: Any) -> tuple[Path, Path]:
+    """A self-signed certificate for this machine, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    folder = tmp_path_factory.mktemp("tls")
+    paths = folder / "certificate.pem", folder / "key.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-nodes", "-days", "2"),
+            *("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
+            *("-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+            *("-out", str(paths[0]), "-keyout", str(paths[1])),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return paths
 
 
 @pytest.fixture(scope="module", autouse=True)

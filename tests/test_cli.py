@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import warnings
@@ -388,8 +389,9 @@ def test_a_command_collects_only_what_is_made_after_its_imports():
 @pytest.mark.slow  # test_translate.py has a fast test of this
 def test_translate_ends_quietly_when_its_output_pipe_closes(model_dir):
     done = subprocess.run(
-        f"yes 'The cat sleeps.' | head -3000 | {sys.executable} -m bahdanau_tf "
-        f"translate --model_dir={model_dir} --beam_size=1 | head -1",
+        "yes 'The cat sleeps.' | head -3000 | "
+        f"{shlex.quote(sys.executable)} -m bahdanau_tf translate "
+        f"{shlex.quote(f'--model_dir={model_dir}')} --beam_size=1 | head -1",
         shell=True,
         env=ENVIRONMENT,
         capture_output=True,

@@ -341,27 +341,6 @@ def test_pauses_double_until_the_last_attempt(monkeypatch):
         assert most / 2 <= pause <= most
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory) -> tuple[Path, Path]:
-    """A self-signed certificate for this machine, and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl to make a certificate")
-    folder = tmp_path_factory.mktemp("tls")
-    paths = folder / "certificate.pem", folder / "key.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-nodes", "-days", "2"),
-            *("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
-            *("-subj", "/CN=localhost"),
-            *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
-            *("-out", str(paths[0]), "-keyout", str(paths[1])),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return paths
-
-
 def test_rest_client_verifies_certificates(model, certificate):
     RestClient = kit("rest_client").RestClient
     server = kit("stand_in_server").rest_server(model)

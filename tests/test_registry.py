@@ -178,7 +178,6 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
     monkeypatch.setattr(downloads, "PAUSE", 0.0)
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
 def test_files_fetched_by_hand_are_used_and_kept(tmp_path):

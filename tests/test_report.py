@@ -115,6 +115,17 @@ def test_table_1_has_the_papers_systems_first_and_says_not_run():
     assert {row[3] for row in rows} == {None}
 
 
+def test_case_may_be_ignored_in_all_scores():
+    shouted = system("S", texts=[text.upper() for text in REFERENCES])
+    scoring = Scoring(tokenize="13a", n_bootstrap=20, lowercase=True)
+    known = [True] * len(LENGTHS)
+    found = Results([shouted], TEST, LENGTHS, "tokens", known, scoring)
+    table = tables.translation_quality(found)
+    (row,) = (row for row in table.rows if row[0] == "S")
+    assert [row[1], *row[3:5]] == [pytest.approx(100)] * 3
+    assert any("|case:lc|" in note for note in table.notes)
+
+
 def test_the_significance_table_has_all_pairs():
     bad = noisy(0.5)
     table = tables.significance(

@@ -344,6 +344,24 @@ def test_the_command_chooses_a_weight(run, tmp_path, capsys):
     assert "= 100.00" in weight
 
 
+def test_the_weight_may_be_chosen_without_regard_to_case(run, tmp_path, capsys):
+    source = write(tmp_path / "source", "s")
+    nbest = write(
+        tmp_path / "nbest",
+        "0 ||| the cat z sat on the mat ||| F0= 0 ||| -1",
+        "0 ||| THE CAT SAT ON THE MAT ||| F0= 0 ||| -2",
+    )
+    reference = write(tmp_path / "reference", "the cat sat on the mat")
+    files = (
+        *(f"--source={source}", f"--input={nbest}", f"--dev_source={source}"),
+        *(f"--dev_input={nbest}", f"--dev_reference={reference}"),
+    )
+    for flags, best in (([], "the cat z"), (["--ignore_case"], "THE CAT SAT")):
+        assert run(*files, "--format=text", *flags).startswith(best)
+        is_found = "= 100.00" in capsys.readouterr().err
+        assert is_found == bool(flags)
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [

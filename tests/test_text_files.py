@@ -8,6 +8,7 @@ import gzip
 import io
 import itertools
 import os
+import re
 import sys
 import threading
 from pathlib import Path
@@ -208,7 +209,7 @@ def test_damaged_gzip_is_named(tmp_path: Path, damage: str) -> None:
         lambda: SubwordTokenizer.train([path], 300),
     )
     for learn in learners:
-        with pytest.raises(ValueError, match=r"^[^ ]*text is not a whole gzip"):
+        with pytest.raises(ValueError, match=r"text is not a whole gzip"):
             learn()
 
 
@@ -310,8 +311,8 @@ def test_a_full_disk_names_the_file():
 
 def test_a_full_disk_names_what_is_kept(tmp_path):
     path = tmp_path / "file"
-    kept = rf"File too large; what was written is in {path}.part: '{path}'"
-    no_room = pytest.raises(OSError, match=kept)
+    kept = f"File too large; what was written is in {path}.part: '{path}'"
+    no_room = pytest.raises(OSError, match=re.escape(kept))
     with no_room, largest_file(4), written(path) as stream:
         stream.write("one\ntwo\n")
     assert (tmp_path / "file.part").read_text() == "one\n"

@@ -21,6 +21,9 @@ import toys
 from bahdanau_tf import Recipe
 from bahdanau_tf import RNNSearch
 from bahdanau_tf import Translator
+from bahdanau_tf.cli import main
+from bahdanau_tf.commands import lexicon
+from bahdanau_tf.commands.common import model as loading
 from bahdanau_tf.device import available_cores
 from bahdanau_tf.device import operations_at_once
 from bahdanau_tf.device import threads
@@ -34,6 +37,37 @@ from bahdanau_tf.translation.batches import in_batches
 
 VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 LONGEST = 300  # seconds that a process may take
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ("align", ["source", "target"]),
+        ("distil", ["train_source", "train_target"]),
+        ("evaluate", ["source", "reference"]),
+        ("export", []),
+        ("lexicon", ["source", "target"]),
+        ("rescore", ["source", "input"]),
+        ("translate", ["input"]),
+    ],
+)
+def test_every_command_uses_the_threads_given(
+    command, files, tmp_path, monkeypatch, capfd
+):
+    def told(count: int | None = None) -> None:
+        raise ValueError(f"asked for {count} threads")
+
+    for module in (loading, lexicon):
+        monkeypatch.setattr(module, "use_threads", told)
+    for name in files:
+        (tmp_path / name).write_text("a\n")
+    folders = {"export": "export_dir", "distil": "out_dir"}
+    flags = [f"--{name}={tmp_path / name}" for name in files]
+    if command in folders:
+        flags.append(f"--{folders[command]}={tmp_path / 'out'}")
+    flags += [f"--model_dir={tmp_path}", "--threads=3"]
+    assert main([command, *flags]) == 2
+    assert "asked for 3 threads" in capfd.readouterr().err
 
 
 def random_batch(random: np.random.Generator, rows: int) -> Any:

@@ -161,7 +161,7 @@ def test_no_export_that_differs_is_ever_published(
     out, err = capsys.readouterr()
     wanted = [] if differences else ["1"]
     assert names(tmp_path) == wanted
-    assert out.split() == [str(tmp_path / one) for one in wanted]
+    assert out.splitlines() == [str(tmp_path / one) for one in wanted]
     assert ("Differs: n_best: row 0" in err) == bool(differences)
     assert len(halved) == len(differences)
 
