@@ -646,7 +646,7 @@ def test_alignments_and_scores_are_compared_in_all_their_parts():
         }
         for name, value in changes.items():
             found[name] = np.array([value])
-        return list(comparison.align(found, [[one]], no_cut))
+        return list(comparison.align(found, [[one]], no_cut, [b"x y"]))
 
     assert differences() == []
     for name, value, said in (

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
 from toys import ENGLISH
 from toys import FRENCH
 from toys import SPECIAL
@@ -31,6 +33,7 @@ from bahdanau_tf import WordTokenizer
 from bahdanau_tf import token_log_probs
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.graph import KEPT
+from bahdanau_tf.translation.sentences import in_decoded
 
 ODD = [
     "the cat sleeps.",
@@ -185,6 +188,43 @@ def test_weights_and_offsets_belong_to_the_sentence(translator):
     length = len(short.tokens) + short.finished
     assert short.weights.shape == (length, len(short.source_tokens) + 1)
     np.testing.assert_allclose(short.weights.sum(1), 1.0, atol=1e-5)
+
+
+def test_offsets_of_bytes_that_are_not_utf8_belong_to_the_strings(translator):
+    """An invalid byte is one byte in the text, and three in U+FFFD."""
+    rows = [
+        b"caf\xe9 the cat sees the dog",  # Latin-1
+        b"\xff\xfe the caf\xc3\xa9 \xe2\x82 dog",
+        b"the\x80",
+    ]
+    decoding = Decoding(unknown="replace", max_length=12)
+    prefixes = [b"\xff le", b"", b"chat\x80 l"]
+    found = translator.translate(rows, decoding, prefixes=prefixes)
+    found += translator.align(rows, [b"le chat\xff voit", "le", b"\xe9"])
+    for one in found:
+        for text, tokens, offsets in (
+            (one.source, one.source_tokens, one.source_offsets),
+            (one.text, one.tokens, one.target_offsets),
+        ):
+            data = text.encode()
+            assert [data[a:b].decode() for a, b in offsets] == tokens
+    assert found[0].source == "caf\ufffd the cat sees the dog"
+    assert "\ufffd" in found[0].text
+    assert "\ufffd" in found[3].text
+
+
+@given(st.lists(st.sampled_from([b"a", b"\xc3\xa9", b"\xe2", b"\x82", b" "])))
+def test_offsets_in_decoded_bytes_are_those_of_their_begins(parts):
+    string = b"".join(parts)
+    lengths = [
+        len(string[:n].decode("utf-8", "replace").encode())
+        for n in range(len(string) + 1)
+    ]
+    offsets = list(itertools.pairwise(range(len(string) + 1)))
+    wanted = list(itertools.pairwise(lengths))
+    if string.decode("utf-8", "replace").encode() == string:
+        wanted = offsets
+    assert in_decoded(string, offsets) == wanted
 
 
 def test_unknown_words_and_repeated_ngrams_are_forbidden(translator):

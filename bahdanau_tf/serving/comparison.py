@@ -16,6 +16,7 @@ from bahdanau_tf.search.hypotheses import ABSENT
 from bahdanau_tf.serving.elsewhere import Outputs
 from bahdanau_tf.translation import Scored
 from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation.sentences import in_decoded
 
 TOLERANCE = 1e-4
 
@@ -91,9 +92,12 @@ def n_best(
 
 
 def align(
-    outputs: Outputs, wanted: Sequence[Sequence[Translation]], cut: np.ndarray
+    outputs: Outputs,
+    wanted: Sequence[Sequence[Translation]],
+    cut: np.ndarray,
+    texts: Sequence[bytes],
 ) -> Iterator[str]:
-    """Compares outputs of `align`; as `translations`."""
+    """Compares outputs of `align` for texts; as `translations`."""
     for row, hypotheses in enumerate(wanted):
         found = {name: value[row] for name, value in outputs.items()}
         match = _best_as(hypotheses, found["translation"])
@@ -101,17 +105,19 @@ def align(
             yield f"row {row}: {found['translation']!r}"
             continue
         yield from _ends(found, match, cut[row], row)
-        for side, tokens, offsets in (
-            ("source", match.source_tokens, match.source_offsets),
-            ("target", match.tokens, match.target_offsets),
+        for side, text, tokens, offsets in (
+            ("source", texts[row], match.source_tokens, match.source_offsets),
+            (
+                *("target", found["translation"]),
+                *(match.tokens, match.target_offsets),
+            ),
         ):
             count = len(tokens)
             given = [one.decode() for one in found[f"{side}_tokens"][:count]]
             if given != tokens:
                 yield f"row {row}: {side} tokens {given}, not {tokens}"
-            if found[f"{side}_offsets"][:count].tolist() != [
-                list(pair) for pair in offsets
-            ]:
+            places = [*map(tuple, found[f"{side}_offsets"][:count].tolist())]
+            if in_decoded(text, places) != offsets:
                 yield f"row {row}: {side}_offsets differ"
         yield from _weights(found, match, row)
 

@@ -187,7 +187,7 @@ class _Wanted:
         if signature == "n_best":
             return comparison.n_best(outputs, self.best, self.cut)
         if signature == "align":
-            return comparison.align(outputs, self.first, self.cut)
+            return comparison.align(outputs, self.first, self.cut, self.texts)
         return comparison.translations(outputs, self.first, self.cut)
 
 

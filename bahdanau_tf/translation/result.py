@@ -33,7 +33,7 @@ class Translation:
         source_tokens: Source tokens as they are in `source`, in its order,
             without the end symbol.
         source_offsets: For each source token (start, end), byte offsets in
-            `source` encoded as UTF-8; if it was given as bytes, in these.
+            `source` encoded as UTF-8.
         target_offsets: For each target token (start, end), byte offsets in
             `text` encoded as UTF-8.
         weights: Soft alignment α, float32 [T_y, T_x]; the last column, and

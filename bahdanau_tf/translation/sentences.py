@@ -83,7 +83,7 @@ def _score_batch(
     for row, length in enumerate(np.count_nonzero(ids, axis=1)):
         yield Scored(
             log_prob=float(log_probs[row].sum()),
-            tokens=[_decoded(one) for one in tokens[row, : length - 1]],
+            tokens=[decoded(one) for one in tokens[row, : length - 1]],
             token_log_probs=log_probs[row, :length],
         )
 
@@ -172,14 +172,14 @@ def _translation(
         weights = weights[[*places, *end]][:, source.places]
     return Translation(
         source=source.text,
-        text=_decoded(text),
-        tokens=[_decoded(text[start:end]) for start, end in offsets],
+        text=decoded(text),
+        tokens=[decoded(text[start:end]) for start, end in offsets],
         score=float(found.scores),
         log_prob=float(found.log_probs),
         finished=bool(found.finished),
         source_tokens=source.tokens,
         source_offsets=source.offsets,
-        target_offsets=offsets,
+        target_offsets=in_decoded(text, offsets),
         weights=weights,
     )
 
@@ -190,7 +190,7 @@ class _Tokens(NamedTuple):
     Attributes:
         text: The sentence.
         tokens: As they stand in it, in its order.
-        offsets: (start, end) of each, in bytes.
+        offsets: (start, end) of each, in bytes of `text` in UTF-8.
         places: The place of each among the ids, and that of the end symbol.
     """
 
@@ -205,13 +205,12 @@ def _tokens(text: Tokenizer, sentences: Sentences) -> Iterator[_Tokens]:
     rows = (one.to_list() for one in found)
     for sentence, pieces, starts, ends in zip(sentences, *rows, strict=True):
         places = _text_order(text, len(pieces))
-        offsets = _pairs(starts, ends)
-        yield _Tokens(
-            sentence if isinstance(sentence, str) else _decoded(sentence),
-            [_decoded(pieces[place]) for place in places],
-            [offsets[place] for place in places],
-            [*places, len(pieces)],
-        )
+        offsets = [_pairs(starts, ends)[place] for place in places]
+        if isinstance(sentence, bytes):
+            offsets = in_decoded(sentence, offsets)
+            sentence = decoded(sentence)
+        words = [decoded(pieces[place]) for place in places]
+        yield _Tokens(sentence, words, offsets, [*places, len(pieces)])
 
 
 def _text_order(text: Tokenizer, count: int) -> list[int]:
@@ -223,6 +222,20 @@ def _pairs(starts: list[int], ends: list[int]) -> Offsets:
     return list(zip(starts, ends, strict=True))
 
 
-def _decoded(string: bytes) -> str:
+def decoded(string: bytes) -> str:
     """Decodes UTF-8; invalid bytes become U+FFFD."""
     return string.decode("utf-8", "replace")
+
+
+def in_decoded(string: bytes, offsets: Offsets) -> Offsets:
+    """Offsets in a string as those in what `decoded` makes of it, in UTF-8."""
+    if decoded(string).encode() == string:
+        return offsets
+    places = {0: 0}
+    sure = 0  # a place from which on the bytes are decoded by themselves
+    for place in sorted({place for pair in offsets for place in pair}):
+        more = len(decoded(string[sure:place]).encode())
+        places[place] = places[sure] + more
+        if string[place - 1 : place].isascii():
+            sure = place
+    return [(places[start], places[end]) for start, end in offsets]
