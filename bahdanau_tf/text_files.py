@@ -16,6 +16,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
+from collections.abc import Sequence
 from io import BufferedReader
 from io import TextIOWrapper
 from pathlib import Path
@@ -130,6 +131,20 @@ def written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
     """
     with _full_disk_named(path):
         yield from _written(path)
+
+
+@contextlib.contextmanager
+def written_together(
+    paths: Sequence[str | os.PathLike[str]],
+) -> Iterator[list[TextIO]]:
+    """`written` for several files: all fit on the disk, or none is renamed."""
+    with contextlib.ExitStack() as until_complete:
+        streams = [
+            until_complete.enter_context(written(path)) for path in paths
+        ]
+        yield streams
+        for stream in streams:
+            stream.flush()
 
 
 def _written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:

@@ -321,22 +321,31 @@ def test_sentences_without_hypotheses_are_named_together(run, tmp_path, capsys):
     assert capsys.readouterr().err == "lines 1-3, 5-8: no hypotheses\n"
 
 
-def test_the_command_chooses_a_weight(run, tmp_path, capsys):
+def weighed(tmp_path, first: str, second: str) -> list[str]:
+    """Flags to choose the weight on a list of two, and to use it on the same.
+
+    The second hypothesis is right, and the list ranks it second.
+    """
     source = write(tmp_path / "source", "s")
     nbest = write(
         tmp_path / "nbest",
-        "0 ||| the cat z sat on the mat ||| F0= 0 ||| -1",
-        "0 ||| the cat sat on the mat ||| F0= 0 ||| -2",
+        f"0 ||| {first} ||| F0= 0 ||| -1",
+        f"0 ||| {second} ||| F0= 0 ||| -2",
     )
     reference = write(tmp_path / "reference", "the cat sat on the mat")
-    found = run(
+    return [
         f"--source={source}",
         f"--input={nbest}",
         f"--dev_source={source}",
         f"--dev_input={nbest}",
         f"--dev_reference={reference}",
         "--format=text",
-    )
+    ]
+
+
+def test_the_command_chooses_a_weight(run, tmp_path, capsys):
+    right = "the cat sat on the mat"
+    found = run(*weighed(tmp_path, "the cat z sat on the mat", right))
     assert found == "the cat sat on the mat\n"
     chosen, weight, _ = capsys.readouterr().err.split("\n")
     assert chosen.startswith("--tokenize=13a, which fits")
@@ -345,19 +354,10 @@ def test_the_command_chooses_a_weight(run, tmp_path, capsys):
 
 
 def test_the_weight_may_be_chosen_without_regard_to_case(run, tmp_path, capsys):
-    source = write(tmp_path / "source", "s")
-    nbest = write(
-        tmp_path / "nbest",
-        "0 ||| the cat z sat on the mat ||| F0= 0 ||| -1",
-        "0 ||| THE CAT SAT ON THE MAT ||| F0= 0 ||| -2",
-    )
-    reference = write(tmp_path / "reference", "the cat sat on the mat")
-    files = (
-        *(f"--source={source}", f"--input={nbest}", f"--dev_source={source}"),
-        *(f"--dev_input={nbest}", f"--dev_reference={reference}"),
-    )
+    right = "THE CAT SAT ON THE MAT"
+    files = weighed(tmp_path, "the cat z sat on the mat", right)
     for flags, best in (([], "the cat z"), (["--ignore_case"], "THE CAT SAT")):
-        assert run(*files, "--format=text", *flags).startswith(best)
+        assert run(*files, *flags).startswith(best)
         is_found = "= 100.00" in capsys.readouterr().err
         assert is_found == bool(flags)
 

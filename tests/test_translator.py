@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import strategies as st
 from toys import ENGLISH
 from toys import FRENCH
 from toys import SPECIAL
@@ -33,7 +31,6 @@ from bahdanau_tf import WordTokenizer
 from bahdanau_tf import token_log_probs
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.graph import KEPT
-from bahdanau_tf.translation.sentences import in_decoded
 
 ODD = [
     "the cat sleeps.",
@@ -211,20 +208,6 @@ def test_offsets_of_bytes_that_are_not_utf8_belong_to_the_strings(translator):
     assert found[0].source == "caf\ufffd the cat sees the dog"
     assert "\ufffd" in found[0].text
     assert "\ufffd" in found[3].text
-
-
-@given(st.lists(st.sampled_from([b"a", b"\xc3\xa9", b"\xe2", b"\x82", b" "])))
-def test_offsets_in_decoded_bytes_are_those_of_their_begins(parts):
-    string = b"".join(parts)
-    lengths = [
-        len(string[:n].decode("utf-8", "replace").encode())
-        for n in range(len(string) + 1)
-    ]
-    offsets = list(itertools.pairwise(range(len(string) + 1)))
-    wanted = list(itertools.pairwise(lengths))
-    if string.decode("utf-8", "replace").encode() == string:
-        wanted = offsets
-    assert in_decoded(string, offsets) == wanted
 
 
 def test_unknown_words_and_repeated_ngrams_are_forbidden(translator):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import chrf
 from bahdanau_tf.flags.distil import OUTPUTS
 from bahdanau_tf.progress import ProgressLine
-from bahdanau_tf.text_files import written
+from bahdanau_tf.text_files import written_together
 from bahdanau_tf.translation import Translation
 
 Pair = tuple[str, str]
@@ -37,11 +36,8 @@ def run(flags: absl_flags.FlagValues) -> int:
     pairs = line_pairs(flags, "train_source", "train_target")
     line = ProgressLine(total)
     done = kept = 0
-    with contextlib.ExitStack() as until_complete:
-        outputs = [
-            until_complete.enter_context(written(str(folder / name)))
-            for name in OUTPUTS
-        ]
+    paths = [folder / name for name in OUTPUTS]
+    with written_together(paths) as outputs:
         while window := list(itertools.islice(pairs, flags.window)):
             real = [pair for pair in window if all(map(str.strip, pair))]
             found = translator.translate(
@@ -53,8 +49,6 @@ def run(flags: absl_flags.FlagValues) -> int:
                 kept += 1
             done += len(window)
             line.update(done, "lines")
-        for output in outputs:  # both fit on the disk, or none is renamed
-            output.flush()
     line.note(f"{kept} pairs written to {folder}")
     return 0
 

@@ -12,6 +12,7 @@ from bahdanau_tf.data.selection import CHUNK
 from bahdanau_tf.data.selection import lowest
 from bahdanau_tf.data.selection import score_pairs
 from bahdanau_tf.text_files import written
+from bahdanau_tf.text_files import written_together
 
 
 def run(flags: absl_flags.FlagValues) -> int:
@@ -43,13 +44,11 @@ def run(flags: absl_flags.FlagValues) -> int:
 def _write_pairs(
     corpus: ParallelCorpus, rows: np.ndarray, source: str, target: str
 ) -> None:
-    with written(source) as sources, written(target) as targets:
+    with written_together([source, target]) as streams:
         for start in range(0, len(rows), CHUNK):
             texts = corpus.read(rows[start : start + CHUNK])
-            for stream, lines in zip((sources, targets), texts, strict=True):
+            for stream, lines in zip(streams, texts, strict=True):
                 stream.writelines(f"{line.decode()}\n" for line in lines)
-        for stream in (sources, targets):
-            stream.flush()  # both fit on the disk, or none is renamed
 
 
 def _write_scores(

@@ -48,9 +48,10 @@ def _loss_and_rate(_: Facts, known: Mapping[str, Any]) -> Choice:
     if known.get("risk_samples"):
         values, told, share = {}, ["minimum risk"], RISK_SHARE
     optimizer = known.get("optimizer", "adam")
-    rate = Recipe(optimizer=optimizer).rate
     if optimizer == "adam":
         rate = rate_of(known["units"])
+    else:
+        rate = Recipe(optimizer=optimizer).rate
     values["learning_rate"] = share * rate
     if "learning_rate" not in known:
         told.append(f"{share:g} of the learning rate of a new model")

@@ -69,7 +69,8 @@ def examine(
         limits: The limits that were given to it.
     """
     version = Path(version)
-    wanted = _Wanted.of(graph, limits)
+    served = LimitedGraph(graph, limits)
+    wanted = _Wanted.of(graph, served, n_best_of(graph, limits))
     names = ["greedy", "n_best", "score", "serving_default"]
     if wanted.completed:
         names.insert(0, "complete")
@@ -102,7 +103,6 @@ def examine(
             for name, outputs in zip(names, found.outputs, strict=False)
             for what in wanted.differ(name, outputs)
         ]
-    served = LimitedGraph(graph, limits)
     facts = _facts(version, found, len(wanted.texts), served)
     return Report(facts, differences)
 
@@ -140,11 +140,12 @@ class _Wanted:
     word_cut: np.ndarray
 
     @classmethod
-    def of(cls, graph: TranslationGraph, limits: Limits) -> _Wanted:
+    def of(
+        cls, graph: TranslationGraph, served: LimitedGraph, n_best: int
+    ) -> _Wanted:
         texts = probes(graph.source_text)
         targets = probes(graph.target_text)[::-1]
-        served = LimitedGraph(graph, limits)
-        many = replace(served.decoding, n_best=n_best_of(graph, limits))
+        many = replace(served.decoding, n_best=n_best)
         # One draw is not the first of many; of a beam, others may be as good.
         single = replace(many, n_best=1) if many.sampling else many
 

@@ -19,6 +19,7 @@ from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.search import Constraint
 from bahdanau_tf.search import SearchResult
 from bahdanau_tf.text.protocol import Tokenizer
+from bahdanau_tf.text.rows import replaced_offsets
 from bahdanau_tf.translation.batches import Sentences
 from bahdanau_tf.translation.batches import in_batches
 from bahdanau_tf.translation.graph import TranslationGraph
@@ -83,7 +84,7 @@ def _score_batch(
     for row, length in enumerate(np.count_nonzero(ids, axis=1)):
         yield Scored(
             log_prob=float(log_probs[row].sum()),
-            tokens=[decoded(one) for one in tokens[row, : length - 1]],
+            tokens=[_decoded(one) for one in tokens[row, : length - 1]],
             token_log_probs=log_probs[row, :length],
         )
 
@@ -126,7 +127,7 @@ def _translate_batch(
         len(rows),
     )(*(tf.constant(one, tf.string) for one in rows))
     texts = found.texts.numpy()
-    starts, ends = found.starts.to_list(), found.ends.to_list()
+    starts, ends = _places(texts.ravel(), found.starts, found.ends, rows)
     result = SearchResult(
         *(None if one is None else one.numpy() for one in found.result)
     )
@@ -166,20 +167,22 @@ def _translation(
     """One hypothesis; the arrays of `found` have no axes B and N."""
     places = _text_order(target, len(offsets))
     offsets = [offsets[place] for place in places]
+    written = _decoded(text)
+    data = written.encode()
     weights = found.weights
     if weights is not None:
         end = [*range(len(places), int(found.lengths))]
         weights = weights[[*places, *end]][:, source.places]
     return Translation(
         source=source.text,
-        text=decoded(text),
-        tokens=[decoded(text[start:end]) for start, end in offsets],
+        text=written,
+        tokens=[_decoded(data[start:end]) for start, end in offsets],
         score=float(found.scores),
         log_prob=float(found.log_probs),
         finished=bool(found.finished),
         source_tokens=source.tokens,
         source_offsets=source.offsets,
-        target_offsets=in_decoded(text, offsets),
+        target_offsets=offsets,
         weights=weights,
     )
 
@@ -201,16 +204,39 @@ class _Tokens(NamedTuple):
 
 
 def _tokens(text: Tokenizer, sentences: Sentences) -> Iterator[_Tokens]:
-    found = text.tokenize_with_offsets(tf.constant(sentences, tf.string))
-    rows = (one.to_list() for one in found)
+    words, first, last = text.tokenize_with_offsets(
+        tf.constant(sentences, tf.string)
+    )
+    rows = words.to_list(), *_places(sentences, first, last, [sentences])
     for sentence, pieces, starts, ends in zip(sentences, *rows, strict=True):
         places = _text_order(text, len(pieces))
-        offsets = [_pairs(starts, ends)[place] for place in places]
-        if isinstance(sentence, bytes):
-            offsets = in_decoded(sentence, offsets)
-            sentence = decoded(sentence)
-        words = [decoded(pieces[place]) for place in places]
-        yield _Tokens(sentence, words, offsets, [*places, len(pieces)])
+        pairs = _pairs(starts, ends)
+        yield _Tokens(
+            sentence if isinstance(sentence, str) else _decoded(sentence),
+            [_decoded(pieces[place]) for place in places],
+            [pairs[place] for place in places],
+            [*places, len(pieces)],
+        )
+
+
+def _places(
+    strings: Sentences,
+    starts: tf.RaggedTensor,
+    ends: tf.RaggedTensor,
+    given: Sequence[Sentences],
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Offsets in strings as those in what `_decoded` makes of them.
+
+    Args:
+        strings: The strings.
+        starts, ends: Ragged int32 [B, (T)].
+        given: The strings of which they are made.
+    """
+    if any(isinstance(one, bytes) for column in given for one in column):
+        data = tf.constant(strings, tf.string)
+        starts = replaced_offsets(data, starts)
+        ends = replaced_offsets(data, ends)
+    return starts.to_list(), ends.to_list()
 
 
 def _text_order(text: Tokenizer, count: int) -> list[int]:
@@ -222,20 +248,6 @@ def _pairs(starts: list[int], ends: list[int]) -> Offsets:
     return list(zip(starts, ends, strict=True))
 
 
-def decoded(string: bytes) -> str:
+def _decoded(string: bytes) -> str:
     """Decodes UTF-8; invalid bytes become U+FFFD."""
     return string.decode("utf-8", "replace")
-
-
-def in_decoded(string: bytes, offsets: Offsets) -> Offsets:
-    """Offsets in a string as those in what `decoded` makes of it, in UTF-8."""
-    if decoded(string).encode() == string:
-        return offsets
-    places = {0: 0}
-    sure = 0  # a place from which on the bytes are decoded by themselves
-    for place in sorted({place for pair in offsets for place in pair}):
-        more = len(decoded(string[sure:place]).encode())
-        places[place] = places[sure] + more
-        if string[place - 1 : place].isascii():
-            sure = place
-    return [(places[start], places[end]) for start, end in offsets]
