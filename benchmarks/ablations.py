@@ -45,7 +45,6 @@ CHANGES: dict[str, Sequence[str]] = {
     BASE: [],
     "step order original": ["--step_order=original"],
     "step order main-text": ["--step_order=main-text"],
-    "two encoder layers": ["--encoder_layers=2"],
     "products in float32": ["--product_dtype=float32"],
     "moving average .998": ["--average=0.998"],
     "dropout .1/.2/.2": [

@@ -404,7 +404,7 @@ def test_the_flags_of_any_training_make_the_same_one(
 def test_an_option_that_is_gone_must_have_done_nothing(
     tmp_path, monkeypatch, capsys, value, status
 ):
-    """Folders of earlier versions name r_drop and word_dropout."""
+    """Folders of earlier versions name such options."""
     monkeypatch.setattr(loop, "train_step", stand_in_step)
     corpus, folder = tmp_path / "text", tmp_path / "model"
     write_corpus(corpus, train=440, dev=1, test=1, max_words=6)
@@ -413,9 +413,10 @@ def test_an_option_that_is_gone_must_have_done_nothing(
     assert main(["train", "--recipe=paper", "--units=4", *words]) == 0
     with (folder / "train.flags").open("a") as written:
         written.write(f"--r_drop={value}\n--word_dropout=0.0\n")
+        written.write("--encoder_layers=1\n")
     settings = json.loads((folder / "training.json").read_text())
     settings["recipe"]["r_drop"] = value
-    settings["model"]["config"]["word_dropout"] = 0.0
+    settings["model"]["config"] |= {"word_dropout": 0.0, "encoder_layers": 1}
     (folder / "training.json").write_text(json.dumps(settings))
     assert main(["train", f"--model_dir={folder}", "--updates=2"]) == status
     assert ("r_drop" in capsys.readouterr().err) == (status != 0)

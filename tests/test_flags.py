@@ -155,7 +155,6 @@ def test_help_of_train_groups_the_flags(capsys):
         "units=0",
         "maxout_units=-3",
         "layers=101",
-        "encoder_layers=0",
         "evaluate_every=-1",
         "constant_share=2",
         "warmup_steps=-1",
@@ -223,7 +222,6 @@ def test_an_unknown_value_is_named(train_refused, flag):
     [
         (["--layers=3"], "--layers is not used with --model=rnnsearch"),
         (["--layers=4"], "--layers"),  # given, though it is the default
-        (["--model=seq2seq-lstm", "--encoder_layers=2"], "--encoder_layers is"),
         (["--model=rnnencdec", "--attention_units=5"], "--attention_units"),
         (["--model=seq2seq-lstm", "--tie_embeddings"], "--tie_embeddings"),
         (["--model=seq2seq-lstm", "--notie_embeddings"], "--tie_embeddings"),

@@ -105,7 +105,11 @@ VARIANTS = {
     "deep-encoder": lambda: search(
         encoder=layers.BidirectionalEncoder(layers.GRUCell(N), layers=2)
     ),
-    "residual-encoder": partial(search, encoder_layers=2),
+    "residual-encoder": lambda: search(
+        encoder=layers.BidirectionalEncoder(
+            layers.GRUCell(N), layers=2, residual=True
+        )
+    ),
     "tanh-readout": lambda: search(readout=layers.TanhReadout(K_Y, 3)),
     "linear-readout": lambda: search(
         readout=layers.LinearReadout(K_Y, factor_units=3)
@@ -117,7 +121,11 @@ VARIANTS = {
     "encdec": encdec,
     "encdec-main-text": partial(encdec, step_order="main-text"),
     "encdec-conditional": partial(encdec, step_order="conditional"),
-    "encdec-residual": partial(encdec, encoder_layers=2),
+    "encdec-residual": lambda: encdec(
+        encoder=layers.UnidirectionalEncoder(
+            layers.GRUCell(N), layers=2, residual=True
+        )
+    ),
     "encdec-no-context": partial(encdec, use_context=False),
     "rnn-attention": partial(preset, "rnn-attention"),
     "gru-attention": partial(preset, "gru-attention"),
@@ -782,12 +790,14 @@ def test_dropouts_of_the_lstm_are_applied_only_in_training(
     assert np.abs(model(batch, training=True).numpy() - wanted).max() > 1e-3
 
 
-def test_a_dropout_of_an_earlier_version_is_left_out() -> None:
-    """Which changes nothing that the model computes."""
-    model = example("paper")
-    config = model.get_config()
-    again = RNNSearch.from_config({**config, "word_dropout": 0.1})
+def test_arguments_of_earlier_versions_are_left_out() -> None:
+    """Those that changed nothing that the model computes."""
+    config = example("paper").get_config()
+    former = {"word_dropout": 0.1, "encoder_layers": 1}
+    again = RNNSearch.from_config({**config, **former})
     assert again.get_config() == config
+    with pytest.raises(ValueError, match="RNNSearch: encoder_layers is 2"):
+        RNNSearch.from_config({**config, "encoder_layers": 2})
 
 
 def test_readout_dropout_scales_the_kept_units() -> None:
@@ -899,11 +909,6 @@ def encoder_of(kind: Any = layers.BidirectionalEncoder, **options: Any) -> Any:
             lambda: search(bridge=layers.ZeroBridge(N, 5)),
             r"bridge.embedding_dim \(5\) and embedding_dim \(4\)",
         ),
-        (
-            lambda: search(encoder=encoder_of(), encoder_layers=2),
-            "encoder_layers and encoder are both given, .* its own `layers`",
-        ),
-        (lambda: search(encoder_layers=0), "Encoder: layers is 0"),
         (lambda: search(step_order="late"), "step_order is 'late'"),
         (
             lambda: encdec(step_order="conditional", use_context=False),

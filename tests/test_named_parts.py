@@ -279,12 +279,10 @@ def test_a_keras_cell_is_used_in_encoder_and_decoder() -> None:
         **SIZES,
         cell="keras.layers.LSTMCell",
         initialization="glorot",
-        encoder_layers=2,
     )
     model = options.make(6, 7)
-    bottom, top = model.encoder.stack
-    assert model.encoder.residual
-    for owner in (model.decoder, *bottom, *top):
+    (layer,) = model.encoder.stack
+    for owner in (model.decoder, *layer):
         assert type(owner.cell.cell) is keras.layers.LSTMCell
     limit = (6 / (3 + 4 * 4)) ** 0.5
     kernel = model.encoder.stack[0][0].cell.cell.kernel.numpy()

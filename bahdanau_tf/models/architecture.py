@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from dataclasses import dataclass
 from dataclasses import fields
@@ -19,8 +20,9 @@ from bahdanau_tf.layers.weights import described
 from bahdanau_tf.layers.weights import serialized
 
 Arguments: TypeAlias = dict[str, Any]  # of a constructor
-# Arguments of earlier versions, which do not change what a model computes.
-FORMER = ("word_dropout",)
+# Arguments of earlier versions that did not change what a model computes,
+# with the value for which that is so, None for any.
+_FORMER = {"word_dropout": None, "encoder_layers": 1}
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,6 @@ class Architecture:
         bridge: A part in place of the model's `bridge_class`.
         step_order: "original", "appendix" or "main-text", see
             `AttentionDecoder`, or "conditional", see `ConditionalDecoder`.
-        encoder_layers: Number of layers of the model's own encoder; each but
-            the first adds its outputs to the annotations that it reads.
         factored_output: Whether W_o is W_1 [l, m] W_2 [m, K_y], as in the
             original code, or one matrix [l, K_y], as in the paper.
         tie_embeddings: Whether the last output matrix is the transposed
@@ -77,7 +77,6 @@ class Architecture:
     readout: Readout | None = None
     bridge: Bridge | None = None
     step_order: str = "original"
-    encoder_layers: int = 1
     factored_output: bool = True
     tie_embeddings: bool = False
     share_embeddings: bool = False
@@ -144,7 +143,6 @@ class Architecture:
         for name, default, part, its_own in (
             ("tie_embeddings", False, "readout", "tied"),
             ("factored_output", True, "readout", "factor_units"),
-            ("encoder_layers", 1, "encoder", "layers"),
         ):
             given = getattr(self, part) is not None
             if given and getattr(self, name) != default:
@@ -152,6 +150,25 @@ class Architecture:
                     f"{owner}: {name} and {part} are both given, wanted one "
                     f"of them (the {part} has its own `{its_own}`)"
                 )
+
+
+def without_former(owner: str, config: Mapping[str, Any]) -> Arguments:
+    """A model's config without the arguments of earlier versions.
+
+    Args:
+        owner: The model's class.
+        config: What its `get_config` has, or had.
+
+    Raises:
+        ValueError: One of them did change what the model computes.
+    """
+    for name, neutral in _FORMER.items():
+        if neutral is not None and config.get(name, neutral) != neutral:
+            raise ValueError(
+                f"{owner}: {name} is {config[name]!r}, as in a model of an "
+                f"earlier version, wanted {neutral!r}"
+            )
+    return {key: config[key] for key in config if key not in _FORMER}
 
 
 def divided(

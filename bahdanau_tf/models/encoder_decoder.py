@@ -20,9 +20,9 @@ from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import reshaped
 from bahdanau_tf.layers.weights import rows_at
 from bahdanau_tf.models import presets
-from bahdanau_tf.models.architecture import FORMER
 from bahdanau_tf.models.architecture import Architecture
 from bahdanau_tf.models.architecture import divided
+from bahdanau_tf.models.architecture import without_former
 from bahdanau_tf.models.parts import check_fit
 from bahdanau_tf.models.parts import make_bridge
 from bahdanau_tf.models.parts import make_decoder
@@ -148,8 +148,7 @@ class EncoderDecoder(StepwiseModel):
             key: keras.saving.deserialize_keras_object(value, custom_objects)
             if isinstance(value, dict) and "class_name" in value
             else value
-            for key, value in config.items()
-            if key not in FORMER
+            for key, value in without_former(cls.__name__, config).items()
         }
         return cls(**restored)
 

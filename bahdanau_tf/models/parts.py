@@ -54,9 +54,7 @@ def make_encoder(
     """The encoder that was given, or one of the model's class."""
     return given.encoder or encoder_class(
         make_cell(given, dtype),
-        layers=given.encoder_layers,
         state_dropout=given.state_dropout,
-        residual=True,
         dtype=dtype,
     )
 

@@ -36,7 +36,6 @@ _WITHOUT = {
         "attention_units",
         "maxout_units",
         "step_order",
-        "encoder_layers",
         "factored_output",
         "tie_embeddings",
         "share_embeddings",
@@ -76,9 +75,6 @@ class ModelOptions:
         readout_dropout: Dropout rate of the readout.
         share_embeddings: Whether both sides have the same embeddings; needs
             --joint (not for seq2seq-lstm).
-        encoder_layers: Number of layers of the encoder, 1 in the paper; each
-            but the first adds its outputs to the annotations that it reads
-            (not for seq2seq-lstm).
         initialization: "paper", or "glorot" for larger initial kernels, which
             learn faster (not for seq2seq-lstm); an `attention` and a `cell` get
             it if they take kernel_initializer.
@@ -106,7 +102,6 @@ class ModelOptions:
     readout_dropout: float = 0.0
     initialization: Literal["paper", "glorot"] = "paper"
     share_embeddings: bool = False
-    encoder_layers: int = 1
 
     def __post_init__(self) -> None:
         check_values(
@@ -116,7 +111,6 @@ class ModelOptions:
             attention_units=_SIZE,
             maxout_units=_SIZE,
             layers=Range(1, 100),
-            encoder_layers=Range(1, 100),
             embedding_dropout=_SHARE,
             annotation_dropout=_SHARE,
             state_dropout=_SHARE,
@@ -212,11 +206,9 @@ class ModelOptions:
             parts["cell"] = cell
             parts["encoder"] = self._model_class.encoder_class(
                 cell,
-                layers=self.encoder_layers,
                 state_dropout=self.state_dropout,
-                residual=True,
+                residual=True,  # as folders of earlier versions have it
             )
-            parts["encoder_layers"] = 1  # those of the encoder are made
         return parts
 
     def try_parts(self) -> None:

@@ -21,7 +21,7 @@ _LIMITS = ("max_length", "max_words")  # 0 here is None in `Batching`
 FINAL_SHARE = 0.02  # the last rate of "linear" as a share of the peak
 LARGEST_WARMUP = 0.1  # share of a training of limited time
 # Of earlier versions, with the value that did nothing: old folders name them.
-FORMER = {"r_drop": 0.0, "word_dropout": 0.0}
+FORMER = {"r_drop": 0.0, "word_dropout": 0.0, "encoder_layers": 1}
 # Default rates: the paper's, Keras', and Sutskever et al.'s.
 _RATES = {"adadelta": 1.0, "adam": 0.001, "sgd": 0.7}
 
