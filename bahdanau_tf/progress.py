@@ -88,13 +88,14 @@ class ProgressLine(StatusLine):
         share, count, left = done / max(self._total, 1), f"{done},", ""
         seconds = self._seconds_left(done, now)
         in_time = max(self._end - now, 0.0)
+        about = "" if math.isfinite(seconds) else "at most "
         if seconds <= in_time:
             count = f"{done}/{self._total}"
         else:
             seconds = in_time
             share = (now - self._begin) / max(self._end - self._begin, 1e-9)
         if math.isfinite(seconds):
-            left = f", {_clock(seconds)} left"
+            left = f", {about}{_clock(seconds)} left"
         line = f"{count} {text}{left}"
         if self._live:
             bar = "█" * round(20 * min(share, 1.0))

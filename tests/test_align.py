@@ -219,6 +219,28 @@ def test_the_command_writes_weights(run, tmp_path, translator):
         np.testing.assert_allclose(found["weights"], one.weights, atol=1e-4)
 
 
+def test_the_command_tells_where_the_alignments_before_an_error_are(
+    tmp_path, translator, capfd, monkeypatch
+):
+    monkeypatch.setattr(align, "load_translator", lambda _: translator)
+    for name, text in (("source", SOURCES), ("target", TARGETS)):
+        (tmp_path / name).write_text("".join(f"{x}\n" for x in text), "utf-8")
+    with (tmp_path / "target").open("ab") as file:
+        file.write(b"\xff\n")
+    with (tmp_path / "source").open("a") as file:
+        file.write("the cat\n")
+    output = tmp_path / "found"
+    words = [f"--{x}={tmp_path / x}" for x in ("source", "target")]
+    words += ["--model_dir=x", f"--output={output}"]
+    assert main(["align", *words]) == 2
+    told = capfd.readouterr().err
+    assert f"{len(SOURCES)} alignments are in {output}.part\n" in told
+    assert "is not UTF-8" in told
+    kept = (tmp_path / "found.part").read_text().split("\n")[:-1]
+    wanted = translator.align(SOURCES, TARGETS)
+    assert kept == [one.pharaoh for one in wanted]
+
+
 def test_the_command_needs_a_target_for_each_line(tmp_path, translator, capfd):
     text = tmp_path / "text"
     text.write_text("the cat\n")

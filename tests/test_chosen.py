@@ -329,7 +329,23 @@ def test_lines_that_are_all_too_long_are_told(tmp_path, capsys):
     assert main(["train", *words]) == 2
     *_, last = capsys.readouterr().err.rstrip("\n").split("\n")
     assert "no line of 1 to 4,192 bytes" in last
+    assert str(path) in last
     assert not (tmp_path / "model").exists()
+
+
+def test_a_dev_text_of_unequal_sides_is_refused_before_all_else(
+    tmp_path, capsys
+):
+    for name, lines in (("train", 40), ("source", 30), ("target", 29)):
+        text = "".join(f"line {n}\n" for n in range(lines))
+        (tmp_path / name).write_text(text)
+    words = [f"--train_{x}={tmp_path / 'train'}" for x in ("source", "target")]
+    words += [f"--dev_{x}={tmp_path / x}" for x in ("source", "target")]
+    assert main(["train", *words, f"--model_dir={tmp_path / 'model'}"]) == 2
+    assert capsys.readouterr().err == (
+        "bahdanau-tf: train: --dev_source has 30 lines and --dev_target 29, "
+        "wanted equal numbers\n"
+    )
 
 
 def test_more_pairs_than_can_be_held_out_are_refused(tmp_path, capsys):

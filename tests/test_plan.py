@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple
 from dataclasses import replace
@@ -184,6 +185,23 @@ def test_a_folder_locked_by_another_process_is_refused(plan):
     ):
         threads.submit(plan.prepare).result()
     assert not (plan.model_dir / "source").exists()
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_disk_that_has_no_room_for_the_lock_is_named(
+    tmp_path, monkeypatch, is_new
+):
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    folder = tmp_path / "model"
+    if not is_new:
+        folder.mkdir()
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="No space left") as said, locked(folder):
+        pass
+    assert said.value.filename == str(folder / "training.lock")
+    assert folder.exists() != is_new  # what was made here is removed again
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

@@ -261,25 +261,71 @@ def test_a_truncated_gz_keeps_the_translations_so_far(
     assert main(["translate", "--model_dir=x", *flags]) == 2
     err = capsys.readouterr().err
     assert f"{source} is not a whole gzip file" in err
-    assert err.count("\n") == 1
     done = (tmp_path / "o.part").read_text().split("\n")[:-1]
+    assert err.startswith(f"{len(done)} translations are in {output}.part\n")
+    assert err.count("\n") == 2
     assert done == [" ".join(line.split()[::-1]) for line in lines[: len(done)]]
     assert len(done) > 5000
     assert not output.exists()
 
 
+@pytest.mark.parametrize("window", [1, 2, 1000])
 def test_an_error_keeps_the_old_output_and_the_translations_so_far(
+    tmp_path, monkeypatch, capsys, window
+):
+    """All lines before the one that is not text, whatever the window."""
+    monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
+    source, output = tmp_path / "source", tmp_path / "output"
+    source.write_bytes(b"a b\nc d\ne\n\xff\nf\n")
+    output.write_text("old\n")
+    flags = [f"--input={source}", f"--output={output}", f"--window={window}"]
+    assert main(["translate", "--model_dir=x", *flags]) == 2
+    told = capsys.readouterr().err
+    assert f"3 translations are in {output}.part\n" in told
+    assert "line 4 is not UTF-8" in told
+    assert output.read_text() == "old\n"
+    assert (tmp_path / "output.part").read_text() == "B A\nD C\nE\n"
+
+
+def test_an_error_leaves_the_lines_before_it_on_standard_output(
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
+    (tmp_path / "source").write_bytes(b"a b\nc d\n\xff\n")
+    words = ["translate", "--model_dir=x", f"--input={tmp_path / 'source'}"]
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == "B A\nD C\n"
+    assert "translations are in" not in err
+
+
+@pytest.mark.parametrize("done", [0, 4])
+def test_ctrl_c_tells_where_the_translations_so_far_are(
+    tmp_path, monkeypatch, capsys, done
+):
+    model = Shouter()
+    seen: list[str] = []
+
+    def interrupted(lines: list[str], **given) -> list[Translation]:
+        if len(seen) == done:
+            raise KeyboardInterrupt
+        seen.extend(lines)
+        return Shouter.translate(model, lines, **given)
+
+    model.translate = interrupted
+    monkeypatch.setattr(translate, "load_translator", lambda _: model)
     source, output = tmp_path / "source", tmp_path / "output"
-    source.write_bytes(b"a b\n\xff\n")
-    output.write_text("old\n")
-    flags = [f"--input={source}", f"--output={output}", "--window=1"]
-    assert main(["translate", "--model_dir=x", *flags]) == 2
-    assert "line 2 is not UTF-8" in capsys.readouterr().err
-    assert output.read_text() == "old\n"
-    assert (tmp_path / "output.part").read_text() == "B A\n"
+    source.write_text("a b\n" * 7)
+    flags = [f"--input={source}", f"--output={output}", "--window=2"]
+    assert main(["translate", "--model_dir=x", *flags]) == 130
+    told = capsys.readouterr().err
+    part = tmp_path / "output.part"
+    if done:
+        assert f"{done} translations are in {part}\n" in told
+        assert part.read_text() == "B A\n" * done
+    else:
+        assert "translations are in" not in told
+        assert not part.exists()
 
 
 def test_lines_with_unfinished_translations_are_named(run, capsys):

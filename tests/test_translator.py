@@ -313,6 +313,9 @@ def damaged(saved, tmp_path):
 def test_load_refuses_folders_without_a_translator(tmp_path):
     with pytest.raises(ValueError, match="there is no folder"):
         Translator.load(tmp_path / "nothing")
+    (tmp_path / "model.keras").touch()
+    with pytest.raises(ValueError, match=r"is a file.*load_model"):
+        Translator.load(tmp_path / "model.keras")
     with pytest.raises(ValueError, match="holds no translator"):
         Translator.load(tmp_path)
 

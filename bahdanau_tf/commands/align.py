@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from contextlib import closing
 
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.json_lines import json_line
+from bahdanau_tf.commands.common.lines import kept_lines_named
 from bahdanau_tf.commands.common.lines import line_pairs
+from bahdanau_tf.commands.common.lines import windows
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.progress import LineCounter
 from bahdanau_tf.text_files import written
@@ -21,8 +22,12 @@ def run(flags: absl_flags.FlagValues) -> int:
     translator = load_translator(flags)
     translator.align([], [])  # refuses a model without attention
     pairs = line_pairs(flags, "source", "target")
-    with written(flags.output) as output, closing(LineCounter()) as counter:
-        while window := list(itertools.islice(pairs, flags.window)):
+    with (
+        closing(LineCounter()) as counter,
+        kept_lines_named(flags.output, lambda: counter.done, "alignments"),
+        written(flags.output) as output,
+    ):
+        for window in windows(pairs, flags.window):
             sources, targets = map(list, zip(*window, strict=True))
             found = translator.align(sources, targets, flags.batch_size)
             output.writelines(_lines(found, flags.format))

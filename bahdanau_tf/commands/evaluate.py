@@ -14,6 +14,7 @@ from bahdanau_tf.commands.common.comparison import TestSet
 from bahdanau_tf.commands.common.comparison import by_subset
 from bahdanau_tf.commands.common.comparison import compared
 from bahdanau_tf.commands.common.lines import check_count
+from bahdanau_tf.commands.common.lines import kept_lines_named
 from bahdanau_tf.commands.common.long_lines import trained_limit
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
@@ -22,7 +23,6 @@ from bahdanau_tf.commands.common.scoring import tokenizer_for
 from bahdanau_tf.evaluation.tables import as_text
 from bahdanau_tf.flags.evaluate import name_and_path
 from bahdanau_tf.progress import ProgressLine
-from bahdanau_tf.text_files import PART
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import written
 from bahdanau_tf.translation import Translation
@@ -123,20 +123,18 @@ def _translated(
     start = time.monotonic()
     line = ProgressLine(len(sources))
     done: list[Translation] = []
-    try:
-        with written(output or os.devnull) as file:
-            while some := sources[len(done) : len(done) + WINDOW]:
-                found = translator.translate(some)
-                done += found
-                for one in found:
-                    file.write(f"{one.line}\n")
-                file.flush()
-                rate = len(done) / (time.monotonic() - start)
-                line.update(len(done), f"sentences, {rate:.1f} a second")
-    except KeyboardInterrupt:
-        if output is not None:
-            line.note(f"{len(done)} translations are in {output}{PART}")
-        raise
+    with (
+        kept_lines_named(output, lambda: len(done)),
+        written(output or os.devnull) as file,
+    ):
+        while some := sources[len(done) : len(done) + WINDOW]:
+            found = translator.translate(some)
+            done += found
+            for one in found:
+                file.write(f"{one.line}\n")
+            file.flush()
+            rate = len(done) / (time.monotonic() - start)
+            line.update(len(done), f"sentences, {rate:.1f} a second")
     unfinished = sum(not translation.finished for translation in done)
     line.note(
         f"{len(done)} sentences in {time.monotonic() - start:.1f} s, "

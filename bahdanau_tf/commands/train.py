@@ -86,6 +86,7 @@ def _train_as_chief(
     is_new = not is_begun(model_dir)
     start = None
     if is_new:
+        _check_dev_lines(files)
         for doubt in doubts(paths(flags)):
             StatusLine().note(doubt)
         if flags.init_from is not None:
@@ -121,6 +122,22 @@ def _train_as_chief(
             model_dir,
             flags.tensorboard,
             [remember],
+        )
+
+
+def _check_dev_lines(files: TrainingFiles) -> None:
+    """Refuses a dev text before anything is told about it.
+
+    Raises:
+        ValueError: Source and target differ in their numbers of lines.
+    """
+    if files.dev_source is None or files.dev_target is None:
+        return
+    source, target = map(count_lines, (files.dev_source, files.dev_target))
+    if source != target:
+        raise ValueError(
+            f"--dev_source has {source} lines and --dev_target {target}, "
+            "wanted equal numbers"
         )
 
 

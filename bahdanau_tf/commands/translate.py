@@ -12,7 +12,9 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.json_lines import json_line
+from bahdanau_tf.commands.common.lines import kept_lines_named
 from bahdanau_tf.commands.common.lines import line_pairs
+from bahdanau_tf.commands.common.lines import windows
 from bahdanau_tf.commands.common.long_lines import Found
 from bahdanau_tf.commands.common.long_lines import trained_limit
 from bahdanau_tf.commands.common.long_lines import translate_lines
@@ -44,11 +46,12 @@ def run(flags: absl_flags.FlagValues) -> int:
     size = 1 if typed else flags.window
     quiet = part.output is None and sys.stdout.isatty()
     with (
-        written(part.output) as output,
         closing(LineCounter(quiet=quiet, first=part.first)) as counter,
+        kept_lines_named(part.output, lambda: counter.done),
+        written(part.output) as output,
     ):
         part.note(flags)
-        while window := list(itertools.islice(lines, size)):
+        for window in windows(lines, size):
             some = [line for line, _ in window]
             slow = [n for n, line in enumerate(some) if len(line) > SLOW]
             counter.report(SLOW_LINE, slow, at_once=True)

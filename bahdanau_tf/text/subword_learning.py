@@ -44,6 +44,7 @@ def learned(files: Iterable[str | os.PathLike[str]], options: Options) -> bytes:
     """
     import sentencepiece
 
+    files = [*files]
     model = io.BytesIO()
     unread: list[ValueError] = []
     # A file without a name, so that a killed process leaves nothing.
@@ -74,15 +75,20 @@ def learned(files: Iterable[str | os.PathLike[str]], options: Options) -> bytes:
             if unread:
                 raise unread[0] from None
             raise ValueError(
-                f"SubwordTokenizer.train: {_why(error, options)}"
+                f"SubwordTokenizer.train: {_why(error, files, options)}"
             ) from error
     return without_rules_path(model.getvalue())
 
 
-def _why(error: RuntimeError, options: Options) -> str:
+def _why(
+    error: RuntimeError,
+    files: list[str | os.PathLike[str]],
+    options: Options,
+) -> str:
     """SentencePiece's error in terms of our arguments."""
     if "sentences_.empty()" in str(error):
-        return "the text has no line of 1 to 4,192 bytes to learn from"
+        names = " and ".join(os.fspath(file) for file in files)
+        return f"no line of 1 to 4,192 bytes to learn from in {names}"
     found = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
     if found is None:
         return str(error)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 from bahdanau_tf.files import takes_lock
 
@@ -37,9 +38,14 @@ def locked(model_dir: Path) -> Iterator[None]:
     if _held.get(place) == thread:
         yield
         return
-    with _taken(model_dir, place, thread):
+    with _taken(model_dir / NAME) as file:
         try:
-            yield
+            _write_owner(file)
+            _held[place] = thread
+            try:
+                yield
+            finally:
+                del _held[place]
         except BaseException:
             if is_new and [path.name for path in place.iterdir()] == [NAME]:
                 with suppress(OSError):
@@ -49,20 +55,22 @@ def locked(model_dir: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _taken(model_dir: Path, place: Path, thread: int) -> Iterator[None]:
-    with open(model_dir / NAME, "a+", encoding="utf-8") as file:
+def _taken(path: Path) -> Iterator[TextIO]:
+    with open(path, "a+", encoding="utf-8") as file:
         if takes_lock(file) is False:
             file.seek(0)
             owner = file.read().strip()
             raise ValueError(
-                f"model_dir: {model_dir} is being trained by process {owner}; "
-                "wait for it, or name another folder"
+                f"model_dir: {path.parent} is being trained by process "
+                f"{owner}; wait for it, or name another folder"
             )
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
-        _held[place] = thread
-        try:
-            yield
-        finally:
-            del _held[place]
+        yield file
+
+
+def _write_owner(file: TextIO) -> None:
+    """Writes the number of this process; at once, as the disk may be full."""
+    file.truncate(0)
+    try:
+        os.write(file.fileno(), f"{os.getpid()}\n".encode())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, file.name) from error

@@ -61,6 +61,12 @@ def read_description(folder: Path) -> tuple[int, Decoding]:
             version of this package wrote it.
     """
     path = folder / DESCRIPTION
+    if folder.is_file():
+        raise ValueError(
+            f"Translator.load: {folder} is a file, wanted a folder that "
+            "Translator.save wrote; keras.models.load_model reads the file of "
+            "a model alone"
+        )
     if not folder.is_dir():
         raise ValueError(f"Translator.load: there is no folder {folder}")
     if not path.is_file():

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
 from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.text_files import PART
 from bahdanau_tf.text_files import read_lines
 
 if TYPE_CHECKING:
     from bahdanau_tf.experiments.suites import Files
+
+T = TypeVar("T")
 
 
 def check_count(
@@ -59,3 +68,48 @@ def line_pairs(
                 "wanted equal numbers of lines"
             )
         yield one, other
+
+
+def windows(lines: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yields `size` lines at a time; before an error, those that came before.
+
+    Args:
+        lines: Lines as they are read.
+        size: How many; the last window may have fewer.
+
+    Raises:
+        OSError: That of reading, as of `read_lines`.
+        ValueError: The same.
+    """
+    window: list[T] = []
+    try:
+        for line in lines:
+            window.append(line)
+            if len(window) == size:
+                yield window
+                window = []
+    except (OSError, ValueError):
+        if window:
+            yield window
+        raise
+    if window:
+        yield window
+
+
+@contextmanager
+def kept_lines_named(
+    path: str | None, count: Callable[[], int], what: str = "translations"
+) -> Iterator[None]:
+    """Says after an error or Ctrl-C where the lines written so far are.
+
+    Args:
+        path: The file that `written` was to write; None for standard output.
+        count: Returns how many lines it holds.
+        what: What the lines are.
+    """
+    try:
+        yield
+    except (ValueError, KeyboardInterrupt):
+        if path is not None and count() and os.path.exists(path + PART):
+            StatusLine().note(f"{count()} {what} are in {path}{PART}")
+        raise
