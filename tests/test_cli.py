@@ -343,7 +343,12 @@ def test_the_line_of_invalid_utf8_is_reported(model_dir, tmp_path, capfd):
     source.write_bytes(b"The cat sleeps.\n\xff\xfe\n")
     flags = [f"--model_dir={model_dir}", f"--input={source}"]
     assert main(["translate", *flags]) == 2
-    assert "line 2 is not UTF-8" in one_sentence(capfd)
+    out, err = capfd.readouterr()
+    assert out.count("\n") == 1  # the line before it
+    assert err.endswith(
+        f"bahdanau-tf: translate: {source}: line 2 is not UTF-8\n"
+    )
+    assert "Traceback" not in err
 
 
 def test_evaluate_refuses_different_line_counts(
