@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.lines import line_pairs
+from bahdanau_tf.commands.common.lines import windows
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import chrf
@@ -38,7 +38,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     done = kept = 0
     paths = [folder / name for name in OUTPUTS]
     with written_together(paths) as outputs:
-        while window := list(itertools.islice(pairs, flags.window)):
+        for window in windows(pairs, flags.window):
             real = [pair for pair in window if all(map(str.strip, pair))]
             found = translator.translate(
                 [source for source, _ in real], batch_size=flags.batch_size

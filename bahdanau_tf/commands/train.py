@@ -13,6 +13,7 @@ import tensorflow as tf
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.doubtful import doubts
+from bahdanau_tf.commands.common.lines import check_equal
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.data.facts import TYPICAL
 from bahdanau_tf.data.facts import measure
@@ -86,12 +87,12 @@ def _train_as_chief(
     is_new = not is_begun(model_dir)
     start = None
     if is_new:
-        _check_dev_lines(files)
+        dev_lines = _dev_lines(files)
         for doubt in doubts(paths(flags)):
             StatusLine().note(doubt)
         if flags.init_from is not None:
             start = Start(flags.init_from, flags.added_words)
-        choices = _choices(flags, files, start)
+        choices = _choices(flags, files, dev_lines, start)
         values = values_of(choices)
     else:
         values = _chosen_before(flags, written)
@@ -125,20 +126,17 @@ def _train_as_chief(
         )
 
 
-def _check_dev_lines(files: TrainingFiles) -> None:
-    """Refuses a dev text before anything is told about it.
+def _dev_lines(files: TrainingFiles) -> int | None:
+    """The number of lines of the dev text, if there is one.
 
     Raises:
-        ValueError: Source and target differ in their numbers of lines.
+        ValueError: Source and target differ in it.
     """
     if files.dev_source is None or files.dev_target is None:
-        return
+        return None
     source, target = map(count_lines, (files.dev_source, files.dev_target))
-    if source != target:
-        raise ValueError(
-            f"--dev_source has {source} lines and --dev_target {target}, "
-            "wanted equal numbers"
-        )
+    check_equal("--dev_source", source, "--dev_target", target)
+    return source
 
 
 def _remember(
@@ -181,7 +179,10 @@ def _plan(
 
 
 def _choices(
-    flags: absl_flags.FlagValues, files: TrainingFiles, start: Start | None
+    flags: absl_flags.FlagValues,
+    files: TrainingFiles,
+    dev_lines: int | None,
+    start: Start | None,
 ) -> list[Choice]:
     """Chooses what the user did not give, and says it."""
     if flags.recipe is not None:
@@ -195,8 +196,8 @@ def _choices(
     known: dict[str, Any] = {"cores": cores_at_once(), "has_gpu": has_gpu()}
     if not known["has_gpu"]:
         known["product_rate"] = product_rate()
-    if files.dev_source is not None:
-        known["dev_lines"] = count_lines(files.dev_source)
+    if dev_lines is not None:
+        known["dev_lines"] = dev_lines
     choices = choose(flags, facts, model_known, known)
     if choices:
         line = StatusLine()

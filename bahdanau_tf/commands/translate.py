@@ -12,6 +12,7 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.json_lines import json_line
+from bahdanau_tf.commands.common.lines import check_equal
 from bahdanau_tf.commands.common.lines import kept_lines_named
 from bahdanau_tf.commands.common.lines import line_pairs
 from bahdanau_tf.commands.common.lines import windows
@@ -107,14 +108,9 @@ class _Part(NamedTuple):
             return cls(flags.output)
         shard = Shard.of(flags.shard)
         total = count_lines(flags.input)
-        prefixes = total
         if flags.prefixes is not None:
             prefixes = count_lines(flags.prefixes)
-        if prefixes != total:
-            raise ValueError(
-                f"--prefixes has {prefixes} lines and --input {total}, wanted "
-                "equal numbers"
-            )
+            check_equal("--prefixes", prefixes, "--input", total)
         return cls(
             shard.file(flags.output),
             *shard.lines(total),

@@ -42,16 +42,15 @@ def locked(model_dir: Path) -> Iterator[None]:
         try:
             _write_owner(file)
             _held[place] = thread
-            try:
-                yield
-            finally:
-                del _held[place]
+            yield
         except BaseException:
             if is_new and [path.name for path in place.iterdir()] == [NAME]:
                 with suppress(OSError):
                     (place / NAME).unlink()
                     place.rmdir()
             raise
+        finally:
+            _held.pop(place, None)
 
 
 @contextmanager

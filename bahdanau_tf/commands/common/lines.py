@@ -32,10 +32,19 @@ def check_count(
     Raises:
         ValueError: The numbers differ. The message has both.
     """
-    if len(lines) != len(references):
+    check_equal(flag, len(lines), "--reference", len(references))
+
+
+def check_equal(flag: str, lines: int, other: str, wanted: int) -> None:
+    """Checks that the files of two flags have as many lines.
+
+    Raises:
+        ValueError: The numbers differ. The message has both.
+    """
+    if lines != wanted:
         raise ValueError(
-            f"{flag} has {len(lines)} lines and --reference "
-            f"{len(references)}, wanted equal numbers"
+            f"{flag} has {lines} lines and {other} {wanted}, wanted equal "
+            "numbers"
         )
 
 
