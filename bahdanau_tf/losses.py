@@ -132,9 +132,9 @@ class TokenCrossentropy(keras.losses.Loss):
         total = _words_nll(features, kernel, bias, labels, weights, on_label)
         if self.label_smoothing:
             # As in `call`; the mean of the logits is linear in the features.
-            mean = tf.tensordot(features, tf.reduce_mean(kernel, 0), 1)
+            mean = tf.linalg.matvec(features, tf.reduce_mean(kernel, 0))
             mean = tf.cast(mean + tf.reduce_mean(bias), tf.float32)
-            total -= self.label_smoothing * tf.tensordot(weights, mean, 1)
+            total -= self.label_smoothing * tf.reduce_sum(weights * mean)
         return total
 
     def get_config(self) -> dict[str, object]:
@@ -159,10 +159,12 @@ def _words_nll(
     while the probabilities of a chunk are in memory, and keeps only the sums.
     So there are no second derivatives.
     """
+    # On a GPU int32 numbers are computed by the host: labels would be copied.
+    labels = tf.cast(labels, tf.int64)
     words = tf.shape(features)[0]
-    cells = tf.cast(words, tf.int64) * kernel.shape[0]
-    chunks = tf.cast(tf.maximum(-(-cells // CHUNK_LOGITS), 1), tf.int32)
-    size = -(-words // chunks)
+    most = max(CHUNK_LOGITS // kernel.shape[0], 1)
+    chunks = tf.maximum((words + most - 1) // most, 1)
+    size = (words + chunks - 1) // chunks
 
     @tf.custom_gradient
     def run(
@@ -171,9 +173,8 @@ def _words_nll(
         read = operand(kernel)
 
         def chunk(
-            i: tf.Tensor, rows: tf.TensorArray
+            i: tf.Tensor, here: slice, rows: tf.TensorArray
         ) -> tuple[tf.TensorArray, Parts]:
-            here = slice(i * size, (i + 1) * size)
             x, y, w = features[here], labels[here], weights[here]
             sums, gradient = _chunk_nll(x, read, bias, y, w, on_label)
             return rows.write(i, gradient), sums
@@ -181,7 +182,8 @@ def _words_nll(
         def body(
             i: tf.Tensor, rows: tf.TensorArray, sums: Parts
         ) -> tuple[tf.Tensor, tf.TensorArray, Parts]:
-            rows, more = chunk(i, rows)
+            here = slice(i * size, (i + 1) * size)
+            rows, more = chunk(i, here, rows)
             return i + 1, rows, [a + b for a, b in zip(sums, more, strict=True)]
 
         rows = tf.TensorArray(
@@ -192,7 +194,7 @@ def _words_nll(
         )
         # The first chunk runs outside the loop: a single chunk needs no sums
         # of the kernel's size that begin at zero.
-        rows, sums = chunk(tf.constant(0), rows)
+        rows, sums = chunk(tf.constant(0), slice(size), rows)
         _, rows, sums = tf.while_loop(
             lambda i, *_: i < chunks,
             body,
@@ -228,7 +230,8 @@ def _chunk_nll(
     logits = tf.cast(logits + bias, tf.float32)
     probabilities = tf.nn.softmax(logits)
     size = tf.shape(logits)
-    places = tf.range(size[0]) * size[1] + labels
+    starts = tf.cast(tf.range(size[0]) * size[1], tf.int64)
+    places = tf.cast(starts + labels, tf.int32)
     flat = tf.reshape(probabilities, [-1])
     label_logit = tf.gather(tf.reshape(logits, [-1]), places)
     nll = _negative_log(tf.gather(flat, places), label_logit, logits)
@@ -245,7 +248,7 @@ def _chunk_nll(
     by_logits, column = (tf.cast(t, x.dtype) for t in (by_logits, column))
     rounded = operand(by_logits)
     sums = [
-        tf.tensordot(weights, nll, 1),
+        tf.reduce_sum(weights * nll),
         product(rounded, x * column, transpose_a=True),
         tf.matmul(column, by_logits, transpose_a=True)[0],
     ]

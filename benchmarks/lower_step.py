@@ -28,6 +28,7 @@ from lowered import LoweredStep
 from lowered import drawn
 from sizes import SIZES
 from sizes import Size
+from tensorflow.compiler.xla.service import hlo_pb2
 
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.training.step import train_step
@@ -111,13 +112,26 @@ def lower(
     order = [places[handle.ref()] for handle in captured]
     arrays = [tensor.numpy() for tensor in tf.nest.flatten(batch)]
     return LoweredStep(
-        hlo=ir(stage="hlo_serialized"),
+        hlo=without_copies(ir(stage="hlo_serialized")),
         batch=arrays,
         variables=[variables[i].numpy() for i in order],
         seeds=[seeds[i] for i in order],
         replaced=[i - len(arrays) for i in inputs],
         **counted,
     )
+
+
+def without_copies(hlo: bytes) -> bytes:
+    """The HLO module with reshapes to the same shape in place of copies.
+
+    StableHLO, the form in which JAX passes programs to a GPU, has no copy.
+    """
+    module = hlo_pb2.HloModuleProto.FromString(hlo)
+    for computation in module.computations:
+        for instruction in computation.instructions:
+            if instruction.opcode == "copy":
+                instruction.opcode = "reshape"
+    return module.SerializeToString()
 
 
 def make_step(

@@ -105,6 +105,9 @@ class Attention(keras.layers.Layer):
                 f"a layer of the functional model, {layer.name}; wanted a call "
                 "of that"
             )
+        if isinstance(layer, keras.layers.Dense) and tf.is_tensor(annotations):
+            # Dense reads shapes from a GPU, for which the host waits.
+            return linear(annotations, layer.kernel, layer.bias)
         return layer(annotations)
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:

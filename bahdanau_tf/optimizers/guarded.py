@@ -21,7 +21,6 @@ from typing import Any
 from typing import TypeAlias
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 Variable: TypeAlias = "keras.Variable | tf.Variable"
@@ -44,7 +43,7 @@ class Guarded(keras.optimizers.Optimizer):
     Attributes:
         gradient_norm: float32 scalar, the norm before clipping at the last
             update.
-        skipped_updates: int32 scalar, the number of skipped updates.
+        skipped_updates: int64 scalar, the number of skipped updates.
 
     Raises:
         ValueError: `max_norm` is not positive, or
@@ -80,15 +79,16 @@ class Guarded(keras.optimizers.Optimizer):
     def build(self, variables: Sequence[Variable]) -> None:
         if not self.built:
             # Checkpoints number the variables: a new one comes after those of
-            # `super().build`. All replicas compute the same values.
+            # `super().build`. All replicas compute the same values. A GPU
+            # holds no int32.
             once = {"shape": (), "aggregation": "only_first_replica"}
             self.gradient_norm = self.add_variable(name="gradient_norm", **once)
             self.skipped_updates = self.add_variable(
-                name="skipped_updates", dtype="int32", **once
+                name="skipped_updates", dtype="int64", **once
             )
             if self.accumulation_steps is not None:
                 self.accumulated = self.add_variable(
-                    name="accumulated", dtype="int32", **once
+                    name="accumulated", dtype="int64", **once
                 )
                 self.gradient_sums = [
                     self.add_variable_from_reference(v, name="gradient_sum")
@@ -159,7 +159,7 @@ class Guarded(keras.optimizers.Optimizer):
         def update() -> tf.Tensor:
             # A gradient that is missing in some of the steps counts as 0.
             means = [total / self.accumulation_steps for total in sums]
-            self._update(means, variables, replicas=1)
+            self._update(means, variables, 1)
             for variable in (*sums, self.accumulated):
                 variable.assign(tf.zeros_like(variable))
             return tf.constant(True)
@@ -180,16 +180,28 @@ class Guarded(keras.optimizers.Optimizer):
         is_finite = tf.math.is_finite(norm)
         scale = 1.0 if self.max_norm is None else self.max_norm / norm
         scale = tf.minimum(scale, 1.0) / replicas  # Keras sums them once more
-        scale = tf.where(is_finite, scale, np.nan)  # for `unless_nan`
         dense = [
             None if g is None else g * tf.cast(scale, g.dtype) for g in dense
         ]
+        # One check for all weights: each that waits for a number of its own
+        # makes the host wait for a GPU.
+        self.is_finite = is_finite
         super().apply(dense, variables)
-        skipped = tf.cast(~is_finite, tf.int32)
+        self.is_finite = None
+        skipped = tf.cast(~is_finite, tf.int64)
         self.gradient_norm.assign(norm)
         self.skipped_updates.assign(self.skipped_updates + skipped)
         iterations = self.iterations - tf.cast(skipped, self.iterations.dtype)
         self.iterations.assign(iterations)
+
+    def unless_skipped(self, update: Callable[[], object]) -> None:
+        """Updates a weight, unless this update is to be skipped."""
+
+        def updated() -> tf.Tensor:
+            update()
+            return tf.constant(True)
+
+        tf.cond(self.is_finite, updated, lambda: tf.constant(False))
 
     def _slot(self, name: str, variable: Variable) -> tf.Tensor:
         """Handle of the optimizer's variable of that name for a weight."""
@@ -246,21 +258,6 @@ def _summed(
     summed = iter(replica.all_reduce(tf.distribute.ReduceOp.SUM, present))
     dense = [None if g is None else next(summed) for g in gradients]
     return dense, replica.num_replicas_in_sync
-
-
-def unless_nan(gradient: tf.Tensor, update: Callable[[], object]) -> None:
-    """Updates a weight, unless this update is to be skipped.
-
-    To skip, `_update` multiplies all gradients by NaN, so the first number of
-    a gradient is enough to know.
-    """
-
-    def updated() -> tf.Tensor:
-        update()
-        return tf.constant(True)
-
-    number = tf.reshape(gradient, [-1])[0]
-    tf.cond(tf.math.is_finite(number), updated, lambda: tf.constant(False))
 
 
 def handle(variable: Variable) -> tf.Tensor:

@@ -11,7 +11,6 @@ from keras.optimizers.schedules import LearningRateSchedule
 from bahdanau_tf.optimizers.guarded import Guarded
 from bahdanau_tf.optimizers.guarded import Variable
 from bahdanau_tf.optimizers.guarded import handle
-from bahdanau_tf.optimizers.guarded import unless_nan
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -72,7 +71,7 @@ class Adadelta(Guarded, keras.optimizers.Adadelta):
                 grad=tf.cast(grad, dtype),
             )
 
-        unless_nan(grad, update)
+        self.unless_skipped(update)
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -84,6 +83,15 @@ class Adam(Guarded, keras.optimizers.Adam):
         **kwargs: As in `keras.optimizers.Adam`.
     """
 
+    def _update(self, *args: Any) -> None:
+        step = tf.cast(self.iterations + 1, tf.float32)
+        self.beta_1_power, self.beta_2_power = (
+            tf.cast(beta, tf.float32) ** step
+            for beta in (self.beta_1, self.beta_2)
+        )
+        super()._update(*args)
+        self.beta_1_power = self.beta_2_power = None
+
     def update_step(
         self,
         gradient: tf.Tensor,
@@ -93,29 +101,27 @@ class Adam(Guarded, keras.optimizers.Adam):
         """Keras' update of a weight in one pass over memory, not in ten."""
         if self.amsgrad:
             plain = super().update_step
-            unless_nan(
-                gradient, lambda: plain(gradient, variable, learning_rate)
+            self.unless_skipped(
+                lambda: plain(gradient, variable, learning_rate)
             )
             return
         dtype = variable.dtype
-        step = tf.cast(self.iterations + 1, dtype)
-        beta_1, beta_2 = (tf.cast(b, dtype) for b in (self.beta_1, self.beta_2))
 
         def update() -> None:
             tf.raw_ops.ResourceApplyAdam(
                 var=handle(variable),
                 m=self._slot("momentum", variable),
                 v=self._slot("velocity", variable),
-                beta1_power=beta_1**step,
-                beta2_power=beta_2**step,
+                beta1_power=tf.cast(self.beta_1_power, dtype),
+                beta2_power=tf.cast(self.beta_2_power, dtype),
                 lr=tf.cast(learning_rate, dtype),
-                beta1=beta_1,
-                beta2=beta_2,
+                beta1=tf.cast(self.beta_1, dtype),
+                beta2=tf.cast(self.beta_2, dtype),
                 epsilon=tf.cast(self.epsilon, dtype),
                 grad=tf.cast(gradient, dtype),
             )
 
-        unless_nan(gradient, update)
+        self.unless_skipped(update)
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -135,4 +141,4 @@ class SGD(Guarded, keras.optimizers.SGD):
     ) -> None:
         """Keras' update of a weight."""
         plain = super().update_step
-        unless_nan(gradient, lambda: plain(gradient, variable, learning_rate))
+        self.unless_skipped(lambda: plain(gradient, variable, learning_rate))

@@ -24,8 +24,8 @@ class Checkpoints:
 
     Args:
         folder: The folder; made with the first checkpoint.
-        added: Variables that checkpoints of an earlier version may lack; then
-            they keep their values. All others must be there.
+        added: Variables that checkpoints may lack; then they keep their
+            values. All others must be there.
         keep: How many are kept.
         **objects: The objects to save, as for `tf.train.Checkpoint`.
     """
@@ -62,22 +62,24 @@ class Checkpoints:
         """Restores the checkpoint of that name.
 
         Raises:
-            ValueError: It is a checkpoint of another model, or lacks a
-                variable.
+            ValueError: It is a checkpoint of another model, or of another
+                version.
         """
         path = str(self._folder / name)
         try:
             if _has_all(path, self._checkpoint, self._added):
                 self._checkpoint.restore(path)
                 return
+        except tf.errors.InvalidArgumentError:
+            pass  # a variable of another dtype
         except ValueError as error:
             raise ValueError(
                 f"model_dir: {path} is a checkpoint of another model: {error}"
             ) from error
         raise ValueError(
-            f"model_dir: {path} lacks variables of this model or its "
-            "optimizer: another version of bahdanau_tf wrote it; go on with "
-            "that version, or name another folder"
+            f"model_dir: {path} does not have the variables of this model or "
+            "its optimizer: another version of bahdanau_tf wrote it; continue "
+            "with that version, or name another folder"
         )
 
     def save(self) -> None:

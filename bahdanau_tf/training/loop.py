@@ -177,7 +177,7 @@ class _Training:
         seeds = seeds_of(self.model)
         self.checkpoints = Checkpoints(
             model_dir / "checkpoints",
-            added=[*self.state.added, *seeds],  # a layer may have dropout now
+            added=seeds,  # a layer may have dropout now
             keep=recipe.keep,
             model=self.model,
             optimizer=scaled,

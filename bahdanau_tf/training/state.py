@@ -74,17 +74,6 @@ class State(tf.Module):
         """`position` as numbers."""
         return Position(*self.position.numpy().tolist())
 
-    @property
-    def added(self) -> tuple[tf.Variable, ...]:
-        """Those that the first version lacked; a new one belongs here.
-
-        With checkpoints of earlier versions they keep their initial values.
-        """
-        return (
-            *(self.loss, self.words, self.best_loss, self.halvings),
-            self.longest,
-        )
-
 
 def as_array(number: float) -> np.ndarray:
     """The number in a form that TensorFlow does not keep.

@@ -1,0 +1,52 @@
+"""Where TensorFlow places a training step on a machine with a GPU.
+
+Libraries of ../shared/gpu stand in for those of a GPU: TensorFlow places and
+copies as with a GPU, and nothing is computed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LIBRARIES = ROOT.parent / "shared" / "gpu" / "fake_gpu.py"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not LIBRARIES.exists(), reason=f"needs {LIBRARIES.name}")
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+def test_a_step_is_on_the_gpu_and_copies_little_to_the_host(
+    tmp_path: Path,
+) -> None:
+    subprocess.run(
+        [sys.executable, str(LIBRARIES), f"--out={tmp_path}"],
+        check=True,
+        capture_output=True,
+    )
+    finished = subprocess.run(
+        [sys.executable, "benchmarks/placement.py", "--size=small"],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "LD_LIBRARY_PATH": str(tmp_path),
+            "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+            "PYTHONPATH": str(ROOT),
+            # One after another: some operations abort on what was not computed.
+            "TF_NUM_INTEROP_THREADS": "1",
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stderr[-2000:]
+    devices = re.findall(r"^(\S+): \d+ operations$", finished.stdout, re.M)
+    assert devices == ["GPU:0"]
+    copies = re.search(r"^(\d+) copies to the host$", finished.stdout, re.M)
+    assert copies
+    assert int(copies[1]) <= 8, finished.stdout
