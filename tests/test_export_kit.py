@@ -17,6 +17,8 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -308,22 +310,108 @@ def test_grpc_client_says_what_to_install(monkeypatch):
         runpy.run_path(str(KIT / "grpc_client.py"), run_name="__main__")
 
 
-def test_rest_client_reports_a_reply_of_another_server(model, monkeypatch):
-    monkeypatch.setattr(model, "predict", lambda *_: {"text": np.zeros(1)})
-    server = kit("stand_in_server").rest_server(model)
+Reply = tuple[int, dict[str, str], bytes]
+
+
+@contextlib.contextmanager
+def replying(*replies: Reply) -> Iterator[str]:
+    """A server that gives these replies in turn, whatever the requests are."""
+    rest = iter(replies)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            status, headers, body = next(rest)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Logs nothing."""
+
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as url:
+        yield url
+
+
+def reply_of(outputs: Any) -> Reply:
+    return 200, {}, json.dumps({"outputs": outputs}).encode()
+
+
+WRONG_REPLIES = {
+    "one for three": reply_of({"translation": ["A"]}),
+    "four for three": reply_of({"translation": ["A", "B", "C", "D"]}),
+    "a string": reply_of({"translation": "ABC"}),
+    "numbers": reply_of({"translation": [1, 2, 3]}),
+    "null": reply_of({"translation": None}),
+    "an object": reply_of({"translation": {"0": "A", "1": "B", "2": "C"}}),
+    "a list": reply_of(["A", "B", "C"]),
+    "others": reply_of({"score": [1.0, 1.0, 1.0]}),
+    "too few others": reply_of({"translation": ["A"] * 3, "score": [1.0]}),
+    "nothing": (200, {}, b"{}"),
+    "a page": (200, {}, b"<html>"),
+    "no text": (200, {}, b"\xff"),
+    "nested deeply": (200, {}, b"[" * 100_000),
+    "an error's list": (500, {}, b'{"error": ["\\u001b[2J\\n"]}'),
+    "escapes in a page": (500, {}, b"\x1b]0;owned\x07\r\n\xc2\x9b2J"),
+    "escapes in a name": reply_of({"\x1b[2J\n\u202e": []}),
+    "cut off": (500, {"Content-Length": "9"}, b"{"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_REPLIES)
+def test_rest_client_refuses_wrong_replies(wrong, capsys, monkeypatch):
+    """In a line without control characters; what was written is kept."""
+    script = kit("rest_client")
     monkeypatch.setattr(
-        server.RequestHandlerClass,
-        "_answer",
-        lambda self, call: (
-            self.send_response(200),
-            self.send_header("Content-Length", "6"),
-            self.end_headers(),
-            self.wfile.write(b"<html>"),
-        ),
+        sys, "stdin", io.StringIO("".join(f"{i}\n" for i in range(35)))
     )
-    with serving(server) as url:
-        message = error_of(kit("rest_client").RestClient(url))
-    assert "not a model server's reply: b'<html>'" in message
+    right = reply_of({"translation": ["right"] * 32})
+    with replying(right, WRONG_REPLIES[wrong]) as url:
+        monkeypatch.setattr(sys, "argv", ["rest_client.py", f"--url={url}"])
+        assert script.main() == 1
+    out, err = capsys.readouterr()
+    assert out == "right\n" * 32
+    assert err.startswith(f"rest_client: {url}/v1/models/translator")
+    assert err.endswith("\n")
+    assert err[:-1].isprintable()
+
+
+def test_rest_client_follows_no_redirect(rest, model):
+    """From https to http it would send the text unencrypted."""
+    place = f"{rest}/v1/models/translator:predict"
+    for code in (301, 302, 303, 307, 308):
+        with replying((code, {"Location": place}, b"")) as url:
+            message = error_of(kit("rest_client").RestClient(url))
+        assert f"{code}, redirected to {place}" in message
+    assert model.calls == []
+
+
+def test_rest_client_reads_no_endless_reply(monkeypatch):
+    script = kit("rest_client")
+    monkeypatch.setattr(script, "LARGEST_REPLY", 99)
+    with replying((200, {}, b" " * 100)) as url:
+        message = error_of(script.RestClient(url))
+    assert "the reply has more than 99 bytes" in message
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        {"translation": np.array([b"a", b"b"], object)},
+        {"translation": np.array(b"a", object)},
+        {"translation": np.float32([1.0])},
+        {"score": np.float32([1.0])},
+    ],
+)
+def test_grpc_client_refuses_wrong_replies(
+    grpc_address, model, monkeypatch, outputs
+):
+    monkeypatch.setattr(model, "predict", lambda *_: outputs)
+    with kit("grpc_client").GrpcClient(grpc_address, plaintext=True) as client:
+        with pytest.raises(kit("retrying").WrongReply, match="of the reply is"):
+            client.translate(["a"])
 
 
 def test_pauses_double_until_the_last_attempt(monkeypatch):
