@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import importlib
 import io
+import itertools
 import json
 import re
 import runpy
@@ -16,7 +18,9 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Iterable
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -550,6 +554,128 @@ def test_stand_in_accepts_base64(rest, model):
     for wrong in ({"b64": "%"}, {"b64": 1}, {"b65": "YSBi"}):
         status, reply = post(rest, json.dumps({"inputs": [wrong]}))
         assert (status, list(reply)) == (400, ["error"])
+
+
+def test_stand_in_refuses_odd_json_and_too_many_rows(rest, model):
+    nested = "[" * 200_000 + "]" * 200_000
+    for body in (
+        '{"signature_name": ["align"], "inputs": ["a"]}',
+        '{"signature_name": null, "inputs": ["a"]}',
+        nested,
+        '{"inputs": %s}' % nested,
+        '{"inputs": %s}' % ("[" * 500 + "]" * 500),
+        json.dumps({"inputs": ["a"] * 33}),
+        json.dumps({"instances": ["a"] * 10**5}),
+    ):
+        status, reply = post(rest, body)
+        assert (status, list(reply)) == (400, ["error"])
+    assert model.calls == []
+    assert post(rest, '{"inputs": ["a"]}')[0] == 200
+
+
+def raw(url: str, head: str, body: Iterable[bytes] = ()) -> tuple[int, bytes]:
+    """Sends a request as it is; returns the status and the reply's body."""
+    host = url.removeprefix("http://")
+    with contextlib.closing(http.client.HTTPConnection(host)) as connection:
+        connection.connect()
+        first, *headers = head.split("\r\n")
+        lines = [f"{first} HTTP/1.1", *headers, "", ""]
+        connection.sock.sendall("\r\n".join(lines).encode())
+        for part in body:
+            connection.sock.sendall(part)
+        reply = http.client.HTTPResponse(connection.sock)
+        reply.begin()
+        return reply.status, reply.read()
+
+
+PREDICT = "POST /v1/models/translator:predict"
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status"),
+    [
+        (["Host: localhost"], [], 411),
+        (
+            ["Host: localhost", "Transfer-Encoding: chunked"],
+            [b"0\r\n\r\n"],
+            411,
+        ),
+        (["Host: localhost", "Content-Length: -1"], [], 400),
+        (["Host: localhost", "Content-Length: 1_0"], [b"0123456789"], 400),
+        (["Host: localhost", "Content-Length: " + "9" * 5000], [], 400),
+        (
+            ["Host: localhost", f"Content-Length: {300 << 20}"],
+            itertools.repeat(bytes(1 << 20), 300),
+            413,
+        ),
+        (["Host: localhost", "Content-Length: 9"], [b"{"], 408),
+        (["Host: example.org", "Content-Length: 2"], [b"{}"], 421),
+        (["Host: localhost.example.org", "Content-Length: 2"], [b"{}"], 421),
+    ],
+)
+def test_stand_in_answers_odd_requests_with_a_status(
+    model, headers, body, status
+):
+    server = kit("stand_in_server").rest_server(model)
+    server.RequestHandlerClass.timeout = 0.2 if status == 408 else 60
+    with serving(server) as url:
+        answer = raw(url, "\r\n".join([PREDICT, *headers]), body)
+        assert answer[0] == status
+        assert list(json.loads(answer[1])) == ["error"]
+        assert post(url, '{"inputs": ["a b"]}')[0] == 200
+    assert len(model.calls) == 1
+
+
+def test_stand_in_answers_only_to_names_of_this_machine(rest):
+    port = rest.split(":")[-1]
+    for host, status in (
+        *((one, 200) for one in ("localhost", "LOCALHOST:1", f"[::1]:{port}")),
+        *((one, 421) for one in ("example.org", "127.0.0.1.example.org", "")),
+    ):
+        for path in ("/", "/v1/models/translator"):
+            assert raw(rest, f"GET {path}\r\nHost: {host}")[0] == status
+
+
+def test_stand_in_runs_a_few_requests_at_once(rest, model, monkeypatch):
+    at_once = kit("stand_in_server").AT_ONCE
+    together = threading.Barrier(at_once)  # passed by so many or none
+    running = itertools.count(1), itertools.count(0)
+    most = []
+    predict = model.predict
+
+    def counted(*arguments: Any) -> Any:
+        begun = next(running[0])
+        together.wait(20)
+        most.append(begun - next(running[1]))
+        return predict(*arguments)
+
+    monkeypatch.setattr(model, "predict", counted)
+    with ThreadPoolExecutor(3 * at_once) as pool:
+        bodies = ['{"inputs": ["a"]}'] * 3 * at_once
+        statuses = list(pool.map(lambda body: post(rest, body)[0], bodies))
+    assert statuses == [200] * 3 * at_once
+    assert max(most) <= at_once
+
+
+def test_stand_in_refuses_tensors_that_claim_many_rows(grpc_address, model):
+    """Over gRPC a tensor of one value and a large shape has few bytes."""
+    from tensorflow.core.framework import tensor_pb2
+    from tensorflow_serving.apis import predict_pb2
+
+    with kit("grpc_client").GrpcClient(grpc_address, plaintext=True) as client:
+        for sizes in ([3 * 10**7], [-1], [10**12, 10**12], [2, 17]):
+            request = predict_pb2.PredictRequest()
+            request.model_spec.name = "translator"
+            tensor = tensor_pb2.TensorProto(dtype=tf.string.as_datatype_enum)
+            tensor.string_val.append(b"a")
+            for size in sizes:
+                tensor.tensor_shape.dim.add(size=size)
+            request.inputs["text"].CopyFrom(tensor)
+            with pytest.raises(kit("retrying").ServingError) as error:
+                client._send(request)
+            assert "INVALID_ARGUMENT Task size" in str(error.value)
+        assert model.calls == []
+        assert client.translate(["a b"]) == ["B A"]
 
 
 def test_stand_in_serves_a_saved_model(tmp_path):
