@@ -969,6 +969,23 @@ def test_compose_file_mounts_existing_files_read_only():
     assert set(files) <= set(mounted)
 
 
+def test_containers_have_no_privileges_and_write_no_files():
+    yaml = pytest.importorskip("yaml", reason="needs PyYAML")
+    compose = yaml.safe_load((KIT / "docker-compose.yml").read_text("utf-8"))
+    for service in compose["services"].values():
+        assert service["cap_drop"] == ["ALL"]
+        assert "cap_add" not in service
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["read_only"] is True
+    playground = compose["services"]["playground"]
+    assert playground["user"] == "nginx"  # so it listens above 1024
+    (port,) = playground["ports"]
+    listen = f"listen {port.split(':')[-1]};"
+    assert listen in (KIT / "nginx.conf").read_text("utf-8")
+    # Where nginx's image writes its process id and what it must buffer.
+    assert playground["tmpfs"] == ["/run", "/var/cache/nginx"]
+
+
 def test_compose_file_for_gpus_changes_only_the_model_server():
     yaml = pytest.importorskip("yaml", reason="needs PyYAML")
     both = [
@@ -981,7 +998,9 @@ def test_compose_file_for_gpus_changes_only_the_model_server():
 
 
 @contextlib.contextmanager
-def nginx(folder: Path, upstream: str) -> Iterator[str]:
+def nginx(
+    folder: Path, upstream: str, *changes: tuple[str, str]
+) -> Iterator[str]:
     """Runs nginx with export/nginx.conf on a free port, for another server."""
     program = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin")
     if program is None:
@@ -991,11 +1010,12 @@ def nginx(folder: Path, upstream: str) -> Iterator[str]:
         port = free.getsockname()[1]
     text = (KIT / "nginx.conf").read_text("utf-8")
     for old, new in (
-        ("listen 80;", f"listen 127.0.0.1:{port};"),
+        ("listen 8080;", f"listen 127.0.0.1:{port};"),
         ("/usr/share/nginx/html", str(KIT / "playground")),
         ("translator:8501", upstream.removeprefix("http://")),
         ("mime.types", "/etc/nginx/mime.types"),
         ("http {", f"pid {folder}/pid;\nhttp {{"),
+        *changes,
     ):
         assert text.count(old) == 1
         text = text.replace(old, new)
@@ -1047,6 +1067,67 @@ def test_web_server_forwards_only_what_the_page_needs(rest, model, tmp_path):
         for path in ("/v1/models/translator", "/v1/models/other/metadata"):
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 urllib.request.urlopen(url + path)
+
+
+def test_web_server_forwards_no_list_within_a_list(rest, model, tmp_path):
+    """It would fail in the model server, and with it all of its batch."""
+    flat = [
+        '{"inputs": ["a"]}',
+        '{"inputs": [ "[[", "]", "\\\\", "\\"[", "{}" ]\n}',
+        '{"inputs": {"text": ["a", "b"]}, "signature_name": "align"}',
+        '{"instances": [{"text": "a"}, {"text": "[\\"["}]}',
+        '{"inputs": [{"b64": "YSBi"}], "x": [1]}\n',
+        json.dumps({"inputs": ['\\"[' * 6000, "[" * 20_000, "고" * 2000]}),
+        json.dumps({"inputs": ["고" * 15000]}, ensure_ascii=False),
+    ]
+    nested = [
+        '{"inputs": [["a"]]}',
+        '{"instances": ["a", [\n"b"]]}',
+        '{"inputs": {"text": [["a"]]}}',
+        '{"instances": [{"text": ["a"]}]}',
+        '{"inputs": ["\\\\", ["\\""]]}',
+        '{"inputs": ["\\\\"[["]}',
+        "[" * 60_000,
+        "[]" * 30_000 + "[[",
+    ]
+    # The limits are another test's.
+    with nginx(tmp_path, rest, ("burst=20", "burst=1000")) as url:
+        for body in flat:
+            assert post(url, body)[0] == 200
+        assert len(model.calls) == len(flat)
+        for body in nested:
+            assert post(url, body)[0] == 400
+        assert len(model.calls) == len(flat)
+        status, reply = post(url, json.dumps({"inputs": ["a" * 2**16]}))
+        assert (status, list(reply)) == (413, ["error"])
+
+
+def test_web_server_limits_requests_of_one_address(rest, model, tmp_path):
+    body = '{"inputs": ["a"]}'
+    with nginx(tmp_path, rest) as url, ThreadPoolExecutor(8) as pool:
+        model.may_answer.clear()
+        running = [pool.submit(post, url, body) for _ in range(8)]
+        while len(model.calls) < 8:
+            time.sleep(0.01)
+        status, reply = post(url, body)
+        model.may_answer.set()
+        assert (status, list(reply)) == (429, ["error"])
+        assert [one.result()[0] for one in running] == [200] * 8
+        # Faster than ten in a second.
+        assert any(post(url, body)[0] == 429 for _ in range(2000))
+
+
+def test_web_server_says_little_and_protects_its_errors(rest, tmp_path):
+    with nginx(tmp_path, rest) as url:
+        for path in ("/", "/nothing", "/v1/models/translator:predict"):
+            try:
+                headers = urllib.request.urlopen(url + path).headers
+            except urllib.error.HTTPError as error:
+                headers = error.headers
+            assert headers["Server"] == "nginx"
+            assert headers["X-Content-Type-Options"] == "nosniff"
+            assert headers["Referrer-Policy"] == "no-referrer"
+            assert "default-src 'none'" in headers["Content-Security-Policy"]
 
 
 # The web page.
