@@ -5,9 +5,9 @@
 It answers the predict, status and metadata requests of the REST interface and
 serves the playground; if tensorflow-serving-api is installed, it also answers
 Predict over gRPC. Unlike a model server it has no batching and no versions. It
-listens on the loopback interface only, and refuses other names in the header Host,
-so that no web page can make its own name point here. The bytes and rows of a request
-are limited, and so is the number of requests that run at once.
+listens on the loopback interface only, and over REST it refuses other names in
+the header Host, so that no web page can make its own name point here. The bytes
+and rows of a request are limited, and how many requests run at once.
 """
 
 from __future__ import annotations
@@ -333,7 +333,7 @@ def rest_server(model: Any, port: int = 0) -> RestServer:
 
 
 def _read_tensor(tensor: Any) -> tf.Tensor:
-    """Reads an input of a request over gRPC; its few bytes may claim many rows."""
+    """Reads an input over gRPC, of which a few bytes may claim many rows."""
     try:
         _check_size(tf.TensorShape(tensor.tensor_shape))
         return tf.constant(tf.make_ndarray(tensor))

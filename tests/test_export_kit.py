@@ -413,9 +413,11 @@ def test_grpc_client_refuses_wrong_replies(
     grpc_address, model, monkeypatch, outputs
 ):
     monkeypatch.setattr(model, "predict", lambda *_: outputs)
-    with kit("grpc_client").GrpcClient(grpc_address, plaintext=True) as client:
-        with pytest.raises(kit("retrying").WrongReply, match="of the reply is"):
-            client.translate(["a"])
+    with (
+        kit("grpc_client").GrpcClient(grpc_address, plaintext=True) as client,
+        pytest.raises(kit("retrying").WrongReply, match="of the reply is"),
+    ):
+        client.translate(["a"])
 
 
 def test_pauses_double_until_the_last_attempt(monkeypatch):
@@ -557,13 +559,13 @@ def test_stand_in_accepts_base64(rest, model):
 
 
 def test_stand_in_refuses_odd_json_and_too_many_rows(rest, model):
-    nested = "[" * 200_000 + "]" * 200_000
+    deep, deeper = ("[" * n + "]" * n for n in (500, 200_000))
     for body in (
         '{"signature_name": ["align"], "inputs": ["a"]}',
         '{"signature_name": null, "inputs": ["a"]}',
-        nested,
-        '{"inputs": %s}' % nested,
-        '{"inputs": %s}' % ("[" * 500 + "]" * 500),
+        deeper,
+        f'{{"inputs": {deeper}}}',
+        f'{{"inputs": {deep}}}',
         json.dumps({"inputs": ["a"] * 33}),
         json.dumps({"instances": ["a"] * 10**5}),
     ):
