@@ -42,8 +42,8 @@ class WrongReply(ServingError):
         self, place: str, name: str, value: object, wanted: str
     ) -> None:
         super().__init__(
-            f"{place}: {name} of the reply is {reprlib.repr(value)}, "
-            f"wanted {wanted}"
+            f"{place}: {reprlib.repr(name)} of the reply is "
+            f"{reprlib.repr(value)}, wanted {wanted}"
         )
 
 

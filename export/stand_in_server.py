@@ -241,6 +241,10 @@ def rest_server(model: Any, port: int = 0) -> RestServer:
     """Makes a server of the REST interface and the playground, not started."""
     turns = threading.Semaphore(AT_ONCE)
 
+    def predict(body: bytes) -> dict[str, Any]:
+        with turns:
+            return rest_predict(model, body)
+
     class Handler(SimpleHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         timeout = 60  # seconds without a byte
@@ -284,8 +288,7 @@ def rest_server(model: Any, port: int = 0) -> RestServer:
             except TimeoutError:
                 self._refuse(408, f"the body stopped for {self.timeout} s")
                 return
-            with turns:
-                self._answer(lambda: rest_predict(model, body))
+            self._answer(lambda: predict(body))
 
         def _refuse(self, status: int, message: str) -> None:
             """Answers without reading the body, and closes the connection."""
@@ -319,7 +322,8 @@ def rest_server(model: Any, port: int = 0) -> RestServer:
             self._send(status, reply)
 
         def _send(self, status: int, reply: dict[str, Any]) -> None:
-            data = json.dumps(reply, ensure_ascii=False).encode("utf-8")
+            text = json.dumps(reply, ensure_ascii=False)
+            data = text.encode("utf-8", "replace")  # lone surrogates in errors
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))

@@ -563,6 +563,7 @@ def test_stand_in_refuses_odd_json_and_too_many_rows(rest, model):
     for body in (
         '{"signature_name": ["align"], "inputs": ["a"]}',
         '{"signature_name": null, "inputs": ["a"]}',
+        '{"signature_name": "\\ud800", "inputs": ["a"]}',
         deeper,
         f'{{"inputs": {deeper}}}',
         f'{{"inputs": {deep}}}',
@@ -571,7 +572,7 @@ def test_stand_in_refuses_odd_json_and_too_many_rows(rest, model):
     ):
         status, reply = post(rest, body)
         assert (status, list(reply)) == (400, ["error"])
-    assert model.calls == []
+    assert [signature for signature, _ in model.calls] == ["\ud800"]
     assert post(rest, '{"inputs": ["a"]}')[0] == 200
 
 
