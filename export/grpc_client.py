@@ -29,14 +29,15 @@ except ModuleNotFoundError as error:
     if __name__ == "__main__":
         sys.exit(needs)
     raise ImportError(needs) from error
+from retrying import LARGEST_REPLY
 from retrying import ServingError
 from retrying import TryAgain
+from retrying import WrongReply
 from retrying import batches
 from retrying import one_line
 from retrying import retrying
 
 BUSY = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}
-LARGEST_REPLY = 64 << 20  # bytes; the alignments of a batch are megabytes
 
 
 class GrpcClient:
@@ -93,12 +94,20 @@ class GrpcClient:
         self.channel.close()
 
     def translate(self, sentences: Sequence[str]) -> list[str]:
-        """Translates sentences, in order."""
-        return [
-            translation.decode("utf-8")
-            for batch in batches(sentences, self.batch_size)
-            for translation in self.predict(text=batch)["translation"]
-        ]
+        """Translates sentences, in order.
+
+        Raises:
+            ServingError: The server did not answer as it should.
+        """
+        translations: list[str] = []
+        for batch in batches(sentences, self.batch_size):
+            rows = self.predict(text=batch).get("translation", np.array(None))
+            if rows.dtype != object or rows.ndim != 1:
+                raise WrongReply(
+                    self.address, "translation", rows, "a string per sentence"
+                )
+            translations += [row.decode("utf-8", "replace") for row in rows]
+        return translations
 
     def predict(
         self, signature: str = "serving_default", **inputs: Sequence[str]
@@ -113,7 +122,8 @@ class GrpcClient:
             For each output an array with one row per string.
 
         Raises:
-            ServingError: The server did not answer, or refused the request.
+            ServingError: The server did not answer, refused the request, or
+                answered with something else.
         """
         request = predict_pb2.PredictRequest()
         request.model_spec.name = self.model
@@ -124,10 +134,18 @@ class GrpcClient:
                 tf.make_tensor_proto(values, tf.string, [len(values)])
             )
         reply = retrying(lambda: self._send(request), self.attempts)
-        return {
-            name: tf.make_ndarray(tensor)
-            for name, tensor in reply.outputs.items()
-        }
+        try:
+            outputs = {
+                name: tf.make_ndarray(tensor)
+                for name, tensor in reply.outputs.items()
+            }
+        except (TypeError, ValueError) as error:
+            raise ServingError(f"{self.address}: the reply: {error}") from error
+        count = max(map(len, inputs.values()), default=0)
+        for name, rows in outputs.items():
+            if rows.shape[:1] != (count,):
+                raise WrongReply(self.address, name, rows, f"{count} rows")
+        return outputs
 
     def _send(
         self, request: predict_pb2.PredictRequest

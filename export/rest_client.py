@@ -3,7 +3,7 @@
     python export/rest_client.py "A man sleeps."
     python export/rest_client.py --url https://translate.example.org < text
 
-It needs only Python. Certificates are verified.
+It needs only Python. Certificates are verified, and redirects refused.
 """
 
 from __future__ import annotations
@@ -18,13 +18,35 @@ import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
+from retrying import LARGEST_REPLY
 from retrying import ServingError
 from retrying import TryAgain
+from retrying import WrongReply
 from retrying import batches
 from retrying import one_line
 from retrying import retrying
 
 BUSY = {429, 502, 503}
+LONGEST_MESSAGE = 1 << 16  # bytes of the reply with a server's error message
+
+
+class _RefusesRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect may lead to another server, or from https to http."""
+
+    def redirect_request(
+        self,
+        request: urllib.request.Request,
+        reply: Any,
+        code: int,
+        reason: str,
+        headers: Any,
+        place: str,
+    ) -> None:
+        reply.close()
+        raise ServingError(
+            f"{request.full_url}: {code}, redirected to {place}: give this "
+            "address if you trust it"
+        )
 
 
 class RestClient:
@@ -59,15 +81,26 @@ class RestClient:
         self.url = f"{url.rstrip('/')}/v1/models/{model}"
         self.timeout, self.attempts = timeout, attempts
         self.batch_size = batch_size
-        self.context = ssl.create_default_context(cafile=ca_file)
+        context = ssl.create_default_context(cafile=ca_file)
+        self.opener = urllib.request.build_opener(
+            _RefusesRedirects(), urllib.request.HTTPSHandler(context=context)
+        )
 
     def translate(self, sentences: Sequence[str]) -> list[str]:
-        """Translates sentences, in order."""
-        return [
-            translation
-            for batch in batches(sentences, self.batch_size)
-            for translation in self.predict(text=batch)["translation"]
-        ]
+        """Translates sentences, in order.
+
+        Raises:
+            ServingError: The server did not answer as it should.
+        """
+        translations: list[str] = []
+        for batch in batches(sentences, self.batch_size):
+            rows = self.predict(text=batch).get("translation", ())
+            if not rows or not all(isinstance(row, str) for row in rows):
+                raise WrongReply(
+                    self.url, "translation", rows, "a string per sentence"
+                )
+            translations += rows
+        return translations
 
     def predict(
         self, signature: str = "serving_default", **inputs: Sequence[str]
@@ -82,7 +115,8 @@ class RestClient:
             For each output a list with one entry per string.
 
         Raises:
-            ServingError: The server did not answer, or refused the request.
+            ServingError: The server did not answer, refused the request, or
+                answered with something else.
         """
         body = {"signature_name": signature, "inputs": inputs}
         request = urllib.request.Request(
@@ -92,19 +126,22 @@ class RestClient:
         )
         reply = retrying(lambda: self._send(request), self.attempts)
         try:
-            return json.loads(reply)["outputs"]
-        except (ValueError, KeyError, TypeError):
+            outputs = {**json.loads(reply)["outputs"]}
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise ServingError(
                 f"{self.url}: not a model server's reply: {reply[:200]!r}"
             ) from None
+        count = max(map(len, inputs.values()), default=0)
+        for name, rows in outputs.items():
+            if not isinstance(rows, list) or len(rows) != count:
+                raise WrongReply(self.url, name, rows, f"a list of {count}")
+        return outputs
 
     def _send(self, request: urllib.request.Request) -> bytes:
         place = request.full_url
         try:
-            with urllib.request.urlopen(
-                request, timeout=self.timeout, context=self.context
-            ) as reply:
-                return reply.read()
+            with self.opener.open(request, timeout=self.timeout) as reply:
+                data = reply.read(LARGEST_REPLY + 1)
         except urllib.error.HTTPError as error:
             kind = TryAgain if error.code in BUSY else ServingError
             raise kind(f"{place}: {error.code} {_message(error)}") from error
@@ -118,14 +155,22 @@ class RestClient:
             again = isinstance(reason, ConnectionError)
             kind = TryAgain if again else ServingError
             raise kind(f"{place}: {reason}") from error
+        if len(data) > LARGEST_REPLY:
+            raise ServingError(
+                f"{place}: the reply has more than {LARGEST_REPLY} bytes"
+            )
+        return data
 
 
 def _message(error: urllib.error.HTTPError) -> str:
     """The server's error message, or else the start of its reply."""
-    body = error.read()
     try:
-        return json.loads(body)["error"]
-    except (ValueError, KeyError, TypeError):
+        body = error.read(LONGEST_MESSAGE)
+    except (OSError, http.client.HTTPException):
+        return error.reason
+    try:
+        return str(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError, RecursionError):
         return body[:200].decode("utf-8", "replace") or error.reason
 
 

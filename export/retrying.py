@@ -1,8 +1,9 @@
-"""What both clients share: errors, retrying, batches, lines."""
+"""What both clients share: errors, retrying, batches, replies, lines."""
 
 from __future__ import annotations
 
 import random
+import reprlib
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -10,10 +11,40 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+LARGEST_REPLY = 64 << 20  # bytes; the alignments of a batch are megabytes
 
 
 class ServingError(Exception):
-    """The server did not answer, or refused the request; see the message."""
+    """The server did not answer as it should; see the message.
+
+    The message may quote the server, so it is one line in which what a terminal
+    would obey is escaped.
+    """
+
+    def __str__(self) -> str:
+        return "".join(
+            one if one.isprintable() else ascii(one)[1:-1]
+            for one in super().__str__()
+        )
+
+
+class WrongReply(ServingError):
+    """The server answered with something else than was asked for.
+
+    Args:
+        place: The server's address.
+        name: Which part of the reply is wrong.
+        value: What it is.
+        wanted: What it should be.
+    """
+
+    def __init__(
+        self, place: str, name: str, value: object, wanted: str
+    ) -> None:
+        super().__init__(
+            f"{place}: {reprlib.repr(name)} of the reply is "
+            f"{reprlib.repr(value)}, wanted {wanted}"
+        )
 
 
 class TryAgain(ServingError):

@@ -4,16 +4,20 @@
 
 It answers the predict, status and metadata requests of the REST interface and
 serves the playground; if tensorflow-serving-api is installed, it also answers
-Predict over gRPC. Unlike a model server it has no batching and no versions, and
-it listens on the loopback interface only.
+Predict over gRPC. Unlike a model server it has no batching and no versions. It
+listens on the loopback interface only, and over REST it refuses other names in
+the header Host, so that no web page can make its own name point here. The bytes
+and rows of a request are limited, and how many requests run at once.
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
+import contextlib
 import json
 import re
+import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -32,6 +36,11 @@ PLAYGROUND = Path(__file__).resolve().parent / "playground"
 LOOPBACK = "127.0.0.1"
 DEFAULT = "serving_default"
 PATH = re.compile(r"/v1/models/([^/:]+)(/metadata|:predict)?")
+LARGEST_BODY = 4 << 20  # bytes, as gRPC's
+LARGEST_BATCH = 32  # rows, as in batching.config
+AT_ONCE = 8  # requests of one interface that run together
+WAITING = 64  # requests over gRPC or new connections over HTTP
+OWN_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?", re.I)
 # Status codes of gRPC, and the HTTP status of each.
 INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE = 3, 5, 14
 HTTP_STATUS = {INVALID_ARGUMENT: 400, NOT_FOUND: 404, UNAVAILABLE: 503}
@@ -149,8 +158,10 @@ def rest_predict(model: Any, body: bytes) -> dict[str, Any]:
     try:
         request = json.loads(body)
         signature = request.get("signature_name", DEFAULT)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         raise Refused(INVALID_ARGUMENT, "JSON Parse error") from None
+    if not isinstance(signature, str):
+        raise Refused(INVALID_ARGUMENT, "'signature_name' must be a string")
     if "instances" in request:
         given, by_row = _columns(request["instances"]), True
     elif "inputs" in request:
@@ -165,8 +176,10 @@ def rest_predict(model: Any, body: bytes) -> dict[str, Any]:
             name: tf.constant(_strings(value), tf.string)
             for name, value in given.items()
         }
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise Refused(INVALID_ARGUMENT, f"JSON Value: {error}") from error
+    for tensor in inputs.values():
+        _check_size(tensor.shape)
     outputs = {
         name: _as_json(array)
         for name, array in model.predict(signature, inputs).items()
@@ -177,6 +190,16 @@ def rest_predict(model: Any, body: bytes) -> dict[str, Any]:
     return {
         "predictions": [dict(zip(outputs, row, strict=True)) for row in rows]
     }
+
+
+def _check_size(shape: tf.TensorShape) -> None:
+    size = shape.num_elements()
+    if size is None or size > LARGEST_BATCH:
+        raise Refused(
+            INVALID_ARGUMENT,
+            f"Task size {size} is larger than maximum input batch size "
+            f"{LARGEST_BATCH}",
+        )
 
 
 def _columns(instances: Any) -> Any:
@@ -208,14 +231,35 @@ def _as_json(array: np.ndarray) -> Any:
     return array.tolist()
 
 
-def rest_server(model: Any, port: int = 0) -> ThreadingHTTPServer:
+class RestServer(ThreadingHTTPServer):
+    """Lets many clients connect at the same time."""
+
+    request_queue_size = WAITING
+
+
+def rest_server(model: Any, port: int = 0) -> RestServer:
     """Makes a server of the REST interface and the playground, not started."""
+    turns = threading.Semaphore(AT_ONCE)
+
+    def predict(body: bytes) -> dict[str, Any]:
+        with turns:
+            return rest_predict(model, body)
 
     class Handler(SimpleHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        timeout = 60  # seconds without a byte
 
         def __init__(self, *args: Any) -> None:
             super().__init__(*args, directory=str(PLAYGROUND))
+
+        def parse_request(self) -> bool:
+            if not super().parse_request():
+                return False
+            host = self.headers.get("Host", LOOPBACK)
+            if OWN_HOST.fullmatch(host):
+                return True
+            self._refuse(421, f"Host is {host!r}, wanted localhost")
+            return False
 
         def do_GET(self) -> None:
             if not self.path.startswith("/v1/"):
@@ -226,8 +270,37 @@ def rest_server(model: Any, port: int = 0) -> ThreadingHTTPServer:
                 self._answer(model.status)
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            self._answer(lambda: rest_predict(model, body))
+            length = self.headers.get("Content-Length")
+            if length is None or "Transfer-Encoding" in self.headers:
+                self._refuse(411, "the request has no Content-Length")
+            elif not re.fullmatch("[0-9]{1,18}", length):
+                self._refuse(400, f"Content-Length is {length!r}")
+            elif int(length) > LARGEST_BODY:
+                self._refuse(
+                    413, f"{length} bytes, wanted {LARGEST_BODY} at most"
+                )
+            else:
+                self._predict(int(length))
+
+        def _predict(self, length: int) -> None:
+            try:
+                body = self.rfile.read(length)
+            except TimeoutError:
+                self._refuse(408, f"the body stopped for {self.timeout} s")
+                return
+            self._answer(lambda: predict(body))
+
+        def _refuse(self, status: int, message: str) -> None:
+            """Answers without reading the body, and closes the connection."""
+            self.close_connection = True
+            self._send(status, {"error": message})
+            # A client reads no answer before it has sent all, so what comes is
+            # thrown away, at most 1 GiB.
+            with contextlib.suppress(OSError):
+                self.connection.shutdown(socket.SHUT_WR)
+                for _ in range(1 << 14):
+                    if not self.rfile.read1(1 << 16):
+                        break
 
         def _answer(self, call: Callable[[], dict[str, Any]]) -> None:
             found, status = PATH.fullmatch(self.path), 200
@@ -246,7 +319,11 @@ def rest_server(model: Any, port: int = 0) -> ThreadingHTTPServer:
                 reply = call()
             except Refused as error:
                 reply, status = {"error": str(error)}, HTTP_STATUS[error.code]
-            data = json.dumps(reply, ensure_ascii=False).encode("utf-8")
+            self._send(status, reply)
+
+        def _send(self, status: int, reply: dict[str, Any]) -> None:
+            text = json.dumps(reply, ensure_ascii=False)
+            data = text.encode("utf-8", "replace")  # lone surrogates in errors
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
@@ -256,7 +333,16 @@ def rest_server(model: Any, port: int = 0) -> ThreadingHTTPServer:
         def log_message(self, *args: Any) -> None:
             """Logs nothing."""
 
-    return ThreadingHTTPServer((LOOPBACK, port), Handler)
+    return RestServer((LOOPBACK, port), Handler)
+
+
+def _read_tensor(tensor: Any) -> tf.Tensor:
+    """Reads an input over gRPC, of which a few bytes may claim many rows."""
+    try:
+        _check_size(tf.TensorShape(tensor.tensor_shape))
+        return tf.constant(tf.make_ndarray(tensor))
+    except (TypeError, ValueError) as error:
+        raise Refused(INVALID_ARGUMENT, str(error)) from error
 
 
 def grpc_server(model: Any, port: int = 0, credentials: Any = None) -> Any:
@@ -277,7 +363,7 @@ def grpc_server(model: Any, port: int = 0, credentials: Any = None) -> Any:
                         f"Servable not found for request: {spec.name}",
                     )
                 inputs = {
-                    name: tf.constant(tf.make_ndarray(tensor))
+                    name: _read_tensor(tensor)
                     for name, tensor in request.inputs.items()
                 }
                 outputs = model.predict(spec.signature_name or DEFAULT, inputs)
@@ -289,7 +375,9 @@ def grpc_server(model: Any, port: int = 0, credentials: Any = None) -> Any:
                 reply.outputs[name].CopyFrom(tf.make_tensor_proto(array))
             return reply
 
-    server = grpc.server(ThreadPoolExecutor(8))
+    server = grpc.server(
+        ThreadPoolExecutor(AT_ONCE), maximum_concurrent_rpcs=WAITING
+    )
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
         Service(), server
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import importlib
 import io
+import itertools
 import json
 import re
 import runpy
@@ -16,7 +18,11 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Iterable
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -308,22 +314,110 @@ def test_grpc_client_says_what_to_install(monkeypatch):
         runpy.run_path(str(KIT / "grpc_client.py"), run_name="__main__")
 
 
-def test_rest_client_reports_a_reply_of_another_server(model, monkeypatch):
-    monkeypatch.setattr(model, "predict", lambda *_: {"text": np.zeros(1)})
-    server = kit("stand_in_server").rest_server(model)
+Reply = tuple[int, dict[str, str], bytes]
+
+
+@contextlib.contextmanager
+def replying(*replies: Reply) -> Iterator[str]:
+    """A server that gives these replies in turn, whatever the requests are."""
+    rest = iter(replies)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            status, headers, body = next(rest)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Logs nothing."""
+
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as url:
+        yield url
+
+
+def reply_of(outputs: Any) -> Reply:
+    return 200, {}, json.dumps({"outputs": outputs}).encode()
+
+
+WRONG_REPLIES = {
+    "one for three": reply_of({"translation": ["A"]}),
+    "four for three": reply_of({"translation": ["A", "B", "C", "D"]}),
+    "a string": reply_of({"translation": "ABC"}),
+    "numbers": reply_of({"translation": [1, 2, 3]}),
+    "null": reply_of({"translation": None}),
+    "an object": reply_of({"translation": {"0": "A", "1": "B", "2": "C"}}),
+    "a list": reply_of(["A", "B", "C"]),
+    "others": reply_of({"score": [1.0, 1.0, 1.0]}),
+    "too few others": reply_of({"translation": ["A"] * 3, "score": [1.0]}),
+    "nothing": (200, {}, b"{}"),
+    "a page": (200, {}, b"<html>"),
+    "no text": (200, {}, b"\xff"),
+    "nested deeply": (200, {}, b"[" * 100_000),
+    "an error's list": (500, {}, b'{"error": ["\\u001b[2J\\n"]}'),
+    "escapes in a page": (500, {}, b"\x1b]0;owned\x07\r\n\xc2\x9b2J"),
+    "escapes in a name": reply_of({"\x1b[2J\n\u202e": []}),
+    "cut off": (500, {"Content-Length": "9"}, b"{"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_REPLIES)
+def test_rest_client_refuses_wrong_replies(wrong, capsys, monkeypatch):
+    """In a line without control characters; what was written is kept."""
+    script = kit("rest_client")
     monkeypatch.setattr(
-        server.RequestHandlerClass,
-        "_answer",
-        lambda self, call: (
-            self.send_response(200),
-            self.send_header("Content-Length", "6"),
-            self.end_headers(),
-            self.wfile.write(b"<html>"),
-        ),
+        sys, "stdin", io.StringIO("".join(f"{i}\n" for i in range(35)))
     )
-    with serving(server) as url:
-        message = error_of(kit("rest_client").RestClient(url))
-    assert "not a model server's reply: b'<html>'" in message
+    right = reply_of({"translation": ["right"] * 32})
+    with replying(right, WRONG_REPLIES[wrong]) as url:
+        monkeypatch.setattr(sys, "argv", ["rest_client.py", f"--url={url}"])
+        assert script.main() == 1
+    out, err = capsys.readouterr()
+    assert out == "right\n" * 32
+    assert err.startswith(f"rest_client: {url}/v1/models/translator")
+    assert err.endswith("\n")
+    assert err[:-1].isprintable()
+
+
+def test_rest_client_follows_no_redirect(rest, model):
+    """From https to http it would send the text unencrypted."""
+    place = f"{rest}/v1/models/translator:predict"
+    for code in (301, 302, 303, 307, 308):
+        with replying((code, {"Location": place}, b"")) as url:
+            message = error_of(kit("rest_client").RestClient(url))
+        assert f"{code}, redirected to {place}" in message
+    assert model.calls == []
+
+
+def test_rest_client_reads_no_endless_reply(monkeypatch):
+    script = kit("rest_client")
+    monkeypatch.setattr(script, "LARGEST_REPLY", 99)
+    with replying((200, {}, b" " * 100)) as url:
+        message = error_of(script.RestClient(url))
+    assert "the reply has more than 99 bytes" in message
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        {"translation": np.array([b"a", b"b"], object)},
+        {"translation": np.array(b"a", object)},
+        {"translation": np.float32([1.0])},
+        {"score": np.float32([1.0])},
+    ],
+)
+def test_grpc_client_refuses_wrong_replies(
+    grpc_address, model, monkeypatch, outputs
+):
+    monkeypatch.setattr(model, "predict", lambda *_: outputs)
+    with (
+        kit("grpc_client").GrpcClient(grpc_address, plaintext=True) as client,
+        pytest.raises(kit("retrying").WrongReply, match="of the reply is"),
+    ):
+        client.translate(["a"])
 
 
 def test_pauses_double_until_the_last_attempt(monkeypatch):
@@ -462,6 +556,129 @@ def test_stand_in_accepts_base64(rest, model):
     for wrong in ({"b64": "%"}, {"b64": 1}, {"b65": "YSBi"}):
         status, reply = post(rest, json.dumps({"inputs": [wrong]}))
         assert (status, list(reply)) == (400, ["error"])
+
+
+def test_stand_in_refuses_odd_json_and_too_many_rows(rest, model):
+    deep, deeper = ("[" * n + "]" * n for n in (500, 200_000))
+    for body in (
+        '{"signature_name": ["align"], "inputs": ["a"]}',
+        '{"signature_name": null, "inputs": ["a"]}',
+        '{"signature_name": "\\ud800", "inputs": ["a"]}',
+        deeper,
+        f'{{"inputs": {deeper}}}',
+        f'{{"inputs": {deep}}}',
+        json.dumps({"inputs": ["a"] * 33}),
+        json.dumps({"instances": ["a"] * 10**5}),
+    ):
+        status, reply = post(rest, body)
+        assert (status, list(reply)) == (400, ["error"])
+    assert [signature for signature, _ in model.calls] == ["\ud800"]
+    assert post(rest, '{"inputs": ["a"]}')[0] == 200
+
+
+def raw(url: str, head: str, body: Iterable[bytes] = ()) -> tuple[int, bytes]:
+    """Sends a request as it is; returns the status and the reply's body."""
+    host = url.removeprefix("http://")
+    with contextlib.closing(http.client.HTTPConnection(host)) as connection:
+        connection.connect()
+        first, *headers = head.split("\r\n")
+        lines = [f"{first} HTTP/1.1", *headers, "", ""]
+        connection.sock.sendall("\r\n".join(lines).encode())
+        for part in body:
+            connection.sock.sendall(part)
+        reply = http.client.HTTPResponse(connection.sock)
+        reply.begin()
+        return reply.status, reply.read()
+
+
+PREDICT = "POST /v1/models/translator:predict"
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status"),
+    [
+        (["Host: localhost"], [], 411),
+        (
+            ["Host: localhost", "Transfer-Encoding: chunked"],
+            [b"0\r\n\r\n"],
+            411,
+        ),
+        (["Host: localhost", "Content-Length: -1"], [], 400),
+        (["Host: localhost", "Content-Length: 1_0"], [b"0123456789"], 400),
+        (["Host: localhost", "Content-Length: " + "9" * 5000], [], 400),
+        (
+            ["Host: localhost", f"Content-Length: {300 << 20}"],
+            itertools.repeat(bytes(1 << 20), 300),
+            413,
+        ),
+        (["Host: localhost", "Content-Length: 9"], [b"{"], 408),
+        (["Host: example.org", "Content-Length: 2"], [b"{}"], 421),
+        (["Host: localhost.example.org", "Content-Length: 2"], [b"{}"], 421),
+    ],
+)
+def test_stand_in_answers_odd_requests_with_a_status(
+    model, headers, body, status
+):
+    server = kit("stand_in_server").rest_server(model)
+    server.RequestHandlerClass.timeout = 0.2 if status == 408 else 60
+    with serving(server) as url:
+        answer = raw(url, "\r\n".join([PREDICT, *headers]), body)
+        assert answer[0] == status
+        assert list(json.loads(answer[1])) == ["error"]
+        assert post(url, '{"inputs": ["a b"]}')[0] == 200
+    assert len(model.calls) == 1
+
+
+def test_stand_in_answers_only_to_names_of_this_machine(rest):
+    port = rest.split(":")[-1]
+    for host, status in (
+        *((one, 200) for one in ("localhost", "LOCALHOST:1", f"[::1]:{port}")),
+        *((one, 421) for one in ("example.org", "127.0.0.1.example.org", "")),
+    ):
+        for path in ("/", "/v1/models/translator"):
+            assert raw(rest, f"GET {path}\r\nHost: {host}")[0] == status
+
+
+def test_stand_in_runs_a_few_requests_at_once(rest, model, monkeypatch):
+    at_once = kit("stand_in_server").AT_ONCE
+    together = threading.Barrier(at_once)  # passed by so many or none
+    running = itertools.count(1), itertools.count(0)
+    most = []
+    predict = model.predict
+
+    def counted(*arguments: Any) -> Any:
+        begun = next(running[0])
+        together.wait(20)
+        most.append(begun - next(running[1]))
+        return predict(*arguments)
+
+    monkeypatch.setattr(model, "predict", counted)
+    with ThreadPoolExecutor(3 * at_once) as pool:
+        bodies = ['{"inputs": ["a"]}'] * 3 * at_once
+        statuses = list(pool.map(lambda body: post(rest, body)[0], bodies))
+    assert statuses == [200] * 3 * at_once
+    assert max(most) <= at_once
+
+
+def test_stand_in_refuses_tensors_that_claim_many_rows(grpc_address, model):
+    """Over gRPC a tensor of one value and a large shape has few bytes."""
+    from tensorflow.core.framework import tensor_pb2
+    from tensorflow_serving.apis import predict_pb2
+
+    with kit("grpc_client").GrpcClient(grpc_address, plaintext=True) as client:
+        for sizes in ([3 * 10**7], [-1], [10**12, 10**12], [2, 17]):
+            request = predict_pb2.PredictRequest()
+            request.model_spec.name = "translator"
+            tensor = tensor_pb2.TensorProto(dtype=tf.string.as_datatype_enum)
+            tensor.string_val.append(b"a")
+            for size in sizes:
+                tensor.tensor_shape.dim.add(size=size)
+            request.inputs["text"].CopyFrom(tensor)
+            with pytest.raises(kit("retrying").ServingError) as error:
+                client._send(request)
+            assert "INVALID_ARGUMENT Task size" in str(error.value)
+        assert model.calls == []
+        assert client.translate(["a b"]) == ["B A"]
 
 
 def test_stand_in_serves_a_saved_model(tmp_path):
@@ -755,6 +972,23 @@ def test_compose_file_mounts_existing_files_read_only():
     assert set(files) <= set(mounted)
 
 
+def test_containers_have_no_privileges_and_write_no_files():
+    yaml = pytest.importorskip("yaml", reason="needs PyYAML")
+    compose = yaml.safe_load((KIT / "docker-compose.yml").read_text("utf-8"))
+    for service in compose["services"].values():
+        assert service["cap_drop"] == ["ALL"]
+        assert "cap_add" not in service
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["read_only"] is True
+    playground = compose["services"]["playground"]
+    assert playground["user"] == "nginx"  # so it listens above 1024
+    (port,) = playground["ports"]
+    listen = f"listen {port.split(':')[-1]};"
+    assert listen in (KIT / "nginx.conf").read_text("utf-8")
+    # Where nginx's image writes its process id and what it must buffer.
+    assert playground["tmpfs"] == ["/run", "/var/cache/nginx"]
+
+
 def test_compose_file_for_gpus_changes_only_the_model_server():
     yaml = pytest.importorskip("yaml", reason="needs PyYAML")
     both = [
@@ -767,7 +1001,9 @@ def test_compose_file_for_gpus_changes_only_the_model_server():
 
 
 @contextlib.contextmanager
-def nginx(folder: Path, upstream: str) -> Iterator[str]:
+def nginx(
+    folder: Path, upstream: str, *changes: tuple[str, str]
+) -> Iterator[str]:
     """Runs nginx with export/nginx.conf on a free port, for another server."""
     program = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin")
     if program is None:
@@ -777,11 +1013,12 @@ def nginx(folder: Path, upstream: str) -> Iterator[str]:
         port = free.getsockname()[1]
     text = (KIT / "nginx.conf").read_text("utf-8")
     for old, new in (
-        ("listen 80;", f"listen 127.0.0.1:{port};"),
+        ("listen 8080;", f"listen 127.0.0.1:{port};"),
         ("/usr/share/nginx/html", str(KIT / "playground")),
         ("translator:8501", upstream.removeprefix("http://")),
         ("mime.types", "/etc/nginx/mime.types"),
         ("http {", f"pid {folder}/pid;\nhttp {{"),
+        *changes,
     ):
         assert text.count(old) == 1
         text = text.replace(old, new)
@@ -833,6 +1070,67 @@ def test_web_server_forwards_only_what_the_page_needs(rest, model, tmp_path):
         for path in ("/v1/models/translator", "/v1/models/other/metadata"):
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 urllib.request.urlopen(url + path)
+
+
+def test_web_server_forwards_no_list_within_a_list(rest, model, tmp_path):
+    """It would fail in the model server, and with it all of its batch."""
+    flat = [
+        '{"inputs": ["a"]}',
+        '{"inputs": [ "[[", "]", "\\\\", "\\"[", "{}" ]\n}',
+        '{"inputs": {"text": ["a", "b"]}, "signature_name": "align"}',
+        '{"instances": [{"text": "a"}, {"text": "[\\"["}]}',
+        '{"inputs": [{"b64": "YSBi"}], "x": [1]}\n',
+        json.dumps({"inputs": ['\\"[' * 6000, "[" * 20_000, "고" * 2000]}),
+        json.dumps({"inputs": ["고" * 15000]}, ensure_ascii=False),
+    ]
+    nested = [
+        '{"inputs": [["a"]]}',
+        '{"instances": ["a", [\n"b"]]}',
+        '{"inputs": {"text": [["a"]]}}',
+        '{"instances": [{"text": ["a"]}]}',
+        '{"inputs": ["\\\\", ["\\""]]}',
+        '{"inputs": ["\\\\"[["]}',
+        "[" * 60_000,
+        "[]" * 30_000 + "[[",
+    ]
+    # The limits are another test's.
+    with nginx(tmp_path, rest, ("burst=20", "burst=1000")) as url:
+        for body in flat:
+            assert post(url, body)[0] == 200
+        assert len(model.calls) == len(flat)
+        for body in nested:
+            assert post(url, body)[0] == 400
+        assert len(model.calls) == len(flat)
+        status, reply = post(url, json.dumps({"inputs": ["a" * 2**16]}))
+        assert (status, list(reply)) == (413, ["error"])
+
+
+def test_web_server_limits_requests_of_one_address(rest, model, tmp_path):
+    body = '{"inputs": ["a"]}'
+    with nginx(tmp_path, rest) as url, ThreadPoolExecutor(8) as pool:
+        model.may_answer.clear()
+        running = [pool.submit(post, url, body) for _ in range(8)]
+        while len(model.calls) < 8:
+            time.sleep(0.01)
+        status, reply = post(url, body)
+        model.may_answer.set()
+        assert (status, list(reply)) == (429, ["error"])
+        assert [one.result()[0] for one in running] == [200] * 8
+        # Faster than ten in a second.
+        assert any(post(url, body)[0] == 429 for _ in range(2000))
+
+
+def test_web_server_says_little_and_protects_its_errors(rest, tmp_path):
+    with nginx(tmp_path, rest) as url:
+        for path in ("/", "/nothing", "/v1/models/translator:predict"):
+            try:
+                headers = urllib.request.urlopen(url + path).headers
+            except urllib.error.HTTPError as error:
+                headers = error.headers
+            assert headers["Server"] == "nginx"
+            assert headers["X-Content-Type-Options"] == "nosniff"
+            assert headers["Referrer-Policy"] == "no-referrer"
+            assert "default-src 'none'" in headers["Content-Security-Policy"]
 
 
 # The web page.

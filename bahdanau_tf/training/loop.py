@@ -218,7 +218,7 @@ class _Training:
             self.recipe.minutes,
             used,
             self.cluster.clock,
-            float(self.state.longest),
+            float(self.state.longest_seconds),
         )
         line = ProgressLine(
             total_steps, int(self.state.step), seconds=pace.seconds_left

@@ -47,6 +47,6 @@ class CheckpointSaver(keras.callbacks.Callback):
     def _save(self) -> None:
         pace, state = self._run.pace, self._run.state
         state.seconds.assign(pace.seconds)
-        state.longest.assign(pace.longest)
+        state.longest_seconds.assign(pace.longest)
         self._checkpoints.save()
         self._saved, self._time = self._run.step, time.monotonic()

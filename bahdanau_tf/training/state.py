@@ -13,6 +13,9 @@ from bahdanau_tf.data.batching import Position
 class State(tf.Module):
     """What is checkpointed besides weights and optimizer.
 
+    Names that end in "seconds" are readings of a clock. All others have the
+    same values in the end, however often a training was interrupted.
+
     Attributes:
         step: Number of updates.
         position: The `Position` in the text after the last batch.
@@ -23,7 +26,8 @@ class State(tf.Module):
         best_loss: Its loss per word of the dev set.
         stale: Number of evaluations since the best one.
         seconds: Time spent in all runs.
-        longest: Seconds of their longest evaluation; NaN before there is one.
+        longest_seconds: Those of their longest evaluation; NaN before there
+            is one.
         halvings: How often the learning rate of "plateau" was halved.
     """
 
@@ -39,7 +43,7 @@ class State(tf.Module):
         self.stale = _variable(0, tf.int32)
         self.seconds = _variable(0.0)
         self.halvings = _variable(0, tf.int32)
-        self.longest = _variable(math.nan)
+        self.longest_seconds = _variable(math.nan)
 
     def advance(self, position: Position, cost: float, words: float) -> None:
         """Counts an update.
