@@ -192,7 +192,7 @@ def _forward(
     sizes = [[n], [w.context.shape[0]], [None], [w.query.shape[1]]]
     sizes += (3 if before is None else 7) * [[n]]
     first, time = inputs.first, tf.shape(inputs.projected)[0]
-    _, kept = over_time(time, body, first, first.dtype, sizes, False)
+    _, kept = over_time(time, body, first, first.dtype, sizes)
     after, contexts, alignment, queries, *gates = stacked(kept[:7])
     gru = GRUTrace(*gates)
     attending = previous = previous_states(after, first)
@@ -264,7 +264,7 @@ def _backward(
     sizes += [] if before is None else [gates]
     time = tf.shape(inputs.projected)[0]
     start = tuple(map(tf.zeros_like, zeros_of))
-    carried, kept = over_time(time, body, start, dtype, sizes, True)
+    carried, kept = over_time(time, body, start, dtype, sizes, reverse=True)
     return _gradients(trace, visible_of, carried, stacked(kept))
 
 
