@@ -13,6 +13,7 @@ from bahdanau_tf.layers.keras_cell import apart
 from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.keras_cell import new_cell
 from bahdanau_tf.layers.recurrent import Recurrent
+from bahdanau_tf.layers.recurrent import as_mask
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.tensors import Shape
 
@@ -27,13 +28,13 @@ class Encoded(NamedTuple):
             output; a residual layer's includes what it is added to.
         backward_states: The same of the backward direction, after the first
             word, which it reads last; empty without a backward direction.
-        mask: bool [B, T_x], True on real positions.
+        mask: bool [B, T_x], True on real positions; None if all are.
     """
 
     annotations: tf.Tensor
     forward_states: tuple[States, ...]
     backward_states: tuple[States, ...]
-    mask: tf.Tensor
+    mask: tf.Tensor | None
 
 
 class _RecurrentEncoder(keras.layers.Layer):
@@ -130,6 +131,7 @@ class _RecurrentEncoder(keras.layers.Layer):
         mask: tf.Tensor | None = None,
         training: bool = False,
     ) -> Encoded:
+        mask = as_mask(type(self).__name__, mask, embedded)
         if mask is None:
             mask = tf.ones(tf.shape(embedded)[:2], tf.bool)
         states: list[list[States]] = [[] for _ in self.directions]

@@ -92,6 +92,31 @@ def batch_major(steps: tf.Tensor) -> tf.Tensor:
     return time_major(steps)
 
 
+def as_mask(
+    owner: str, mask: tf.Tensor | None, sequence: tf.Tensor
+) -> tf.Tensor | None:
+    """A mask of any dtype as bool [B, T], checked; None stays None.
+
+    Args:
+        owner: Name of the class that takes the mask, for the error.
+        mask: [B, T].
+        sequence: [B, T, ...], what it is the mask of.
+
+    Raises:
+        ValueError: It has another shape.
+    """
+    if mask is None:
+        return None
+    mask = tf.cast(mask, tf.bool)
+    wanted = sequence.shape[:2]
+    if not mask.shape.is_compatible_with(wanted):
+        raise ValueError(
+            f"{owner}: mask has the shape {mask.shape}, wanted [B, T], the "
+            f"first two of {sequence.shape}"
+        )
+    return mask
+
+
 def shifted(embedded: tf.Tensor, first_input: tf.Tensor) -> tf.Tensor:
     """E y_0 .. E y_{Ty-1} from E y_1 .. E y_Ty: float [B, T_y, m]."""
     steps = tf.shape(embedded)[1]
@@ -178,6 +203,7 @@ class Recurrent(keras.layers.Layer):
         mask: tf.Tensor | None = None,
         training: bool = False,
     ) -> tuple[tf.Tensor, States]:
+        mask = as_mask(type(self).__name__, mask, inputs)
         if mask is None:
             mask = tf.ones(tf.shape(inputs)[:2], tf.bool)
         states = tuple(
