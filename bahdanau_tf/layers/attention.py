@@ -182,6 +182,21 @@ class Attention(keras.layers.Layer):
         return layer
 
 
+class _Projection(keras.layers.Dense):
+    """A product with a kernel, which the attention may also read itself."""
+
+    def quantize(self, *args: object, **kwargs: object) -> None:
+        """Is refused: Keras' `Model.quantize` then warns and leaves it out.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(
+            f"BahdanauAttention: {self.path} is not quantized, since the "
+            "attention reads its kernel as it is"
+        )
+
+
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
 class BahdanauAttention(Attention):
     """The paper's additive attention.
@@ -245,21 +260,21 @@ class BahdanauAttention(Attention):
             kernel_initializer or keras.initializers.RandomNormal(stddev=0.001)
         )
         self.energy_initializer = fresh(energy_initializer)
-        self.query_projection = keras.layers.Dense(
+        self.query_projection = _Projection(
             units,
             use_bias=False,
             kernel_initializer=fresh(initial(self.kernel_initializer)),
             name="query_projection",
             dtype=self.dtype_policy,
         )
-        self.key_projection = keras.layers.Dense(
+        self.key_projection = _Projection(
             units,
             use_bias=use_bias,
             kernel_initializer=fresh(initial(self.kernel_initializer)),
             name=f"{self.name}_keys",  # a functional model may have several
             dtype=self.dtype_policy,
         )
-        self.energy = keras.layers.Dense(
+        self.energy = _Projection(
             1,
             use_bias=False,
             kernel_initializer=fresh(initial(self.energy_initializer)),

@@ -170,6 +170,17 @@ class StepwiseModel(keras.Model):
         signature = input_signature or [{"source": source, "target": ids}]
         super().export(filepath, *args, input_signature=signature, **kw)
 
+    def quantize(self, *args: object, **kwargs: object) -> None:
+        """Is refused: loss and search read the weights as they are.
+
+        Raises:
+            ValueError: Always.
+        """
+        raise ValueError(
+            f"{type(self).__name__}: quantize was called, wanted weights that "
+            "are not quantized; half precision (dtype) makes a model smaller"
+        )
+
 
 def _check_inputs(owner: str, inputs: object) -> None:
     found = type(inputs).__name__
