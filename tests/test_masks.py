@@ -263,7 +263,7 @@ def test_a_mask_may_be_of_integers(name: str) -> None:
 @pytest.mark.parametrize("shape", [(2, 3, 5), (2, 4), (5,)])
 @pytest.mark.parametrize("name", WITH_MASKS)
 def test_a_mask_of_another_shape_is_refused(name: str, shape: Any) -> None:
-    with pytest.raises(ValueError, match="mask has the shape .*, wanted"):
+    with pytest.raises(ValueError, match=r"mask has the shape .*, wanted"):
         WITH_MASKS[name](tf.ones(shape, tf.bool))
 
 

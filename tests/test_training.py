@@ -363,6 +363,15 @@ def test_another_model_in_the_folder_is_refused(files, finished):
         train(restarted(), files, other, finished)
 
 
+def test_files_and_recipe_are_not_taken_for_one_another(files, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"^train: files is \('a', 'b'\), want"
+    ):
+        train(restarted(), ("a", "b"), RECIPE, tmp_path)
+    with pytest.raises(ValueError, match=r"^train: recipe is .* wanted a R"):
+        train(restarted(), files, files, tmp_path)
+
+
 def test_a_newer_format_is_refused(tmp_path):
     path = tmp_path / "training.json"
     write_settings(path, {"a": 1})

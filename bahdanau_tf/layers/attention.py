@@ -29,6 +29,7 @@ from bahdanau_tf.layers.weights import initial
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
 from bahdanau_tf.layers.weights import reshaped
+from bahdanau_tf.ranges import size
 from bahdanau_tf.tensors import Shape
 
 
@@ -250,11 +251,7 @@ class BahdanauAttention(Attention):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if units < 1:
-            raise ValueError(
-                f"BahdanauAttention: units is {units}, wanted at least 1"
-            )
-        self.units = units
+        self.units = units = size("BahdanauAttention", "units", units)
         self.use_bias = use_bias
         self.kernel_initializer = fresh(
             kernel_initializer or keras.initializers.RandomNormal(stddev=0.001)

@@ -15,6 +15,7 @@ from bahdanau_tf.layers.keras_cell import new_cell
 from bahdanau_tf.layers.recurrent import Recurrent
 from bahdanau_tf.layers.recurrent import as_mask
 from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.ranges import size
 from bahdanau_tf.tensors import Shape
 
 
@@ -51,15 +52,11 @@ class _RecurrentEncoder(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if layers < 1:
-            raise ValueError(
-                f"{type(self).__name__}: layers is {layers}, wanted 1 or more"
-            )
+        self.layers = size(type(self).__name__, "layers", layers)
         cell = as_cell(type(self).__name__, cell)
         self.cell_config = apart(keras.saving.serialize_keras_object(cell))
         self.units: int = cell.units
         self.state_sizes = list(tf.nest.flatten(cell.state_size))
-        self.layers = layers
         self.state_dropout = state_dropout
         self.residual = residual
         self.supports_masking = True

@@ -182,6 +182,35 @@ class StepwiseModel(keras.Model):
         )
 
 
+def check_ids(
+    owner: str, side: str, ids: tf.Tensor, vocabulary_size: int
+) -> None:
+    """Checks the ids of one side; their values only outside of graphs.
+
+    Args:
+        owner: The model's class.
+        side: "source" or "target".
+        ids: int32 [B, T].
+        vocabulary_size: K.
+
+    Raises:
+        ValueError: They have another shape, or are no ids.
+    """
+    wanted = "wanted int32 [B, T] padded with 0, T at least 1"
+    if isinstance(ids, tf.RaggedTensor):
+        raise ValueError(f"{owner}: {side} is ragged, {wanted}")
+    ids = tf.convert_to_tensor(ids)
+    if ids.shape.rank not in (None, 2) or ids.shape[-1:] == [0]:
+        raise ValueError(f"{owner}: {side} has the shape {ids.shape}, {wanted}")
+    if tf.executing_eagerly() and tf.size(ids):
+        low, high = int(tf.reduce_min(ids)), int(tf.reduce_max(ids))
+        if low < 0 or high >= vocabulary_size:
+            raise ValueError(
+                f"{owner}: {side} has ids from {low} to {high}, wanted 0 to "
+                f"{vocabulary_size - 1}"
+            )
+
+
 def _check_inputs(owner: str, inputs: object) -> None:
     found = type(inputs).__name__
     if isinstance(inputs, Mapping):
