@@ -220,7 +220,7 @@ def decode(mask: Any, cell: Any) -> Any:
     annotations = tf.random.stateless_normal([2, 5, N], [3, 4])
     with tf.GradientTape() as tape:
         tape.watch(annotations)
-        memory = layers.Memory(annotations, None, mask)
+        memory = layers.Memory(annotations, (), mask)
         outputs = decoder(words, words[:, 0], states, memory)
         total = tf.add_n([tf.reduce_sum(tf.sin(x)) for x in outputs])
     return *outputs, tape.gradient(total, annotations)
@@ -268,7 +268,7 @@ def test_a_mask_of_another_shape_is_refused(name: str, shape: Any) -> None:
 
 
 def test_bridges_need_no_mask() -> None:
-    encoded = read(None)._replace(mask=None)
+    encoded = read(None)._replace(mask=())
     for bridge in (
         layers.BackwardBridge(N, M),
         layers.CopyBridge(N, M),

@@ -30,6 +30,7 @@ from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
 from bahdanau_tf.layers.weights import reshaped
 from bahdanau_tf.ranges import size
+from bahdanau_tf.tensors import Nest
 from bahdanau_tf.tensors import Shape
 
 
@@ -38,14 +39,15 @@ class Memory(NamedTuple):
 
     Attributes:
         annotations: float [B, T_x, c], h_1 .. h_Tx.
-        keys: float [B, T_x, n'], the annotations as `score` takes them; None
-            where the layer that reads them is to make them.
-        mask: bool [B, T_x], True on real source positions; None if all are.
+        keys: float [B, T_x, n'], the annotations as `score` takes them; () or
+            None where the layer that reads them is to make them.
+        mask: bool [B, T_x], True on real source positions; () or None if all
+            are. (Keras before 3.13 cannot build a layer that is given None.)
     """
 
     annotations: tf.Tensor
-    keys: tf.Tensor | None
-    mask: tf.Tensor | None
+    keys: Nest  # a tensor, () or None
+    mask: Nest
 
 
 class Attention(keras.layers.Layer):
@@ -95,17 +97,17 @@ class Attention(keras.layers.Layer):
 
     def keys_by(
         self, layer: keras.layers.Layer, annotations: tf.Tensor
-    ) -> tf.Tensor | None:
+    ) -> tf.Tensor | tuple[()]:
         """The keys by a layer of `build_keys`, for `project`.
 
         Returns:
-            The keys; None in a functional model, see `memory`.
+            The keys; () in a functional model, see `memory`.
 
         Raises:
             ValueError: The layer has no weights, see `build_keys`.
         """
         if keras.backend.is_keras_tensor(annotations):
-            return None
+            return ()
         if not (self.has_own_keys or layer.built):
             raise ValueError(
                 f"{type(self).__name__}: the keys of {self.name} are made by "
@@ -114,7 +116,7 @@ class Attention(keras.layers.Layer):
             )
         return layer(annotations)
 
-    def project(self, annotations: tf.Tensor) -> tf.Tensor | None:
+    def project(self, annotations: tf.Tensor) -> tf.Tensor | tuple[()]:
         """Keys of the annotations, [B, T_x, c] -> [B, T_x, n']."""
         raise NotImplementedError
 
@@ -126,13 +128,13 @@ class Attention(keras.layers.Layer):
         own, neither saved nor frozen with this one.
         """
         encoded = Encoded(*encoded)  # a list in a reloaded functional model
-        annotations, keys = encoded.annotations, None
-        if not keras.backend.is_keras_tensor(annotations):
-            keys = self.project(annotations)
-        return Memory(annotations, keys, encoded.mask)
+        annotations, mask = encoded.annotations, encoded.mask
+        is_symbolic = keras.backend.is_keras_tensor(annotations)
+        keys = () if is_symbolic else self.project(annotations)
+        return Memory(annotations, keys, () if mask is None else mask)
 
-    def completed(self, memory: Sequence[tf.Tensor | None]) -> Memory:
-        """A memory with its keys and a bool mask, to be read.
+    def completed(self, memory: Sequence[Nest]) -> Memory:
+        """A memory with its keys, and with a bool mask or None, to be read.
 
         Args:
             memory: `Memory`, or a list of the same.
@@ -140,8 +142,10 @@ class Attention(keras.layers.Layer):
         Raises:
             ValueError: The mask is not one of the annotations.
         """
-        memory = Memory(*memory)  # a list in a reloaded functional model
-        annotations, keys, mask = memory
+        # Of a reloaded functional model it is a list, and () is one, too.
+        annotations, keys, mask = (
+            None if isinstance(part, (tuple, list)) else part for part in memory
+        )
         if keys is None:
             keys = self.project(annotations)
         mask = as_mask(type(self).__name__, mask, annotations)
@@ -284,7 +288,7 @@ class BahdanauAttention(Attention):
         build_once(self.energy, (None, self.units))
         self.build_keys(self.key_projection, memory_shape)
 
-    def project(self, annotations: tf.Tensor) -> tf.Tensor | None:
+    def project(self, annotations: tf.Tensor) -> tf.Tensor | tuple[()]:
         """U_a h_j (+ b_a), [B, T_x, 2n] -> [B, T_x, n']."""
         return self.keys_by(self.key_projection, annotations)
 

@@ -16,6 +16,7 @@ from bahdanau_tf.layers.recurrent import Recurrent
 from bahdanau_tf.layers.recurrent import as_mask
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.ranges import size
+from bahdanau_tf.tensors import Nest
 from bahdanau_tf.tensors import Shape
 
 
@@ -29,13 +30,13 @@ class Encoded(NamedTuple):
             output; a residual layer's includes what it is added to.
         backward_states: The same of the backward direction, after the first
             word, which it reads last; empty without a backward direction.
-        mask: bool [B, T_x], True on real positions; None if all are.
+        mask: bool [B, T_x], True on real positions; None or () if all are.
     """
 
     annotations: tf.Tensor
     forward_states: tuple[States, ...]
     backward_states: tuple[States, ...]
-    mask: tf.Tensor | None
+    mask: Nest  # a tensor, () or None
 
 
 class _RecurrentEncoder(keras.layers.Layer):
