@@ -372,7 +372,7 @@ def test_huge_scores_stay_finite() -> None:
 
 def test_fixed_context_returns_the_same_context_for_every_query() -> None:
     attention = layers.FixedContext()
-    memory = attention.memory(encoded_of(normal(B, T, N), MASK))
+    memory = attention.memory(list(encoded_of(normal(B, T, N), MASK)))
     context, weights = attention(normal(B, N), memory)
     close(context, memory.numpy(), 0)
     assert weights is None

@@ -166,6 +166,7 @@ RAGGED = tf.ragged.constant([[2, 3, 1], [4]], dtype=tf.int32)
     [
         (RAGGED, TARGET, r"source is ragged, wanted int32 \[B, T\]"),
         (SOURCE, RAGGED, "target is ragged"),
+        (SOURCE.astype(str), TARGET, "source is string, wanted int32"),
         (SOURCE[0], TARGET, "source has the shape .*, wanted int32"),
         (SOURCE, TARGET[0], "target has the shape"),
         (SOURCE[None], TARGET, r"source has the shape \(1, "),

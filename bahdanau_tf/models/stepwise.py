@@ -200,6 +200,8 @@ def check_ids(
     if isinstance(ids, tf.RaggedTensor):
         raise ValueError(f"{owner}: {side} is ragged, {wanted}")
     ids = tf.convert_to_tensor(ids)
+    if ids.dtype in (tf.string, tf.bool):
+        raise ValueError(f"{owner}: {side} is {ids.dtype.name}, {wanted}")
     if ids.shape.rank not in (None, 2) or ids.shape[-1:] == [0]:
         raise ValueError(f"{owner}: {side} has the shape {ids.shape}, {wanted}")
     if tf.executing_eagerly() and tf.size(ids):
