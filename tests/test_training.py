@@ -431,7 +431,8 @@ def test_fit_makes_the_same_updates_as_train(files, never_stopped):
     for expected, found in zip(
         never_stopped.weights, weights(theirs), strict=True
     ):
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        # Adam makes a rounding of a tiny gradient visible.
+        np.testing.assert_allclose(found, expected, atol=3e-5)
 
 
 def test_newer_options_of_a_recipe_move_no_older_ones():
