@@ -16,6 +16,25 @@ CHUNK_LOGITS = 2**24  # logits of one chunk of words in `_words_nll`
 Parts = list[tf.Tensor]
 
 
+def word_weights(ids: tf.Tensor, sample_weight: tf.Tensor | None) -> tf.Tensor:
+    """w_i of the words of a batch, float32, with the shape of `ids`.
+
+    Args:
+        ids: int32 [B, T_y].
+        sample_weight: float [B, T_y], w_i; [B] or [B, 1], that of all words
+            of a sentence; or None. Unless it is the first, padding has 0.
+    """
+    words = is_word(ids)
+    if sample_weight is None:
+        return words
+    weights = tf.cast(sample_weight, tf.float32)
+    while weights.shape.rank < words.shape.rank:
+        weights = weights[..., tf.newaxis]
+    if weights.shape[-1] == 1:
+        return weights * words
+    return tf.broadcast_to(weights, tf.shape(words))
+
+
 def is_word(ids: tf.Tensor) -> tf.Tensor:
     """1 on words, 0 on padding (id 0): float32, with the shape of `ids`."""
     return tf.cast(tf.not_equal(ids, 0), tf.float32)
@@ -42,8 +61,8 @@ class TokenCrossentropy(keras.losses.Loss):
         y_true: int32 [B, T_y].
         y_pred: Logits, float [B, T_y, K_y].
         sample_weight: float [B, T_y], w_i. By default 1 on words and 0 on
-            padding (id 0). It is 0 also where a mask of Keras on `y_pred` is
-            False.
+            padding (id 0). Or float [B], that of all words of a sentence. It
+            is 0 also where a mask of Keras on `y_pred` is False.
 
     Raises:
         ValueError: `label_smoothing` or `divisor` is out of range.
@@ -80,9 +99,8 @@ class TokenCrossentropy(keras.losses.Loss):
         y_pred: tf.Tensor,
         sample_weight: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        if sample_weight is None:
-            sample_weight = is_word(y_true)
-        return super().__call__(y_true, y_pred, sample_weight)
+        weights = word_weights(y_true, sample_weight)
+        return super().__call__(y_true, y_pred, weights)
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         logits = tf.cast(y_pred, tf.float32)
@@ -284,13 +302,8 @@ class Perplexity(keras.metrics.Mean):
         y_pred: tf.Tensor,
         sample_weight: tf.Tensor | None = None,
     ) -> None:
-        if sample_weight is None:
-            sample_weight = is_word(y_true)
         nll = TokenCrossentropy().call(y_true, y_pred)
-        weights = tf.cast(sample_weight, nll.dtype)
-        while weights.shape.rank < nll.shape.rank:  # one for each sentence
-            weights = weights[..., tf.newaxis]
-        weights = tf.broadcast_to(weights, tf.shape(nll))
+        weights = word_weights(y_true, sample_weight)
         # Flat: Keras would take the mean over each sentence first.
         flat = [tf.reshape(x, [-1]) for x in (nll, weights)]
         super().update_state(*flat)

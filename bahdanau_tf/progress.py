@@ -22,12 +22,14 @@ class StatusLine:
     file) a new line is written every 30 seconds.
 
     Args:
-        stream: Where to write; standard error if None.
+        stream: Where to write; standard error if None. Some programs have
+            none, or put an object without `isatty` in its place.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._live = self._stream.isatty()
+        isatty = getattr(self._stream, "isatty", None)
+        self._live = isatty is not None and isatty()
         self._interval = 0.5 if self._live else 30.0
         self._last = -float("inf")
 
@@ -45,9 +47,10 @@ class StatusLine:
 
     def _write(self, text: str) -> None:
         # A closed terminal or a full disk must not end the job itself.
-        with contextlib.suppress(OSError):
-            self._stream.write(text)
-            self._stream.flush()
+        if self._stream is not None:
+            with contextlib.suppress(OSError):
+                self._stream.write(text)
+                self._stream.flush()
 
 
 class ProgressLine(StatusLine):

@@ -52,6 +52,25 @@ def _plain(number: float) -> str:
     return f"{whole:,}" if whole == number else f"{number:,}"
 
 
+def size(owner: str, name: str, value: object) -> int:
+    """A number of units, words or layers, as an `int` of Python.
+
+    Args:
+        owner: Name of the class with the argument, for the error.
+        name: Name of the argument.
+        value: What was given.
+
+    Raises:
+        ValueError: It is not a whole number, or less than 1.
+    """
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or (number := int(cast("int", value))) < 1:
+        raise ValueError(
+            f"{owner}: {name} is {value!r}, wanted a whole number, at least 1"
+        )
+    return number
+
+
 # What a field annotated so may hold, NumPy's numbers, too; and its name.
 _KINDS: dict[type, tuple[type, str]] = {
     bool: (bool, "True or False"),

@@ -70,13 +70,9 @@ def equal(actual: list[Any], wanted: list[Any], rtol: float) -> None:
 
 
 @dropouts
-@pytest.mark.parametrize("reverse", [False, True])
-def test_encoder_gradients_equal_those_of_the_plain_loop(
-    reverse: bool, dropout: bool
-) -> None:
+def test_encoder_gradients_equal_those_of_the_plain_loop(dropout: bool) -> None:
     layer = layers.Recurrent(
         layers.GRUCell(N, use_gate_bias=True, dtype="float64"),
-        reverse=reverse,
         dtype="float64",
     )
     layer.build((None, None, M))

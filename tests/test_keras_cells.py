@@ -299,7 +299,7 @@ def search(**parts: Any) -> Any:
             )(normal(B, T, M)),
             "KerasCell: GRUCell computes in float32, .* inputs are float64",
         ),
-        (lambda: search(maxout_units=0), "MaxoutReadout: units is 0"),
+        (lambda: search(maxout_units=0), "RNNSearch: maxout_units is 0"),
         (lambda: layers.TanhReadout(K, -1), "TanhReadout: units is -1"),
         (
             lambda: layers.WordEmbedding(K, 0),

@@ -372,7 +372,7 @@ def test_huge_scores_stay_finite() -> None:
 
 def test_fixed_context_returns_the_same_context_for_every_query() -> None:
     attention = layers.FixedContext()
-    memory = attention.memory(encoded_of(normal(B, T, N), MASK))
+    memory = attention.memory(list(encoded_of(normal(B, T, N), MASK)))
     context, weights = attention(normal(B, N), memory)
     close(context, memory.numpy(), 0)
     assert weights is None
@@ -782,6 +782,24 @@ def shapes(n: int, c: int) -> list[Any]:
         ),
         (lambda: layers.BahdanauAttention(0), "BahdanauAttention: units is 0"),
         (
+            lambda: layers.BahdanauAttention("8"),
+            "BahdanauAttention: units is '8', wanted a whole number, at least",
+        ),
+        (lambda: layers.GRUCell(2.5), "GRUCell: units is 2.5, wanted a whole"),
+        (lambda: layers.LSTMCell(True), "LSTMCell: units is True"),
+        (
+            lambda: layers.WordEmbedding(9, "4"),
+            "WordEmbedding: embedding_dim is '4'",
+        ),
+        (
+            lambda: layers.MaxoutReadout("9", 4),
+            "MaxoutReadout: vocabulary_size is '9'",
+        ),
+        (
+            lambda: layers.TanhReadout(9, 4, factor_units="2"),
+            "TanhReadout: factor_units is '2'",
+        ),
+        (
             lambda: layers.DotAttention().build(*shapes(4, 8)),
             r"DotAttention: the cell's units \(4\).*annotations \(8",
         ),
@@ -840,3 +858,9 @@ def shapes(n: int, c: int) -> list[Any]:
 def test_errors_name_what_was_given_and_wanted(make: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_a_size_may_be_a_number_of_numpy() -> None:
+    attention = layers.BahdanauAttention(np.int64(5))
+    attention(tf.ones([1, 2]), layers.Memory(tf.ones([1, 3, 4]), None, None))
+    assert type(attention.get_config()["units"]) is int

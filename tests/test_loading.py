@@ -14,6 +14,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from oracle import randomized
 
 import bahdanau_tf
 from bahdanau_tf import cli
@@ -171,24 +172,66 @@ def test_functional_models_load(
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
 
 
-def test_a_loaded_models_attention_makes_no_keys_of_its_own(
-    tmp_path: Path,
+def attention_of(model: Any) -> Any:
+    for layer in model.layers:
+        if isinstance(layer, layers.AttentionDecoder):
+            return layer.attention
+        if isinstance(layer, layers.Attention):
+            return layer
+    raise AssertionError("no attention")
+
+
+@pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
+def test_an_attention_has_its_weights_wherever_it_comes_from(
+    make: Callable, tmp_path: Path
 ) -> None:
-    """Its `key_projection` has no weights: those are of a layer beside it."""
-    model = with_a_decoder()
-    (decoder,) = (
-        x for x in model.layers if isinstance(x, layers.AttentionDecoder)
-    )
-    mask = tf.ones([1, 2], tf.bool)
-    encoded = layers.Encoded(tf.ones([1, 2, 2 * N]), (), (), mask)
-    kept = decoder.attention.memory(encoded).keys
+    """Freezing and copying them means the same in a model, loaded or cloned."""
+    model = randomized(make())
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    attention = loaded.get_layer(decoder.name).attention
+    clone = keras.models.clone_model(model)
+    weights = attention_of(model).get_weights()
+    annotations = tf.ones(
+        [1, 2, attention_of(model).key_projection.kernel.shape[0]]
+    )
+    encoded = layers.Encoded(annotations, (), (), None)
+    wanted = attention_of(model).memory(encoded).keys
+    for other in (loaded, clone):
+        trainable = len(other.trainable_weights)
+        attention_of(other).set_weights(weights)
+        attention_of(other).trainable = False
+        assert trainable - len(other.trainable_weights) == 3
+        keys = attention_of(other).memory(list(encoded)).keys
+        np.testing.assert_array_equal(keys, wanted)
+
+
+def with_keys_of_its_own() -> Any:
+    """A functional model as an earlier version saved it.
+
+    The layer that makes the keys is the model's; that of the attention has no
+    weights.
+    """
+    states, annotations = keras.Input([N]), keras.Input([None, 3])
+    mask = keras.Input([None], dtype="bool")
+    config = layers.BahdanauAttention(5, name="attention").get_config()
+    attention = layers.BahdanauAttention.from_config(
+        {**config, "has_own_keys": False}
+    )
+    keys = keras.layers.Dense(5, use_bias=False)(annotations)
+    outputs = attention(states, layers.Memory(annotations, keys, mask))
+    return randomized(keras.Model([states, annotations, mask], outputs))
+
+
+def test_functional_models_of_earlier_versions_load(tmp_path: Path) -> None:
+    model = with_keys_of_its_own()
+    assert len(attention_of(model).weights) == 2
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    for one, other in zip(outputs_of(loaded), outputs_of(model), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+    encoded = layers.Encoded(tf.ones([1, 2, 3]), (), (), None)
     with pytest.raises(ValueError, match="made by a layer of the functional"):
-        attention.memory(encoded)
-    keys = loaded.get_layer(decoder.attention.key_projection.name)
-    np.testing.assert_array_equal(keys(encoded.annotations), kept)
+        attention_of(loaded).memory(encoded)
 
 
 @keras.saving.register_keras_serializable("tests")

@@ -107,8 +107,36 @@ def test_perplexity_is_of_the_words_of_all_batches() -> None:
     np.testing.assert_allclose(metric.result(), 7, rtol=1e-5)
     metric.reset_state()
     metric.update_state(target, logits, [2.0, 0.0, 1.0])  # of each sentence
-    wanted = smoothed_cost(target, logits, 0.0).mean(1) @ [2, 0, 1] / 3
-    np.testing.assert_allclose(metric.result(), np.exp(wanted), rtol=1e-5)
+    weights *= np.array([[2.0], [0.0], [1.0]])
+    cost = (smoothed_cost(target, logits, 0.0) * weights).sum()
+    wanted = np.exp(cost / weights.sum())
+    np.testing.assert_allclose(metric.result(), wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean_with_sample_weight", None])
+def test_a_weight_of_a_sentence_is_that_of_all_its_words(reduction) -> None:
+    target, logits, weights = example(3, 4, 7)
+    of_sentences = np.array([2.0, 0.0, 0.5], "float32")
+    weights *= of_sentences[:, None]
+    wanted = smoothed_cost(target, logits, 0.0) * weights
+    if reduction:
+        wanted = wanted.sum()
+    if reduction == "mean_with_sample_weight":
+        wanted /= weights.sum()
+    loss = TokenCrossentropy(reduction=reduction)
+    for one in (of_sentences, of_sentences[:, None], weights):
+        np.testing.assert_allclose(loss(target, logits, one), wanted, rtol=1e-5)
+    graph = tf.function(
+        loss,
+        input_signature=[
+            tf.TensorSpec([None, None], tf.int32),
+            tf.TensorSpec([None, None, 7], tf.float32),
+            tf.TensorSpec([None], tf.float32),
+        ],
+    )
+    np.testing.assert_allclose(
+        graph(target, logits, of_sentences), wanted, rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -195,3 +196,99 @@ def test_attention_in_float64_is_exact_to_float64() -> None:
     np.testing.assert_allclose(weights, wanted, rtol=1e-13)
     contexts = np.einsum("bt,btn->bn", wanted, annotations)
     np.testing.assert_allclose(context, contexts, rtol=1e-12)
+
+
+def attend(mask: Any) -> Any:
+    """What an attention reads of five positions, under a mask."""
+    random = np.random.default_rng(0)
+    annotations = random.normal(size=(2, 5, N)).astype("float32")
+    queries = random.normal(size=(2, 3, N)).astype("float32")
+    attention = layers.BahdanauAttention(6)
+    attention.build((None, N), [(None, None, N)])
+    randomized(attention)
+    encoded = layers.Encoded(tf.constant(annotations), (), (), mask)
+    return attention(queries, attention.memory(encoded))
+
+
+def decode(mask: Any, cell: Any) -> Any:
+    """All that a decoder returns, and its gradients, under a mask."""
+    decoder = layers.AttentionDecoder(cell(N), layers.BahdanauAttention(6))
+    decoder.build((None, None, M), memory_shape=[(None, None, N)])
+    randomized(decoder)
+    states = (tf.ones([2, N]),) * decoder.cell.state_count
+    words = tf.random.stateless_normal([2, 3, M], [1, 2])
+    annotations = tf.random.stateless_normal([2, 5, N], [3, 4])
+    with tf.GradientTape() as tape:
+        tape.watch(annotations)
+        memory = layers.Memory(annotations, (), mask)
+        outputs = decoder(words, words[:, 0], states, memory)
+        total = tf.add_n([tf.reduce_sum(tf.sin(x)) for x in outputs])
+    return *outputs, tape.gradient(total, annotations)
+
+
+def read(mask: Any) -> Any:
+    annotations = np.random.default_rng(0).normal(size=(2, 5, M))
+    encoder = layers.BidirectionalEncoder(layers.GRUCell(N))
+    encoder.build((None, None, M))
+    return randomized(encoder)(annotations.astype("float32"), mask=mask)
+
+
+WITH_MASKS = {
+    "attention": attend,
+    "decoder": lambda mask: decode(mask, layers.GRUCell),
+    "decoder of LSTM": lambda mask: decode(mask, layers.LSTMCell),
+    "encoder": read,
+}
+
+
+@pytest.mark.parametrize("name", WITH_MASKS)
+def test_without_a_mask_all_positions_are_real(name: str) -> None:
+    compute = WITH_MASKS[name]
+    wanted = tf.nest.flatten(compute(tf.ones([2, 5], tf.bool)))
+    found = tf.nest.flatten(compute(None))
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", WITH_MASKS)
+def test_a_mask_may_be_of_integers(name: str) -> None:
+    mask = np.array([[1, 1, 0, 0, 0], [1, 1, 1, 1, 0]])
+    compute = WITH_MASKS[name]
+    wanted = tf.nest.flatten(compute(tf.constant(mask == 1)))
+    found = tf.nest.flatten(compute(tf.constant(mask)))
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5), (2, 4), (5,)])
+@pytest.mark.parametrize("name", WITH_MASKS)
+def test_a_mask_of_another_shape_is_refused(name: str, shape: Any) -> None:
+    with pytest.raises(ValueError, match=r"mask has the shape .*, wanted"):
+        WITH_MASKS[name](tf.ones(shape, tf.bool))
+
+
+def test_bridges_need_no_mask() -> None:
+    encoded = read(None)._replace(mask=())
+    for bridge in (
+        layers.BackwardBridge(N, M),
+        layers.CopyBridge(N, M),
+        layers.ForwardBridge(N, M),
+        layers.SentenceBridge(N, N),
+        layers.ZeroBridge(N, M),
+    ):
+        states, first = bridge(encoded)
+        assert states[0].shape == (2, N)
+        assert first.shape[0] == 2
+
+
+def test_a_functional_model_needs_no_mask(tmp_path: Path) -> None:
+    """Attention over the steps of a time series."""
+    series, query = keras.Input([None, M]), keras.Input([N])
+    encoded = layers.BidirectionalEncoder(layers.GRUCell(N))(series)
+    attention = layers.GeneralAttention()
+    memory = attention.memory(encoded._replace(mask=None))
+    model = randomized(keras.Model([series, query], attention(query, memory)))
+    inputs = [np.ones((2, 5, M), "float32"), np.ones((2, N), "float32")]
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    close(loaded(inputs)[0], model(inputs)[0].numpy(), 1e-6)

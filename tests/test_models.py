@@ -158,6 +158,34 @@ def test_inputs_without_names_are_refused(inputs: Any, found: str) -> None:
         encdec()(inputs)
 
 
+RAGGED = tf.ragged.constant([[2, 3, 1], [4]], dtype=tf.int32)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "words"),
+    [
+        (RAGGED, TARGET, r"source is ragged, wanted int32 \[B, T\]"),
+        (SOURCE, RAGGED, "target is ragged"),
+        (SOURCE.astype(str), TARGET, "source is string, wanted int32"),
+        (SOURCE[0], TARGET, "source has the shape .*, wanted int32"),
+        (SOURCE, TARGET[0], "target has the shape"),
+        (SOURCE[None], TARGET, r"source has the shape \(1, "),
+        (SOURCE, TARGET[..., None], "target has the shape .*, 1"),
+        (SOURCE[:, :0], TARGET, "source has the shape .*, 0"),
+        (SOURCE, TARGET[:, :0], "target has the shape .*, 0"),
+        (SOURCE[:1], TARGET, "target has . rows, wanted as many as source, 1"),
+        (SOURCE + 99, TARGET, "source has ids from 99 to .*, wanted 0 to"),
+        (SOURCE, TARGET + 99, "target has ids from 99 to .*, wanted 0 to"),
+        (SOURCE, TARGET - 1, "target has ids from -1 to"),
+    ],
+)
+def test_ids_that_are_no_batch_are_refused(
+    source: Any, target: Any, words: str
+) -> None:
+    with pytest.raises(ValueError, match=f"RNNSearch: {words}"):
+        example("paper")({"source": source, "target": target})
+
+
 def in_graph(model: Any) -> Any:
     """The model as a function that is traced once for all sizes."""
     ids = tf.TensorSpec([None, None], tf.int32)
@@ -914,7 +942,8 @@ def encoder_of(kind: Any = layers.BidirectionalEncoder, **options: Any) -> Any:
             lambda: encdec(step_order="conditional", use_context=False),
             "ConditionalDecoder: attention is None",
         ),
-        (lambda: search(units=0), "GRUCell: units is 0"),
+        (lambda: search(units=0), "RNNSearch: units is 0"),
+        (lambda: RNNSearch("10", 10), "RNNSearch: source_vocabulary_si"),
         (lambda: lstm(layers=0), "Seq2SeqLSTM: layers is 0"),
         (
             lambda: lstm(share_embeddings=True, annotation_dropout=0.1),

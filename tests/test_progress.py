@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.progress import counted
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError, OSError(5, "EIO")])
@@ -19,6 +22,18 @@ def test_a_line_that_cannot_be_written_does_not_end_the_job(error):
 
     ProgressLine(3, 0, Closed()).update(1, "loss 1.0")
     StatusLine(Closed()).note("resuming")
+
+
+@pytest.mark.parametrize("stream", [None, "without isatty"])
+def test_standard_error_may_be_missing_or_something_else(monkeypatch, stream):
+    """As under `pythonw`, or where a program collects what is written."""
+    texts: list[str] = []
+    if stream is not None:
+        stream = SimpleNamespace(write=texts.append, flush=lambda: None)
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert list(counted(["one", "two"], "text")) == ["one", "two"]
+    StatusLine().note("resuming")
+    assert texts == ([] if stream is None else ["resuming\n"])
 
 
 @pytest.mark.parametrize("done_before", [0, 700])

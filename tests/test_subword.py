@@ -358,6 +358,11 @@ def test_an_empty_batch_has_no_tokens(tokenizer: SubwordTokenizer) -> None:
     ]
 
 
+def test_one_string_is_refused(tokenizer: SubwordTokenizer) -> None:
+    with pytest.raises(ValueError, match=r"strings has the shape \(\), wanted"):
+        tokenizer.tokenize("one string")
+
+
 def test_a_scalar_is_refused_in_the_graph(tokenizer: SubwordTokenizer) -> None:
     graph = tf.function(
         lambda x: tokenizer.tokenize(x).values,

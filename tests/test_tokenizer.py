@@ -515,6 +515,17 @@ def test_empty_batches_and_strings_have_no_words(language: str) -> None:
     assert tokenizer.detokenize(tf.zeros([2, 0], tf.int32)).shape == 2
 
 
+def test_one_string_and_one_row_of_ids_are_refused() -> None:
+    tokenizer = empty()
+    for method in (tokenizer.tokenize, tokenizer.split):
+        with pytest.raises(
+            ValueError, match=r"strings has the shape \(\), wan"
+        ):
+            method("one string")
+    with pytest.raises(ValueError, match=r"ids has the shape \(2,\), wanted"):
+        tokenizer.detokenize([3, 2])
+
+
 def test_a_scalar_is_refused_in_the_graph() -> None:
     tokenizer = empty()
     any_shape = [tf.TensorSpec(None, tf.string)]

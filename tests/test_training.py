@@ -363,6 +363,15 @@ def test_another_model_in_the_folder_is_refused(files, finished):
         train(restarted(), files, other, finished)
 
 
+def test_files_and_recipe_are_not_taken_for_one_another(files, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"^train: files is \('a', 'b'\), want"
+    ):
+        train(restarted(), ("a", "b"), RECIPE, tmp_path)
+    with pytest.raises(ValueError, match=r"^train: recipe is .* wanted a R"):
+        train(restarted(), files, files, tmp_path)
+
+
 def test_a_newer_format_is_refused(tmp_path):
     path = tmp_path / "training.json"
     write_settings(path, {"a": 1})
@@ -422,7 +431,8 @@ def test_fit_makes_the_same_updates_as_train(files, never_stopped):
     for expected, found in zip(
         never_stopped.weights, weights(theirs), strict=True
     ):
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        # Adam makes a rounding of a tiny gradient visible.
+        np.testing.assert_allclose(found, expected, atol=3e-5)
 
 
 def test_newer_options_of_a_recipe_move_no_older_ones():

@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.fixed_context import FixedContext
+from bahdanau_tf.layers.recurrent import as_mask
 from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.layers.weights import build_once
@@ -28,6 +29,8 @@ from bahdanau_tf.layers.weights import initial
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
 from bahdanau_tf.layers.weights import reshaped
+from bahdanau_tf.ranges import size
+from bahdanau_tf.tensors import Nest
 from bahdanau_tf.tensors import Shape
 
 
@@ -36,13 +39,15 @@ class Memory(NamedTuple):
 
     Attributes:
         annotations: float [B, T_x, c], h_1 .. h_Tx.
-        keys: float [B, T_x, n'], the annotations as `score` takes them.
-        mask: bool [B, T_x], True on real source positions.
+        keys: float [B, T_x, n'], the annotations as `score` takes them; () or
+            None where the layer that reads them is to make them.
+        mask: bool [B, T_x], True on real source positions; () or None if all
+            are. (Keras before 3.13 cannot build a layer that is given None.)
     """
 
     annotations: tf.Tensor
-    keys: tf.Tensor
-    mask: tf.Tensor
+    keys: Nest  # a tensor, () or None
+    mask: Nest
 
 
 class Attention(keras.layers.Layer):
@@ -54,7 +59,8 @@ class Attention(keras.layers.Layer):
     Subclasses define `project` (annotations to keys) and `score` (e_ij); their
     weights are those of layers that are attributes, or `build` makes them; it
     builds layers that `project` calls by `build_keys`. If they override `call`,
-    it must take `values` as well: search passes it.
+    it must take `values` as well: search passes it; and it reads
+    `completed(memory)`.
 
     Call arguments:
         query: float [B, n] or, for beams, [B, K, n]; s_{i-1}.
@@ -77,8 +83,8 @@ class Attention(keras.layers.Layer):
     ) -> None:
         """Builds a layer that `project` calls by `keys_by`.
 
-        In a functional model that calls `memory`, the layer is the model's own.
-        Once loaded, it calls and saves that one; the one here has no weights.
+        In a functional model of an earlier version the layer is the model's
+        own; the one here has no weights.
         """
         if self.has_own_keys:
             build_once(layer, tuple(memory_shape[0]))
@@ -91,15 +97,18 @@ class Attention(keras.layers.Layer):
 
     def keys_by(
         self, layer: keras.layers.Layer, annotations: tf.Tensor
-    ) -> tf.Tensor:
+    ) -> tf.Tensor | tuple[()]:
         """The keys by a layer of `build_keys`, for `project`.
+
+        Returns:
+            The keys; () in a functional model, see `memory`.
 
         Raises:
             ValueError: The layer has no weights, see `build_keys`.
         """
         if keras.backend.is_keras_tensor(annotations):
-            self.has_own_keys = False
-        elif not (self.has_own_keys or layer.built):
+            return ()
+        if not (self.has_own_keys or layer.built):
             raise ValueError(
                 f"{type(self).__name__}: the keys of {self.name} are made by "
                 f"a layer of the functional model, {layer.name}; wanted a call "
@@ -110,16 +119,40 @@ class Attention(keras.layers.Layer):
             return linear(annotations, layer.kernel, layer.bias)
         return layer(annotations)
 
-    def project(self, annotations: tf.Tensor) -> tf.Tensor:
+    def project(self, annotations: tf.Tensor) -> tf.Tensor | tuple[()]:
         """Keys of the annotations, [B, T_x, c] -> [B, T_x, n']."""
         raise NotImplementedError
 
     def memory(self, encoded: Encoded) -> Memory:
-        """Projects the keys once for all target steps."""
-        if keras.backend.is_keras_tensor(encoded.annotations):
-            self.has_own_keys = False
-        keys = self.project(encoded.annotations)
-        return Memory(encoded.annotations, keys, encoded.mask)
+        """Projects the keys once for all target steps.
+
+        In a functional model it leaves them to the layer that reads the
+        memory. Keras would make a layer that is called here one of the model's
+        own, neither saved nor frozen with this one.
+        """
+        encoded = Encoded(*encoded)  # a list in a reloaded functional model
+        annotations, mask = encoded.annotations, encoded.mask
+        is_symbolic = keras.backend.is_keras_tensor(annotations)
+        keys = () if is_symbolic else self.project(annotations)
+        return Memory(annotations, keys, () if mask is None else mask)
+
+    def completed(self, memory: Sequence[Nest]) -> Memory:
+        """A memory with its keys, and with a bool mask or None, to be read.
+
+        Args:
+            memory: `Memory`, or a list of the same.
+
+        Raises:
+            ValueError: The mask is not one of the annotations.
+        """
+        # Of a reloaded functional model it is a list, and () is one, too.
+        annotations, keys, mask = (
+            None if isinstance(part, (tuple, list)) else part for part in memory
+        )
+        if keys is None:
+            keys = self.project(annotations)
+        mask = as_mask(type(self).__name__, mask, annotations)
+        return Memory(annotations, keys, mask)
 
     def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
         """Energies e_ij, ([B, K, n], [B, T_x, n']) -> [B, K, T_x]."""
@@ -128,14 +161,16 @@ class Attention(keras.layers.Layer):
     def call(
         self, query: tf.Tensor, memory: Memory, values: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        memory = Memory(*memory)  # a list in a reloaded functional model
+        memory = self.completed(memory)
         if values is None:
             values = memory.annotations
         beams = query if query.shape.rank == 3 else query[:, None]
         energies = self.score(beams, memory.keys)
         if energies.dtype.size < 4:  # half precision
             energies = tf.cast(energies, tf.float32)
-        energies = tf.where(memory.mask[:, None], energies, energies.dtype.min)
+        if memory.mask is not None:
+            lowest = energies.dtype.min
+            energies = tf.where(memory.mask[:, None], energies, lowest)
         weights = tf.nn.softmax(energies)
         context = tf.matmul(tf.cast(weights, values.dtype), values)
         if query.shape.rank == 2:
@@ -153,6 +188,21 @@ class Attention(keras.layers.Layer):
         layer: Attention = super().from_config(config)
         layer.has_own_keys = has_own_keys
         return layer
+
+
+class _Projection(keras.layers.Dense):
+    """A product with a kernel, which the attention may also read itself."""
+
+    def quantize(self, *args: object, **kwargs: object) -> None:
+        """Is refused: Keras' `Model.quantize` then warns and leaves it out.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(
+            f"BahdanauAttention: {self.path} is not quantized, since the "
+            "attention reads its kernel as it is"
+        )
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -180,7 +230,7 @@ class BahdanauAttention(Attention):
         values: float [B, T_x, v], what is averaged in place of the h_j.
 
     Masking:
-        Positions where `memory.mask` is False get weight 0. A row without
+        Positions where `memory.mask` is False or 0 get weight 0. A row without
         any real position gets uniform weights, never NaN.
 
     Returns:
@@ -208,31 +258,27 @@ class BahdanauAttention(Attention):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if units < 1:
-            raise ValueError(
-                f"BahdanauAttention: units is {units}, wanted at least 1"
-            )
-        self.units = units
+        self.units = units = size("BahdanauAttention", "units", units)
         self.use_bias = use_bias
         self.kernel_initializer = fresh(
             kernel_initializer or keras.initializers.RandomNormal(stddev=0.001)
         )
         self.energy_initializer = fresh(energy_initializer)
-        self.query_projection = keras.layers.Dense(
+        self.query_projection = _Projection(
             units,
             use_bias=False,
             kernel_initializer=fresh(initial(self.kernel_initializer)),
             name="query_projection",
             dtype=self.dtype_policy,
         )
-        self.key_projection = keras.layers.Dense(
+        self.key_projection = _Projection(
             units,
             use_bias=use_bias,
             kernel_initializer=fresh(initial(self.kernel_initializer)),
             name=f"{self.name}_keys",  # a functional model may have several
             dtype=self.dtype_policy,
         )
-        self.energy = keras.layers.Dense(
+        self.energy = _Projection(
             1,
             use_bias=False,
             kernel_initializer=fresh(initial(self.energy_initializer)),
@@ -245,7 +291,7 @@ class BahdanauAttention(Attention):
         build_once(self.energy, (None, self.units))
         self.build_keys(self.key_projection, memory_shape)
 
-    def project(self, annotations: tf.Tensor) -> tf.Tensor:
+    def project(self, annotations: tf.Tensor) -> tf.Tensor | tuple[()]:
         """U_a h_j (+ b_a), [B, T_x, 2n] -> [B, T_x, n']."""
         return self.keys_by(self.key_projection, annotations)
 

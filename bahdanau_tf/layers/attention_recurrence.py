@@ -79,7 +79,7 @@ def attention_recurrence(
     first: tf.Tensor,
     annotations: tf.Tensor,
     keys: tf.Tensor,
-    mask: tf.Tensor,
+    mask: tf.Tensor | None,
     weights: Weights,
     dropped: tf.Tensor | None = None,
     states_before: bool = True,
@@ -92,7 +92,7 @@ def attention_recurrence(
         first: float [B, n], s_0.
         annotations: float [B, T_x, c].
         keys: float [B, T_x, n'].
-        mask: bool [B, T_x].
+        mask: bool [B, T_x]; None if all positions are real.
         weights: `Weights`.
         dropped: float [B, n], a dropout mask on s_{i-1} in the recurrent
             products; or None.
@@ -133,7 +133,7 @@ class _Inputs(NamedTuple):
     first: tf.Tensor
     annotations: tf.Tensor
     keys: tf.Tensor
-    mask: tf.Tensor
+    mask: tf.Tensor | None
     weights: Weights
 
 
@@ -192,7 +192,7 @@ def _forward(
     sizes = [[n], [w.context.shape[0]], [None], [w.query.shape[1]]]
     sizes += (3 if before is None else 7) * [[n]]
     first, time = inputs.first, tf.shape(inputs.projected)[0]
-    _, kept = over_time(time, body, first, first.dtype, sizes, False)
+    _, kept = over_time(time, body, first, first.dtype, sizes)
     after, contexts, alignment, queries, *gates = stacked(kept[:7])
     gru = GRUTrace(*gates)
     attending = previous = previous_states(after, first)
@@ -264,7 +264,7 @@ def _backward(
     sizes += [] if before is None else [gates]
     time = tf.shape(inputs.projected)[0]
     start = tuple(map(tf.zeros_like, zeros_of))
-    carried, kept = over_time(time, body, start, dtype, sizes, True)
+    carried, kept = over_time(time, body, start, dtype, sizes, reverse=True)
     return _gradients(trace, visible_of, carried, stacked(kept))
 
 
@@ -319,16 +319,19 @@ def _hidden_gradient(
     return tf.raw_ops.TanhGrad(y=hidden, dy=outer)
 
 
-def _softmax(energies: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    return tf.nn.softmax(tf.where(mask, energies, energies.dtype.min))
+def _softmax(energies: tf.Tensor, mask: tf.Tensor | None) -> tf.Tensor:
+    if mask is not None:
+        energies = tf.where(mask, energies, energies.dtype.min)
+    return tf.nn.softmax(energies)
 
 
 def _softmax_gradient(
-    upstream: tf.Tensor, weights: tf.Tensor, mask: tf.Tensor
+    upstream: tf.Tensor, weights: tf.Tensor, mask: tf.Tensor | None
 ) -> tf.Tensor:
     """The gradient of `_softmax` by e, [B, T_x]; 0 at padding."""
     mean = tf.reduce_sum(upstream * weights, -1, keepdims=True)
-    return tf.where(mask, weights * (upstream - mean), 0.0)
+    gradient = weights * (upstream - mean)
+    return gradient if mask is None else tf.where(mask, gradient, 0.0)
 
 
 def _row_products(

@@ -68,7 +68,7 @@ class Bridge(keras.layers.Layer):
 
     def _start_vectors(self, encoded: Encoded) -> tf.Tensor:
         """The learned vector, repeated for the batch: float [B, m]."""
-        batch = tf.shape(encoded.mask)[0]
+        batch = tf.shape(encoded.annotations)[0]
         vector = tf.cast(self.start_vector, self.compute_dtype)
         return tf.repeat(vector[None], batch, axis=0)
 
@@ -178,7 +178,7 @@ class ZeroBridge(Bridge):
 
     def call(self, encoded: Encoded) -> tuple[States, tf.Tensor]:
         encoded = Encoded(*encoded)  # a list in a reloaded functional model
-        batch = tf.shape(encoded.mask)[0]
+        batch = tf.shape(encoded.annotations)[0]
         states = tuple(
             tf.zeros([batch, size], self.compute_dtype) for size in self.sizes
         )

@@ -17,6 +17,7 @@ from bahdanau_tf.layers.weights import initial
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
 from bahdanau_tf.layers.weights import per_block
+from bahdanau_tf.ranges import size
 from bahdanau_tf.tensors import Shape
 
 
@@ -52,11 +53,7 @@ class RecurrentCell(Cell):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if units < 1:
-            raise ValueError(
-                f"{type(self).__name__}: units is {units}, wanted at least 1"
-            )
-        self.units = units
+        self.units = size(type(self).__name__, "units", units)
         self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
         self.recurrent_initializer = fresh(
             recurrent_initializer or "orthogonal"

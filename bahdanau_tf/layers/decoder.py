@@ -213,6 +213,8 @@ class AttentionDecoder(SteppingDecoder):
     ) -> Glimpse:
         if not self._updates_first:
             embedded = shifted(embedded, first_input)
+        if self.attention is not None and self.attention.has_weights:
+            memory = self.attention.completed(memory)
         dropped = state_dropout_masks(
             states, self.state_dropout, training, self.seed_generator
         )
@@ -234,7 +236,6 @@ class AttentionDecoder(SteppingDecoder):
         dropped: States | None,
     ) -> Glimpse:
         """The fast path for the paper's parts: `attention_recurrence`."""
-        memory = Memory(*memory)  # a list in a reloaded functional model
         attention = cast("BahdanauAttention", self.attention)  # see `call`
         kernels = (
             attention.query_projection.kernel,

@@ -12,6 +12,7 @@ from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import initial
 from bahdanau_tf.layers.weights import paper_kernel
+from bahdanau_tf.ranges import size
 from bahdanau_tf.tensors import Shape
 
 
@@ -28,8 +29,8 @@ def _rows(
     """
 
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, None]:
-        size = tf.shape(table)[0]
-        return tf.math.unsorted_segment_sum(upstream, ids, size), None
+        rows = tf.shape(table)[0]
+        return tf.math.unsorted_segment_sum(upstream, ids, rows), None
 
     return tf.gather(table, ids), gradient
 
@@ -72,16 +73,12 @@ class WordEmbedding(keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         self.autocast = False  # in half precision ids would be rounded
-        for name, size in (
-            ("vocabulary_size", vocabulary_size),
-            ("embedding_dim", embedding_dim),
-        ):
-            if size < 1:
-                raise ValueError(
-                    f"WordEmbedding: {name} is {size}, wanted at least 1"
-                )
-        self.vocabulary_size = vocabulary_size
-        self.embedding_dim = embedding_dim
+        self.vocabulary_size = size(
+            "WordEmbedding", "vocabulary_size", vocabulary_size
+        )
+        self.embedding_dim = size(
+            "WordEmbedding", "embedding_dim", embedding_dim
+        )
         self.use_bias = use_bias
         self.embeddings_initializer = fresh(
             embeddings_initializer or paper_kernel()

@@ -13,7 +13,10 @@ from bahdanau_tf.layers.keras_cell import apart
 from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.keras_cell import new_cell
 from bahdanau_tf.layers.recurrent import Recurrent
+from bahdanau_tf.layers.recurrent import as_mask
 from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.ranges import size
+from bahdanau_tf.tensors import Nest
 from bahdanau_tf.tensors import Shape
 
 
@@ -27,13 +30,13 @@ class Encoded(NamedTuple):
             output; a residual layer's includes what it is added to.
         backward_states: The same of the backward direction, after the first
             word, which it reads last; empty without a backward direction.
-        mask: bool [B, T_x], True on real positions.
+        mask: bool [B, T_x], True on real positions; None or () if all are.
     """
 
     annotations: tf.Tensor
     forward_states: tuple[States, ...]
     backward_states: tuple[States, ...]
-    mask: tf.Tensor
+    mask: Nest  # a tensor, () or None
 
 
 class _RecurrentEncoder(keras.layers.Layer):
@@ -50,15 +53,11 @@ class _RecurrentEncoder(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if layers < 1:
-            raise ValueError(
-                f"{type(self).__name__}: layers is {layers}, wanted 1 or more"
-            )
+        self.layers = size(type(self).__name__, "layers", layers)
         cell = as_cell(type(self).__name__, cell)
         self.cell_config = apart(keras.saving.serialize_keras_object(cell))
         self.units: int = cell.units
         self.state_sizes = list(tf.nest.flatten(cell.state_size))
-        self.layers = layers
         self.state_dropout = state_dropout
         self.residual = residual
         self.supports_masking = True
@@ -130,6 +129,7 @@ class _RecurrentEncoder(keras.layers.Layer):
         mask: tf.Tensor | None = None,
         training: bool = False,
     ) -> Encoded:
+        mask = as_mask(type(self).__name__, mask, embedded)
         if mask is None:
             mask = tf.ones(tf.shape(embedded)[:2], tf.bool)
         states: list[list[States]] = [[] for _ in self.directions]

@@ -51,6 +51,7 @@ class FixedContext(keras.layers.Layer):
 
     def memory(self, encoded: Encoded) -> tf.Tensor:
         """h_Tx, the top layer's last forward state."""
+        encoded = Encoded(*encoded)  # a list in a reloaded functional model
         return encoded.forward_states[-1][0]
 
     def call(

@@ -28,12 +28,8 @@ Gradient = Callable[..., tuple[tf.Tensor, ...]]  # of what runs forward
 Carried = TypeVar("Carried")
 
 
-def previous_states(
-    states: tf.Tensor, first: tf.Tensor, reverse: bool = False
-) -> tf.Tensor:
-    """h_{t-1} for every h_t, [T, B, n]; h_{t+1} when `reverse`."""
-    if reverse:
-        return tf.concat([states[1:], first[None]], 0)
+def previous_states(states: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
+    """h_{t-1} for every h_t, [T, B, n]."""
     return tf.concat([first[None], states[:-1]], 0)
 
 
@@ -43,7 +39,6 @@ def gru_recurrence(
     first: tf.Tensor,
     kernel: tf.Tensor,
     dropped: tf.Tensor | None = None,
-    reverse: bool = False,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """`GRUCell` over a sentence.
 
@@ -54,7 +49,6 @@ def gru_recurrence(
         kernel: float [n, 3n], [U_z | U_r | U].
         dropped: float [B, n], a dropout mask on h_{t-1} in the recurrent
             products; or None.
-        reverse: Whether to go from the last position to the first.
 
     Returns:
         The states at every position, float [T, B, n], and the last state.
@@ -77,14 +71,14 @@ def gru_recurrence(
             return new, write(kept, t, (new, *trace))
 
         sizes = [[kernel.shape[0]]] * 4
-        last, kept = over_time(time, body, first, first.dtype, sizes, reverse)
+        last, kept = over_time(time, body, first, first.dtype, sizes)
         states, *others = stacked(kept)
         trace = GRUTrace(*others)
 
         def gradient(
             upstream: tf.Tensor, to_last: tf.Tensor
         ) -> tuple[tf.Tensor, ...]:
-            states_before = previous_states(states, first, reverse)
+            states_before = previous_states(states, first)
             transposed = transposed_parts(kernel)
 
             def body(
@@ -105,7 +99,7 @@ def gru_recurrence(
                 to_last,
                 first.dtype,
                 [[3 * kernel.shape[0]]],
-                not reverse,
+                reverse=True,
             )
             (found,) = stacked(kept)
             for_kernel = gru_kernel_gradient(
@@ -133,7 +127,7 @@ def over_time(
     carried: Carried,
     dtype: tf.DType,
     sizes: Sequence[Sequence[int | None]],
-    reverse: bool,
+    reverse: bool = False,
 ) -> tuple[Carried, Arrays]:
     """A loop over positions that stores tensors of every step in arrays.
 

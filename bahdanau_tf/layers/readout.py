@@ -17,6 +17,7 @@ from bahdanau_tf.layers.weights import initial
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
 from bahdanau_tf.layers.weights import reshaped
+from bahdanau_tf.ranges import size
 from bahdanau_tf.tensors import Shape
 
 TERMS = ("state", "previous", "context")
@@ -68,22 +69,17 @@ class Readout(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        for size_name, size in (
-            ("units", units),
-            ("factor_units", factor_units),
-        ):
-            if size is not None and size < 1:
-                raise ValueError(
-                    f"{type(self).__name__}: {size_name} is {size}, wanted at "
-                    "least 1"
-                )
+        owner = type(self).__name__
+        if units is not None:
+            units = size(owner, "units", units)
+        if factor_units is not None:
+            factor_units = size(owner, "factor_units", factor_units)
         unknown = set(terms) - set(TERMS)
         if unknown or not terms:
             raise ValueError(
-                f"{type(self).__name__}: terms is {list(terms)}, wanted some "
-                f"of {list(TERMS)}"
+                f"{owner}: terms is {list(terms)}, wanted some of {list(TERMS)}"
             )
-        self.vocabulary_size = vocabulary_size
+        self.vocabulary_size = size(owner, "vocabulary_size", vocabulary_size)
         self.units = units  # None where the width follows from the terms
         self.factor_units = factor_units
         self.terms = tuple(terms)
@@ -136,10 +132,10 @@ class Readout(keras.layers.Layer):
                 "output_kernel", self.vocabulary_size, width
             )
         elif width != previous_shape[-1]:
-            size = "units" if self.units else "terms"
-            size = "factor_units" if self.factor_units else size
+            named = "units" if self.units else "terms"
+            named = "factor_units" if self.factor_units else named
             raise ValueError(
-                f"{type(self).__name__}: with tied embeddings {size} ({width})"
+                f"{type(self).__name__}: with tied embeddings {named} ({width})"
                 f" and embedding_dim ({previous_shape[-1]}) must be equal"
             )
         self.output_bias = self.add_weight(

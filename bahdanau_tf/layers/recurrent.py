@@ -27,7 +27,6 @@ def unroll(
     inputs: Sequence[tf.Tensor],
     states: States,
     output_shapes: Sequence[Sequence[int | None]],
-    reverse: bool = False,
     output_dtypes: Sequence[tf.DType] | None = None,
 ) -> tuple[tuple[tf.Tensor, ...], States]:
     """Runs `step` at each position of a sequence.
@@ -40,8 +39,6 @@ def unroll(
         inputs: Tensors [B, T, ...], T at least 1.
         states: Tensors [B, ...].
         output_shapes: Shape of each output at one step without the batch.
-        reverse: Whether to go from the last position to the first; outputs
-            keep the places of their inputs.
         output_dtypes: Dtype of each output; that of the first state if None.
 
     Returns:
@@ -58,11 +55,10 @@ def unroll(
     def body(
         t: tf.Tensor, arrays: Arrays, states: States
     ) -> tuple[tf.Tensor, Arrays, States]:
-        position = time - 1 - t if reverse else t
-        now = tuple(array.read(position) for array in reads)
+        now = tuple(array.read(t) for array in reads)
         outputs, new = step(now, states)
         arrays = [
-            array.write(position, output)
+            array.write(t, output)
             for array, output in zip(arrays, outputs, strict=True)
         ]
         return t + 1, arrays, new
@@ -94,6 +90,31 @@ def time_major(sequence: tf.Tensor) -> tf.Tensor:
 def batch_major(steps: tf.Tensor) -> tf.Tensor:
     """[T, B, ...] -> [B, T, ...]."""
     return time_major(steps)
+
+
+def as_mask(
+    owner: str, mask: tf.Tensor | None, sequence: tf.Tensor
+) -> tf.Tensor | None:
+    """A mask of any dtype as bool [B, T], checked; None stays None.
+
+    Args:
+        owner: Name of the class that takes the mask, for the error.
+        mask: [B, T].
+        sequence: [B, T, ...], what it is the mask of.
+
+    Raises:
+        ValueError: It has another shape.
+    """
+    if mask is None:
+        return None
+    mask = tf.cast(mask, tf.bool)
+    wanted = sequence.shape[:2]
+    if not mask.shape.is_compatible_with(wanted):
+        raise ValueError(
+            f"{owner}: mask has the shape {mask.shape}, wanted [B, T], the "
+            f"first two of {sequence.shape}"
+        )
+    return mask
 
 
 def shifted(embedded: tf.Tensor, first_input: tf.Tensor) -> tf.Tensor:
@@ -182,6 +203,7 @@ class Recurrent(keras.layers.Layer):
         mask: tf.Tensor | None = None,
         training: bool = False,
     ) -> tuple[tf.Tensor, States]:
+        mask = as_mask(type(self).__name__, mask, inputs)
         if mask is None:
             mask = tf.ones(tf.shape(inputs)[:2], tf.bool)
         states = tuple(
@@ -191,9 +213,17 @@ class Recurrent(keras.layers.Layer):
         dropped = state_dropout_masks(
             states, self.state_dropout, training, self.seed_generator
         )
+        unrolled = self._plain_loop
         if has_own_gradient(self.cell, inputs.dtype):
-            return self._recurrence(inputs, mask, states, dropped)
-        return self._plain_loop(inputs, mask, states, dropped)
+            unrolled = self._recurrence
+        # Not a loop from the last position to the first: tf2onnx, by which
+        # Keras exports to ONNX, takes it for one that writes in order.
+        if self.reverse:
+            inputs, mask = tf.reverse(inputs, [1]), tf.reverse(mask, [1])
+        outputs, last = unrolled(inputs, mask, states, dropped)
+        if self.reverse:
+            outputs = tf.reverse(outputs, [1])
+        return outputs, last
 
     def _recurrence(
         self,
@@ -209,7 +239,6 @@ class Recurrent(keras.layers.Layer):
             states[0],
             tf.convert_to_tensor(self.cell.recurrent_kernel),
             None if dropped is None else dropped[0],
-            self.reverse,
         )
         return batch_major(steps), (last,)
 
@@ -239,7 +268,6 @@ class Recurrent(keras.layers.Layer):
             (projected, mask),
             states,
             [[self.cell.units]],
-            reverse=self.reverse,
         )
         return outputs, states
 

@@ -9,7 +9,6 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.attention import Attention
-from bahdanau_tf.layers.attention import Memory
 from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.fixed_context import FixedContext
 from bahdanau_tf.layers.glimpse import DecoderState
@@ -66,7 +65,7 @@ class SteppingDecoder(keras.layers.Layer):
             return ()
         values = memory
         if self.attention.has_weights:
-            memory = Memory(*memory)
+            memory = self.attention.completed(memory)
             values = memory.annotations
         terms = [self.context_term(values), readout_term(values)]
         return StepMemory(memory, tf.concat(terms, -1))

@@ -18,7 +18,15 @@ from bahdanau_tf.layers.readout import Readout
 from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import described
 from bahdanau_tf.layers.weights import serialized
+from bahdanau_tf.ranges import size
 
+SIZES = (
+    "source_vocabulary_size",
+    "target_vocabulary_size",
+    "units",
+    "embedding_dim",
+    "maxout_units",
+)
 Arguments: TypeAlias = dict[str, Any]  # of a constructor
 # Arguments of earlier versions that did not change what a model computes,
 # with the value for which that is so, None for any.
@@ -106,10 +114,12 @@ class Architecture:
             owner: The model's class.
 
         Raises:
-            ValueError: An encoder, a readout or a bridge is something else,
-                an argument is for a readout that is not made here, or shared
-                embeddings have two sizes.
+            ValueError: A size is not a whole number, an encoder, a readout or a
+                bridge is something else, an argument is for a readout that is
+                not made here, or shared embeddings have two sizes.
         """
+        for name in SIZES:
+            size(owner, name, getattr(self, name))
         sizes = self.source_vocabulary_size, self.target_vocabulary_size
         if self.share_embeddings and sizes[0] != sizes[1]:
             raise ValueError(

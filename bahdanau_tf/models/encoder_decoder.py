@@ -32,6 +32,7 @@ from bahdanau_tf.models.parts import make_encoder
 from bahdanau_tf.models.parts import make_readout
 from bahdanau_tf.models.stepwise import PAD_ID
 from bahdanau_tf.models.stepwise import StepwiseModel
+from bahdanau_tf.models.stepwise import check_ids
 from bahdanau_tf.tensors import Nest
 from bahdanau_tf.tensors import Shape
 
@@ -201,6 +202,12 @@ class EncoderDecoder(StepwiseModel):
         """
         encoded = self._encoded(inputs["source"], training)
         embedded = self._embedded_target(inputs["target"], training)
+        rows, wanted = embedded.shape[0], encoded.annotations.shape[0]
+        if None not in (rows, wanted) and rows != wanted:
+            raise ValueError(
+                f"{type(self).__name__}: target has {rows} rows, wanted as "
+                f"many as source, {wanted}"
+            )
         states, first = self.bridge(encoded)
         glimpse = self.decoder(
             embedded, first, states, self._attended(encoded), training=training
@@ -215,10 +222,14 @@ class EncoderDecoder(StepwiseModel):
         return self.readout_dropout(hidden, training=training), glimpse
 
     def _embedded_target(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
+        size = self.target_vocabulary_size
+        check_ids(type(self).__name__, "target", ids, size)
         embedded = self.target_embedding(ids)
         return self.embedding_dropout(embedded, training=training)
 
     def _encoded(self, source: tf.Tensor, training: bool) -> Encoded:
+        size = self.source_vocabulary_size
+        check_ids(type(self).__name__, "source", source, size)
         embedded = self.source_embedding(source)
         encoded = self.encoder(
             self.embedding_dropout(embedded, training=training),

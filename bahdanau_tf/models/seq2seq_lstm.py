@@ -14,6 +14,7 @@ from bahdanau_tf.layers.readout import LinearReadout
 from bahdanau_tf.layers.stacked_cells import StackedCells
 from bahdanau_tf.models.architecture import divided
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
+from bahdanau_tf.ranges import size
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -80,10 +81,7 @@ class Seq2SeqLSTM(EncoderDecoder):
         readout_dropout: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        if layers < 1:
-            raise ValueError(
-                f"Seq2SeqLSTM: layers is {layers}, wanted 1 or more"
-            )
+        layers = size("Seq2SeqLSTM", "layers", layers)
         if unknown := sorted(divided(kwargs)[0]):
             raise ValueError(
                 f"Seq2SeqLSTM: got {', '.join(unknown)}, which it has not; "

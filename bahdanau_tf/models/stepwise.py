@@ -170,6 +170,48 @@ class StepwiseModel(keras.Model):
         signature = input_signature or [{"source": source, "target": ids}]
         super().export(filepath, *args, input_signature=signature, **kw)
 
+    def quantize(self, *args: object, **kwargs: object) -> None:
+        """Is refused: loss and search read the weights as they are.
+
+        Raises:
+            ValueError: Always.
+        """
+        raise ValueError(
+            f"{type(self).__name__}: quantize was called, wanted weights that "
+            "are not quantized; half precision (dtype) makes a model smaller"
+        )
+
+
+def check_ids(
+    owner: str, side: str, ids: tf.Tensor, vocabulary_size: int
+) -> None:
+    """Checks the ids of one side; their values only outside of graphs.
+
+    Args:
+        owner: The model's class.
+        side: "source" or "target".
+        ids: int32 [B, T].
+        vocabulary_size: K.
+
+    Raises:
+        ValueError: They have another shape, or are no ids.
+    """
+    wanted = "wanted int32 [B, T] padded with 0, T at least 1"
+    if isinstance(ids, tf.RaggedTensor):
+        raise ValueError(f"{owner}: {side} is ragged, {wanted}")
+    ids = tf.convert_to_tensor(ids)
+    if ids.dtype in (tf.string, tf.bool):
+        raise ValueError(f"{owner}: {side} is {ids.dtype.name}, {wanted}")
+    if ids.shape.rank not in (None, 2) or ids.shape[-1:] == [0]:
+        raise ValueError(f"{owner}: {side} has the shape {ids.shape}, {wanted}")
+    if tf.executing_eagerly() and tf.size(ids):
+        low, high = int(tf.reduce_min(ids)), int(tf.reduce_max(ids))
+        if low < 0 or high >= vocabulary_size:
+            raise ValueError(
+                f"{owner}: {side} has ids from {low} to {high}, wanted 0 to "
+                f"{vocabulary_size - 1}"
+            )
+
 
 def _check_inputs(owner: str, inputs: object) -> None:
     found = type(inputs).__name__

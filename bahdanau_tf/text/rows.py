@@ -19,8 +19,17 @@ def as_strings(strings: tf.Tensor) -> tf.Tensor:
 
     The shape is checked in the graph, too, since a server passes on whatever
     a client sends.
+
+    Raises:
+        ValueError: It has another shape, such as that of one string alone.
     """
-    return tf.ensure_shape(tf.convert_to_tensor(strings, tf.string), [None])
+    strings = tf.convert_to_tensor(strings, tf.string)
+    if strings.shape.rank not in (None, 1):
+        raise ValueError(
+            f"Tokenizer: strings has the shape {strings.shape}, wanted [B], a "
+            "list of strings"
+        )
+    return tf.ensure_shape(strings, [None])
 
 
 def count_words(strings: tf.Tensor) -> tf.Tensor:
@@ -117,9 +126,19 @@ def until_end(
 
 
 def as_rows(x: tf.Tensor | tf.RaggedTensor) -> tf.RaggedTensor:
-    """Converts [B, T] to ragged [B, (T)], unless it is ragged already."""
+    """Converts [B, T] to ragged [B, (T)], unless it is ragged already.
+
+    Raises:
+        ValueError: It has another shape, such as that of one row alone.
+    """
     if isinstance(x, tf.RaggedTensor):
         return x
+    x = tf.convert_to_tensor(x)
+    if x.shape.rank not in (None, 2):
+        raise ValueError(
+            f"Tokenizer: ids has the shape {x.shape}, wanted [B, T], a row of "
+            "ids for each string"
+        )
     return tf.RaggedTensor.from_tensor(tf.ensure_shape(x, [None, None]))
 
 

@@ -108,14 +108,23 @@ def train(
         `TrainingResult`.
 
     Raises:
-        ValueError: The files do not match; `model_dir` holds another model,
-            another process trains in it, or its best model would be lost.
-            Nothing is written then. Or too many updates in a row were skipped,
-            since their loss or gradient was not finite. Or it was called in
-            the scope of a strategy, or another machine has other settings.
+        ValueError: `files` or `recipe` is of another class, the files do not
+            match, `model_dir` holds another model, another process trains in
+            it, or its best model would be lost. Nothing is written then. Or
+            too many updates in a row were skipped, since their loss or
+            gradient was not finite. Or it was called in the scope of a
+            strategy, or another machine has other settings.
         OSError: A file cannot be read, or `model_dir` not written to, or
             another machine has ended; what was written before is kept.
     """
+    for name, value, kind in (
+        ("files", files, TrainingFiles),
+        ("recipe", recipe, Recipe),
+    ):
+        if not isinstance(value, kind):
+            raise ValueError(
+                f"train: {name} is {value!r}, wanted a {kind.__name__}"
+            )
     if recipe.deterministic:
         tf.config.experimental.enable_op_determinism()
     training = _Training(translator, files, recipe, Path(model_dir))

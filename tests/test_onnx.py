@@ -1,0 +1,98 @@
+"""Keras' export to ONNX by tf2onnx: the same numbers in the ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from oracle import close
+from oracle import randomized
+
+from bahdanau_tf import layers
+from bahdanau_tf import models
+
+N, M, K = 4, 3, 9
+SOURCE = np.array([[2, 3, 5, 1], [4, 1, 0, 0]], "int32")
+TARGET = np.array([[7, 1, 0], [5, 6, 1]], "int32")
+
+
+def encoder(cell: Any) -> Any:
+    embedded = keras.Input([None, M])
+    encoded = layers.BidirectionalEncoder(cell(N))(embedded)
+    states = encoded.forward_states, encoded.backward_states
+    outputs = tf.nest.flatten((encoded.annotations, states))
+    return randomized(keras.Model(embedded, outputs))
+
+
+def search_model(**options: Any) -> Any:
+    return randomized(models.RNNSearch(K, K, N, M, 5, 2, **options))
+
+
+EMBEDDED = np.random.default_rng(1).normal(size=[2, 5, M]).astype("float32")
+WORDS = {"source": SOURCE, "target": TARGET}
+CASES = {
+    "encoder": (lambda: encoder(layers.GRUCell), EMBEDDED),
+    "encoder of LSTM": (lambda: encoder(layers.LSTMCell), EMBEDDED),
+    "RNNSearch": (search_model, WORDS),
+    "conditional": (lambda: search_model(step_order="conditional"), WORDS),
+}
+
+
+def loops(graph: Any) -> Any:
+    """The bodies of the loops of a graph."""
+    library = graph.graph.as_graph_def().library.function
+    functions = {one.signature.name: one for one in library}
+    bodies = {
+        node.attr["body"].func.name
+        for nodes in (
+            graph.graph.as_graph_def().node,
+            *(one.node_def for one in library),
+        )
+        for node in nodes
+        if node.op in ("While", "StatelessWhile")
+    }
+    return [functions[name] for name in bodies]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_loops_write_one_position_after_the_other(name: str) -> None:
+    """What tf2onnx takes for granted: it appends whatever a loop writes."""
+    make, inputs = CASES[name]
+    graph = tf.function(make(), autograph=False).get_concrete_function(
+        tf.nest.map_structure(
+            lambda x: tf.TensorSpec([None, None, *x.shape[2:]], x.dtype), inputs
+        )
+    )
+    written = 0
+    for body in loops(graph):
+        given = {argument.name for argument in body.signature.input_arg}
+        nodes = {node.name: node for node in body.node_def}
+        for node in nodes.values():
+            if node.op == "TensorListSetItem":
+                written += 1
+                position = node.input[1].partition(":")[0]
+                while position in nodes and nodes[position].op == "Identity":
+                    position = nodes[position].input[0].partition(":")[0]
+                assert position in given  # the loop's counter
+    assert written
+
+
+@pytest.mark.filterwarnings("ignore")  # of tf2onnx and of Keras about it
+@pytest.mark.parametrize("name", CASES)
+def test_onnx_runtime_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("tf2onnx", reason="needs tf2onnx")
+    runtime = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
+    make, inputs = CASES[name]
+    model = make()
+    wanted = tf.nest.flatten(model(inputs))
+    model.export(tmp_path / "model.onnx", format="onnx", verbose=False)
+    session = runtime.InferenceSession(tmp_path / "model.onnx")
+    names = [one.name for one in session.get_inputs()]
+    given = tf.nest.flatten(inputs)
+    found = session.run(None, dict(zip(names, given, strict=True)))
+    for one, other in zip(found, wanted, strict=True):
+        close(one, other.numpy(), 1e-5)
