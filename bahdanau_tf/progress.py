@@ -60,8 +60,9 @@ class ProgressLine(StatusLine):
         total: Number of steps, those of earlier runs included.
         done: Steps done in earlier runs.
         stream: As for `StatusLine`.
-        seconds: The job ends after this time, even if steps are left. Where
-            that comes first, the number of steps is not told, only the time.
+        seconds: The job ends so long after its first step, even if steps are
+            left. Where that comes first, the number of steps is not told, only
+            the time.
     """
 
     def __init__(
@@ -73,8 +74,7 @@ class ProgressLine(StatusLine):
     ) -> None:
         super().__init__(stream)
         self._total = total
-        self._begin = time.monotonic()
-        self._end = self._begin + seconds
+        self._seconds = seconds
         self._first = done
         self._start: float | None = None  # after the first step
 
@@ -87,13 +87,14 @@ class ProgressLine(StatusLine):
             return
         share, count, left = done / max(self._total, 1), f"{done},", ""
         seconds = self._seconds_left(done, now)
-        in_time = max(self._end - now, 0.0)
+        used = 0.0 if self._start is None else now - self._start
+        in_time = max(self._seconds - used, 0.0)
         about = "" if math.isfinite(seconds) else "at most "
         if seconds <= in_time:
             count = f"{done}/{self._total}"
         else:
             seconds = in_time
-            share = (now - self._begin) / max(self._end - self._begin, 1e-9)
+            share = used / max(self._seconds, 1e-9)
         if math.isfinite(seconds):
             left = f", {about}{_clock(seconds)} left"
         line = f"{count} {text}{left}"

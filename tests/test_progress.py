@@ -52,9 +52,9 @@ def test_a_job_of_limited_time_tells_the_time_alone(monkeypatch):
         clock[0] += 45.0
         line.update(step, "loss 1.0")
     assert stream.getvalue() == (  # no number of steps that falls
-        "1, loss 1.0, at most 5:00 left\n"
-        "2, loss 1.0, 4:15 left\n"
-        "3, loss 1.0, 3:30 left\n"
+        "1, loss 1.0, at most 5:45 left\n"
+        "2, loss 1.0, 5:00 left\n"
+        "3, loss 1.0, 4:15 left\n"
     )
     line = ProgressLine(4, 0, stream, seconds=345.0)
     for step in range(1, 4):

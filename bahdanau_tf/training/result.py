@@ -16,7 +16,7 @@ class TrainingResult:
         steps: Number of updates, those of earlier runs included.
         stopped_by: "epochs", "updates", "minutes", "patience", "signal" or
             "callback".
-        seconds: Time of this run.
+        seconds: Time of this run after its first update.
         words_per_second: Target words per second in this run, end symbols
             included, without the time of evaluations.
         tokenize: sacreBLEU's tokenizer of the dev BLEU; "" without a dev set.
