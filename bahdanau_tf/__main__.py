@@ -25,13 +25,14 @@ def main() -> int:
 def open_standard_streams() -> None:
     """Replaces those that were closed, as by `2>&-`, which Python has as None.
 
-    Otherwise the next file would get their descriptor.
+    Otherwise the next file would get their descriptor. A stream that was
+    replaced has the name of the null device, by which `check_open` knows it.
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
-            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest free one
             mode = "r" if name == "stdin" else "w"
-            setattr(sys, name, os.fdopen(descriptor, mode))
+            # It gets the lowest free descriptor, that of the closed stream.
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
 
 
 class _Ending:

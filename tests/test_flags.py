@@ -598,6 +598,56 @@ def test_an_output_that_is_standard_input_is_refused(refused, text):
     assert "--output is also standard input" in said
 
 
+@pytest.mark.parametrize(
+    ("command", "closed", "called"),
+    [
+        ("translate --model_dir=x --input={text}", ">&-", "standard output"),
+        ("translate --model_dir=x --output={text}.out", "<&-", "standard input"),
+        (
+            "evaluate --reference={text} --hypotheses={text}",
+            ">&-",
+            "standard output",
+        ),
+        (
+            "ensembles --forward=x --source={text} --reference={text}",
+            ">&-",
+            "standard output",
+        ),
+    ],
+)
+def test_a_closed_stream_is_refused(text, command, closed, called):
+    """What would be written there is lost, and no text can be read."""
+    done = subprocess.run(
+        f'"{sys.executable}" -m bahdanau_tf {command} {closed}'.format(
+            text=text
+        ),
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    name = command.split()[0]
+    wanted = f"bahdanau-tf: {name}: {called} is closed, wanted it open\n"
+    assert (done.returncode, done.stderr) == (2, wanted)
+
+
+def test_a_stream_that_is_not_used_may_be_closed(text):
+    code = (
+        "import sys;"
+        "from bahdanau_tf.__main__ import open_standard_streams;"
+        "from bahdanau_tf.cli import defined_flags;"
+        "from bahdanau_tf.flags.translate import check;"
+        "open_standard_streams();"
+        "flags = defined_flags('translate');"
+        "flags(sys.argv);"
+        "check(flags)"
+    )
+    files = f"--input={text} --output={text}.out <&- >&-"
+    for rest in (files, "> /dev/null < /dev/null"):
+        command = f'"{sys.executable}" -c "{code}" --model_dir=x {rest}'
+        subprocess.run(command, shell=True, check=True)
+
+
 def test_a_device_may_be_named_twice(text):
     """Nothing is lost there, whatever is read or written."""
     flags = defined_flags("select")
