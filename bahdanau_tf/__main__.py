@@ -11,6 +11,8 @@ import sys
 def main() -> int:
     """Runs the command; Ctrl-C ends it quietly also while it is imported."""
     open_standard_streams()
+    # Where the output is no UTF-8, letters that it lacks become "?".
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     ending = _Ending()
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # a job may ignore Ctrl-C

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import sys
 import time
 from collections.abc import Iterable
@@ -38,9 +39,20 @@ class StatusLine:
     def _is_due(self, now: float) -> bool:
         return now - self._last >= self._interval
 
+    @property
+    def _columns(self) -> int:
+        """How long the line may be: a longer one cannot be overwritten."""
+        if not self._live:
+            return sys.maxsize
+        with contextlib.suppress(OSError):
+            if columns := os.get_terminal_size(self._stream.fileno()).columns:
+                return columns - 1
+        return 79
+
     def _show(self, text: str, now: float) -> None:
         """Writes the line, in the place of the one before."""
         self._last = now
+        text = text[: self._columns]
         self._write(f"\r\x1b[K{text}" if self._live else f"{text}\n")
 
     def _write(self, text: str) -> None:
@@ -79,7 +91,11 @@ class ProgressLine(StatusLine):
         self._start: float | None = None  # after the first step
 
     def update(self, done: int, text: str) -> None:
-        """Reports that `done` steps are done; `text` follows the count."""
+        """Reports that `done` steps are done; `text` follows the count.
+
+        On a narrow terminal the bar and the last parts of the text, between
+        commas, are left out.
+        """
         now = time.monotonic()
         if self._start is None and done > self._first:
             self._first, self._start = done, now
@@ -97,11 +113,18 @@ class ProgressLine(StatusLine):
             share = used / max(self._seconds, 1e-9)
         if math.isfinite(seconds):
             left = f", {about}{_clock(seconds)} left"
-        line = f"{count} {text}{left}"
+        parts = text.split(", ")
+        lines = [
+            f"{count} {', '.join(parts[:number])}{left}"
+            for number in range(len(parts), 0, -1)
+        ]
         if self._live:
             bar = "█" * round(20 * min(share, 1.0))
-            line = f"{bar:░<20} {line}"
-        self._show(line, now)
+            lines = [f"{bar:░<20} {lines[0]}", *lines]
+        columns = self._columns
+        self._show(
+            next((x for x in lines if len(x) <= columns), lines[-1]), now
+        )
 
     def _seconds_left(self, done: int, now: float) -> float:
         """By the mean time of the steps after the first; infinite before."""

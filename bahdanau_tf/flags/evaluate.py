@@ -55,7 +55,7 @@ def define(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_multi_string(
         "hypotheses",
         None,
-        "another system's translations, as FILE or NAME=FILE",
+        "another system's translations, as FILE or NAME=FILE; may be repeated",
         flag_values=flags,
         module_name="Files",
     )

@@ -1,8 +1,8 @@
 """The flag --shard=i/n: which of n equal parts of a text.
 
-Beside the file of a part is a hidden one, written before it, which says of which
-lines, by which model and with which flags it is made: a part that was made
-otherwise is not taken for it.
+Beside the file of a part is a hidden one, written before it, which says of
+which lines, by which model and with which flags it is made: a part that was
+made otherwise is not taken for it.
 """
 
 from __future__ import annotations

@@ -150,8 +150,8 @@ def made_of(flags: absl_flags.FlagValues) -> dict[str, object]:
     shard = Shard.of(flags.shard)
     values = {n: flags[n].value for n in flags if n not in CHANGE_NO_LINE}
     for name in ("input", "prefixes"):
-        if values[name] is not None:
-            values[name] = shard.checksum(values[name])
+        if (path := flags[name].value) is not None:
+            values[name] = shard.checksum(path)
     if flags.dictionary:
         values["dictionary"] = checksum(Path(flags.dictionary).read_bytes())
     values["model_dir"] = [*map(_model_checksum, flags.model_dir)]
