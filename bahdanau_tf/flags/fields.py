@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.text_files import PART
+from bahdanau_tf.text_files import incomplete
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -237,7 +237,7 @@ def check_output(flag: str, path: str | None, taken: Iterable[File]) -> None:
     if os.path.exists(path) and not os.path.isfile(path):
         return  # a device or a pipe
     check_apart(f"--{flag}", path, taken)
-    folder = Path(path).absolute().parent
+    folder = Path(incomplete(path)).absolute().parent
     if not folder.is_dir():
         raise ValueError(f"--{flag}: there is no folder {folder}")
     check_folder(flag, str(folder))
@@ -258,9 +258,9 @@ def check_apart(what: str, path: str, taken: Iterable[File]) -> None:
     for name, other in taken:
         if _is_same(path, other):
             raise ValueError(f"{what} is also {name}, wanted another file")
-        if _is_same(path + PART, other):
+        if _is_same(aside := incomplete(path), other):
             raise ValueError(
-                f"{what} is {path + PART} until it is complete, which is also "
+                f"{what} is {aside} until it is complete, which is also "
                 f"{name}; wanted another file"
             )
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 from absl import flags as absl_flags
 
 from bahdanau_tf.progress import StatusLine
-from bahdanau_tf.text_files import PART
+from bahdanau_tf.text_files import incomplete
 from bahdanau_tf.text_files import read_lines
 
 if TYPE_CHECKING:
@@ -119,6 +119,6 @@ def kept_lines_named(
     try:
         yield
     except (ValueError, KeyboardInterrupt):
-        if path is not None and count() and os.path.exists(path + PART):
-            StatusLine().note(f"{count()} {what} are in {path}{PART}")
+        if path is not None and count() and os.path.exists(incomplete(path)):
+            StatusLine().note(f"{count()} {what} are in {incomplete(path)}")
         raise
