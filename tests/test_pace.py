@@ -197,7 +197,7 @@ def test_an_update_uses_the_rate_that_was_assigned():
 
 
 def test_time_ends_a_training_and_lets_the_rate_fall(
-    alone, tmp_path, monkeypatch
+    alone, tmp_path, monkeypatch, capsys
 ):
     clock = Clock(monkeypatch)
     result = train(restarted(), alone, TIMED, tmp_path)
@@ -210,7 +210,11 @@ def test_time_ends_a_training_and_lets_the_rate_fall(
     falls = [one - two for one, two in itertools.pairwise(rates[32:])]
     assert falls == pytest.approx([0.02 * 0.98 / 30] * 28, rel=1e-3)
     # All is over; the same command does nothing, more time goes on.
+    capsys.readouterr()
     assert train(restarted(), alone, TIMED, tmp_path).steps == 61
+    said = capsys.readouterr().err
+    assert "\nnothing is left to do: time limit reached\n" in said
+    assert "graph" not in said
     longer = replace(TIMED, minutes=1.5)
     result = train(restarted(), alone, longer, tmp_path)
     assert (result.steps, result.seconds) == (92, 30.0)

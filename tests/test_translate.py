@@ -527,7 +527,9 @@ def test_on_a_terminal_each_line_is_translated_at_once(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", typed)
     assert main(["translate", "--model_dir=x"]) == 0
     assert model.windows == [1, 1]
-    assert capsys.readouterr().out == "B A\nC\n"
+    out, err = capsys.readouterr()
+    assert out == "B A\nC\n"
+    assert err == "type a sentence and press Enter; Ctrl-D ends\n"
 
 
 STREAM = """
@@ -611,7 +613,10 @@ def test_lines_that_take_long_are_named_before(run, capsys, monkeypatch):
 
     monkeypatch.setattr(Shouter, "translate", translated)
     run(f"a\n{'x' * 5001}\nb\nc\n{'y' * 5000}\n", "--window=3")
-    assert said == ["line 2: more than 5000 characters, takes long\n", ""]
+    assert said == [
+        "line 2: more than 5000 characters, which takes a while\n",
+        "",
+    ]
 
 
 def test_split_sentences_splits_known_examples():

@@ -34,7 +34,8 @@ from bahdanau_tf.translation.rescoring import fields
 from bahdanau_tf.translator import Translator
 
 SLOW = 5000  # characters of a line that takes seconds: it is named before
-SLOW_LINE = f"more than {SLOW} characters, takes long"
+SLOW_LINE = f"more than {SLOW} characters, which takes a while"
+PROMPT = "type a sentence and press Enter; Ctrl-D ends"
 
 
 def run(flags: absl_flags.FlagValues) -> int:
@@ -54,6 +55,8 @@ def run(flags: absl_flags.FlagValues) -> int:
         written(part.output) as output,
     ):
         part.note(flags)
+        if typed:
+            counter.note(PROMPT)
         for window in windows(lines, size):
             some = [line for line, _ in window]
             slow = [n for n, line in enumerate(some) if len(line) > SLOW]

@@ -45,7 +45,6 @@ class Status(keras.callbacks.Callback):
             tell(f"dev BLEU: greedy search, {self._dev.tokenize}")
         if self._run.step:
             tell(f"resuming from update {self._run.step}")
-        tell("making the graph of an update")
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
         state = self._run.state
