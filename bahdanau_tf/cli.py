@@ -29,6 +29,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf import __all__ as PUBLIC
 from bahdanau_tf import __version__
+from bahdanau_tf.files import FULL
 from bahdanau_tf.flags.completion import complete_if_asked
 from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import require
@@ -73,6 +74,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _main(argv)
     except KeyboardInterrupt:
         return _fail("interrupted", status=130)
+    except OSError as error:  # the help of the whole cannot be written
+        _forget_unwritten()
+        is_over = isinstance(error, BrokenPipeError)
+        return 0 if is_over else _fail(_of_system(error))
 
 
 def _main(argv: Sequence[str] | None) -> int:
@@ -190,8 +195,7 @@ def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
     "--model_dir: ...", and the name of a class or function is left out.
     """
     if isinstance(error, OSError) and error.strerror:
-        name = "" if error.filename is None else f"{error.filename}: "
-        return f"{name}{error.strerror}"
+        return _of_system(error)
     if _is_shortage(error):
         why = re.sub(r"^\{\{.*?\}\} ", "", str(error).split("\n")[0])
         return f"memory or disk is full; smaller sizes need less. {why}"
@@ -206,6 +210,14 @@ def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
     return rest if rest and is_public else said
 
 
+def _of_system(error: OSError) -> str:
+    """The system's message, with the name of the file."""
+    name = error.filename
+    if name is None and error.errno in FULL:
+        name = "standard output"  # files are named where they are written
+    return f"{'' if name is None else f'{name}: '}{error.strerror}"
+
+
 def _of_parsing(error: absl_flags.Error, flags: absl_flags.FlagValues) -> str:
     """absl's message about a flag, without Python's terms."""
     said = str(error).removeprefix("ERROR:: ")
@@ -215,6 +227,12 @@ def _of_parsing(error: absl_flags.Error, flags: absl_flags.FlagValues) -> str:
         if like:
             first = said.partition(". Did")[0]
             return f"{first}. Did you mean: {', '.join(sorted(like))}?"
+    said = re.sub(
+        r"flag --(\w+)=.*: Unable to parse the value (.*) as a .* list.*",
+        r"--\1 is \2, wanted names separated by commas, without line breaks",
+        said,
+        flags=re.DOTALL,
+    )
     said = re.sub(r"invalid literal for int.*", "wanted a whole number", said)
     return re.sub(r"could not convert string .*", "wanted a number", said)
 
@@ -335,7 +353,7 @@ def _without_pyplot() -> Iterator[None]:
 
 
 def _say(text: str, stream: TextIO, status: int) -> int:
-    print(text, file=stream)
+    print(text, file=stream, flush=True)
     return status
 
 

@@ -619,6 +619,11 @@ def test_an_output_that_is_another_file_of_the_command_is_refused(
     assert text.read_text() == "a b\n"
 
 
+def test_a_line_break_in_a_list_of_folders_is_refused(refused):
+    said = refused("translate", "--model_dir=a\nb")
+    assert r"--model_dir is 'a\nb', wanted names separated by commas" in said
+
+
 def test_an_output_that_is_standard_input_is_refused(refused, text):
     kept = os.dup(0)
     with text.open() as stream:
@@ -725,7 +730,8 @@ def test_a_shortage_of_memory_is_reported_in_one_line(
     ("error", "said"),
     [
         (OSError(28, "No space left", "tiny/o.json"), "tiny/o.json: No space"),
-        (OSError(28, "No space left"), "No space left"),
+        (OSError(28, "No space left"), "standard output: No space left"),
+        (OSError(5, "Input/output error"), "Input/output error"),
         (OSError("The site is closed."), "The site is closed."),
     ],
 )
@@ -742,6 +748,23 @@ def test_an_error_of_the_system_is_a_sentence(
     found = capfd.readouterr().err
     assert found.startswith(f"bahdanau-tf: translate: {said}")
     assert "Errno" not in found
+
+
+@pytest.mark.parametrize("command", ["data list", "data --help", "--version"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_of_standard_output_is_a_sentence(command, unbuffered):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "bahdanau_tf", *command.split()],
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert done.stderr.endswith(": standard output: No space left on device\n")
+    assert done.stderr.count("\n") == 1
 
 
 INTERRUPTED = """
