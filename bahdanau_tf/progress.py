@@ -207,7 +207,7 @@ class LineCounter(StatusLine):
     def __str__(self) -> str:
         rate = self.done / max(time.monotonic() - self._start, 1e-9)
         digits = f"{rate:.1f}" if rate >= 1 else f"{rate:.2g}"
-        return f"{self._about}{self.done} lines, {digits} lines/s"
+        return f"{self._about}{amount(self.done, 'line')}, {digits} lines/s"
 
     def report(
         self, what: str, places: Sequence[int], at_once: bool = False
@@ -242,6 +242,12 @@ class LineCounter(StatusLine):
         for what, odd in self._odd.items():
             if odd.reports > 1:
                 self.note(f"{odd.total} of {self.done} lines: {what}")
+
+
+def amount(number: float, of: str) -> str:
+    """A number with what it counts: "1 minute", "1,234 sentence pairs"."""
+    said = f"{number:,g}" if number < 1e6 else f"{number:,.0f}"
+    return f"{said} {of}{'s' * (number != 1)}"
 
 
 def counted(lines: Iterable[str], about: str) -> Iterator[str]:

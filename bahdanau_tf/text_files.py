@@ -209,8 +209,8 @@ def _alone(aside: str, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         )
         if not (is_ours and is_there):
             raise ValueError(
-                f"{os.fspath(path)} is being written by another process, "
-                "wanted to be the only one"
+                f"{os.fspath(path)} is being written by another process; wait "
+                "until it has ended, or name another file"
             )
         file.truncate(0)
         try:

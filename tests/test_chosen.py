@@ -78,7 +78,7 @@ def test_what_is_chosen_is_said_and_written(trained):
         "sub-words, joint: both sides have Latin letters",
         "conditional rnnsearch, 8 units",
         "at most 1 epoch,",
-        "22 pairs held out as dev text",
+        "about 22 pairs held out to choose the best model by",
     ):
         assert f"  {said}" in trained.told
         assert f"# {said}" in written
@@ -93,7 +93,8 @@ def test_the_dev_text_is_in_the_folder(trained):
     rest = ParallelCorpus(text / "train.source", text / "train.target")
     assert len(dev) >= 22
     assert len(dev) + len(rest) == 440
-    assert f"{len(dev)} of 440 sentence pairs are held out" in trained.told
+    named = f"dev text: {text / 'dev.source'} and dev.target, {len(dev)} pairs"
+    assert named in trained.told
 
 
 def test_the_file_of_flags_means_the_same(trained):

@@ -519,7 +519,7 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
         ("select", ["--order=1000"], "is missing"),
         ("demo", ["--epochs=inf"], "--epochs is inf"),
         ("demo", ["--sentences=0"], "--sentences=0"),
-        ("data", ["give"], "wanted list"),
+        ("data", ["give"], "wanted 'data list' or"),
     ],
 )
 def test_other_commands_refuse_bad_flags(

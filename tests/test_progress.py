@@ -10,6 +10,7 @@ import pytest
 
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.progress import amount
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError, OSError(5, "EIO")])
@@ -96,3 +97,18 @@ def test_a_line_fits_the_terminal(columns, monkeypatch):
             100: f"{'░' * 20} {', '.join(parts)}, 4:01:38 left",
         }[columns]
     )
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (0, "0 pairs"),
+        (1, "1 pair"),
+        (1.0, "1 pair"),
+        (1.5, "1.5 pairs"),
+        (1234, "1,234 pairs"),
+        (123456789, "123,456,789 pairs"),
+    ],
+)
+def test_what_is_counted_has_the_right_number(number, said):
+    assert amount(number, "pair") == said

@@ -636,7 +636,11 @@ def test_the_best_model_is_read_completely_while_training_replaces_it(
     [
         (12.345, "zh", "best model: dev BLEU 12.35 (greedy, zh);"),
         (float("nan"), "13a", "no evaluation yet;"),
-        (float("nan"), "", "no dev set, so the last model is the best;"),
+        (
+            float("nan"),
+            "",
+            "no dev set, so the last model is kept as the best;",
+        ),
     ],
 )
 def test_a_training_result_describes_its_bleu(bleu, tokenize, words):

@@ -40,7 +40,5 @@ def check(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> None:
     """Raises unless the arguments are "list", or "get" and a name."""
     del flags
     if list(arguments) != ["list"] and [*arguments[:-1]] != ["get"]:
-        raise ValueError(
-            f"{' '.join(arguments) or 'nothing'} given, wanted list, or get "
-            "and the name of a corpus"
-        )
+        said = f"the command is {' '.join(['data', *arguments])!r}"
+        raise ValueError(f"{said}, wanted 'data list' or 'data get NAME'")
