@@ -139,7 +139,9 @@ def test_it_goes_on_with_what_was_chosen(trained, capsys, own):
     out, err = capsys.readouterr()
     assert "chosen" not in err
     assert "resuming from update 7" in err
-    assert out.startswith("7 updates, all epochs done; best model: dev BLEU")
+    assert out.startswith(
+        "7 updates, epoch limit reached; best model: dev BLEU"
+    )
     assert contents(trained.folder) == before
 
 
@@ -182,7 +184,7 @@ def test_it_goes_on_without_naming_the_texts(
     assert main(["train", *words, f"--model_dir={trained.folder}"]) == 0
     out, err = capsys.readouterr()
     assert "resuming from update 7" in err
-    assert "7 updates, all epochs done" in out
+    assert "7 updates, epoch limit reached" in out
     assert contents(trained.folder) == before
     new = tmp_path / "new"
     assert main(["train", *words, f"--model_dir={new}"]) == 2

@@ -668,7 +668,7 @@ def test_what_killed_processes_left_is_removed(files, folder, monkeypatch):
 def test_the_result_of_a_finished_training_has_no_rate():
     said = str(TrainingResult(12.3, 7, "epochs", 0.01, 0.0, "13a"))
     assert said.startswith(
-        "7 updates, all epochs done; best model: dev BLEU 12.30"
+        "7 updates, epoch limit reached; best model: dev BLEU 12.30"
     )
     assert said.endswith("; no updates in this run")
 

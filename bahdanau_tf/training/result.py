@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 # What is said of each reason for which a training ends.
 ENDINGS = {
-    "epochs": "all epochs done",
-    "updates": "all updates done",
+    "epochs": "epoch limit reached",
+    "updates": "update limit reached",
     "minutes": "time limit reached",
     "patience": "stopped early, as no later model was better",
     "signal": "stopped by a signal",
