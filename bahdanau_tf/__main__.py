@@ -11,6 +11,8 @@ import sys
 def main() -> int:
     """Runs the command; Ctrl-C ends it quietly also while it is imported."""
     open_standard_streams()
+    # Where the output is no UTF-8, letters that it lacks become "?".
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     ending = _Ending()
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # a job may ignore Ctrl-C
@@ -25,13 +27,14 @@ def main() -> int:
 def open_standard_streams() -> None:
     """Replaces those that were closed, as by `2>&-`, which Python has as None.
 
-    Otherwise the next file would get their descriptor.
+    Otherwise the next file would get their descriptor. A stream that was
+    replaced has the name of the null device, by which `check_open` knows it.
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
-            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest free one
             mode = "r" if name == "stdin" else "w"
-            setattr(sys, name, os.fdopen(descriptor, mode))
+            # It gets the lowest free descriptor, that of the closed stream.
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
 
 
 class _Ending:

@@ -16,7 +16,6 @@ import logging
 import os
 import re
 import sys
-import textwrap
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -30,9 +29,13 @@ from absl import flags as absl_flags
 
 from bahdanau_tf import __all__ as PUBLIC
 from bahdanau_tf import __version__
+from bahdanau_tf.files import FULL
 from bahdanau_tf.flags.completion import complete_if_asked
 from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import require
+from bahdanau_tf.flags.help import help_of
+from bahdanau_tf.flags.help import required
+from bahdanau_tf.flags.help import usage
 from bahdanau_tf.garbage import never_collected
 from bahdanau_tf.interrupts import ended_by_two_interrupts
 from bahdanau_tf.progress import StatusLine
@@ -53,7 +56,6 @@ COMMANDS = {
     "select": "choose training pairs similar to an in-domain text",
 }
 RECIPES = resources.files("bahdanau_tf").joinpath("recipes")
-INDENT = "\n" + " " * 6  # of what follows a flag in the help
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,6 +74,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _main(argv)
     except KeyboardInterrupt:
         return _fail("interrupted", status=130)
+    except OSError as error:  # the help of the whole cannot be written
+        _forget_unwritten()
+        is_over = isinstance(error, BrokenPipeError)
+        return 0 if is_over else _fail(_of_system(error))
 
 
 def _main(argv: Sequence[str] | None) -> int:
@@ -80,7 +86,7 @@ def _main(argv: Sequence[str] | None) -> int:
     )
     name, *rest = [*(sys.argv[1:] if argv is None else argv)] or ["--help"]
     if name in ("--help", "-h", "help"):
-        return _say(_usage(), sys.stdout, 0)
+        return _say(usage(COMMANDS), sys.stdout, 0)
     if name == "--version":
         return _say(f"bahdanau-tf {__version__}", sys.stdout, 0)
     if name not in COMMANDS:
@@ -97,12 +103,13 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         left = flags([f"bahdanau-tf {name}", *words])[1:]
         _count_own(name, flags)
         if flags.help:
-            return _say(_help(name, taken, flags), sys.stdout, 0)
+            text = help_of(name, COMMANDS[name], taken, flags)
+            return _say(text, sys.stdout, 0)
         takes_arguments = bool(_arguments(name))
         if left and not takes_arguments:
             return _fail(f"{name}: {left[0]!r} is not a flag; see --help")
         given = (flags, left) if takes_arguments else (flags,)
-        require(flags, *_required(taken))
+        require(flags, *required(taken))
         taken.check(*given)
         already_done = getattr(taken, "already_done", lambda *_: None)
         if said := already_done(*given):
@@ -188,8 +195,7 @@ def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
     "--model_dir: ...", and the name of a class or function is left out.
     """
     if isinstance(error, OSError) and error.strerror:
-        name = "" if error.filename is None else f"{error.filename}: "
-        return f"{name}{error.strerror}"
+        return _of_system(error)
     if _is_shortage(error):
         why = re.sub(r"^\{\{.*?\}\} ", "", str(error).split("\n")[0])
         return f"memory or disk is full; smaller sizes need less. {why}"
@@ -204,6 +210,14 @@ def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
     return rest if rest and is_public else said
 
 
+def _of_system(error: OSError) -> str:
+    """The system's message, with the name of the file."""
+    name = error.filename
+    if name is None and error.errno in FULL:
+        name = "standard output"  # files are named where they are written
+    return f"{'' if name is None else f'{name}: '}{error.strerror}"
+
+
 def _of_parsing(error: absl_flags.Error, flags: absl_flags.FlagValues) -> str:
     """absl's message about a flag, without Python's terms."""
     said = str(error).removeprefix("ERROR:: ")
@@ -213,6 +227,12 @@ def _of_parsing(error: absl_flags.Error, flags: absl_flags.FlagValues) -> str:
         if like:
             first = said.partition(". Did")[0]
             return f"{first}. Did you mean: {', '.join(sorted(like))}?"
+    said = re.sub(
+        r"flag --(\w+)=.*: Unable to parse the value (.*) as a .* list.*",
+        r"--\1 is \2, wanted names separated by commas, without line breaks",
+        said,
+        flags=re.DOTALL,
+    )
     said = re.sub(r"invalid literal for int.*", "wanted a whole number", said)
     return re.sub(r"could not convert string .*", "wanted a number", said)
 
@@ -332,65 +352,8 @@ def _without_pyplot() -> Iterator[None]:
         del sys.modules[name]
 
 
-def _usage() -> str:
-    lines = [
-        "Attention-based recurrent translation.",
-        "",
-        "usage: bahdanau-tf COMMAND [--flag=value ...]",
-        "",
-        *(f"  {name:<10} {what}" for name, what in COMMANDS.items()),
-        "",
-        "bahdanau-tf COMMAND --help lists the flags of a command.",
-    ]
-    return "\n".join(lines)
-
-
-def _help(name: str, taken: ModuleType, flags: absl_flags.FlagValues) -> str:
-    lines = [f"bahdanau-tf {name}: {COMMANDS[name]}", "", taken.__doc__ or ""]
-    required = _required(taken)
-    chosen = getattr(taken, "CHOSEN", ())
-    for group, members in flags.flags_by_module_dict().items():
-        lines.append(f"{group}:")
-        for flag in members:
-            mark = "  (required)" if flag.name in required else ""
-            usage = _usage_of(flag, flag.name in chosen)
-            lines += [f"  {usage}{mark}", *_wrapped(flag.help)]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _required(taken: ModuleType) -> Sequence[str]:
-    """Names of the flags that a subcommand needs."""
-    return getattr(taken, "REQUIRED", ())
-
-
-def _usage_of(flag: absl_flags.Flag[object], is_chosen: bool) -> str:
-    """A flag with its type and default: --units=<int>  [1000]."""
-    usage, default = f"--[no]{flag.name}", "yes" if flag.default else "no"
-    if not flag.boolean:
-        choices = getattr(flag.parser, "enum_values", None)
-        value = "|".join(choices) if choices else flag.flag_type().split()[-1]
-        usage = f"--{flag.name}=<{value}>"
-        default = "" if flag.default in (None, []) else str(flag.default)
-    if is_chosen:
-        default = "from the text" + (f"; recipe: {default}" if default else "")
-    if not default:
-        return usage
-    is_short = len(usage) + len(default) < 74
-    return f"{usage}{'  ' if is_short else INDENT}[{default}]"
-
-
-def _wrapped(text: str) -> list[str]:
-    text = re.sub(r"^<.*?>: ", "", text)  # absl begins with the choices
-    text = " ".join(text.split())  # and breaks lines itself
-    indent = INDENT[1:]
-    return textwrap.wrap(
-        text, 78, initial_indent=indent, subsequent_indent=indent
-    )
-
-
 def _say(text: str, stream: TextIO, status: int) -> int:
-    print(text, file=stream)
+    print(text, file=stream, flush=True)
     return status
 
 

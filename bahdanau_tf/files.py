@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ from typing import IO
 if sys.platform != "win32":
     import fcntl
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no more can be written
 _ASIDE = ".{}.new."  # hidden; a user is unlikely to choose such a name
 _LEFTOVER = re.compile(r"\..+\.new\.[a-z0-9_]{8}")
 
@@ -24,6 +26,21 @@ _LEFTOVER = re.compile(r"\..+\.new\.[a-z0-9_]{8}")
 def checksum(data: bytes) -> str:
     """Returns the SHA-256 of `data` in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
+
+
+@contextmanager
+def full_disk_named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Adds to the error of a full disk what was written, which it lacks.
+
+    Args:
+        path: The file or folder to which the block writes.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL and error.filename is None:
+            error.filename = os.fspath(path)
+        raise
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
@@ -123,10 +140,11 @@ def replaced_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
         tempfile.mkdtemp(dir=path.parent, prefix=_ASIDE.format(path.name))
     )
     try:
-        yield aside
-        for file in aside.rglob("*"):
-            if file.is_file():
-                _flush(file)
+        with full_disk_named(path):
+            yield aside
+            for file in aside.rglob("*"):
+                if file.is_file():
+                    _flush(file)
         aside.chmod(0o755)  # mkdtemp gives 0700; other users may read it
         _exchange(path, aside)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import sys
 import time
 from collections.abc import Iterable
@@ -40,9 +41,20 @@ class StatusLine:
     def _is_due(self, now: float) -> bool:
         return now - self._last >= self._interval
 
+    @property
+    def _columns(self) -> int:
+        """How long the line may be: a longer one cannot be overwritten."""
+        if not self._live:
+            return sys.maxsize
+        with contextlib.suppress(OSError):
+            if columns := os.get_terminal_size(self._stream.fileno()).columns:
+                return columns - 1
+        return 79
+
     def _show(self, text: str, now: float) -> None:
         """Writes the line, in the place of the one before."""
         self._last = now
+        text = text[: self._columns]
         self._write(f"\r\x1b[K{text}" if self._live else f"{text}\n")
 
     def _write(self, text: str) -> None:
@@ -63,8 +75,9 @@ class ProgressLine(StatusLine):
         total: Number of steps, those of earlier runs included.
         done: Steps done in earlier runs.
         stream: As for `StatusLine`.
-        seconds: The job ends after this time, even if steps are left. Where
-            that comes first, the number of steps is not told, only the time.
+        seconds: The job ends so long after its first step, even if steps are
+            left. Where that comes first, the number of steps is not told, only
+            the time.
     """
 
     def __init__(
@@ -76,13 +89,16 @@ class ProgressLine(StatusLine):
     ) -> None:
         super().__init__(stream)
         self._total = total
-        self._begin = time.monotonic()
-        self._end = self._begin + seconds
+        self._seconds = seconds
         self._first = done
         self._start: float | None = None  # after the first step
 
     def update(self, done: int, text: str) -> None:
-        """Reports that `done` steps are done; `text` follows the count."""
+        """Reports that `done` steps are done; `text` follows the count.
+
+        On a narrow terminal the bar and the last parts of the text, between
+        commas, are left out.
+        """
         now = time.monotonic()
         if self._start is None and done > self._first:
             self._first, self._start = done, now
@@ -90,20 +106,28 @@ class ProgressLine(StatusLine):
             return
         share, count, left = done / max(self._total, 1), f"{done},", ""
         seconds = self._seconds_left(done, now)
-        in_time = max(self._end - now, 0.0)
+        used = 0.0 if self._start is None else now - self._start
+        in_time = max(self._seconds - used, 0.0)
         about = "" if math.isfinite(seconds) else "at most "
         if seconds <= in_time:
             count = f"{done}/{self._total}"
         else:
             seconds = in_time
-            share = (now - self._begin) / max(self._end - self._begin, 1e-9)
+            share = used / max(self._seconds, 1e-9)
         if math.isfinite(seconds):
             left = f", {about}{_clock(seconds)} left"
-        line = f"{count} {text}{left}"
+        parts = text.split(", ")
+        lines = [
+            f"{count} {', '.join(parts[:number])}{left}"
+            for number in range(len(parts), 0, -1)
+        ]
         if self._live:
             bar = "█" * round(20 * min(share, 1.0))
-            line = f"{bar:░<20} {line}"
-        self._show(line, now)
+            lines = [f"{bar:░<20} {lines[0]}", *lines]
+        columns = self._columns
+        self._show(
+            next((x for x in lines if len(x) <= columns), lines[-1]), now
+        )
 
     def _seconds_left(self, done: int, now: float) -> float:
         """By the mean time of the steps after the first; infinite before."""
@@ -186,7 +210,7 @@ class LineCounter(StatusLine):
     def __str__(self) -> str:
         rate = self.done / max(time.monotonic() - self._start, 1e-9)
         digits = f"{rate:.1f}" if rate >= 1 else f"{rate:.2g}"
-        return f"{self._about}{self.done} lines, {digits} lines/s"
+        return f"{self._about}{amount(self.done, 'line')}, {digits} lines/s"
 
     def report(
         self, what: str, places: Sequence[int], at_once: bool = False
@@ -221,6 +245,12 @@ class LineCounter(StatusLine):
         for what, odd in self._odd.items():
             if odd.reports > 1:
                 self.note(f"{odd.total} of {self.done} lines: {what}")
+
+
+def amount(number: float, of: str) -> str:
+    """A number with what it counts: "1 minute", "1,234 sentence pairs"."""
+    said = f"{number:,g}" if number < 1e6 else f"{number:,.0f}"
+    return f"{said} {of}{'s' * (number != 1)}"
 
 
 def counted(lines: Iterable[str], about: str) -> Iterator[str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import errno
 import gzip
 import itertools
 import os
@@ -24,6 +23,7 @@ from typing import BinaryIO
 from typing import TextIO
 from typing import cast
 
+from bahdanau_tf.files import FULL
 from bahdanau_tf.files import takes_lock
 
 GZIP = b"\x1f\x8b"  # the first two bytes of a gzip file, RFC 1952
@@ -114,10 +114,10 @@ def seekable(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
     """Opens a file, plain or .gz, or standard output, to write lines to.
 
-    A file is written as `path`.part and renamed at the end. So `path` is
-    never incomplete; after an error the lines written so far are in
-    `path`.part; if there are none, no file is left. One process at a time
-    writes it.
+    A file is written as `incomplete(path)` and renamed at the end. So `path`
+    is never incomplete; after an error the lines written so far are in
+    `incomplete(path)`; if there are none, no file is left. One process at a
+    time writes it.
 
     Args:
         path: The file; None for standard output.
@@ -129,8 +129,18 @@ def written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
     Raises:
         ValueError: Another process writes the file.
     """
-    with _full_disk_named(path):
+    with _kept_lines_named(path):
         yield from _written(path)
+
+
+def incomplete(path: str | os.PathLike[str]) -> str:
+    """The name that a file has until it is complete.
+
+    If `path` is a symbolic link, it is beside the file to which it leads.
+    """
+    if os.path.islink(path):
+        path = os.path.realpath(path)
+    return f"{os.fspath(path)}{PART}"
 
 
 @contextlib.contextmanager
@@ -157,14 +167,14 @@ def _written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
         with open(path, "wb") as device, _packed(device, path) as stream:
             yield stream
         return
-    aside = f"{os.fspath(path)}{PART}"
+    aside = incomplete(path)
     with _alone(aside, path) as file:
         with _packed(file, path) as stream:
             yield stream
         file.flush()
         if sys.platform == "win32":
             file.close()  # it renames no open file, and has no lock to keep
-        os.replace(aside, path)
+        os.replace(aside, aside.removesuffix(PART))
 
 
 @contextlib.contextmanager
@@ -199,8 +209,8 @@ def _alone(aside: str, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         )
         if not (is_ours and is_there):
             raise ValueError(
-                f"{os.fspath(path)} is being written by another process, "
-                "wanted to be the only one"
+                f"{os.fspath(path)} is being written by another process; wait "
+                "until it has ended, or name another file"
             )
         file.truncate(0)
         try:
@@ -255,24 +265,23 @@ def _room_named(path: str | os.PathLike[str] | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in FULL:
             raise
         text = f"no room to unpack {_name(path)}; set TMPDIR to another folder"
         raise OSError(error.errno, text, tempfile.gettempdir()) from error
 
 
 @contextlib.contextmanager
-def _full_disk_named(path: str | os.PathLike[str] | None) -> Iterator[None]:
+def _kept_lines_named(path: str | os.PathLike[str] | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        if not full or error.filename is not None:
+        if error.errno not in FULL or error.filename is not None:
             raise
         name = "standard output" if path is None else os.fspath(path)
         kept = ""
-        if os.path.exists(name + PART):
-            kept = f"; what was written is in {name}{PART}"
+        if path is not None and os.path.exists(incomplete(path)):
+            kept = f"; what was written is in {incomplete(path)}"
         raise OSError(error.errno, f"{error.strerror}{kept}", name) from error
 
 

@@ -234,7 +234,7 @@ def test_the_command_tells_where_the_alignments_before_an_error_are(
     words += ["--model_dir=x", f"--output={output}"]
     assert main(["align", *words]) == 2
     told = capfd.readouterr().err
-    assert f"{len(SOURCES)} alignments are in {output}.part\n" in told
+    assert f"{output}.part has {len(SOURCES)} alignments\n" in told
     assert "is not UTF-8" in told
     kept = (tmp_path / "found.part").read_text().split("\n")[:-1]
     wanted = translator.align(SOURCES, TARGETS)

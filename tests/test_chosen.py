@@ -78,7 +78,7 @@ def test_what_is_chosen_is_said_and_written(trained):
         "sub-words, joint: both sides have Latin letters",
         "conditional rnnsearch, 8 units",
         "at most 1 epoch,",
-        "22 pairs held out as dev text",
+        "about 22 pairs held out to choose the best model by",
     ):
         assert f"  {said}" in trained.told
         assert f"# {said}" in written
@@ -93,7 +93,8 @@ def test_the_dev_text_is_in_the_folder(trained):
     rest = ParallelCorpus(text / "train.source", text / "train.target")
     assert len(dev) >= 22
     assert len(dev) + len(rest) == 440
-    assert f"{len(dev)} of 440 sentence pairs are held out" in trained.told
+    named = f"dev text: {text / 'dev.source'} and dev.target, {len(dev)} pairs"
+    assert named in trained.told
 
 
 def test_the_file_of_flags_means_the_same(trained):
@@ -138,7 +139,9 @@ def test_it_goes_on_with_what_was_chosen(trained, capsys, own):
     out, err = capsys.readouterr()
     assert "chosen" not in err
     assert "resuming from update 7" in err
-    assert out.startswith("7 updates, stopped by epochs; best model: dev BLEU")
+    assert out.startswith(
+        "7 updates, epoch limit reached; best model: dev BLEU"
+    )
     assert contents(trained.folder) == before
 
 
@@ -181,7 +184,7 @@ def test_it_goes_on_without_naming_the_texts(
     assert main(["train", *words, f"--model_dir={trained.folder}"]) == 0
     out, err = capsys.readouterr()
     assert "resuming from update 7" in err
-    assert "7 updates, stopped by epochs" in out
+    assert "7 updates, epoch limit reached" in out
     assert contents(trained.folder) == before
     new = tmp_path / "new"
     assert main(["train", *words, f"--model_dir={new}"]) == 2

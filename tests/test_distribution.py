@@ -319,7 +319,7 @@ def test_the_command_trains_on_two_processes(folder: Path) -> None:
         chief, other = ended(running)
     assert chief.status == 0, chief.errors
     assert other.status == 0, other.errors
-    assert "3 updates, stopped by updates" in chief.output
+    assert "3 updates, update limit reached" in chief.output
     assert "chosen to fit 17 sentence pairs" in chief.errors
     assert other.output == ""
     (said,) = other.errors.splitlines()

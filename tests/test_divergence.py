@@ -158,9 +158,9 @@ def test_a_training_that_learns_nothing_says_so(
         restarted(), files, replace(RECIPE, epochs=len(losses)), tmp_path
     )
     assert result.stopped_by == "epochs"
-    first, end = capsys.readouterr().err.split("step 10, ")[1], ""
+    first, end = capsys.readouterr().err.split("update 10, ")[1], ""
     if len(losses) > 1:
-        first, end = first.split("step 20, ")
+        first, end = first.split("update 20, ")
     for said, told in ((after_first, first), (at_the_end, end)):
         assert said in told
         assert ("above that" in told) == ("abo" in said)

@@ -110,7 +110,7 @@ def test_sentences_longer_than_those_of_the_training_are_counted(
     ]
     assert main(["evaluate", *flags]) == 0
     long = sum(len(line.split()) > 30 for line in corpus["source"])
-    said = f"{long} of 60 sentences are longer than the 30 tokens of training"
+    said = f"{long} of 60 sentences: longer than the 30 tokens of training"
     assert said in capsys.readouterr().err
 
 
@@ -345,7 +345,7 @@ def test_an_interrupt_keeps_the_translations_so_far(
     assert kept == [*corpus["source"][:50], ""]
     told = capsys.readouterr().err
     assert "50/60 sentences, " in told or "25/60 sentences, " in told
-    assert f"50 translations are in {output}.part\n" in told
+    assert f"{output}.part has 50 translations\n" in told
 
 
 @pytest.mark.parametrize("tokenize", ["ja-mecab", "ko-mecab"])
@@ -373,7 +373,7 @@ def test_bad_flags_and_files_are_reported_in_one_line(corpus, tmp_path, capsys):
     short = tmp_path / "short"
     short.write_text("one\n")
     for flags, said in (
-        ([f"--hypotheses=x={short}"], f"--hypotheses=x={short} has 1 lines"),
+        ([f"--hypotheses=x={short}"], f"--hypotheses=x={short} has 1 line and"),
         ([f"--hypotheses=x={tmp_path / 'absent'}"], "absent"),
         (["--hypotheses=x", "--model_dir=m"], "--source is missing"),
         (

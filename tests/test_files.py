@@ -171,3 +171,11 @@ def test_the_current_folder_may_be_looked_for(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert found_directory(".") == Path()
     assert found_directory("/") == Path("/")
+
+
+def test_a_full_disk_names_the_folder(tmp_path):
+    folder = tmp_path / "folder"
+    no_room = pytest.raises(OSError, match=f"File too large: '{folder}'")
+    with no_room, largest_file(4), replaced_directory(folder) as aside:
+        (aside / "file").write_text("one\ntwo\n")
+    assert not folder.exists()

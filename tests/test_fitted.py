@@ -450,6 +450,12 @@ def test_operations_are_those_of_the_kernels(units, rows, step_order):
     assert found == pytest.approx(wanted, rel=0.01)
 
 
+def test_a_text_without_letters_is_called_so():
+    side = replace(TYPICAL.source, script="")
+    choices = fitted(replace(TYPICAL, source=side, target=side), {})
+    assert choices[0].reason == "sub-words, joint: neither side has letters"
+
+
 def test_scripts_decide_whether_sub_words_are_joint():
     other = replace(TYPICAL, target=replace(TYPICAL.target, script="hangul"))
     assert of(TYPICAL, {})["joint"]

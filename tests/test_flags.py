@@ -102,17 +102,19 @@ def test_help_and_mistakes_need_no_tensorflow():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_groups_and_every_flag(command, capsys):
+def test_help_has_groups_and_every_flag(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     assert main([command, "--help"]) == 0
     said = capsys.readouterr().out
     groups = [row for row in said.split("\n") if row and row[-1] == ":"]
     assert "Every command:" in groups
     assert len(groups) >= 2
     for name in defined_flags(command):
-        assert f"--{name}=" in said or f"--[no]{name} " in said
-    assert max(map(len, said.split("\n")[1:])) <= 80
+        assert re.search(rf"--({name}=|\[no\]{name}\s)", said)
+    assert max(map(len, said.split("\n"))) <= 80
     assert "Raises:" not in said  # of the docstring that describes the flags
     assert ";  " not in said  # absl's own line break
+    assert "repeat this option" not in said  # absl's; some must be given once
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -128,6 +130,37 @@ def test_required_flags_are_marked_and_missed(refused, command, capfd):
         others = [f"--{name}=1" for name in required if name != missing]
         message = f"bahdanau-tf: {command}: --{missing} is missing\n"
         assert refused(command, *others) == message
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, None])
+@pytest.mark.parametrize("columns", [40, 120])
+def test_help_is_as_wide_as_the_terminal(command, columns, capsys, monkeypatch):
+    """Only what is typed as it stands, such as choices, may be longer."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main([*filter(None, [command]), "--help"]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    long = [line for line in lines if len(line) > columns]
+    as_typed = re.compile(r"  --| {4}\S| {8}--")
+    assert [line for line in long if not as_typed.match(line)] == []
+    assert columns == 40 or command is None or max(map(len, lines)) > 80
+
+
+def test_a_default_that_depends_on_others_is_not_told_as_no(capsys):
+    main(["train", "--help"])
+    assert "  --[no]true_case\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_help_is_printed_where_the_output_lacks_letters(encoding):
+    for command in "train", "evaluate":  # with α, β and others
+        done = subprocess.run(
+            [sys.executable, "-m", "bahdanau_tf", command, "--help"],
+            env=os.environ | {"PYTHONIOENCODING": encoding},
+            capture_output=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert b"--[no]traceback" in done.stdout
 
 
 def test_help_of_train_groups_the_flags(capsys):
@@ -486,7 +519,7 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
         ("select", ["--order=1000"], "is missing"),
         ("demo", ["--epochs=inf"], "--epochs is inf"),
         ("demo", ["--sentences=0"], "--sentences=0"),
-        ("data", ["give"], "wanted list"),
+        ("data", ["give"], "wanted 'data list' or"),
     ],
 )
 def test_other_commands_refuse_bad_flags(
@@ -586,6 +619,11 @@ def test_an_output_that_is_another_file_of_the_command_is_refused(
     assert text.read_text() == "a b\n"
 
 
+def test_a_line_break_in_a_list_of_folders_is_refused(refused):
+    said = refused("translate", "--model_dir=a\nb")
+    assert r"--model_dir is 'a\nb', wanted names separated by commas" in said
+
+
 def test_an_output_that_is_standard_input_is_refused(refused, text):
     kept = os.dup(0)
     with text.open() as stream:
@@ -596,6 +634,60 @@ def test_an_output_that_is_standard_input_is_refused(refused, text):
         os.dup2(kept, 0)
         os.close(kept)
     assert "--output is also standard input" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "closed", "called"),
+    [
+        ("translate --model_dir=x --input={text}", ">&-", "standard output"),
+        (
+            "translate --model_dir=x --output={text}.out",
+            "<&-",
+            "standard input",
+        ),
+        (
+            "evaluate --reference={text} --hypotheses={text}",
+            ">&-",
+            "standard output",
+        ),
+        (
+            "ensembles --forward=x --source={text} --reference={text}",
+            ">&-",
+            "standard output",
+        ),
+    ],
+)
+def test_a_closed_stream_is_refused(text, command, closed, called):
+    """What would be written there is lost, and no text can be read."""
+    done = subprocess.run(
+        f'"{sys.executable}" -m bahdanau_tf {command} {closed}'.format(
+            text=text
+        ),
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    name = command.split()[0]
+    wanted = f"bahdanau-tf: {name}: {called} is closed, wanted it open\n"
+    assert (done.returncode, done.stderr) == (2, wanted)
+
+
+def test_a_stream_that_is_not_used_may_be_closed(text):
+    code = (
+        "import sys;"
+        "from bahdanau_tf.__main__ import open_standard_streams;"
+        "from bahdanau_tf.cli import defined_flags;"
+        "from bahdanau_tf.flags.translate import check;"
+        "open_standard_streams();"
+        "flags = defined_flags('translate');"
+        "flags(sys.argv);"
+        "check(flags)"
+    )
+    files = f"--input={text} --output={text}.out <&- >&-"
+    for rest in (files, "> /dev/null < /dev/null"):
+        command = f'"{sys.executable}" -c "{code}" --model_dir=x {rest}'
+        subprocess.run(command, shell=True, check=True)
 
 
 def test_a_device_may_be_named_twice(text):
@@ -638,7 +730,8 @@ def test_a_shortage_of_memory_is_reported_in_one_line(
     ("error", "said"),
     [
         (OSError(28, "No space left", "tiny/o.json"), "tiny/o.json: No space"),
-        (OSError(28, "No space left"), "No space left"),
+        (OSError(28, "No space left"), "standard output: No space left"),
+        (OSError(5, "Input/output error"), "Input/output error"),
         (OSError("The site is closed."), "The site is closed."),
     ],
 )
@@ -655,6 +748,23 @@ def test_an_error_of_the_system_is_a_sentence(
     found = capfd.readouterr().err
     assert found.startswith(f"bahdanau-tf: translate: {said}")
     assert "Errno" not in found
+
+
+@pytest.mark.parametrize("command", ["data list", "data --help", "--version"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_of_standard_output_is_a_sentence(command, unbuffered):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "bahdanau_tf", *command.split()],
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert done.stderr.endswith(": standard output: No space left on device\n")
+    assert done.stderr.count("\n") == 1
 
 
 INTERRUPTED = """

@@ -62,7 +62,8 @@ def test_counted_yields_the_lines_unchanged(clock, monkeypatch):
         clock[0] += 1
     assert screen.getvalue() == (
         "".join(
-            f"\r\x1b[Ktrain.en: {n} lines, 1.0 lines/s" for n in range(1, 6)
+            f"\r\x1b[Ktrain.en: {n}, 1.0 lines/s"
+            for n in ("1 line", *(f"{n} lines" for n in range(2, 6)))
         )
         + "\r\x1b[Ktrain.en: 5 lines, 1.0 lines/s\n"
     )

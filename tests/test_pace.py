@@ -86,6 +86,9 @@ def test_a_warm_up_is_over_after_a_tenth_of_the_time():
 def test_the_larger_share_counts_and_time_is_kept_for_an_evaluation():
     now = [1000.0]
     paced = Pace(100, minutes=2.0, used=30.0, clock=lambda: now[0])
+    now[0] += 500.0  # the graph is made
+    assert paced.seconds == 30
+    paced.begin()
     assert paced.seconds == 30
     assert paced.share(10) == pytest.approx(30 / 108)  # a tenth is kept
     assert paced.share(50) == 0.5
@@ -103,7 +106,9 @@ def test_the_larger_share_counts_and_time_is_kept_for_an_evaluation():
 def test_a_shorter_evaluation_than_expected_does_not_undo_a_share():
     now = [0.0]
     paced = Pace(10**6, minutes=1.0, clock=lambda: now[0])
+    paced.begin()
     now[0] = 40.0
+    paced.begin()  # it has begun
     assert paced.share(1) == pytest.approx(40 / 54)
     with paced.evaluating():
         now[0] += 1
@@ -117,6 +122,7 @@ def test_a_training_whose_time_was_over_is_over_for_the_next_run():
     """Although its first evaluation was shorter than what was kept for it."""
     now = [0.0]
     paced = Pace(10**6, minutes=10.0, clock=lambda: now[0])
+    paced.begin()
     now[0] = 541.0
     assert paced.is_out_of_time
     with paced.evaluating():
@@ -135,14 +141,21 @@ def test_a_training_whose_time_was_over_is_over_for_the_next_run():
 def test_without_a_limit_time_does_not_matter():
     now = [0.0]
     paced = Pace(10, clock=lambda: now[0])
+    paced.begin()
     now[0] = 1e9
     assert paced.seconds_left == math.inf
     assert not paced.is_out_of_time
     assert paced.share(4) == 0.4
 
 
+GRAPH = 100.0  # seconds; more than a training may last
+
+
 class Clock:
-    """Each update takes a second of it, and learns nothing from no text."""
+    """Each update takes a second of it, and learns nothing from no text.
+
+    The first one of a run also makes the graph.
+    """
 
     def __init__(self, monkeypatch):
         self.now = 0.0
@@ -150,9 +163,10 @@ class Clock:
 
         def step_of(model, optimizer, *_):
             optimizer.build(model.trainable_variables)
+            seconds = itertools.chain([GRAPH + 1.0], itertools.repeat(1.0))
 
             def ticking(*_):
-                self.now += 1.0
+                self.now += next(seconds)
                 self.rates.append(float(optimizer.learning_rate))
                 return tf.constant(1.0)
 
@@ -183,25 +197,29 @@ def test_an_update_uses_the_rate_that_was_assigned():
 
 
 def test_time_ends_a_training_and_lets_the_rate_fall(
-    alone, tmp_path, monkeypatch
+    alone, tmp_path, monkeypatch, capsys
 ):
     clock = Clock(monkeypatch)
     result = train(restarted(), alone, TIMED, tmp_path)
     assert (result.stopped_by, result.seconds) == ("minutes", 60.0)
-    assert result.steps == 60
-    assert log_of(tmp_path)[-1]["step"] == 60
+    assert result.steps == 61  # the time begins after the first one
+    assert log_of(tmp_path)[-1]["step"] == 61
     rates = clock.rates
     assert rates[:4] == pytest.approx([0.02 / 3, 0.04 / 3, 0.02, 0.02])
-    assert rates[29] == pytest.approx(0.02)
-    falls = [one - two for one, two in itertools.pairwise(rates[31:])]
+    assert rates[30] == pytest.approx(0.02)
+    falls = [one - two for one, two in itertools.pairwise(rates[32:])]
     assert falls == pytest.approx([0.02 * 0.98 / 30] * 28, rel=1e-3)
     # All is over; the same command does nothing, more time goes on.
-    assert train(restarted(), alone, TIMED, tmp_path).steps == 60
+    capsys.readouterr()
+    assert train(restarted(), alone, TIMED, tmp_path).steps == 61
+    said = capsys.readouterr().err
+    assert "\nnothing is left to do: time limit reached\n" in said
+    assert "graph" not in said
     longer = replace(TIMED, minutes=1.5)
     result = train(restarted(), alone, longer, tmp_path)
-    assert (result.steps, result.seconds) == (90, 30.0)
-    assert len(rates) == 90
-    assert rates[85] == pytest.approx(0.02 * (1 - 0.98 * 8 / 9), rel=1e-3)
+    assert (result.steps, result.seconds) == (92, 30.0)
+    assert len(rates) == 92
+    assert rates[87] == pytest.approx(0.02 * (1 - 0.98 * 8 / 9), rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +255,7 @@ def test_patience_waits_again_if_with_more_epochs_the_rate_rises(
         assert (result.stopped_by, result.steps) == ("patience", steps)
 
 
-@pytest.mark.parametrize(("minutes", "steps"), [(1.0, 54), (0.8, 50)])
+@pytest.mark.parametrize(("minutes", "steps"), [(1.0, 56), (0.8, 50)])
 def test_after_a_signal_near_the_end_no_time_and_no_update_is_lost(
     minutes, steps, files, tmp_path, monkeypatch
 ):
@@ -249,7 +267,7 @@ def test_after_a_signal_near_the_end_no_time_and_no_update_is_lost(
         return Evaluation(clock.now, 1.0, [])
 
     def interrupt(batch, logs):
-        if clock.now == 54.0:
+        if clock.now == GRAPH + 54.0:
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(loop.DevSet, "evaluate", evaluate)
@@ -262,7 +280,8 @@ def test_after_a_signal_near_the_end_no_time_and_no_update_is_lost(
         result = train(restarted(), files, recipe, tmp_path)
         assert (result.stopped_by, result.steps) == ("minutes", steps)
         assert [one["step"] for one in log_of(tmp_path)] == [20, 40, steps]
-    assert clock.now == steps + 3 * 2.0
+    graphs = 1 + (steps > 50)  # one for each run that updates the weights
+    assert clock.now == graphs * GRAPH + steps + 3 * 2.0
 
 
 def test_a_training_of_limited_time_stays_one(alone, tmp_path, monkeypatch):

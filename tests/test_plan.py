@@ -59,7 +59,10 @@ def test_the_default_vocabulary_size_is_reduced_for_small_texts(
     size = translator.target_text.vocabulary_size
     assert 256 < size < 2000
     assert translator.model.target_embedding.embeddings.shape[0] == size
-    said = f"target: {size} ids, fewer than 30001: the text has no more"
+    said = (
+        f"target vocabulary: {size:,} ids, not 30,001: the text has no more "
+        "sub-words"
+    )
     assert said in capsys.readouterr().err.split("\n")
     # The requested size is stored, so that the same command resumes.
     settings = json.loads((plan.model_dir / "text.json").read_text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import time
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.progress import amount
 from bahdanau_tf.progress import counted
 
 
@@ -67,12 +69,61 @@ def test_a_job_of_limited_time_tells_the_time_alone(monkeypatch):
         clock[0] += 45.0
         line.update(step, "loss 1.0")
     assert stream.getvalue() == (  # no number of steps that falls
-        "1, loss 1.0, at most 5:00 left\n"
-        "2, loss 1.0, 4:15 left\n"
-        "3, loss 1.0, 3:30 left\n"
+        "1, loss 1.0, at most 5:45 left\n"
+        "2, loss 1.0, 5:00 left\n"
+        "3, loss 1.0, 4:15 left\n"
     )
     line = ProgressLine(4, 0, stream, seconds=345.0)
     for step in range(1, 4):
         clock[0] += 45.0
         line.update(step, "loss 1.0")
     assert stream.getvalue().endswith("3/4 loss 1.0, 0:45 left\n")
+
+
+@pytest.mark.parametrize("columns", [12, 40, 60, 100])
+def test_a_line_fits_the_terminal(columns, monkeypatch):
+    """One that is wrapped could not be overwritten."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def fileno(self) -> int:
+            return 2
+
+    size = os.terminal_size((columns, 24))
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: size)
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    stream = Terminal()
+    line = ProgressLine(14500, 0, stream)
+    for step in 1, 2:
+        clock[0] += 1.0
+        line.update(step, "loss 3.211, 3548 words/s, best BLEU 12.20")
+    *_, last = stream.getvalue().split("\r\x1b[K")
+    assert len(last) < columns
+    parts = ["2/14500 loss 3.211", "3548 words/s", "best BLEU 12.20"]
+    assert (
+        last
+        == {
+            12: "2/14500 los",
+            40: f"{parts[0]}, 4:01:38 left",
+            60: f"{', '.join(parts[:2])}, 4:01:38 left",
+            100: f"{'░' * 20} {', '.join(parts)}, 4:01:38 left",
+        }[columns]
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (0, "0 pairs"),
+        (1, "1 pair"),
+        (1.0, "1 pair"),
+        (1.5, "1.5 pairs"),
+        (1234, "1,234 pairs"),
+        (123456789, "123,456,789 pairs"),
+    ],
+)
+def test_what_is_counted_has_the_right_number(number, said):
+    assert amount(number, "pair") == said

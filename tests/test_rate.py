@@ -179,7 +179,8 @@ def test_pairs_left_out_are_counted_if_an_update_begins_in_the_next_epoch(
     assert long % 24
     assert result.steps == 7  # 20 batches, and one of the third epoch
     said = capsys.readouterr().err
-    assert said.count(f"{long} too long (over 4 tokens), left out\n") == 1
+    told = f"{long} sentence pairs left out, with more than 4 tokens\n"
+    assert said.count(told) == 1
 
 
 def test_pairs_left_out_of_the_only_epoch_are_told(files, tmp_path, capsys):
@@ -190,7 +191,7 @@ def test_pairs_left_out_of_the_only_epoch_are_told(files, tmp_path, capsys):
     for told in (1, 0):
         train(restarted(), files, recipe, tmp_path)
         said = capsys.readouterr().err
-        assert said.count(f"{long} too long (over 4 tokens)") == told
+        assert said.count(f"{long} sentence pairs left out, with") == told
 
 
 @pytest.mark.parametrize(

@@ -391,10 +391,10 @@ def test_data_get_makes_the_folder(tmp_path, monkeypatch, capfd):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "nothing given, wanted list, or get and the name"),
-        (["get"], "get given, wanted list"),
-        (["get", "a", "b"], "get a b given"),
-        (["fetch", "multi30k"], "fetch multi30k given"),
+        ([], "the command is 'data', wanted 'data list' or 'data get"),
+        (["get"], "the command is 'data get', wanted 'data list' or"),
+        (["get", "a", "b"], "the command is 'data get a b', wanted"),
+        (["fetch", "multi30k"], "is 'data fetch multi30k', wanted"),
         (["get", "multi31k"], "no corpus 'multi31k', wanted one of multi30k, "),
         (["list", "--colour=red"], "colour"),
     ],

@@ -667,7 +667,7 @@ def test_a_report_may_have_only_external_systems(tmp_path):
             "--system=RNNsearch-15 is the name",
         ),
         ("--quick --system=a=/nowhere", "holds no translator"),
-        ("--quick --hypotheses=a={}", "--hypotheses=a has 1 lines"),
+        ("--quick --hypotheses=a={}", "--hypotheses=a has 1 line and"),
         ("--quick --system=RNNsearch/15=a", "RNNsearch-15 and RNNsearch/15 w"),
         (
             "--quick --system=a/b=a --hypotheses=a-b={}",

@@ -172,7 +172,7 @@ def test_the_command_keeps_the_best_in_order(flags, pool, tmp_path, capsys):
     assert kept == [pool[place] for place in best]
     assert len(set(kept) & set(WANTED)) >= 495
     out, err = capsys.readouterr()
-    assert "kept 500 of 1400 pairs" in out
+    assert "kept 500 of 1,400 pairs" in out
     assert "1400/1400 pairs scored" in err
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "in.en",
@@ -202,7 +202,7 @@ def test_compressed_text_with_blank_lines_is_selected(
             stream.write(text.encode())
     capsys.readouterr()
     assert select({**flags, "scores": f"{tmp_path / 'scores.gz'}"}) == 0
-    assert "2 blank" in capsys.readouterr().out
+    assert "2 with a blank line" in capsys.readouterr().out
     for side, lines in zip(("en", "fr"), expected, strict=True):
         with gzip.open(f"{tmp_path / 'chosen'}.{side}.gz") as stream:
             assert stream.read().decode().split("\n")[:-1] == lines
@@ -221,7 +221,7 @@ def test_compressed_text_with_blank_lines_is_selected(
         ({"order": "0"}, "--order is 0"),
         ({"source": "absent.en"}, "absent.en"),
         ({"source": "{tmp}/in.en"}, "100 lines"),
-        ({"in_domain_target": "{tmp}/pool.fr"}, "1400"),
+        ({"in_domain_target": "{tmp}/pool.fr"}, "1,400"),
         ({"in_domain_source": "{tmp}/bad"}, "line 2 is not valid UTF-8"),
         ({"in_domain_source": "{tmp}/empty"}, "0 lines"),
         ({"output_source": "{tmp}/no/out.en"}, "no folder"),

@@ -151,12 +151,46 @@ def test_a_part_of_other_lines_is_refused(tmp_path, model, capsys):
         source.write_bytes(text)
         assert run(source, tmp_path / "out", *flags) == 2
         err = capsys.readouterr().err
-        assert "out-2-of-2 was made of other lines than those of" in err
+        assert "out-2-of-2 was made with another --input" in err
     source.write_bytes(b"a\nb\nc\nd\n")
     prefixes.write_text("A\n\nC\nD\n")
-    assert run(source, tmp_path / "out", *flags) == 2
-    assert run(source, tmp_path / "out", "--shard=2/2") == 2
+    for changed in flags, ("--shard=2/2",):
+        assert run(source, tmp_path / "out", *changed) == 2
+        err = capsys.readouterr().err
+        assert "out-2-of-2 was made with another --prefixes" in err
     assert (tmp_path / "out-2-of-2").read_bytes() == part
+
+
+def test_a_part_of_another_model_or_by_other_flags_is_refused(
+    tmp_path, model, capsys
+):
+    source, folder = tmp_path / "source", tmp_path / "model"
+    words = tmp_path / "dictionary"
+    source.write_text("a\nb\n")
+    words.write_text("a\tb\n")
+    (folder / "best").mkdir(parents=True)
+    (folder / "best" / "model.keras").write_bytes(b"weights")
+    (folder / "log.jsonl").write_text("")
+    of_model = f"--model_dir={folder}"
+    replaces = ("--unknown=replace", f"--dictionary={words}")
+    flags = (of_model, "--shard=1/2", *replaces)
+    assert run(source, tmp_path / "out", *flags) == 0
+    model.windows.clear()
+    (folder / "log.jsonl").write_text("trained on")  # best is the same
+    faster = ("--threads=2", "--batch_size=3", "--window=5")
+    assert run(source, tmp_path / "out", *flags, *faster) == 0
+    assert "out-1-of-2 is complete" in capsys.readouterr().err
+    for changed in ("--beam_size=3", "--format=json", "--alignments"):
+        assert run(source, tmp_path / "out", *flags, changed) == 2
+        name = changed.partition("=")[0]
+        assert f"was made with another {name};" in capsys.readouterr().err
+    for file in (words, folder / "best" / "model.keras"):
+        with file.open("a") as more:
+            more.write("c\td\n")
+    assert run(source, tmp_path / "out", *flags) == 2
+    err = capsys.readouterr().err
+    assert "with another --model_dir and another --dictionary;" in err
+    assert model.windows == []
 
 
 def test_a_part_that_another_job_makes_is_refused(tmp_path, model, capsys):

@@ -636,7 +636,11 @@ def test_the_best_model_is_read_completely_while_training_replaces_it(
     [
         (12.345, "zh", "best model: dev BLEU 12.35 (greedy, zh);"),
         (float("nan"), "13a", "no evaluation yet;"),
-        (float("nan"), "", "no dev set, so the last model is the best;"),
+        (
+            float("nan"),
+            "",
+            "no dev set, so the last model is kept as the best;",
+        ),
     ],
 )
 def test_a_training_result_describes_its_bleu(bleu, tokenize, words):
@@ -664,7 +668,7 @@ def test_what_killed_processes_left_is_removed(files, folder, monkeypatch):
 def test_the_result_of_a_finished_training_has_no_rate():
     said = str(TrainingResult(12.3, 7, "epochs", 0.01, 0.0, "13a"))
     assert said.startswith(
-        "7 updates, stopped by epochs; best model: dev BLEU 12.30"
+        "7 updates, epoch limit reached; best model: dev BLEU 12.30"
     )
     assert said.endswith("; no updates in this run")
 

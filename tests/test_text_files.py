@@ -10,6 +10,7 @@ import itertools
 import os
 import re
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -316,3 +317,36 @@ def test_a_full_disk_names_what_is_kept(tmp_path):
     with no_room, largest_file(4), written(path) as stream:
         stream.write("one\ntwo\n")
     assert (tmp_path / "file.part").read_text() == "one\n"
+
+
+def test_an_output_that_is_a_link_stays_one(tmp_path):
+    """The file to which it leads is written, whole or not at all."""
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "target", tmp_path / "link"
+    link.symlink_to("there/target")
+    for text in "new\n", "newer\n":  # to a file that is not there, and is
+        with written(link) as stream:
+            stream.write(text)
+            stream.flush()
+            assert (tmp_path / "there" / "target.part").read_text() == text
+        assert os.readlink(link) == "there/target"
+        assert target.read_text() == text
+    with pytest.raises(OSError, match=f"{target}.part"), largest_file(4):
+        write_half(link)
+    assert target.read_text() == "newer\n"
+    assert (tmp_path / "there" / "target.part").read_text() == "half"
+
+
+def write_half(path: Path) -> None:
+    with written(path) as stream:
+        stream.write("half of it\n")
+
+
+def test_sub_words_that_find_no_room_name_the_folder(tmp_path, monkeypatch):
+    """That of temporary files, which have no names."""
+    text = tmp_path / "text"
+    text.write_text("a b\n")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    no_room = pytest.raises(OSError, match=f"File too large: '{tmp_path}'")
+    with no_room, largest_file(4):
+        SubwordTokenizer.train([text], 300)

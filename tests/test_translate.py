@@ -22,6 +22,7 @@ from bahdanau_tf.cli import main
 from bahdanau_tf.commands import translate
 from bahdanau_tf.commands.common import model as loading
 from bahdanau_tf.commands.common.long_lines import translate_lines
+from bahdanau_tf.progress import amount
 from bahdanau_tf.text.sentences import split_sentences
 from bahdanau_tf.translation import Translation
 
@@ -262,7 +263,9 @@ def test_a_truncated_gz_keeps_the_translations_so_far(
     err = capsys.readouterr().err
     assert f"{source} is not a whole gzip file" in err
     done = (tmp_path / "o.part").read_text().split("\n")[:-1]
-    assert err.startswith(f"{len(done)} translations are in {output}.part\n")
+    assert err.startswith(
+        f"{output}.part has {amount(len(done), 'translation')}\n"
+    )
     assert err.count("\n") == 2
     assert done == [" ".join(line.split()[::-1]) for line in lines[: len(done)]]
     assert len(done) > 5000
@@ -281,7 +284,7 @@ def test_an_error_keeps_the_old_output_and_the_translations_so_far(
     flags = [f"--input={source}", f"--output={output}", f"--window={window}"]
     assert main(["translate", "--model_dir=x", *flags]) == 2
     told = capsys.readouterr().err
-    assert f"3 translations are in {output}.part\n" in told
+    assert f"{output}.part has 3 translations\n" in told
     assert "line 4 is not UTF-8" in told
     assert output.read_text() == "old\n"
     assert (tmp_path / "output.part").read_text() == "B A\nD C\nE\n"
@@ -296,7 +299,7 @@ def test_an_error_leaves_the_lines_before_it_on_standard_output(
     assert main(words) == 2
     out, err = capsys.readouterr()
     assert out == "B A\nD C\n"
-    assert "translations are in" not in err
+    assert ".part has" not in err
 
 
 @pytest.mark.parametrize("done", [0, 4])
@@ -321,10 +324,10 @@ def test_ctrl_c_tells_where_the_translations_so_far_are(
     told = capsys.readouterr().err
     part = tmp_path / "output.part"
     if done:
-        assert f"{done} translations are in {part}\n" in told
+        assert f"{part} has {amount(done, 'translation')}\n" in told
         assert part.read_text() == "B A\n" * done
     else:
-        assert "translations are in" not in told
+        assert ".part has" not in told
         assert not part.exists()
 
 
@@ -527,7 +530,9 @@ def test_on_a_terminal_each_line_is_translated_at_once(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", typed)
     assert main(["translate", "--model_dir=x"]) == 0
     assert model.windows == [1, 1]
-    assert capsys.readouterr().out == "B A\nC\n"
+    out, err = capsys.readouterr()
+    assert out == "B A\nC\n"
+    assert err == "type a sentence and press Enter; Ctrl-D ends\n"
 
 
 STREAM = """
@@ -611,7 +616,10 @@ def test_lines_that_take_long_are_named_before(run, capsys, monkeypatch):
 
     monkeypatch.setattr(Shouter, "translate", translated)
     run(f"a\n{'x' * 5001}\nb\nc\n{'y' * 5000}\n", "--window=3")
-    assert said == ["line 2: more than 5000 characters, takes long\n", ""]
+    assert said == [
+        "line 2: more than 5000 characters, which takes a while\n",
+        "",
+    ]
 
 
 def test_split_sentences_splits_known_examples():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import json
 import shutil
 import zipfile
 from typing import Any
@@ -366,6 +367,24 @@ def test_a_damaged_model_is_named(damaged, spoil):
     with pytest.raises(ValueError, match="the file is damaged") as caught:
         Translator.load(damaged)
     assert str(path) in str(caught.value)
+
+
+def test_a_class_that_is_not_found_is_named_without_the_whole_model(damaged):
+    path = damaged / "model.keras"
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    config = json.loads(files["config.json"])
+    part = {"module": "bahdanau_tf", "registered_name": "bahdanau_tf>Nowhere"}
+    part |= {"class_name": "Nowhere", "config": {"units": 8}}
+    config["config"]["attention"] = part
+    files["config.json"] = json.dumps(config).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    with pytest.raises(ValueError, match="class 'Nowhere'") as caught:
+        Translator.load(damaged)
+    assert "\n" not in str(caught.value)
+    assert "embedding" not in str(caught.value)
 
 
 def flipped(data: bytes, place: int) -> bytes:

@@ -24,7 +24,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     pairs = line_pairs(flags, "source", "target")
     with (
         closing(LineCounter()) as counter,
-        kept_lines_named(flags.output, lambda: counter.done, "alignments"),
+        kept_lines_named(flags.output, lambda: counter.done, "alignment"),
         written(flags.output) as output,
     ):
         for window in windows(pairs, flags.window):

@@ -16,6 +16,7 @@ from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import chrf
 from bahdanau_tf.flags.distil import OUTPUTS
 from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.progress import amount
 from bahdanau_tf.text_files import written_together
 from bahdanau_tf.translation import Translation
 
@@ -49,7 +50,7 @@ def run(flags: absl_flags.FlagValues) -> int:
                 kept += 1
             done += len(window)
             line.update(done, "lines")
-    line.note(f"{kept} pairs written to {folder}")
+    line.note(f"{amount(kept, 'pair')} written to {folder}")
     return 0
 
 

@@ -23,6 +23,7 @@ from bahdanau_tf.commands.common.scoring import tokenizer_for
 from bahdanau_tf.evaluation.tables import as_text
 from bahdanau_tf.flags.evaluate import name_and_path
 from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.progress import amount
 from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.text_files import written
 from bahdanau_tf.translation import Translation
@@ -109,8 +110,8 @@ def _report_long(found: Sequence[Translation], folders: Sequence[str]) -> None:
     count = sum(len(one.source_tokens) > limit for one in found)
     if count:
         print(
-            f"{count} of {len(found)} sentences are longer than the {limit} "
-            "tokens of training sentences, and may lose words; see "
+            f"{count:,} of {amount(len(found), 'sentence')}: longer than the "
+            f"{limit} tokens of training sentences, may lose words; see "
             "translate --split_long",
             file=sys.stderr,
         )
@@ -137,7 +138,7 @@ def _translated(
             line.update(len(done), f"sentences, {rate:.1f} a second")
     unfinished = sum(not translation.finished for translation in done)
     line.note(
-        f"{len(done)} sentences in {time.monotonic() - start:.1f} s, "
+        f"{amount(len(done), 'sentence')} in {time.monotonic() - start:.1f} s, "
         f"{unfinished} cut off at the length limit"
     )
     return done

@@ -15,6 +15,7 @@ from bahdanau_tf.device import use_threads
 from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.progress import amount
 from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.text.subword import BYTE
 from bahdanau_tf.translation import Lexicon
@@ -75,4 +76,9 @@ def _with_progress(batches: tf.data.Dataset, pairs: int) -> Iterator[Batch]:
         yield batch
         done += len(batch[1])
         progress.update(done, "pairs read")
-    progress.note(f"{done} of {pairs} pairs were short enough")
+    progress.note(
+        f"learned from {done:,} of {amount(pairs, 'pair')}; the others are too "
+        "long"
+        if done < pairs
+        else f"learned from {amount(pairs, 'pair')}"
+    )

@@ -11,6 +11,7 @@ from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.data.selection import CHUNK
 from bahdanau_tf.data.selection import lowest
 from bahdanau_tf.data.selection import score_pairs
+from bahdanau_tf.progress import amount
 from bahdanau_tf.text_files import written
 from bahdanau_tf.text_files import written_together
 
@@ -34,9 +35,9 @@ def run(flags: absl_flags.FlagValues) -> int:
         corpus, corpus.rows[chosen], flags.output_source, flags.output_target
     )
     print(
-        f"kept {len(chosen)} of {len(corpus)} pairs, with scores from "
-        f"{scores[chosen].min():.3f} to {scores[chosen].max():.3f}; "
-        f"{corpus.blank} blank; {rate:.0f} pairs a second"
+        f"kept {len(chosen):,} of {amount(len(corpus), 'pair')}, with scores "
+        f"from {scores[chosen].min():.3f} to {scores[chosen].max():.3f}; "
+        f"{corpus.blank:,} with a blank line; {rate:.0f} pairs a second"
     )
     return 0
 

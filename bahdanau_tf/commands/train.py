@@ -40,6 +40,7 @@ from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options.fine_tuning import TYPICAL_MODEL
 from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.progress import amount
 from bahdanau_tf.text_files import count_lines
 from bahdanau_tf.training import Start
 from bahdanau_tf.training import TrainingFiles
@@ -201,7 +202,7 @@ def _choices(
     choices = choose(flags, facts, model_known, known)
     if choices:
         line = StatusLine()
-        line.note(f"chosen to fit {facts.pairs:,} sentence pairs:")
+        line.note(f"chosen to fit {amount(facts.pairs, 'sentence pair')}:")
         for choice in choices:
             line.note(f"  {choice.reason}")
     return [choice.without(unused) for choice in choices]

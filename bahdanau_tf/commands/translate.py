@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import closing
+from types import MappingProxyType
 from typing import NamedTuple
 
 from absl import flags as absl_flags
@@ -21,7 +23,7 @@ from bahdanau_tf.commands.common.long_lines import trained_limit
 from bahdanau_tf.commands.common.long_lines import translate_lines
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.flags.shards import Shard
-from bahdanau_tf.flags.translate import texts
+from bahdanau_tf.flags.translate import made_of
 from bahdanau_tf.progress import LineCounter
 from bahdanau_tf.text_files import count_lines
 from bahdanau_tf.text_files import read_lines
@@ -32,7 +34,8 @@ from bahdanau_tf.translation.rescoring import fields
 from bahdanau_tf.translator import Translator
 
 SLOW = 5000  # characters of a line that takes seconds: it is named before
-SLOW_LINE = f"more than {SLOW} characters, takes long"
+SLOW_LINE = f"more than {SLOW} characters, which takes a while"
+PROMPT = "type a sentence and press Enter; Ctrl-D ends"
 
 
 def run(flags: absl_flags.FlagValues) -> int:
@@ -52,6 +55,8 @@ def run(flags: absl_flags.FlagValues) -> int:
         written(part.output) as output,
     ):
         part.note(flags)
+        if typed:
+            counter.note(PROMPT)
         for window in windows(lines, size):
             some = [line for line, _ in window]
             slow = [n for n, line in enumerate(some) if len(line) > SLOW]
@@ -89,13 +94,13 @@ class _Part(NamedTuple):
         output: The file that is written; None for standard output.
         first: How many lines are before them.
         last: The number of the last one; None for all lines.
-        checksums: Those of the lines of --shard.
+        made_of: What decides the contents of the part of --shard, by flag.
     """
 
     output: str | None
     first: int = 0
     last: int | None = None
-    checksums: str = ""
+    made_of: Mapping[str, object] = MappingProxyType({})
 
     @classmethod
     def of(cls, flags: absl_flags.FlagValues) -> _Part:
@@ -114,13 +119,13 @@ class _Part(NamedTuple):
         return cls(
             shard.file(flags.output),
             *shard.lines(total),
-            shard.checksums(texts(flags)),
+            made_of(flags),
         )
 
     def note(self, flags: absl_flags.FlagValues) -> None:
-        """Writes of which lines the part is made, once nobody else makes it."""
+        """Writes of what the part is made, once nobody else makes it."""
         if flags.shard is not None:
-            Shard.of(flags.shard).note(flags.output, self.checksums)
+            Shard.of(flags.shard).note(flags.output, self.made_of)
 
     def lines(self, flags: absl_flags.FlagValues) -> Iterator[tuple[str, str]]:
         """Each line with the prefix of its translation."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bahdanau_tf.progress import amount
 from bahdanau_tf.text_files import seekable
 
 BLOCK = 1 << 22  # bytes read at once when a file is indexed
@@ -144,8 +145,8 @@ class ParallelCorpus:
         self.lines = len(self._source)
         if self.lines != len(self._target):
             raise ValueError(
-                f"ParallelCorpus: {source} has {self.lines} lines and {target} "
-                f"has {len(self._target)}, wanted equal numbers"
+                f"ParallelCorpus: {source} has {amount(self.lines, 'line')} "
+                f"and {target} has {len(self._target):,}, wanted equal numbers"
             )
         blank = self._source.blank | self._target.blank
         self.rows = np.flatnonzero(~blank).astype(np.uint32)
@@ -153,7 +154,7 @@ class ParallelCorpus:
         if not len(self.rows):
             raise ValueError(
                 f"ParallelCorpus: {source} and {target} have no sentence pair: "
-                f"of {self.lines} lines none has words on both sides"
+                f"none of their lines ({self.lines:,}) has words on both sides"
             )
         both = self._source.digest + self._target.digest
         self.checksum = hashlib.blake2b(both, digest_size=32).hexdigest()

@@ -1,12 +1,17 @@
 """Lists the public corpora, or downloads one of them.
 
-bahdanau-tf data list
-bahdanau-tf data get NAME
+    bahdanau-tf data list
+    bahdanau-tf data get NAME
 
 After `get` the folder NAME in --data_dir has a file SPLIT.LANGUAGE for each
-side of each split, such as train.en; `bahdanau-tf train --data_dir=.../NAME`
-finds them. If a download breaks off, running the command again continues it. A
-file that was downloaded by hand is used if it is in --data_dir.
+side of each split, such as train.en, which `train` is given by name:
+
+    bahdanau-tf train --data_dir=.../NAME --model_dir=model
+        --train_source=train.en --train_target=train.fr
+
+A recipe for a corpus names them itself. If a download breaks off, running the
+command again continues it. A file that was downloaded by hand is used if it is
+in --data_dir.
 """
 
 from __future__ import annotations
@@ -35,7 +40,5 @@ def check(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> None:
     """Raises unless the arguments are "list", or "get" and a name."""
     del flags
     if list(arguments) != ["list"] and [*arguments[:-1]] != ["get"]:
-        raise ValueError(
-            f"{' '.join(arguments) or 'nothing'} given, wanted list, or get "
-            "and the name of a corpus"
-        )
+        said = f"the command is {' '.join(['data', *arguments])!r}"
+        raise ValueError(f"{said}, wanted 'data list' or 'data get NAME'")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from absl import flags as absl_flags
 
 from bahdanau_tf.flags.fields import check_files
+from bahdanau_tf.flags.fields import check_open
 from bahdanau_tf.flags.fields import define_fields
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.model import MODEL
@@ -59,5 +60,6 @@ def check(flags: absl_flags.FlagValues) -> None:
         raise ValueError("--forward or --reversed is missing")
     for name in ("forward", "reversed"):
         check_folders(name, getattr(flags, name))
+    check_open("stdout", "standard output")
     check_files(flags, "source", "reference")
     check_search(flags)

@@ -25,6 +25,7 @@ from absl import flags as absl_flags
 from bahdanau_tf.flags.fields import check_apart
 from bahdanau_tf.flags.fields import check_file
 from bahdanau_tf.flags.fields import check_files
+from bahdanau_tf.flags.fields import check_open
 from bahdanau_tf.flags.fields import check_output
 from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import refuse
@@ -54,7 +55,7 @@ def define(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_multi_string(
         "hypotheses",
         None,
-        "another system's translations, as FILE or NAME=FILE",
+        "another system's translations, as FILE or NAME=FILE; may be repeated",
         flag_values=flags,
         module_name="Files",
     )
@@ -63,6 +64,7 @@ def define(flags: absl_flags.FlagValues) -> None:
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
+    check_open("stdout", "standard output")
     read = check_files(flags, "source", "reference", "dictionary")
     if flags.source is None and not flags.hypotheses:
         raise ValueError(

@@ -9,6 +9,7 @@ import dataclasses
 import inspect
 import os
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from typing import TypeVar
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.text_files import PART
+from bahdanau_tf.text_files import incomplete
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -147,7 +148,8 @@ def check_files(flags: absl_flags.FlagValues, *names: str) -> list[File]:
         --input is not given.
 
     Raises:
-        ValueError: The message has the flag.
+        ValueError: The message has the flag. Or standard input would be read,
+            and is closed.
     """
     found: list[File] = []
     for name in names:
@@ -156,8 +158,25 @@ def check_files(flags: absl_flags.FlagValues, *names: str) -> list[File]:
         if path is not None:
             found.append((f"--{name}", path))
         elif name == "input":
+            check_open("stdin", "standard input")
             found.append(("standard input", 0))
     return found
+
+
+def check_open(stream: str, called: str) -> None:
+    """Checks that a standard stream was not closed, as by `>&-`.
+
+    Args:
+        stream: Its name in `sys`.
+        called: What the message calls it.
+
+    Raises:
+        ValueError: It was closed.
+    """
+    # The command puts the null device in the place of a closed stream; one
+    # that the user has sent there has another name.
+    if getattr(getattr(sys, stream), "name", None) == os.devnull:
+        raise ValueError(f"{called} is closed, wanted it open")
 
 
 def check_folder(flag: str, path: str) -> None:
@@ -207,16 +226,18 @@ def check_output(flag: str, path: str | None, taken: Iterable[File]) -> None:
         taken: The files that are read, and the other ones that are written.
 
     Raises:
-        ValueError: The message has the flag.
+        ValueError: The message has the flag. Or standard output would be
+            written to, and is closed.
     """
     if path is None:
+        check_open("stdout", "standard output")
         return
     if not path or os.path.isdir(path):
         raise ValueError(f"--{flag} is {path!r}, wanted the name of a file")
     if os.path.exists(path) and not os.path.isfile(path):
         return  # a device or a pipe
     check_apart(f"--{flag}", path, taken)
-    folder = Path(path).absolute().parent
+    folder = Path(incomplete(path)).absolute().parent
     if not folder.is_dir():
         raise ValueError(f"--{flag}: there is no folder {folder}")
     check_folder(flag, str(folder))
@@ -237,9 +258,9 @@ def check_apart(what: str, path: str, taken: Iterable[File]) -> None:
     for name, other in taken:
         if _is_same(path, other):
             raise ValueError(f"{what} is also {name}, wanted another file")
-        if _is_same(path + PART, other):
+        if _is_same(aside := incomplete(path), other):
             raise ValueError(
-                f"{what} is {path + PART} until it is complete, which is also "
+                f"{what} is {aside} until it is complete, which is also "
                 f"{name}; wanted another file"
             )
 

@@ -47,8 +47,11 @@ def define(flags: absl_flags.FlagValues) -> None:
         "out_dir", "report", "folder for all output", **options
     )
     for name, text in (
-        ("system", "a trained model, as NAME=MODEL_DIR"),
-        ("hypotheses", "another system's translations, as NAME=FILE"),
+        ("system", "a trained model, as NAME=MODEL_DIR; may be repeated"),
+        (
+            "hypotheses",
+            "another system's translations, as NAME=FILE; may be repeated",
+        ),
         (
             "nbest",
             "another system's n-best lists in Moses' format, as NAME=FILE, for "
@@ -57,7 +60,8 @@ def define(flags: absl_flags.FlagValues) -> None:
         (
             "phrases",
             "file of sentences to draw as an LSTM's vectors, a blank line "
-            "between groups of similar meaning; a picture for each file",
+            "between groups of similar meaning; may be repeated, with a "
+            "picture for each file",
         ),
     ):
         absl_flags.DEFINE_multi_string(name, [], text, **options)
@@ -96,7 +100,8 @@ def _define_training(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_multi_string(
         "train_flag",
         [],
-        "a flag for every training whose model uses it, such as --units=512",
+        "a flag for every training whose model uses it, such as --units=512; "
+        "may be repeated",
         **options,
     )
     absl_flags.DEFINE_float(

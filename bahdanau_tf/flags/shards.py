@@ -1,18 +1,21 @@
 """The flag --shard=i/n: which of n equal parts of a text.
 
-Beside the file of a part is a hidden one, written before it, with checksums of
-the lines of which it is made: the part of another text is not taken for it.
+Beside the file of a part is a hidden one, written before it, which says of
+which lines, by which model and with which flags it is made: a part that was
+made otherwise is not taken for it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from bahdanau_tf.files import read_object
 from bahdanau_tf.files import write_atomically
 from bahdanau_tf.text_files import count_lines
 from bahdanau_tf.text_files import read_lines
@@ -55,53 +58,58 @@ class Shard(NamedTuple):
         name = f"{path.removesuffix(ending)}-{number}-of-{self.parts}"
         return name + ending
 
-    def note(self, path: str, checksums: str) -> None:
-        """Writes of which lines the file of this part is made.
+    def note(self, path: str, made_of: Mapping[str, object]) -> None:
+        """Writes of what the file of this part is made.
 
         Args:
             path: As for `file`.
-            checksums: Those of the lines.
+            made_of: What decides its contents, by flag.
         """
-        write_atomically(self._note(path), checksums.encode())
+        write_atomically(self._note(path), json.dumps(made_of).encode())
 
-    def is_there(self, path: str, inputs: Sequence[str]) -> bool:
-        """Whether the file of this part is complete.
+    def is_there(self, path: str) -> bool:
+        """Whether the file of this part of `path` is complete."""
+        return os.path.isfile(self.file(path))
+
+    def check(self, path: str, made_of: Mapping[str, object]) -> None:
+        """Checks that the file of this part is made of the same.
 
         Args:
             path: As for `file`.
-            inputs: As for `checksums`.
+            made_of: As for `note`.
 
         Raises:
-            ValueError: It was made of other lines, or a line is not UTF-8.
+            ValueError: It was made of something else. The message has the
+                flags that differ.
         """
-        if not os.path.isfile(self.file(path)):
-            return False
         note = self._note(path)
-        if note.is_file() and note.read_text() != self.checksums(inputs):
+        if not note.is_file():
+            return  # an earlier version made it
+        before = read_object(note)
+        names = [*made_of, *(name for name in before if name not in made_of)]
+        others = [
+            f"--{name}"
+            for name in names
+            if before.get(name) != made_of.get(name)
+        ]
+        if others:
             raise ValueError(
-                f"--shard: {self.file(path)} was made of other lines than "
-                f"those of {' and '.join(inputs)}; remove it, or name another "
+                f"--shard: {self.file(path)} was made with another "
+                f"{' and another '.join(others)}; remove it, or name another "
                 "--output"
             )
-        return True
 
-    def checksums(self, inputs: Sequence[str]) -> str:
-        """The SHA-256 of the lines of this part, for each of the texts.
-
-        Args:
-            inputs: The texts that are read, always in the same order.
+    def checksum(self, path: str) -> str:
+        """The SHA-256 of the lines of this part of a text.
 
         Raises:
             ValueError: A line is not UTF-8.
         """
-        found = []
-        for path in inputs:
-            digest = hashlib.sha256()
-            for line in read_lines(path, *self.lines(count_lines(path))):
-                digest.update(f"{line}\n".encode())
-            found.append(f"{digest.hexdigest()}\n")
-        return "".join(found)
+        digest = hashlib.sha256()
+        for line in read_lines(path, *self.lines(count_lines(path))):
+            digest.update(f"{line}\n".encode())
+        return digest.hexdigest()
 
     def _note(self, path: str) -> Path:
         file = Path(self.file(path))
-        return file.with_name(f".{file.name}.sha256")
+        return file.with_name(f".{file.name}.json")

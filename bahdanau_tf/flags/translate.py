@@ -26,15 +26,19 @@ word of a prefix is complete; with one of sub-words it may be continued.
 processes or machines. Of --output=out it writes out-i-of-n; joined in the order
 of their names, the n files are the translation of the whole. A file is there
 only when it is complete, and then the command leaves it as it is: a job that
-was killed is started again by the same command.
+was killed is started again by the same command. A file that was made of other
+lines, by another model or with other flags is refused.
 """
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.files import checksum
+from bahdanau_tf.files import found_directory
 from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_output
@@ -48,6 +52,10 @@ from bahdanau_tf.flags.model import define_search
 from bahdanau_tf.flags.shards import Shard
 
 REQUIRED = ("model_dir",)
+CHANGE_NO_LINE = (
+    *("output", "shard", "threads", "batch_size", "window"),
+    *("flagfile", "help", "traceback"),
+)
 
 
 def define(flags: absl_flags.FlagValues) -> None:
@@ -120,17 +128,43 @@ def already_done(flags: absl_flags.FlagValues) -> str | None:
     """A sentence if an earlier run has written the part of --shard.
 
     Raises:
-        ValueError: It is the part of another text.
+        ValueError: It was made of other lines, by another model, or with other
+            flags.
     """
     if flags.shard is None:
         return None
     shard = Shard.of(flags.shard)
-    if not shard.is_there(flags.output, texts(flags)):
+    if not shard.is_there(flags.output):
         return None
+    shard.check(flags.output, made_of(flags))
     part = shard.file(flags.output)
     return f"{part} is complete; remove it to translate this part again"
 
 
-def texts(flags: absl_flags.FlagValues) -> list[str]:
-    """The files that have a line for each translation."""
-    return [path for path in (flags.input, flags.prefixes) if path is not None]
+def made_of(flags: absl_flags.FlagValues) -> dict[str, object]:
+    """What decides the contents of the part of --shard, by flag.
+
+    Raises:
+        ValueError: A line is not UTF-8.
+    """
+    shard = Shard.of(flags.shard)
+    values = {n: flags[n].value for n in flags if n not in CHANGE_NO_LINE}
+    for name in ("input", "prefixes"):
+        if (path := flags[name].value) is not None:
+            values[name] = shard.checksum(path)
+    if flags.dictionary:
+        values["dictionary"] = checksum(Path(flags.dictionary).read_bytes())
+    values["model_dir"] = [*map(_model_checksum, flags.model_dir)]
+    return values
+
+
+def _model_checksum(folder: str) -> str:
+    """The SHA-256 of the files of the model that is loaded from a folder."""
+    best = found_directory(Path(folder, "best"))
+    model = best if best.is_dir() else found_directory(folder)
+    files = sorted(path for path in model.rglob("*") if path.is_file())
+    parts = [
+        f"{path.relative_to(model)} {checksum(path.read_bytes())}\n"
+        for path in files
+    ]
+    return checksum("".join(parts).encode())

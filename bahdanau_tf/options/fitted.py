@@ -40,6 +40,7 @@ from bahdanau_tf.options.sizes import rate_of
 from bahdanau_tf.options.sizes import rounded
 from bahdanau_tf.options.sizes import subwords
 from bahdanau_tf.options.text import TextOptions
+from bahdanau_tf.progress import amount
 
 # The options that are chosen, if they are not given.
 CHOSEN = (
@@ -139,6 +140,8 @@ def _tokens(facts: Facts, known: Mapping[str, Any]) -> Choice:
     reason = f"the source has {letters[0]}, the target {letters[1]}"
     if is_same:
         reason = f"both sides have {letters[0]}"
+        if not facts.source.script:
+            reason = "neither side has letters"
     if joint != is_same:
         reason = "as the flags that are given want it"
     if facts.source.is_tokenized and facts.target.is_tokenized:
@@ -315,12 +318,12 @@ def choose_dev_text(facts: Facts, known: Mapping[str, Any]) -> Choice:
     if not known.get("dev_pairs", pairs):
         return Choice(
             {"dev_pairs": 0},
-            "no dev text held out of so few different lines: the last model is "
-            "taken for the best",
+            "no dev text: there are too few different lines to hold some out, "
+            "so the last model is kept as the best",
         )
     return Choice(
         {"dev_pairs": pairs, "patience": Recipe.patience},
-        f"{known.get('dev_pairs', pairs):,} pairs held out as dev text, to "
+        f"about {amount(known.get('dev_pairs', pairs), 'pair')} held out to "
         "choose the best model by",
     )
 
@@ -334,14 +337,14 @@ def choose_time(facts: Facts, known: Mapping[str, Any]) -> Choice:
         "evaluate_every": rounded(updates_between(facts, known)),
     }
     each = seconds_per_epoch(facts, known) / 60
-    quick = _counted(max(round(60 * each), 1), "second")
+    quick = amount(max(round(60 * each), 1), "second")
     one = f"{each:.1f} minutes" if each >= 1 else quick
-    ends = [_counted(minutes, "minute")] if minutes else []
+    ends = [amount(minutes, "minute")] if minutes else []
     if updates := known.get("updates"):
-        ends.append(_counted(updates, "update"))
+        ends.append(amount(updates, "update"))
     about = ""
     if "epochs" in known or not updates:
-        ends.append(_counted(epochs, "epoch"))
+        ends.append(amount(epochs, "epoch"))
     else:
         about = f", about {seen(facts, known):.2g} epochs"
     told = f"at most {' and '.join(ends)}{about}"
@@ -359,13 +362,7 @@ def _device(facts: Facts, known: Mapping[str, Any]) -> str:
     """What the time is of: "2 cores"."""
     if known.get("has_gpu"):
         return f"a GPU, if it is as fast as {GPU} cores"
-    return _counted(cores_of(facts, known), "core")
-
-
-def _counted(number: float, of: str) -> str:
-    """A number with what it counts: "1 minute", "30 minutes"."""
-    said = f"{number:,g}" if number < 1e6 else f"{number:,.0f}"
-    return f"{said} {of}{'s' * (number != 1)}"
+    return amount(cores_of(facts, known), "core")
 
 
 Rule = Callable[[Facts, Mapping[str, Any]], Choice]

@@ -95,9 +95,10 @@ class Recipe:
             if many are.
         updates: Largest number of updates of all runs together; 0 for any.
             Training ends after the epochs, too.
-        minutes: Longest time of all runs together, evaluations included; 0 for
-            any. The rate of "linear" then falls with the time, if that is over
-            sooner than the epochs.
+        minutes: Longest time of all runs together, evaluations included, each
+            run from the end of its first update, for which its graph is made;
+            0 for any. The rate of "linear" then falls with the time, if that
+            is over sooner than the epochs.
         evaluate_every: Number of updates between evaluations on the dev set; 0
             for once an epoch.
         monitor: What the best model has on the dev set: "bleu", the highest

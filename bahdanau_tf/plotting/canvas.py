@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from bahdanau_tf.files import full_disk_named
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -148,4 +150,5 @@ def save(figure: Figure, path: str | os.PathLike[str] | None) -> None:
         return
     with warnings.catch_warnings():  # `set_fonts` has told it
         warnings.filterwarnings("ignore", "Glyph .* missing from")
-        figure.savefig(path, dpi=150, bbox_inches="tight")
+        with full_disk_named(path):
+            figure.savefig(path, dpi=150, bbox_inches="tight")

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import TypedDict
 
+from bahdanau_tf.files import full_disk_named
 from bahdanau_tf.progress import counted
 from bahdanau_tf.text.normalization import FULL_WIDTH
 from bahdanau_tf.text.normalization import without_rules_path
@@ -50,8 +51,9 @@ def learned(files: Iterable[str | os.PathLike[str]], options: Options) -> bytes:
     # A file without a name, so that a killed process leaves nothing.
     with tempfile.TemporaryFile() as rules:
         if "normalization_rule_tsv" in options:
-            rules.write(options["normalization_rule_tsv"].encode())
-            rules.seek(0)
+            with full_disk_named(tempfile.gettempdir()):
+                rules.write(options["normalization_rule_tsv"].encode())
+                rules.seek(0)
             path = f"/dev/fd/{rules.fileno()}"
             options = options | {"normalization_rule_tsv": path}
         try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from bahdanau_tf.data.held_out import hold_out
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.progress import amount
 from bahdanau_tf.training.files import TrainingFiles
 from bahdanau_tf.training.settings import DEV_PAIRS
 from bahdanau_tf.training.settings import TRAINING_TEXT
@@ -64,8 +65,7 @@ def held_out(
         pairs = hold_out(corpus, dev_pairs, texts, longest)
         dev = divided(model_dir).dev_source
         StatusLine().note(
-            f"{pairs} of {len(corpus)} sentence pairs are held out as dev "
-            f"text: {dev} and .target"
+            f"dev text: {dev} and {NAMES[3]}, {amount(pairs, 'pair')}"
         )
         yield len(corpus) - pairs
         write_settings(settings, _settings(corpus, dev_pairs))

@@ -38,6 +38,7 @@ class Ends(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
         self._listen()
+        self._run.pace.begin()  # after the chief's clock was heard
         self.reason = self._limit() or self._signal()
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:

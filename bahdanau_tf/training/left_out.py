@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import keras
 
 from bahdanau_tf.data.batching import Position
+from bahdanau_tf.progress import amount
 from bahdanau_tf.training.run import Run
 
 
@@ -53,5 +54,6 @@ class LeftOut(keras.callbacks.Callback):
         ]
         if limits and count:
             self._run.line.note(
-                f"{count} too long (over {' or '.join(limits)}), left out"
+                f"{amount(count, 'sentence pair')} left out, with more than "
+                f"{' or '.join(limits)}"
             )

@@ -18,6 +18,18 @@ from bahdanau_tf.training.errors import told_by_path
 from bahdanau_tf.training.run import Run
 from bahdanau_tf.training.speed import Speed
 
+# How the parts of a record are told.
+TOLD = {
+    "step": "update {}",
+    "epoch": "epoch {}",
+    "words_per_second": "{} words/s",
+    "skipped_updates": "skipped updates: {}",
+    "learning_rate": "learning rate {}",
+    "train_loss": "train loss {}",
+    "dev_loss": "dev loss {}",
+    "dev_bleu": "dev BLEU {}",
+}
+
 
 class Log:
     """Lines of JSON, each written once, such as `log.jsonl`.
@@ -99,7 +111,11 @@ class Logger(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         record = self._record(logs)
         self._run.line.note(
-            ", ".join(f"{name} {_short(v)}" for name, v in record.items())
+            ", ".join(
+                TOLD[name].format(_short(value))
+                for name, value in record.items()
+                if value or name != "skipped_updates"
+            )
         )
         self._advise()
         record["seconds"] = self._run.pace.seconds

@@ -43,6 +43,7 @@ from bahdanau_tf.training.replicas import check_accumulates
 from bahdanau_tf.training.replicas import seeds_of
 from bahdanau_tf.training.replicas import strategy_of
 from bahdanau_tf.training.replicas import vary_noise
+from bahdanau_tf.training.result import ENDINGS
 from bahdanau_tf.training.result import TrainingResult
 from bahdanau_tf.training.run import Run
 from bahdanau_tf.training.saving import CheckpointSaver
@@ -321,6 +322,11 @@ class _Training:
         used = self.now.pace.seconds
         self.model.stop_training = False
         self.callbacks.on_train_begin()
+        if self.cluster.is_chief:
+            what = "making the graph of an update"
+            if self.ends.reason:
+                what = f"nothing is left to do: {ENDINGS[self.ends.reason]}"
+            self.now.line.note(what)
         (is_due,) = self.cluster.from_chief([self.folder.needs_evaluation])
         if self.ends.reason and is_due:
             if self.cluster.is_chief:

@@ -12,6 +12,9 @@ from contextlib import contextmanager
 class Pace:
     """The time of a training, evaluations included, and what of it is over.
 
+    In each run the time begins when the first update is over, since that one
+    waits until its graph is made, which says nothing of the others.
+
     Time is kept for the evaluation with which a training ends, as much as the
     longest one took; before the first one, a tenth of the time.
 
@@ -38,14 +41,22 @@ class Pace:
         self._total_steps = total_steps
         self._limit = 60 * minutes if minutes else math.inf
         self._clock = clock
-        self._start = clock() - used  # if earlier runs had ended just now
+        self._used = used
+        self._start = math.nan  # before the time begins
         self.longest = longest
         self._over = 0.0  # the largest share so far
+
+    def begin(self) -> None:
+        """The first update of this run is over; later calls do nothing."""
+        if math.isnan(self._start):
+            self._start = self._clock()
 
     @property
     def seconds(self) -> float:
         """The time of all runs so far."""
-        return self._clock() - self._start
+        if math.isnan(self._start):
+            return self._used
+        return self._used + self._clock() - self._start
 
     @property
     def seconds_left(self) -> float:

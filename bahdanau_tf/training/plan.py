@@ -16,6 +16,7 @@ from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.progress import amount
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import load_text
@@ -182,7 +183,7 @@ class TrainingPlan:
     ) -> tuple[tuple[Learned, Learned], EncoderDecoder]:
         """The tokenizers, and a model for them."""
         StatusLine().note(
-            f"learning the tokenizers from {pairs} sentence pairs"
+            f"learning the tokenizers from {amount(pairs, 'sentence pair')}"
         )
         learned = text.learn(self.texts.train_source, self.texts.train_target)
         return learned, self._make_model(*learned)
@@ -201,12 +202,12 @@ class TrainingPlan:
     def _tell_sizes(self, texts: tuple[Tokenizer, Tokenizer]) -> None:
         """Reports the number of ids, and the known share of words."""
         for side, text in zip(("source", "target"), texts, strict=True):
-            line = f"{side}: {text.vocabulary_size} ids"
+            line = f"{side} vocabulary: {amount(text.vocabulary_size, 'id')}"
             if isinstance(text, WordTokenizer):
                 path = getattr(self.texts, f"train_{side}")
                 line += f", {text.coverage([path])}"
             elif not self.start and text.vocabulary_size < (
                 wanted := self.text.size_of(side)
             ):
-                line += f", fewer than {wanted}: the text has no more"
+                line += f", not {wanted:,}: the text has no more sub-words"
             StatusLine().note(line)

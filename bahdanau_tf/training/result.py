@@ -5,6 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+# What is said of each reason for which a training ends.
+ENDINGS = {
+    "epochs": "epoch limit reached",
+    "updates": "update limit reached",
+    "minutes": "time limit reached",
+    "patience": "stopped early, as no later model was better",
+    "signal": "stopped by a signal",
+    "callback": "stopped by a callback",
+}
+
 
 @dataclass(frozen=True)
 class TrainingResult:
@@ -16,7 +26,7 @@ class TrainingResult:
         steps: Number of updates, those of earlier runs included.
         stopped_by: "epochs", "updates", "minutes", "patience", "signal" or
             "callback".
-        seconds: Time of this run.
+        seconds: Time of this run after its first update.
         words_per_second: Target words per second in this run, end symbols
             included, without the time of evaluations.
         tokenize: sacreBLEU's tokenizer of the dev BLEU; "" without a dev set.
@@ -39,7 +49,7 @@ class TrainingResult:
         if self.monitor == "loss":
             best = f"best model: dev loss {self.best_loss:.3f}, {bleu}"
         if not self.tokenize:
-            best = "no dev set, so the last model is the best"
+            best = "no dev set, so the last model is kept as the best"
         elif math.isnan(self.best_bleu):
             best = "no evaluation yet"
         updates = f"{self.steps} update{'s' * (self.steps != 1)}"
@@ -49,4 +59,4 @@ class TrainingResult:
                 f"{self.seconds / 60:.1f} minutes, {self.words_per_second:.0f} "
                 "target words a second"
             )
-        return f"{updates}, stopped by {self.stopped_by}; {best}; {work}"
+        return f"{updates}, {ENDINGS[self.stopped_by]}; {best}; {work}"

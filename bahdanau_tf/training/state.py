@@ -25,7 +25,7 @@ class State(tf.Module):
             one.
         best_loss: Its loss per word of the dev set.
         stale: Number of evaluations since the best one.
-        seconds: Time spent in all runs.
+        seconds: Time spent in all runs, each from the end of its first update.
         longest_seconds: Those of their longest evaluation; NaN before there
             is one.
         halvings: How often the learning rate of "plateau" was halved.

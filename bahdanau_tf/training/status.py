@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import keras
 
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.progress import amount
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.run import Run
 from bahdanau_tf.training.speed import Speed
@@ -37,15 +38,14 @@ class Status(keras.callbacks.Callback):
         weights = [weight.value for weight in self.model.weights]
         size = sum(w.dtype.size * w.shape.num_elements() for w in weights)
         tell(f"{self.model.count_params():,} weights, {size / 1e6:,.1f} MB")
-        tell(
-            f"{len(self._corpus)} sentence pairs, {self._corpus.blank} blank "
-            "lines left out"
-        )
+        text = amount(len(self._corpus), "sentence pair")
+        if blank := self._corpus.blank:
+            text += f", without {amount(blank, 'pair')} with a blank line"
+        tell(text)
         if self._dev is not None:
             tell(f"dev BLEU: greedy search, {self._dev.tokenize}")
         if self._run.step:
             tell(f"resuming from update {self._run.step}")
-        tell("making the graph of an update")
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
         state = self._run.state
@@ -56,7 +56,7 @@ class Status(keras.callbacks.Callback):
         text = f"loss {logs['loss']:.3f}, "
         text += f"{self._speed.words_per_second:.0f} words/s"
         if skipped:
-            text += f", {skipped} updates skipped (gradient not finite)"
+            text += f", {amount(skipped, 'update')} skipped (not finite)"
         if self._dev is not None and not math.isnan(best):
             text += f", best {name} {best:.2f}"
         self._run.line.update(self._run.step, text)

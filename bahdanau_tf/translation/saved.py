@@ -126,13 +126,19 @@ def read_model(path: Path) -> keras.Model:
         with read_later():
             return keras.models.load_model(path, compile=False)
     except Exception as error:  # as above
-        reason = _damage(path) or f"Keras says: {error}"
+        reason = _damage(path) or f"Keras says: {_cause(error)}"
         if missing:
             reason = (
                 f"it has a class of the module {missing[0]}, which is not "
                 "found; add its folder to PYTHONPATH"
             )
         raise ValueError(f"Translator.load: {path}: {reason}") from error
+
+
+def _cause(error: Exception) -> str:
+    """The last part of Keras' message, without the configuration of a model."""
+    cause = str(error).rpartition("Exception encountered: ")[2]
+    return cause.partition(" Full object config: ")[0]
 
 
 def _unregistered(path: Path) -> list[str]:

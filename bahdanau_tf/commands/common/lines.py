@@ -15,7 +15,8 @@ from typing import TypeVar
 from absl import flags as absl_flags
 
 from bahdanau_tf.progress import StatusLine
-from bahdanau_tf.text_files import PART
+from bahdanau_tf.progress import amount
+from bahdanau_tf.text_files import incomplete
 from bahdanau_tf.text_files import read_lines
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ def check_equal(flag: str, lines: int, other: str, wanted: int) -> None:
     """
     if lines != wanted:
         raise ValueError(
-            f"{flag} has {lines} lines and {other} {wanted}, wanted equal "
-            "numbers"
+            f"{flag} has {amount(lines, 'line')} and {other} {wanted:,}, "
+            "wanted equal numbers"
         )
 
 
@@ -107,18 +108,19 @@ def windows(lines: Iterable[T], size: int) -> Iterator[list[T]]:
 
 @contextmanager
 def kept_lines_named(
-    path: str | None, count: Callable[[], int], what: str = "translations"
+    path: str | None, count: Callable[[], int], what: str = "translation"
 ) -> Iterator[None]:
     """Says after an error or Ctrl-C where the lines written so far are.
 
     Args:
         path: The file that `written` was to write; None for standard output.
         count: Returns how many lines it holds.
-        what: What the lines are.
+        what: What a line is.
     """
     try:
         yield
     except (ValueError, KeyboardInterrupt):
-        if path is not None and count() and os.path.exists(path + PART):
-            StatusLine().note(f"{count()} {what} are in {path}{PART}")
+        if path is not None and count() and os.path.exists(incomplete(path)):
+            kept = amount(count(), what)
+            StatusLine().note(f"{incomplete(path)} has {kept}")
         raise

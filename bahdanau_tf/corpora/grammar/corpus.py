@@ -25,6 +25,7 @@ from bahdanau_tf.corpora.grammar.spelling import capitalised
 from bahdanau_tf.corpora.grammar.spelling import contracted
 from bahdanau_tf.corpora.grammar.spelling import with_an
 from bahdanau_tf.corpora.grammar.spelling import written
+from bahdanau_tf.files import full_disk_named
 
 # For each split the remainders, modulo 100, of its sentences' hashes.
 SPLITS = {"train": range(90), "dev": range(90, 95), "test": range(95, 100)}
@@ -116,7 +117,10 @@ def write_corpus(
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     counts = {"train": train, "dev": dev, "test": test}
-    with tempfile.TemporaryDirectory(dir=directory, prefix="new.") as aside:
+    with (
+        full_disk_named(directory),
+        tempfile.TemporaryDirectory(dir=directory, prefix="new.") as aside,
+    ):
         for split, count in counts.items():
             examples = generate(count, split, seed, min_words, max_words)
             _write(examples, Path(aside, split))

@@ -7,7 +7,6 @@ archives. Certificates are checked, which is Python's default.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import http.client
 import os
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from bahdanau_tf.corpora.public.sources import Download
+from bahdanau_tf.files import FULL
 from bahdanau_tf.progress import ProgressLine
 from bahdanau_tf.progress import StatusLine
 
@@ -117,7 +117,7 @@ def room_in(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in FULL:
             raise
         raise DownloadError(
             f"the disk of {folder} is full; make room and run the command "
