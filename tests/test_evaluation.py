@@ -98,10 +98,11 @@ def test_a_score_is_printed_with_its_signature():
     metric = sacrebleu.BLEU()
     peer = metric.corpus_score(ours, [theirs], n_bootstrap=50)
     drawn = evaluation.bleu(ours, theirs, n_bootstrap=50)
-    assert str(drawn) == peer.format(signature=metric.get_signature().format())
+    signature = f"{metric.get_signature().format()}|norm:NFC"
+    assert str(drawn) == peer.format(signature=signature)
     metric = sacrebleu.CHRF()
     peer = metric.corpus_score(ours, [theirs])
-    signature = metric.get_signature().format()
+    signature = f"{metric.get_signature().format()}|norm:NFC"
     assert str(evaluation.chrf(ours, theirs)) == peer.format(
         signature=signature
     )

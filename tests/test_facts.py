@@ -91,3 +91,17 @@ def test_scripts_are_named(lines, wanted):
 )
 def test_tokenized_text_is_seen(lines, wanted):
     assert is_tokenized(lines) is wanted
+
+
+def test_decomposed_text_is_measured_as_it_will_be_read(tmp_path):
+    apart = [unicodedata.normalize("NFD", line) for line in KOREAN]
+    facts = facts_of(tmp_path, KOREAN, apart)
+    assert facts.source == facts.target
+
+
+def test_lines_in_capitals_have_the_letters_of_sentences(tmp_path):
+    """SentencePiece wants room for each letter of "Ax by", "Bx ay", ..."""
+    lines = [f"{a}{b} {b}{a}" for a in "abcdef" for b in "xyz"]
+    facts = facts_of(tmp_path, [line.upper() for line in lines], lines)
+    assert facts.source.characters == len("ABCDEFXYZ") + len("abcdefxyz \n")
+    assert facts.target.characters == len("abcdefxyz \n")

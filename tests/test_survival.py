@@ -634,7 +634,7 @@ def test_the_best_model_is_read_completely_while_training_replaces_it(
 @pytest.mark.parametrize(
     ("bleu", "tokenize", "words"),
     [
-        (12.345, "zh", "best model: dev BLEU 12.35 (greedy, zh);"),
+        (12.345, "zh", "best model: dev BLEU 12.35 (greedy, zh, NFC);"),
         (float("nan"), "13a", "no evaluation yet;"),
         (
             float("nan"),

@@ -42,7 +42,7 @@ def run(flags: absl_flags.FlagValues) -> int:
             "for all models"
         )
     tokenize = tokenizer_for(flags, first, references)
-    judge = evaluation.References(references, tokenize)
+    judge = evaluation.References(references, tokenize, nfc=flags.nfc)
     signature = ""
     widths = [max(len(name_of(*row)) for row in paper.ENSEMBLES), 7]
     for row, lines in translate_rows(

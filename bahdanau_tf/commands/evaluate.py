@@ -55,7 +55,9 @@ def run(flags: absl_flags.FlagValues) -> int:
     texts = [] if translator is None else translator.source_texts
     test = TestSet(
         systems,
-        evaluation.References(references, tokenize, flags.ignore_case),
+        evaluation.References(
+            references, tokenize, flags.ignore_case, flags.nfc
+        ),
         *source_lengths(texts, sources or []),
         known,
     )

@@ -79,7 +79,10 @@ def run(flags: absl_flags.FlagValues) -> int:
         dev=dev,
         counterparts={plan.name: plan.counterpart for plan in plans},
         scoring=report.Scoring(
-            from_flags(flags, Decoding), flags.tokenize, flags.ignore_case
+            from_flags(flags, Decoding),
+            flags.tokenize,
+            flags.ignore_case,
+            nfc=flags.nfc,
         ),
         baseline=baseline,
         phrases=phrases,

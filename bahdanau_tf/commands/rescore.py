@@ -53,6 +53,7 @@ def _weight(flags: absl_flags.FlagValues, translator: Translator) -> float:
         references,
         tokenize=tokenizer_for(flags, translator, references),
         lowercase=flags.ignore_case,
+        nfc=flags.nfc,
     )
     StatusLine().note(f"weight {choice.weight:.2f}, dev {choice.score}")
     return choice.weight

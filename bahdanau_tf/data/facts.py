@@ -18,14 +18,15 @@ MOST = 0.995  # the share of lines that are not longer than the lengths here
 
 @dataclass(frozen=True)
 class Side:
-    """One language of a parallel text.
+    """One language of a parallel text, in composed characters (NFC).
 
     Attributes:
         script: Its script, as `evaluation.script` names it.
         has_blanks: Whether blanks separate its words.
         is_tokenized: Whether blanks separate its punctuation, too.
         size: Number of characters.
-        characters: Number of different characters, composed (NFC).
+        characters: Number of different characters; those of the source also
+            count as they are in a line that `true_cased` has changed.
         length: Number of characters that 99.5 % of its lines do not exceed.
         words: The same in words between blanks.
     """
@@ -70,16 +71,20 @@ TYPICAL = Facts(
 
 def measure(corpus: ParallelCorpus) -> Facts:
     """Reads a text, a part at a time, and measures it."""
+    from bahdanau_tf.text.true_case import true_cased
+
     every = max(len(corpus) // SAMPLE, 1)
     samples: tuple[list[str], list[str]] = ([], [])
     characters: tuple[set[str], set[str]] = (set(), set())
     sizes = [0, 0]
     for chunk in corpus.read_in_chunks(corpus.rows):
         for side, lines in enumerate(chunk):
-            text = b"\n".join(lines).decode()
+            text = _composed(b"\n".join(lines))
             sizes[side] += len(text)
-            characters[side].update(unicodedata.normalize("NFC", text))
-            samples[side].extend(line.decode() for line in lines[::every])
+            characters[side].update(text)
+            samples[side].extend(map(_composed, lines[::every]))
+        sentences = true_cased(chunk[0]).numpy().tolist()
+        characters[0].update(_composed(b"\n".join(sentences)))
     source, target = (
         _side(*parts) for parts in zip(samples, sizes, characters, strict=True)
     )
@@ -90,6 +95,10 @@ def measure(corpus: ParallelCorpus) -> Facts:
         source=source,
         target=target,
     )
+
+
+def _composed(text: bytes) -> str:
+    return unicodedata.normalize("NFC", text.decode())
 
 
 def _side(lines: list[str], size: int, characters: set[str]) -> Side:

@@ -33,12 +33,14 @@ def bleu_by_length(
     width: int = 10,
     tokenize: str = "13a",
     lowercase: bool = False,
+    nfc: bool = True,
     n_bootstrap: int = 1000,
 ) -> list[LengthBin]:
     """Computes BLEU for each bin of source length, as in the paper's Figure 2.
 
     Args:
-        hypotheses, references, tokenize, lowercase, n_bootstrap: as in `bleu`.
+        hypotheses, references, tokenize, lowercase, nfc, n_bootstrap: as in
+            `bleu`.
         source_lengths: number of words of each source sentence.
         width: lengths per bin: 1 to `width`, `width` + 1 to twice that, and so
             on. An empty sentence is in the first bin.
@@ -69,6 +71,7 @@ def bleu_by_length(
             theirs,
             tokenize=tokenize,
             lowercase=lowercase,
+            nfc=nfc,
             n_bootstrap=n_bootstrap,
         )
         first = place * width + 1
@@ -83,6 +86,7 @@ def length_bins(
     *,
     tokenize: str = "13a",
     lowercase: bool = False,
+    nfc: bool = True,
     n_bootstrap: int = 0,
 ) -> list[LengthBin]:
     """BLEU of the sentences of 1 to 10 words, of 11 to 20, ..., over 60.
@@ -93,6 +97,7 @@ def length_bins(
         lengths: Number of words of each source sentence.
         tokenize: As in `bleu`.
         lowercase: As in `bleu`.
+        nfc: As in `bleu`.
         n_bootstrap: Samples for the intervals; less than 2 for no intervals.
 
     Returns:
@@ -104,6 +109,7 @@ def length_bins(
         [min(length, LONGEST + 1) for length in lengths],
         tokenize=tokenize,
         lowercase=lowercase,
+        nfc=nfc,
         n_bootstrap=n_bootstrap,
     )
 

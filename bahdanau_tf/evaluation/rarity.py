@@ -17,6 +17,7 @@ def bleu_by_rank(
     count: int = 6,
     tokenize: str = "13a",
     lowercase: bool = False,
+    nfc: bool = True,
     n_bootstrap: int = 1000,
 ) -> list[LengthBin]:
     """Computes BLEU of sentences that are sorted by the rank of their words.
@@ -30,6 +31,7 @@ def bleu_by_rank(
             other, but for the last one, which may have fewer.
         tokenize: As in `bleu`.
         lowercase: As in `bleu`.
+        nfc: As in `bleu`.
         n_bootstrap: Samples for the intervals; less than 2 for no intervals.
 
     Returns:
@@ -55,6 +57,7 @@ def bleu_by_rank(
         width=max(-(-len(ranks) // count), 1),
         tokenize=tokenize,
         lowercase=lowercase,
+        nfc=nfc,
         n_bootstrap=n_bootstrap,
     )
 

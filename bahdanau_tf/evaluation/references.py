@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 
@@ -12,6 +13,7 @@ from bahdanau_tf.evaluation.lengths import LengthBin
 from bahdanau_tf.evaluation.lengths import length_bins
 from bahdanau_tf.evaluation.rarity import bleu_by_rank
 from bahdanau_tf.evaluation.scores import Score
+from bahdanau_tf.evaluation.scores import as_scored
 from bahdanau_tf.evaluation.scores import bleu
 from bahdanau_tf.evaluation.scores import chrf
 from bahdanau_tf.evaluation.significance import Comparison
@@ -32,11 +34,13 @@ class References:
         lines: The references.
         tokenize: As in `bleu`.
         lowercase: Whether case is ignored.
+        nfc: Whether text is composed before, as in `bleu`.
     """
 
     lines: Sequence[str]
     tokenize: str = "13a"
     lowercase: bool = False
+    nfc: bool = True
 
     def bleu(
         self,
@@ -49,14 +53,13 @@ class References:
         return bleu(
             texts,
             lines,
-            tokenize=self.tokenize,
-            lowercase=self.lowercase,
+            **self._options,
             n_bootstrap=n_bootstrap,
         )
 
     def chrf(self, texts: Sequence[str]) -> Score:
         """chrF2, as of the function `chrf`."""
-        return chrf(texts, self.lines, lowercase=self.lowercase)
+        return chrf(texts, self.lines, lowercase=self.lowercase, nfc=self.nfc)
 
     def compare(
         self,
@@ -69,8 +72,7 @@ class References:
         return compare(
             dict(zip(systems, columns, strict=True)),
             lines,
-            tokenize=self.tokenize,
-            lowercase=self.lowercase,
+            **self._options,
             n_bootstrap=n_bootstrap,
         )
 
@@ -85,8 +87,7 @@ class References:
             texts,
             self.lines,
             lengths,
-            tokenize=self.tokenize,
-            lowercase=self.lowercase,
+            **self._options,
             n_bootstrap=n_bootstrap,
         )
 
@@ -98,8 +99,7 @@ class References:
             texts,
             self.lines,
             ranks,
-            tokenize=self.tokenize,
-            lowercase=self.lowercase,
+            **self._options,
             n_bootstrap=n_bootstrap,
         )
 
@@ -111,12 +111,24 @@ class References:
             tokenize=self.tokenize,
             lowercase=self.lowercase,
         )
+
+        def score(text: str, reference: str) -> float:
+            text, reference = as_scored([text, reference], self.nfc)
+            return metric.sentence_score(text, [reference]).score
+
         return [
-            max(
-                texts, key=lambda t: metric.sentence_score(t, [reference]).score
-            )
+            max(texts, key=lambda text: score(text, reference))
             for texts, reference in zip(lists, self.lines, strict=True)
         ]
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """The options of `bleu` that all its scores share."""
+        return {
+            "tokenize": self.tokenize,
+            "lowercase": self.lowercase,
+            "nfc": self.nfc,
+        }
 
     def _where(
         self, where: Mask | None, columns: Sequence[Sequence[str]]

@@ -1,14 +1,17 @@
-"""BLEU and chrF by sacreBLEU, with its signature."""
+"""BLEU and chrF by sacreBLEU, of composed text, with its signature."""
 
 from __future__ import annotations
 
 import copy
 import functools
 import json
+import unicodedata
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sacrebleu.metrics.base import Signature
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
@@ -20,7 +23,8 @@ class Score:
     Attributes:
         name: "BLEU" or "chrF2".
         score: From 0 to 100.
-        signature: The settings that the score depends on.
+        signature: The settings that the score depends on; after sacreBLEU's
+            own "norm:NFC" if the texts were composed before.
         mean: Mean over bootstrap samples, None if none were drawn.
         margin: Half the width of their 95 % interval, None if none were drawn.
         detail: BLEU's n-gram precisions, brevity penalty and lengths.
@@ -59,6 +63,7 @@ def bleu(
     *,
     tokenize: str = "13a",
     lowercase: bool = False,
+    nfc: bool = True,
     n_bootstrap: int = 0,
 ) -> Score:
     """Computes corpus BLEU.
@@ -71,6 +76,8 @@ def bleu(
             tokenized already, "char", "intl", "zh", "ja-mecab", "ko-mecab"...
             `bleu_tokenizer` chooses one.
         lowercase: whether case is ignored.
+        nfc: whether both are written in composed characters (NFC) before: the
+            same text may come decomposed (NFD), and no word would match.
         n_bootstrap: bootstrap samples to draw; less than 2 for none.
 
     Returns:
@@ -81,7 +88,7 @@ def bleu(
             is unknown or its package is not installed.
     """
     metric = bleu_metric(tokenize, lowercase)
-    return _score(metric, "bleu", hypotheses, references, n_bootstrap)
+    return _score(metric, "bleu", hypotheses, references, nfc, n_bootstrap)
 
 
 def chrf(
@@ -89,11 +96,12 @@ def chrf(
     references: Sequence[str],
     *,
     lowercase: bool = False,
+    nfc: bool = True,
     n_bootstrap: int = 0,
 ) -> Score:
     """Computes corpus chrF2, which needs no tokenizer; Args as in `bleu`."""
     metric = CHRF(lowercase=lowercase)
-    return _score(metric, "chrf", hypotheses, references, n_bootstrap)
+    return _score(metric, "chrf", hypotheses, references, nfc, n_bootstrap)
 
 
 def bleu_metric(tokenize: str, lowercase: bool) -> BLEU:
@@ -132,13 +140,16 @@ def _score(
     function: str,
     hypotheses: Sequence[str],
     references: Sequence[str],
+    nfc: bool,
     n_bootstrap: int,
 ) -> Score:
     check_corpus(function, "hypotheses", hypotheses, references)
     score = metric.corpus_score(
-        list(hypotheses), [list(references)], n_bootstrap=n_bootstrap
+        as_scored(hypotheses, nfc),
+        [as_scored(references, nfc)],
+        n_bootstrap=n_bootstrap,
     )
-    signature = metric.get_signature().format()
+    signature = signature_text(metric.get_signature(), nfc)
     # Only this JSON makes mean and interval public; it omits those that are 0.
     known = json.loads(score.format(10, signature=signature, is_json=True))
     drawn = 0.0 if n_bootstrap > 1 else None
@@ -150,6 +161,18 @@ def _score(
         margin=known.get("confidence_var", drawn),
         detail=known.get("verbose_score", ""),
     )
+
+
+def as_scored(lines: Iterable[str], nfc: bool) -> list[str]:
+    """Translations or references as sacreBLEU gets them, composed if `nfc`."""
+    if not nfc:
+        return [*lines]
+    return [unicodedata.normalize("NFC", line) for line in lines]
+
+
+def signature_text(signature: Signature, nfc: bool) -> str:
+    """sacreBLEU's signature, and behind it what was done before."""
+    return signature.format() + ("|norm:NFC" if nfc else "")
 
 
 def check_corpus(

@@ -10,8 +10,10 @@ from typing import Any
 from sacrebleu.significance import PairedTest
 
 from bahdanau_tf.evaluation.scores import Score
+from bahdanau_tf.evaluation.scores import as_scored
 from bahdanau_tf.evaluation.scores import bleu_metric
 from bahdanau_tf.evaluation.scores import check_corpus
+from bahdanau_tf.evaluation.scores import signature_text
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,14 @@ def compare(
     *,
     tokenize: str = "13a",
     lowercase: bool = False,
+    nfc: bool = True,
     n_bootstrap: int = 1000,
 ) -> list[Comparison]:
     """Compares systems with the first one by paired bootstrap resampling.
 
     Args:
         systems: name -> translations; the first is the baseline.
-        references, tokenize, lowercase: as in `bleu`.
+        references, tokenize, lowercase, nfc: as in `bleu`.
         n_bootstrap: samples, 1 or more.
 
     Returns:
@@ -62,16 +65,16 @@ def compare(
     for name, lines in systems.items():
         check_corpus("compare", f"lines of {name!r}", lines, references)
     test = PairedTest(
-        named_systems=[(name, list(lines)) for name, lines in systems.items()],
+        named_systems=[(n, as_scored(x, nfc)) for n, x in systems.items()],
         metrics={"BLEU": bleu_metric(tokenize, lowercase)},
-        references=[list(references)],
+        references=[as_scored(references, nfc)],
         test_type="bs",
         n_samples=n_bootstrap,
     )
     signatures, columns = test()
     # `Result`, whose mean sacreBLEU types as optional: here it is always set.
     results: list[Any] = columns["BLEU"]
-    signature = signatures["BLEU"].format()
+    signature = signature_text(signatures["BLEU"], nfc)
     comparisons = []
     for name, result in zip(systems, results, strict=True):
         mean, margin = float(result.mean), float(result.ci)

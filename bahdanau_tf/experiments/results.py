@@ -91,12 +91,14 @@ class Scoring:
             fits the references.
         lowercase: Whether case is ignored.
         n_bootstrap: Number of samples for intervals and tests.
+        nfc: Whether text is composed before, as in `bleu`.
     """
 
     decoding: Decoding = field(default_factory=Decoding)
     tokenize: str | None = None
     lowercase: bool = False
     n_bootstrap: int = 1000
+    nfc: bool = True
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,10 @@ class Results:
         """The reference translations, with the options for `bleu`."""
         scoring = self.scoring
         return evaluation.References(
-            self.test.references, scoring.tokenize or "13a", scoring.lowercase
+            self.test.references,
+            scoring.tokenize or "13a",
+            scoring.lowercase,
+            scoring.nfc,
         )
 
     def p_values(

@@ -19,7 +19,7 @@ from bahdanau_tf.flags.model import SEARCH
 from bahdanau_tf.flags.model import check_folders
 from bahdanau_tf.flags.model import check_search
 from bahdanau_tf.flags.model import define_average
-from bahdanau_tf.flags.scores import define_tokenize
+from bahdanau_tf.flags.scores import define_bleu
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import SAMPLING
 
@@ -48,7 +48,7 @@ def define(flags: absl_flags.FlagValues) -> None:
             "reference": "its reference translation",
         },
     )
-    define_tokenize(flags)
+    define_bleu(flags)
     # Each row sets its own beam size, and only the best translations count.
     without = ("beam_size", "n_best", *SAMPLING)
     define_fields(flags, SEARCH, Decoding, without)

@@ -79,7 +79,9 @@ def check(flags: absl_flags.FlagValues) -> None:
     if flags.weight is not None and math.isnan(flags.weight):
         raise ValueError("--weight is nan, wanted 0 to 1")
     if not given:
-        refuse(flags, ["tokenize", "ignore_case"], "without --dev_reference")
+        refuse(
+            flags, ["tokenize", "ignore_case", "nfc"], "without --dev_reference"
+        )
     check_model(flags)
     read = check_files(flags, "source", "input", *_DEV)
     check_output("output", flags.output, read)

@@ -7,8 +7,8 @@ from absl import flags as absl_flags
 GROUP = "Scores"
 
 
-def define_tokenize(flags: absl_flags.FlagValues) -> None:
-    """Defines --tokenize."""
+def define_bleu(flags: absl_flags.FlagValues) -> None:
+    """Defines --tokenize and --nfc."""
     absl_flags.DEFINE_string(
         "tokenize",
         None,
@@ -18,11 +18,19 @@ def define_tokenize(flags: absl_flags.FlagValues) -> None:
         flag_values=flags,
         module_name=GROUP,
     )
+    absl_flags.DEFINE_bool(
+        "nfc",
+        True,
+        "whether translations and references are compared in composed "
+        "characters (Unicode's NFC); if not, as they come",
+        flag_values=flags,
+        module_name=GROUP,
+    )
 
 
 def define_scores(flags: absl_flags.FlagValues) -> None:
-    """Defines --tokenize and --ignore_case."""
-    define_tokenize(flags)
+    """Defines --tokenize, --nfc and --ignore_case."""
+    define_bleu(flags)
     absl_flags.DEFINE_bool(
         "ignore_case",
         False,

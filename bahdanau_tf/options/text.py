@@ -122,22 +122,22 @@ class TextOptions:
             model_type=self.tokenizer,
             lowercase=self.lowercase,
         )
+        learn_source = functools.partial(
+            learn,
+            [source_path],
+            self.source_vocabulary_size,
+            reverse=self.reverse_source,
+            true_case=self.true_cases(self.source_language),
+        )
         if self.joint:
             with _size_named("source"):
-                source = learn(
-                    [source_path, target_path], self.source_vocabulary_size
-                )
-            target = source
+                source = learn_source(files_as_written=[target_path])
+            target = SubwordTokenizer(source.model_proto)
         else:
             with _size_named("target"):
                 target = learn([target_path], self.target_vocabulary_size)
             with _size_named("source"):
-                source = learn([source_path], self.source_vocabulary_size)
-        source = SubwordTokenizer(
-            source.model_proto,
-            self.reverse_source,
-            self.true_cases(self.source_language),
-        )
+                source = learn_source()
         return source, target
 
     def size_of(self, side: str) -> int:

@@ -105,8 +105,9 @@ class SubwordTokenizer(tf.Module):
         true_case: bool = False,
         lowercase: bool = False,
         half_width: bool | None = None,
+        files_as_written: Iterable[str | os.PathLike[str]] = (),
     ) -> SubwordTokenizer:
-        """Learns the pieces from text files.
+        """Learns the pieces from text files, from lines as they will be read.
 
         For a joint vocabulary, give the files of both languages.
 
@@ -128,6 +129,8 @@ class SubwordTokenizer(tf.Module):
             lowercase: With "nfc", whether capitals become small letters.
             half_width: With "nfc", whether the full-width forms of ASCII become
                 ASCII; with None, they do if the text has none of them.
+            files_as_written: More such files, for which `true_case` does not
+                hold: of a joint vocabulary, those of the target.
 
         Returns:
             The tokenizer.
@@ -137,11 +140,11 @@ class SubwordTokenizer(tf.Module):
                 given without "nfc", or SentencePiece refuses, for example
                 because the text has more characters than `vocabulary_size`.
         """
-        files = list(files)
+        files, as_written = [*files], [*files_as_written]
         rule: Options = {"normalization_rule_name": normalization}
         if normalization == "nfc":
             if half_width is None:
-                half_width = not has_full_width(files)
+                half_width = not has_full_width([*files, *as_written])
             rule = {"normalization_rule_tsv": rules_text(half_width, lowercase)}
         elif lowercase or half_width:
             raise ValueError(
@@ -154,7 +157,10 @@ class SubwordTokenizer(tf.Module):
             "byte_fallback": byte_fallback,
             "input_sentence_size": max_sentences,
         }
-        return cls(learned(files, rule | options), reverse, true_case)
+        if not true_case:
+            files, as_written = [], files + as_written
+        model_proto = learned(as_written, files, rule | options)
+        return cls(model_proto, reverse, true_case)
 
     def tokenize(
         self,

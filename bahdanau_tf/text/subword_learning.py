@@ -15,6 +15,8 @@ from bahdanau_tf.files import full_disk_named
 from bahdanau_tf.progress import counted
 from bahdanau_tf.text.normalization import FULL_WIDTH
 from bahdanau_tf.text.normalization import without_rules_path
+from bahdanau_tf.text.tokenizer import line_batches
+from bahdanau_tf.text.true_case import true_cased
 from bahdanau_tf.text.vocabulary import END
 from bahdanau_tf.text.vocabulary import PAD
 from bahdanau_tf.text.vocabulary import UNK
@@ -32,11 +34,17 @@ class Options(TypedDict, total=False):
     normalization_rule_tsv: str
 
 
-def learned(files: Iterable[str | os.PathLike[str]], options: Options) -> bytes:
+def learned(
+    files: Iterable[str | os.PathLike[str]],
+    true_cased_files: Iterable[str | os.PathLike[str]],
+    options: Options,
+) -> bytes:
     """Lets SentencePiece learn a model and returns its bytes.
 
     Args:
         files: UTF-8 text, one sentence per line.
+        true_cased_files: The same; their lines are learned as `true_cased`
+            writes them.
         options: Options of the trainer; "normalization_rule_tsv" is the text
             of the rules, not a path.
 
@@ -45,7 +53,7 @@ def learned(files: Iterable[str | os.PathLike[str]], options: Options) -> bytes:
     """
     import sentencepiece
 
-    files = [*files]
+    files, true_cased_files = [*files], [*true_cased_files]
     model = io.BytesIO()
     unread: list[ValueError] = []
     # A file without a name, so that a killed process leaves nothing.
@@ -58,7 +66,7 @@ def learned(files: Iterable[str | os.PathLike[str]], options: Options) -> bytes:
             options = options | {"normalization_rule_tsv": path}
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_lines(files, unread),
+                sentence_iterator=_lines(files, true_cased_files, unread),
                 model_writer=model,
                 character_coverage=1.0,
                 hard_vocab_limit=False,  # a small text has fewer pieces
@@ -76,9 +84,8 @@ def learned(files: Iterable[str | os.PathLike[str]], options: Options) -> bytes:
         except RuntimeError as error:
             if unread:
                 raise unread[0] from None
-            raise ValueError(
-                f"SubwordTokenizer.train: {_why(error, files, options)}"
-            ) from error
+            why = _why(error, [*true_cased_files, *files], options)
+            raise ValueError(f"SubwordTokenizer.train: {why}") from error
     return without_rules_path(model.getvalue())
 
 
@@ -107,13 +114,17 @@ def has_full_width(files: Iterable[str | os.PathLike[str]]) -> bool:
 
 
 def _lines(
-    files: Iterable[str | os.PathLike[str]], unread: list[ValueError]
+    files: Iterable[str | os.PathLike[str]],
+    true_cased_files: Iterable[str | os.PathLike[str]],
+    unread: list[ValueError],
 ) -> Iterator[str]:
-    """The lines of files; a ValueError is also added to `unread`.
+    """The lines to learn from; a ValueError is also added to `unread`.
 
     SentencePiece replaces an exception of the iterator by its own.
     """
     try:
+        for strings in line_batches(true_cased_files):
+            yield from (x.decode() for x in true_cased(strings).numpy())
         for path in files:
             yield from counted(read_lines(path), os.fspath(path))
     except ValueError as error:

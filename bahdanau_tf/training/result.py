@@ -45,7 +45,7 @@ class TrainingResult:
 
     def __str__(self) -> str:
         bleu = f"dev BLEU {self.best_bleu:.2f}"
-        best = f"best model: {bleu} (greedy, {self.tokenize})"
+        best = f"best model: {bleu} (greedy, {self.tokenize}, NFC)"
         if self.monitor == "loss":
             best = f"best model: dev loss {self.best_loss:.3f}, {bleu}"
         if not self.tokenize:

@@ -267,13 +267,14 @@ def choose_weight(
     *,
     tokenize: str = "13a",
     lowercase: bool = False,
+    nfc: bool = True,
 ) -> Choice:
     """Chooses λ of `combine` by BLEU, from 0, 0.01, ..., 1.
 
     Args:
         scored: The result of `score_nbest` for a development set.
         references: One reference for each sentence.
-        tokenize, lowercase: As in `bleu`.
+        tokenize, lowercase, nfc: As in `bleu`.
 
     Returns:
         The best weight; among equally good ones that nearest to 0.5.
@@ -296,7 +297,11 @@ def choose_weight(
         best = tuple(_best(hypotheses, weight) for hypotheses in lists)
         if best not in known:
             known[best] = bleu(
-                best, references, tokenize=tokenize, lowercase=lowercase
+                best,
+                references,
+                tokenize=tokenize,
+                lowercase=lowercase,
+                nfc=nfc,
             )
         choices.append(Choice(weight, known[best]))
     return max(choices, key=lambda choice: choice.score.score)

@@ -1,0 +1,97 @@
+"""Sub-words and words are learned from lines as they are read later."""
+
+from __future__ import annotations
+
+import itertools
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from bahdanau_tf.options import TextOptions
+
+WORDS = [
+    "Eine",
+    "sieht",
+    "fünf",
+    "große",
+    "Hunde",
+    "über",
+    "Bücher",
+    "vor",
+    "Straßen",
+]
+LINES = [" ".join(words) for words in itertools.permutations(WORDS, 2)]
+CHANGES = {
+    "plain": str,
+    "capitals": lambda line: line.replace("ß", "ss").upper(),
+    "decomposed": lambda line: unicodedata.normalize("NFD", line),
+    "decomposed capitals": lambda line: unicodedata.normalize(
+        "NFD", line.replace("ß", "ss").upper()
+    ),
+    "full width and blanks": lambda line: "".join(
+        chr(ord(x) + 0xFEE0) if "!" <= x <= "~" else "\u3000" for x in line
+    ),
+    "soft hyphens": "\xad".join,
+}
+
+
+@pytest.fixture(params=CHANGES)
+def paths(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+    """A text that is changed before it is split, and one that is not."""
+    change = CHANGES[request.param]
+    texts = {"source": map(change, LINES), "target": reversed(LINES)}
+    for name, lines in texts.items():
+        text = "".join(f"{line}\n" for line in lines)
+        (tmp_path / name).write_text(text, "utf-8")
+    return [str(tmp_path / name) for name in texts]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"true_case": False},
+        {"lowercase": True},
+        {"reverse_source": True},
+        {"lowercase": True, "reverse_source": True, "true_case": True},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["word", "bpe", "unigram", "joint"])
+def test_the_training_text_has_no_bytes_and_no_unknown_words(
+    paths: list[str], kind: str, options: dict[str, bool]
+) -> None:
+    if kind == "joint":
+        options = {**options, "joint": True}
+        kind = "bpe"
+    text = TextOptions(
+        kind,  # type: ignore[arg-type]
+        source_vocabulary_size=340,
+        target_vocabulary_size=340,
+        **options,  # type: ignore[arg-type]
+    )
+    for learned, path in zip(text.learn(*paths), paths, strict=True):
+        lines = Path(path).read_text("utf-8").split("\n")[:-1]
+        ids = learned.tokenize(lines).flat_values
+        pieces = {*learned.ids_to_tokens(ids).numpy().tolist()}
+        assert b"[UNK]" not in pieces
+        assert not [piece for piece in pieces if piece.startswith(b"<0x")]
+
+
+def test_a_joint_vocabulary_keeps_the_capitals_of_the_target(
+    tmp_path: Path,
+) -> None:
+    """Only the source is read in small letters."""
+    for name in ("source", "target"):
+        text = "".join(f"{line.upper()}\n" for line in LINES)
+        (tmp_path / name).write_text(text, "utf-8")
+    options = TextOptions("bpe", joint=True, source_vocabulary_size=340)
+    source, target = options.learn(
+        str(tmp_path / "source"), str(tmp_path / "target")
+    )
+    line = LINES[0].upper()
+    counts = [len(text.tokenize([line])[0]) for text in (source, target)]
+    assert max(counts) < len(line)
+    (back,) = target.detokenize(target.tokenize([line])).numpy()
+    assert back.decode() == line

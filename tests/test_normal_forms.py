@@ -1,0 +1,179 @@
+"""Scores do not depend on the normal form in which a text happens to come."""
+
+from __future__ import annotations
+
+import itertools
+import unicodedata
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import sacrebleu
+
+from bahdanau_tf import evaluation
+from bahdanau_tf.cli import main
+from bahdanau_tf.commands.distil import _pairs
+from bahdanau_tf.experiments.results import Corpus
+from bahdanau_tf.experiments.results import Results
+from bahdanau_tf.experiments.results import Scoring
+from bahdanau_tf.training.dev import DevSet
+from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation.rescoring import Hypothesis
+from bahdanau_tf.translation.rescoring import NBest
+from bahdanau_tf.translation.rescoring import choose_weight
+
+WORDS = {
+    "vietnamese": ["một", "người", "đàn", "ông", "đứng", "ở", "giữa", "phố"],
+    "korean": [
+        "한",
+        "남자가",
+        "거리",
+        "한가운데",
+        "서",
+        "있는",
+        "것을",
+        "봤다",
+    ],
+    "hindi": ["एक", "बड़ा", "लड़का", "सड़क", "पर", "ज़ोर", "से", "पढ़ता"],
+}
+# Letters with a nukta, which NFC takes apart, as most keyboards write them.
+NUKTA = {"ड\u093c": "\u095c", "ढ\u093c": "\u095d", "ज\u093c": "\u095b"}
+
+
+def as_it_comes(text: str) -> str:
+    """The same text, but not in NFC."""
+    text = unicodedata.normalize("NFD", text)
+    for apart, joined in NUKTA.items():
+        text = text.replace(apart, joined)
+    return text
+
+
+@pytest.fixture(params=WORDS)
+def texts(request: pytest.FixtureRequest) -> tuple[list[str], list[str]]:
+    """Translations with some errors, and references in NFC."""
+    words = WORDS[request.param]
+    orders = [*itertools.islice(itertools.permutations(words), 0, 40000, 1009)]
+    references = [
+        unicodedata.normalize("NFC", " ".join(order)) for order in orders
+    ]
+    ours = [
+        line.replace(unicodedata.normalize("NFC", words[1]), "?", n % 3 == 0)
+        for n, line in enumerate(references)
+    ]
+    return ours, references
+
+
+def test_each_score_is_that_of_composed_text(
+    texts: tuple[list[str], list[str]],
+) -> None:
+    ours, references = texts
+    come = [*map(as_it_comes, references)]
+    assert not {*come} & {*references}
+    wanted = sacrebleu.corpus_bleu(ours, [references]).score
+    characters = sacrebleu.corpus_chrf(ours, [references]).score
+    assert 50 < wanted < 100
+    assert sacrebleu.corpus_bleu(ours, [come]).score < wanted - 10
+    test = evaluation.References(come)
+    assert test.bleu(ours).score == pytest.approx(wanted)
+    assert test.chrf(ours).score == pytest.approx(characters)
+    assert test.compare({"a": ours})[0].score.score == pytest.approx(wanted)
+    sizes = [1] * len(ours)
+    for bins in (test.by_length(ours, sizes), test.by_rank(ours, sizes)):
+        mean = sum(one.score.score for one in bins) / len(bins)
+        assert mean == pytest.approx(wanted, abs=10)
+    composed = evaluation.References(references)
+    backwards = composed.bleu([*map(as_it_comes, ours)])
+    assert backwards.score == pytest.approx(wanted)
+    lists = [[line, "?"] for line in references]
+    assert test.oracle([some[::-1] for some in lists]) == references
+
+
+def test_the_signature_is_sacrebleus_with_the_form_behind_it(
+    texts: tuple[list[str], list[str]],
+) -> None:
+    ours, references = texts
+    bleu, chrf = sacrebleu.BLEU(), sacrebleu.CHRF()
+    come = [*map(as_it_comes, references)]
+    raw = bleu.corpus_score(ours, [come]).score
+    raw_characters = chrf.corpus_score(ours, [come]).score
+    for nfc, behind in ((True, "|norm:NFC"), (False, "")):
+        test = evaluation.References(come, nfc=nfc)
+        score = test.bleu(ours)
+        assert score.signature == bleu.get_signature().format() + behind
+        assert (score.score == raw) is not nfc
+        score = test.chrf(ours)
+        assert score.signature == chrf.get_signature().format() + behind
+        assert (score.score == raw_characters) is not nfc
+        (row,) = test.compare({"a": ours})
+        assert row.score.signature.endswith("|version:" + VERSION + behind)
+        assert (row.score.score == raw) is not nfc
+
+
+VERSION = sacrebleu.__version__
+
+
+def written(path: Path, lines: list[str]) -> str:
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("flags", [[], ["--nonfc"]], ids=str)
+def test_evaluate_says_how_it_compares(
+    texts: tuple[list[str], list[str]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    flags: list[str],
+) -> None:
+    ours, references = texts
+    reference = written(tmp_path / "r", [*map(as_it_comes, references)])
+    hypotheses = written(tmp_path / "h", ours)
+    files = [f"--reference={reference}", f"--hypotheses={hypotheses}"]
+    assert main(["evaluate", *files, *flags]) == 0
+    first, second = capsys.readouterr().out.split("\n")[:2]
+    wanted = sacrebleu.corpus_bleu(ours, [references]).score
+    for row in (first, second):
+        assert ("|norm:NFC = " in row) == (not flags)
+    assert (f" = {wanted:.2f} " in first) == (not flags)
+
+
+def test_the_dev_bleu_of_a_training_is_that_of_composed_text(
+    texts: tuple[list[str], list[str]], tmp_path: Path
+) -> None:
+    ours, references = texts
+    source = written(tmp_path / "s", references)
+    target = written(tmp_path / "t", [*map(as_it_comes, references)])
+    dev = DevSet(source, target, "", "13a")
+
+    def score(sources: list[str], targets: list[str]) -> list[Any]:
+        return [SimpleNamespace(log_prob=-1.0, token_log_probs=np.zeros(1))]
+
+    translator = SimpleNamespace(
+        translate=lambda lines, _: [SimpleNamespace(text=x) for x in ours],
+        score=score,
+    )
+    wanted = sacrebleu.corpus_bleu(ours, [references]).score
+    found = dev.evaluate(translator)  # type: ignore[arg-type]
+    assert found.bleu == pytest.approx(wanted)
+
+
+def test_a_weight_and_the_closest_hypothesis_are_chosen_by_composed_text(
+    texts: tuple[list[str], list[str]],
+) -> None:
+    _, references = texts
+    right, come = references[0], as_it_comes(references[0])
+    hypotheses = [Hypothesis(0, "?", "", 0.0), Hypothesis(0, right, "", -1.0)]
+    nbest = NBest("s", hypotheses)
+    choice = choose_weight([(nbest, [-2.0, -1.5])], [come])
+    assert choice.score.score == pytest.approx(100)
+    other = Translation("s", right)
+    best = Translation("s", f"{come[:3]}?", alternatives=[other])
+    assert [*_pairs([("s", come)], [best], False, True)] == [("s", right)]
+
+
+@pytest.mark.parametrize("nfc", [True, False])
+def test_the_report_scores_as_it_is_told(nfc: bool) -> None:
+    scoring = Scoring(nfc=nfc)
+    results = Results([], Corpus([], []), [], "tokens", [], scoring)
+    assert results.references.nfc is nfc
