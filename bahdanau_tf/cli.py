@@ -35,6 +35,7 @@ from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import require
 from bahdanau_tf.garbage import never_collected
 from bahdanau_tf.interrupts import ended_by_two_interrupts
+from bahdanau_tf.options.named import imported
 from bahdanau_tf.progress import StatusLine
 
 COMMANDS = {
@@ -111,6 +112,8 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         once = never_collected() if is_first else contextlib.nullcontext()
         with once, _quiet_start():
             command = import_module(f"bahdanau_tf.commands.{name}")
+        for module in flags.modules if "modules" in flags else ():
+            imported(module, f"modules is {module!r}")
         with _warnings_in_sentences(name):
             status = command.run(*given)
         sys.stdout.flush()

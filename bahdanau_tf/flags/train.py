@@ -42,6 +42,7 @@ from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.fields import is_given
 from bahdanau_tf.flags.fields import refuse
 from bahdanau_tf.flags.fields import require
+from bahdanau_tf.flags.model import define_modules
 from bahdanau_tf.flags.model import define_threads
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
@@ -160,6 +161,7 @@ def define(flags: absl_flags.FlagValues) -> None:
     )
     define_fields(flags, "Text", TextOptions)
     define_fields(flags, "Model", ModelOptions)
+    define_modules(flags, "Model")
     define_fields(flags, "Training", Recipe)
     define_threads(flags, "Training")
 
