@@ -8,11 +8,11 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+from uuid import uuid4
 
 if sys.platform != "win32":
     import fcntl
@@ -26,6 +26,15 @@ def checksum(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def new_name(folder: Path, prefix: str) -> Path:
+    """A name that nothing in the folder has.
+
+    `tempfile` would make the file or folder, too, but for its owner alone. What
+    gets another name later has the permissions that the user's umask gives.
+    """
+    return folder / f"{prefix}{uuid4().hex[:8]}"
+
+
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Writes a temporary file in the same folder, then renames it to `path`.
 
@@ -34,18 +43,15 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, aside = tempfile.mkstemp(
-        dir=path.parent, prefix=_ASIDE.format(path.name)
-    )
+    aside = new_name(path.parent, _ASIDE.format(path.name))
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(aside, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(aside, 0o644)  # mkstemp gives 0600; other users may read it
         os.replace(aside, path)
     except BaseException as error:
-        Path(aside).unlink(missing_ok=True)  # renamed, if Ctrl-C came then
+        aside.unlink(missing_ok=True)  # renamed, if Ctrl-C came then
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
@@ -119,15 +125,13 @@ def replaced_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(
-        tempfile.mkdtemp(dir=path.parent, prefix=_ASIDE.format(path.name))
-    )
+    aside = new_name(path.parent, _ASIDE.format(path.name))
+    aside.mkdir()
     try:
         yield aside
         for file in aside.rglob("*"):
             if file.is_file():
                 _flush(file)
-        aside.chmod(0o755)  # mkdtemp gives 0700; other users may read it
         _exchange(path, aside)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
