@@ -30,6 +30,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf import __all__ as PUBLIC
 from bahdanau_tf import __version__
+from bahdanau_tf import text_files
 from bahdanau_tf.flags.completion import complete_if_asked
 from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import require
@@ -102,6 +103,7 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         takes_arguments = bool(_arguments(name))
         if left and not takes_arguments:
             return _fail(f"{name}: {left[0]!r} is not a flag; see --help")
+        text_files.longest_line = flags.max_line_bytes
         given = (flags, left) if takes_arguments else (flags,)
         require(flags, *_required(taken))
         taken.check(*given)
@@ -169,6 +171,15 @@ def defined_flags(name: str) -> absl_flags.FlagValues:
         None,
         "file of flags, one per line, read in this place: later flags "
         "override them; may be repeated",
+        **every,
+    )
+    absl_flags.DEFINE_integer(
+        "max_line_bytes",
+        text_files.longest_line,
+        "longest line of a text that is read; a longer one is an error, since "
+        "a line is in memory several times",
+        lower_bound=1,
+        upper_bound=10**12,
         **every,
     )
     absl_flags.DEFINE_bool("help", False, "show this help", **every)

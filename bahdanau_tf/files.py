@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ from uuid import uuid4
 if sys.platform != "win32":
     import fcntl
 
+_UNPACKED = 1 << 28  # bytes that any archive may be unpacked to
+_EXPANSION = 10  # or so many times its own size
 _ASIDE = ".{}.new."  # hidden; a user is unlikely to choose such a name
 _LEFTOVER = re.compile(r"\..+\.new\.[a-z0-9_]{8}")
 
@@ -57,14 +60,45 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         raise
 
 
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Raises if a file is there and is a pipe or a device.
+
+    Reading a pipe would wait for a writer, for ever if there is none.
+
+    Raises:
+        ValueError: The message has the path.
+    """
+    path = Path(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{path} is a pipe or a device, wanted a file")
+
+
+def check_unpacked(archive: zipfile.ZipFile) -> None:
+    """Raises if an archive is large only when it is unpacked.
+
+    Arrays of numbers get little smaller by packing.
+
+    Raises:
+        ValueError: It is.
+    """
+    unpacked = sum(member.file_size for member in archive.infolist())
+    packed = sum(member.compress_size for member in archive.infolist())
+    if unpacked > max(_UNPACKED, _EXPANSION * packed):
+        raise ValueError(
+            f"{packed:,} bytes would be unpacked to {unpacked:,}, wanted at "
+            f"most {_EXPANSION} times as many, or {_UNPACKED:,}"
+        )
+
+
 def read_object(path: str | os.PathLike[str]) -> dict[str, object]:
     """Reads a file that holds a JSON object.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is not JSON, or not an object. The message names the
-            file.
+        ValueError: It is not JSON, or not an object, or no file. The message
+            names it.
     """
+    check_regular(path)
     try:
         found = json.loads(Path(path).read_bytes())
     except ValueError as error:

@@ -359,9 +359,9 @@ def test_a_new_process_translates_and_resumes_training(
     answers = [json.loads(line) for line in lines]
     assert [status for status, _ in answers] == [2, 0, 2, 0], done.stderr
     assert answers[0][1].endswith(
-        "a class of the module named_parts, which is not registered; if you "
-        "trust that module, import it first (on the command line "
-        "--modules=named_parts, with its folder in PYTHONPATH)\n"
+        "which is not registered; if you trust that module, import it first "
+        "(on the command line --modules=named_parts, with its folder in "
+        "PYTHONPATH)\n"
     )
     assert "resuming from update 2" in answers[3][1]
     wanted = (folder / "wanted").read_text()

@@ -28,6 +28,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.data.facts import TYPICAL
 from bahdanau_tf.data.facts import Facts
+from bahdanau_tf.files import check_regular
 from bahdanau_tf.flags.chosen import FILE
 from bahdanau_tf.flags.chosen import TEXTS
 from bahdanau_tf.flags.chosen import TEXTS_FILE
@@ -195,6 +196,7 @@ def _check_text(flags: absl_flags.FlagValues, name: str, path: str) -> None:
     """Raises if there is no such file; if a recipe names it, says so."""
     try:
         check_file(name, path)
+        check_regular(path)  # it is read several times
     except ValueError as error:
         if flags.recipe is None:
             raise

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import keras
 
+from bahdanau_tf.files import check_unpacked
+
 # What a model is made of: of Keras' own classes, only those that derive from
 # these are allowed.
 _KINDS = (
@@ -31,6 +33,7 @@ _KINDS = (
 )
 # But these run what lies elsewhere, or in the file itself.
 _RUNNING = ("FlaxLayer", "JaxLayer", "TFSMLayer", "TorchModuleWrapper")
+_LARGEST_CONFIG = 1 << 24  # bytes; that of a model here has some 10,000
 # Not classes: Keras makes these values itself.
 _VALUES = (
     *("__bytes__", "__ellipsis__", "__keras_tensor__"),
@@ -53,6 +56,13 @@ def check_model_file(path: Path) -> None:
         Exception: The file is damaged.
     """
     with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo("config.json").file_size
+        if size > _LARGEST_CONFIG:
+            raise ValueError(
+                f"its config.json has {size:,} bytes, wanted at most "
+                f"{_LARGEST_CONFIG:,}"
+            )
+        check_unpacked(archive)
         config = json.loads(archive.read("config.json"))
     config.pop("compile_config", None)  # the model is not compiled
     for entry in _entries(config):
@@ -94,16 +104,13 @@ def _check(entry: dict[str, object]) -> None:
             "a function that is registered"
         )
     top = module.partition(".")[0] if isinstance(module, str) else ""
-    if top in ("", "builtins", "keras"):
-        raise ValueError(
-            f"it names {module}.{name}, which is no part of a model and not "
-            "registered"
+    said = f"it names {module}.{name}, which is not registered"
+    if top not in ("", "bahdanau_tf", "builtins", "keras"):
+        said += (
+            "; if you trust that module, import it first (on the command line "
+            f"--modules={module}, with its folder in PYTHONPATH)"
         )
-    raise ValueError(
-        f"it has a class of the module {module}, which is not registered; if "
-        "you trust that module, import it first (on the command line "
-        f"--modules={module}, with its folder in PYTHONPATH)"
-    )
+    raise ValueError(said)
 
 
 def _is_registered(name: str) -> bool:
