@@ -55,7 +55,7 @@ setup(
     python_requires=">=3.10,<3.14",
     install_requires=[
         "absl-py>=2.1",
-        "keras>=3.8",
+        "keras>=3.12",
         "numpy>=1.26",
         "sacrebleu>=2.4",
         "sentencepiece>=0.2",

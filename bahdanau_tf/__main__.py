@@ -59,4 +59,9 @@ class _Ending:
 
 
 if __name__ == "__main__":
+    # `python -m` looks for modules in the current folder first, where those of
+    # strangers may lie; `bahdanau-tf` does not.
+    is_safe = getattr(sys.flags, "safe_path", False)  # new in Python 3.11
+    if not is_safe and sys.path[0] == os.getcwd():
+        del sys.path[0]
     sys.exit(main())

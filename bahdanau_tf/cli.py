@@ -29,6 +29,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf import __all__ as PUBLIC
 from bahdanau_tf import __version__
+from bahdanau_tf import text_files
 from bahdanau_tf.files import FULL
 from bahdanau_tf.flags.completion import complete_if_asked
 from bahdanau_tf.flags.fields import Group
@@ -38,6 +39,7 @@ from bahdanau_tf.flags.help import required
 from bahdanau_tf.flags.help import usage
 from bahdanau_tf.garbage import never_collected
 from bahdanau_tf.interrupts import ended_by_two_interrupts
+from bahdanau_tf.options.named import imported
 from bahdanau_tf.progress import StatusLine
 
 COMMANDS = {
@@ -108,6 +110,7 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         takes_arguments = bool(_arguments(name))
         if left and not takes_arguments:
             return _fail(f"{name}: {left[0]!r} is not a flag; see --help")
+        text_files.longest_line = flags.max_line_bytes
         given = (flags, left) if takes_arguments else (flags,)
         require(flags, *required(taken))
         taken.check(*given)
@@ -118,6 +121,8 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         once = never_collected() if is_first else contextlib.nullcontext()
         with once, _quiet_start():
             command = import_module(f"bahdanau_tf.commands.{name}")
+        for module in flags.modules if "modules" in flags else ():
+            imported(module, f"modules is {module!r}")
         with _warnings_in_sentences(name):
             status = command.run(*given)
         sys.stdout.flush()
@@ -173,6 +178,15 @@ def defined_flags(name: str) -> absl_flags.FlagValues:
         None,
         "file of flags, one per line, read in this place: later flags "
         "override them; may be repeated",
+        **every,
+    )
+    absl_flags.DEFINE_integer(
+        "max_line_bytes",
+        text_files.longest_line,
+        "longest line of a text that is read; a longer one is an error, since "
+        "a line is in memory several times",
+        lower_bound=1,
+        upper_bound=10**12,
         **every,
     )
     absl_flags.DEFINE_bool("help", False, "show this help", **every)

@@ -9,16 +9,19 @@ import os
 import re
 import shutil
 import sys
-import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+from uuid import uuid4
 
 if sys.platform != "win32":
     import fcntl
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no more can be written
+_UNPACKED = 1 << 28  # bytes that any archive may be unpacked to
+_EXPANSION = 10  # or so many times its own size
 _ASIDE = ".{}.new."  # hidden; a user is unlikely to choose such a name
 _LEFTOVER = re.compile(r"\..+\.new\.[a-z0-9_]{8}")
 
@@ -43,6 +46,15 @@ def full_disk_named(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
 
 
+def new_name(folder: Path, prefix: str) -> Path:
+    """A name that nothing in the folder has.
+
+    `tempfile` would make the file or folder, too, but for its owner alone. What
+    gets another name later has the permissions that the user's umask gives.
+    """
+    return folder / f"{prefix}{uuid4().hex[:8]}"
+
+
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Writes a temporary file in the same folder, then renames it to `path`.
 
@@ -51,21 +63,48 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, aside = tempfile.mkstemp(
-        dir=path.parent, prefix=_ASIDE.format(path.name)
-    )
+    aside = new_name(path.parent, _ASIDE.format(path.name))
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(aside, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(aside, 0o644)  # mkstemp gives 0600; other users may read it
         os.replace(aside, path)
     except BaseException as error:
-        Path(aside).unlink(missing_ok=True)  # renamed, if Ctrl-C came then
+        aside.unlink(missing_ok=True)  # renamed, if Ctrl-C came then
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
+
+
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Raises if a file is there and is a pipe or a device.
+
+    Reading a pipe would wait for a writer, for ever if there is none.
+
+    Raises:
+        ValueError: The message has the path.
+    """
+    path = Path(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{path} is a pipe or a device, wanted a file")
+
+
+def check_unpacked(archive: zipfile.ZipFile) -> None:
+    """Raises if an archive is large only when it is unpacked.
+
+    Arrays of numbers get little smaller by packing.
+
+    Raises:
+        ValueError: It is.
+    """
+    unpacked = sum(member.file_size for member in archive.infolist())
+    packed = sum(member.compress_size for member in archive.infolist())
+    if unpacked > max(_UNPACKED, _EXPANSION * packed):
+        raise ValueError(
+            f"{packed:,} bytes would be unpacked to {unpacked:,}, wanted at "
+            f"most {_EXPANSION} times as many, or {_UNPACKED:,}"
+        )
 
 
 def read_object(path: str | os.PathLike[str]) -> dict[str, object]:
@@ -73,9 +112,10 @@ def read_object(path: str | os.PathLike[str]) -> dict[str, object]:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is not JSON, or not an object. The message names the
-            file.
+        ValueError: It is not JSON, or not an object, or no file. The message
+            names it.
     """
+    check_regular(path)
     try:
         found = json.loads(Path(path).read_bytes())
     except ValueError as error:
@@ -136,16 +176,14 @@ def replaced_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(
-        tempfile.mkdtemp(dir=path.parent, prefix=_ASIDE.format(path.name))
-    )
+    aside = new_name(path.parent, _ASIDE.format(path.name))
+    aside.mkdir()
     try:
         with full_disk_named(path):
             yield aside
             for file in aside.rglob("*"):
                 if file.is_file():
                     _flush(file)
-        aside.chmod(0o755)  # mkdtemp gives 0700; other users may read it
         _exchange(path, aside)
     finally:
         shutil.rmtree(aside, ignore_errors=True)

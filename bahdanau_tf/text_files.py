@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import functools
 import gzip
 import itertools
 import os
@@ -24,6 +25,7 @@ from typing import TextIO
 from typing import cast
 
 from bahdanau_tf.files import FULL
+from bahdanau_tf.files import check_regular
 from bahdanau_tf.files import takes_lock
 
 GZIP = b"\x1f\x8b"  # the first two bytes of a gzip file, RFC 1952
@@ -31,6 +33,34 @@ UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # no UTF-8 begins so
 DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)
 PART = ".part"  # ending of a file that is not complete
 AT_ONCE = 1 << 22  # bytes unpacked at once
+
+# The longest line that this process reads, in bytes with the line end; the
+# command line sets it. A line is in memory several times, and a small gzip file
+# may hold one of a gigabyte. A book of 200 pages has half a megabyte.
+longest_line = 1 << 20
+
+
+def check_line(size: int, number: int, name: str) -> None:
+    """Raises if a line is longer than `longest_line`.
+
+    Args:
+        size: Number of bytes that were read of it, with the line end.
+        number: The number of the line.
+        name: The text.
+
+    Raises:
+        ValueError: The message has the name and the number.
+    """
+    if size > longest_line:
+        raise ValueError(
+            f"{name}: line {number} has more than {longest_line:,} bytes, "
+            "wanted a sentence in each line; --max_line_bytes allows more"
+        )
+
+
+def end_of_line(stream: BinaryIO) -> bytes:
+    """Reads the rest of a line, or one byte more than `longest_line`."""
+    return stream.readline(longest_line + 1)
 
 
 def read_lines(
@@ -49,11 +79,11 @@ def read_lines(
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: A line is not UTF-8 (the message has its number), the file
-            is UTF-16, or a gzip file is damaged.
+        ValueError: A line is not UTF-8 or too long (the message has its
+            number), the file is UTF-16, or a gzip file is damaged.
     """
     with _source(path) as raw, _damage_named(path):
-        numbered = enumerate(_unpacked(raw, path), 1)
+        numbered = enumerate(_lines(raw, path), 1)
         for number, line in itertools.islice(numbered, first, last):
             try:
                 text = line.decode("utf-8" if number > 1 else "utf-8-sig")
@@ -73,10 +103,11 @@ def count_lines(path: str | os.PathLike[str]) -> int:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: The file is UTF-16, or a gzip file is damaged.
+        ValueError: A line is too long, the file is UTF-16, or a gzip file is
+            damaged.
     """
     with _source(path) as raw, _damage_named(path):
-        lines = iter(_unpacked(raw, path))
+        lines = _lines(raw, path)
         first = next(lines, b"").removeprefix(codecs.BOM_UTF8)
         return bool(first) + sum(1 for _ in lines)
 
@@ -96,8 +127,9 @@ def seekable(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     Raises:
         OSError: The file cannot be read, or the temporary file not written.
-        ValueError: The file is UTF-16, or a gzip file is damaged.
+        ValueError: It is no file, or UTF-16, or a gzip file is damaged.
     """
+    check_regular(path)
     with _source(path) as raw, _damage_named(path):
         text = _unpacked(raw, path)
         if text is raw:
@@ -228,6 +260,16 @@ def _source(
     if path is None:
         return contextlib.nullcontext(sys.stdin.buffer)
     return open(path, "rb")
+
+
+def _lines(
+    raw: BinaryIO, path: str | os.PathLike[str] | None
+) -> Iterator[bytes]:
+    text, name = _unpacked(raw, path), _name(path)
+    read = functools.partial(end_of_line, text)
+    for number, line in enumerate(iter(read, b""), 1):
+        check_line(len(line), number, name)
+        yield line
 
 
 def _unpacked(raw: BinaryIO, path: str | os.PathLike[str] | None) -> BinaryIO:

@@ -29,7 +29,7 @@ FLOORS = (
         "ranges",
         "tensors",
     ),
-    ("products", "text_files"),
+    ("arrays", "products", "text_files"),
     (
         "evaluation",
         "layers",

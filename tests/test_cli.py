@@ -23,6 +23,8 @@ from bahdanau_tf.__main__ import open_standard_streams
 from bahdanau_tf.cli import COMMANDS
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import demo
+from bahdanau_tf.commands.common.lines import MOST_CHARACTERS
+from bahdanau_tf.commands.common.lines import windows
 from bahdanau_tf.corpora.grammar import corpus as grammar
 from bahdanau_tf.text import load_text
 from bahdanau_tf.training import loop
@@ -107,6 +109,13 @@ def one_sentence(capfd) -> str:
     assert err.startswith("bahdanau-tf: ")
     assert err.count("\n") == 1
     return err
+
+
+def test_a_window_of_long_lines_ends_earlier() -> None:
+    long = ("a" * MOST_CHARACTERS, "")
+    lines = [("a", "b"), long, ("c", ""), ("d", ""), ("e", "")]
+    assert [*map(len, windows(lines, 2))] == [2, 2, 1]
+    assert [*map(len, windows([long] * 3, 2))] == [1, 1, 1]
 
 
 def test_translate_keeps_lines_in_order(model_dir, corpus, tmp_path):
@@ -340,6 +349,23 @@ def test_an_unwritable_folder_is_reported_in_one_line(corpus, tmp_path, capfd):
     flags = train_flags(corpus, tmp_path / "file" / "model")
     assert main(flags) == 2
     assert "file" in one_sentence(capfd)
+
+
+def test_a_line_without_end_is_refused_and_the_flag_allows_it(
+    model_dir, tmp_path, capfd
+):
+    source = tmp_path / "source"
+    source.write_text("the cat\n" + "the " * 20 + "\n")
+    words = ["translate", f"--model_dir={model_dir}", f"--input={source}"]
+    assert main([*words, "--max_line_bytes=80"]) == 2
+    out, err = capfd.readouterr()
+    assert out.count("\n") == 1  # the line before it
+    assert err.endswith(
+        f"bahdanau-tf: translate: {source}: line 2 has more than 80 bytes, "
+        "wanted a sentence in each line; --max_line_bytes allows more\n"
+    )
+    assert main([*words, "--max_line_bytes=81"]) == 0
+    assert capfd.readouterr().out.count("\n") == 2
 
 
 def test_the_line_of_invalid_utf8_is_reported(model_dir, tmp_path, capfd):

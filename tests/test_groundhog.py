@@ -7,9 +7,11 @@ weights and the pickles in this file.
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import pickletools
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +34,7 @@ from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.rnnencdec import RNNEncDec
 from bahdanau_tf.models.rnnsearch import RNNSearch
 from bahdanau_tf.models.scoring import token_log_probs
+from bahdanau_tf.translation import Lexicon
 
 MODELS = {"rnnsearch": RNNSearch, "rnnencdec": RNNEncDec}
 SENTENCES, END, UNKNOWN = 12, 26, 1
@@ -579,6 +582,37 @@ def test_parameter_files_are_never_unpickled(tmp_path: Path) -> None:
     assert not fuse.exists()
     with pytest.raises(FileNotFoundError):
         groundhog.read_parameters(tmp_path / "absent.npz")
+
+
+def test_what_an_array_claims_is_checked_before_it_is_read(
+    tmp_path: Path,
+) -> None:
+    """NumPy would make 4 TB of room first, also for zeros well packed."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f4", "fortran_order": False, "shape": (10**12,)}
+    )
+    claims, packed = tmp_path / "claims.npz", tmp_path / "packed.npz"
+    with zipfile.ZipFile(claims, "w") as archive:
+        archive.writestr("c.npy", header.getvalue() + b"\0" * 80)
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("c.npy", bytes(257 << 20))
+    for path, words in (
+        (claims, r"c\.npy claims an array of shape \(1000000000000,\), 4,0"),
+        (packed, r"bytes would be unpacked to 269,484,032, wanted at most"),
+    ):
+        with pytest.raises(ValueError, match=f"read_parameters: .*{words}"):
+            groundhog.read_parameters(path)
+        with pytest.raises(ValueError, match=f"Lexicon.load: .*{words}"):
+            Lexicon.load(path)
+
+
+def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    for read in (groundhog.read_parameters, groundhog.read_vocabulary):
+        with pytest.raises(ValueError, match=r"pipe is a pipe or a device"):
+            read(path)
 
 
 # Vocabularies. The bytes were written by cPickle of Python 2.7.18 from

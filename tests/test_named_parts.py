@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import tensorflow as tf
 from letters import stand_in_step
 from oracle import randomized
 
+import bahdanau_tf
 from bahdanau_tf import RNNEncDec
 from bahdanau_tf import TanhReadout
 from bahdanau_tf.cli import main
@@ -299,15 +301,11 @@ def test_a_named_attention_begins_as_the_initialization_says() -> None:
 
 
 NEW_PROCESS = """
-import contextlib, io, json, os, sys
+import contextlib, io, json, sys
 from bahdanau_tf import RNNEncDec
 from bahdanau_tf.cli import main
 
-folder, *commands = json.loads(sys.argv[1])
-for number, words in enumerate(commands):
-    if number == 1:
-        sys.path.append(folder)
-        os.environ["PYTHONPATH"] = folder
+for words in json.loads(sys.argv[1]):
     with contextlib.redirect_stderr(io.StringIO()) as said:
         status = main(words)
     print(json.dumps([status, said.getvalue()]))
@@ -317,7 +315,7 @@ for number, words in enumerate(commands):
 def test_a_new_process_translates_and_resumes_training(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """Fails without the module's folder in PYTHONPATH; works with it.
+    """Fails unless the user names the module; works then.
 
     The parts are in the style of Keras, without `build`.
     """
@@ -345,52 +343,159 @@ def test_a_new_process_translates_and_resumes_training(
     ]
     assert main([*translate, f"--output={folder / 'wanted'}"]) == 0
     other = [*translate, f"--output={folder / 'found'}"]
-    work = [str(folder), other, other, [*train, cell, "--epochs=1"]]
+    own = "--modules=named_parts"
+    go_on = ["train", model, "--epochs=1"]
+    path = [*sys.path, str(folder)]
+    work = [other, [*other, own], go_on, [*go_on, own]]
     done = subprocess.run(
         [sys.executable, "-c", NEW_PROCESS, json.dumps(work)],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
     )
     lines = [line for line in done.stdout.split("\n") if line[:1] == "["]
     answers = [json.loads(line) for line in lines]
-    assert [status for status, _ in answers] == [2, 0, 0], done.stderr
+    assert [status for status, _ in answers] == [2, 0, 2, 0], done.stderr
     assert answers[0][1].endswith(
-        "a class of the module named_parts, which is not found; add its "
-        "folder to PYTHONPATH\n"
+        "which is not registered; if you trust that module, import it first "
+        "(on the command line --modules=named_parts, with its folder in "
+        "PYTHONPATH)\n"
     )
-    assert "resuming from update 2" in answers[2][1]
+    assert "resuming from update 2" in answers[3][1]
     wanted = (folder / "wanted").read_text()
     assert wanted.startswith("0 ||| ")
     assert (folder / "found").read_text() == wanted
 
 
-def test_a_file_cannot_choose_what_is_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def entry(kind: str, module: str | None, name: Any, config: Any = None) -> Any:
+    """What a config says of an object."""
+    return {
+        "class_name": kind,
+        "module": module,
+        "registered_name": name,
+        "config": {} if config is None else config,
+    }
+
+
+HOSTILE = {
+    "class": entry("Score", "hostile_module", "a>Score"),
+    "unnamed class": entry("Score", "hostile_module", None),
+    "function": entry("function", "hostile_module", "run", "run"),
+    "function of Python": entry("function", "builtins", "eval", "eval"),
+    "function of Keras": entry(
+        "function", "keras.utils", "get_file", "get_file"
+    ),
+    "function of a registered name": entry(
+        "function", "hostile_module", "bahdanau_tf>GRUCell", "run"
+    ),
+    "dotted name": entry("utils.get_file", "keras", None),
+    "function as a class": entry("load_model", "keras.models", None),
+    "class of Keras that is no part": entry(
+        "BackupAndRestore", "keras.callbacks", None
+    ),
+    "layer that runs a file": entry(
+        "TFSMLayer", "keras.layers", None, {"filepath": "x"}
+    ),
+    "lambda": entry("__lambda__", "builtins", None, {"value": ["4wEAAA=="]}),
+    "type": entry("__typespec__", "hostile_module", None),
+    "nested": entry(
+        "Functional",
+        "keras.src.models.functional",
+        "Functional",
+        {"layers": [entry("Popen", "subprocess", None, {"args": ["true"]})]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_file_cannot_choose_what_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """A module named by a file is imported only from a folder in PYTHONPATH."""
+    """Keras does not see what it would import, also with PYTHONPATH set."""
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     (tmp_path / "hostile_module.py").write_text("raise SystemExit(3)")
     path = tmp_path / "model.keras"
     RNNEncDec(4, 4, units=2, embedding_dim=2, maxout_units=2).save(path)
-    hostile = {"module": "hostile_module", "registered_name": "a>B"}
     doctored = tmp_path / "doctored.keras"
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(doctored, "w") as new:
-        for name in old.namelist():
-            text = old.read(name)
-            if name == "config.json":
-                text = json.dumps(json.loads(text) | {"x": hostile}).encode()
-            new.writestr(name, text)
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    assert isinstance(read_model(doctored), RNNEncDec)
+        for member in old.namelist():
+            text = old.read(member)
+            if member == "config.json":
+                config = json.loads(text)
+                config["config"]["encoder"] = HOSTILE[name]
+                text = json.dumps(config).encode()
+            new.writestr(member, text)
+    monkeypatch.setattr(keras.models, "load_model", None)
+    with pytest.raises(ValueError, match=r"Translator.load: .*doctored") as e:
+        read_model(doctored)
+    assert "NoneType" not in str(e.value)  # Keras was called
     assert "hostile_module" not in sys.modules
+
+
+def own_loss(labels: Any, outputs: Any) -> Any:
+    return outputs - labels
+
+
+def test_models_of_keras_own_parts_are_read(tmp_path: Path) -> None:
+    inputs = keras.Input([3])
+    x = keras.layers.Dense(
+        2,
+        "relu",
+        kernel_initializer=keras.initializers.Orthogonal(seed=1),
+        kernel_regularizer="l2",
+        kernel_constraint=keras.constraints.MaxNorm(1.0),
+        dtype=keras.DTypePolicy("float32"),
+    )(inputs)
+    x = keras.layers.Activation(keras.activations.gelu)(x)
+    x = keras.layers.Dropout(0.1, seed=3)(keras.ops.concatenate([x, x]) * 2.0)
+    cells = [keras.layers.GRUCell(2), keras.layers.LSTMCell(2)]
+    x = keras.layers.Bidirectional(keras.layers.RNN(cells))(x[:, None])
+    model = keras.Model(inputs, keras.Sequential([keras.layers.Dense(1)])(x))
+    model.compile("adam", own_loss)  # which is not needed
+    model.save(tmp_path / "model.keras")
+    given = np.ones([2, 3], "float32")
+    loaded = read_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(loaded(given), model(given))
+
+
+def test_a_folder_from_elsewhere_runs_no_module(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one that train.flags names, nor one named like a library."""
+    monkeypatch.setattr(loop, "train_step", stand_in_step)
+    foreign = tmp_path / "foreign"
+    assert main(flags_of(folder, f"--model_dir={foreign}", "--epochs=1")) == 0
+    with open(foreign / "train.flags", "a") as file:
+        file.write("--attention=hostile_module.Score\n")
+    for name in ("hostile_module", "absl", "tensorflow"):
+        (foreign / f"{name}.py").write_text("print('ran')")
+    root = Path(bahdanau_tf.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-m", "bahdanau_tf", "train", "--model_dir=."],
+        cwd=foreign,
+        env=os.environ | {"PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "bahdanau-tf: train: train.flags has --attention=hostile_module.Score, "
+        "a class of the module hostile_module; if you trust that module, give "
+        "--modules=hostile_module\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("flag", "words"),
     [
         ("--attention=absent.Score", "there is no module absent; add its"),
+        ("--modules=absent", "there is no module absent; add its folder to"),
+        ("--modules=damaged_parts", "damaged_parts cannot be imported"),
         ("--attention=damaged_parts.Score", "damaged_parts cannot be imported"),
         ("--cell=leaving_parts.Cell", "leaving_parts cannot be imported: Sys"),
         ("--attention=named_parts.Absent", "named_parts has no class 'Absent'"),

@@ -12,6 +12,7 @@ import re
 import sys
 import tempfile
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -222,6 +223,53 @@ def test_a_full_disk_while_unpacking_is_reported(tmp_path, monkeypatch):
     message = r"no room to unpack .*train\.gz; set TMPDIR to another folder: '"
     with pytest.raises(OSError, match=message):
         ParallelCorpus(path, path)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_line_without_end_is_refused_before_it_is_read(
+    tmp_path, monkeypatch, pack
+):
+    """As many bytes as are allowed are read, and one more."""
+    path = tmp_path / "text"
+    path.write_bytes(pack(b"short\n" + b"a" * 99 + b"\n" + b"b" * 5000))
+    readers = (
+        lambda: list(read_lines(path)),
+        lambda: count_lines(path),
+        lambda: ParallelCorpus(path, path),
+        lambda: WordTokenizer.train([path], 50),
+        lambda: SubwordTokenizer.train([path], 300),
+    )
+    for block in (1, 20, 1 << 20):
+        monkeypatch.setattr("bahdanau_tf.data.parallel.BLOCK", block)
+        for most, first in ((100, 3), (99, 2)):
+            monkeypatch.setattr(text_files, "longest_line", most)
+            # A corpus names the longest line of a block.
+            words = rf"line [{first}3] has more than {most} bytes"
+            for read in readers:
+                with pytest.raises(ValueError, match=words):
+                    read()
+    monkeypatch.setattr(text_files, "longest_line", 5000)
+    assert list(map(len, read_lines(path))) == [5, 99, 5000]
+    assert len(ParallelCorpus(path, path)) == 3
+
+
+def test_a_line_of_a_gigabyte_takes_little_memory(tmp_path):
+    path = tmp_path / "text.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(64):
+            file.write(b"a" * (1 << 20))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="line 1 has more than 1,048,576 byt"):
+        next(read_lines(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 << 20
+
+
+def test_a_text_that_is_read_twice_is_no_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match=r"pipe is a pipe or a device"):
+        ParallelCorpus(tmp_path / "pipe", tmp_path / "pipe")
 
 
 TEXT = "".join(f"the cat {i} sees {i * i} dogs .\n" for i in range(300))

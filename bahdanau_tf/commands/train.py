@@ -221,9 +221,24 @@ def _unused_by_parts(
 def _chosen_before(
     flags: absl_flags.FlagValues, written: Path
 ) -> dict[str, object]:
-    """What was chosen when the folder was made, and is not given now."""
+    """What was chosen when the folder was made, and is not given now.
+
+    Raises:
+        ValueError: It names a module, which the user has not named: a folder
+            from elsewhere must not choose what runs.
+    """
     if flags.recipe is not None or not written.is_file():
         return {}
     given = given_values(flags)
     values = read_flags(written, define)
-    return {name: values[name] for name in values if name not in given}
+    values = {name: values[name] for name in values if name not in given}
+    for part in ("attention", "cell"):
+        module = str(values.get(part, "")).rpartition(".")[0]
+        is_ours = module.partition(".")[0] in ("", "bahdanau_tf", "keras")
+        if not is_ours and module not in flags.modules:
+            raise ValueError(
+                f"{written} has --{part}={values[part]}, a class of the "
+                f"module {module}; if you trust that module, give "
+                f"--modules={module}"
+            )
+    return values

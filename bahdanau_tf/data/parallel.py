@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from bahdanau_tf.progress import amount
+from bahdanau_tf.text_files import check_line
+from bahdanau_tf.text_files import end_of_line
 from bahdanau_tf.text_files import seekable
 
 BLOCK = 1 << 22  # bytes read at once when a file is indexed
@@ -42,7 +44,8 @@ class TextFile:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not UTF-8, or a damaged gzip file.
+        ValueError: it is not UTF-8, a line is too long, it is a damaged gzip
+            file, or a pipe.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -53,11 +56,15 @@ class TextFile:
         self._descriptor = file.fileno()
         digest = hashlib.blake2b()
         starts, blank, lines = [], [], 0
+        name = f"ParallelCorpus: {self.path}"
         place = file.tell()
-        while block := file.read(BLOCK) + file.readline():
+        while block := file.read(BLOCK) + end_of_line(file):
             digest.update(block)
-            self._check_encoding(block, lines)
             begins = _line_begins(block)
+            sizes = np.diff(np.append(begins, len(block)))
+            longest = int(sizes.argmax())
+            check_line(int(sizes[longest]), lines + longest + 1, name)
+            self._check_encoding(block, lines)
             starts.append(place + begins[-lines % STRIDE :: STRIDE])
             blank.append(_is_blank(block, begins))
             place += len(block)

@@ -19,6 +19,7 @@ from bahdanau_tf.flags.model import SEARCH
 from bahdanau_tf.flags.model import check_folders
 from bahdanau_tf.flags.model import check_search
 from bahdanau_tf.flags.model import define_average
+from bahdanau_tf.flags.model import define_modules
 from bahdanau_tf.flags.scores import define_bleu
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import SAMPLING
@@ -39,6 +40,7 @@ def define(flags: absl_flags.FlagValues) -> None:
             flag_values=flags,
             module_name=MODEL,
         )
+    define_modules(flags, MODEL)
     define_average(flags)
     define_strings(
         flags,

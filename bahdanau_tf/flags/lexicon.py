@@ -15,6 +15,7 @@ from absl import flags as absl_flags
 from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import define_strings
+from bahdanau_tf.flags.model import define_modules
 from bahdanau_tf.flags.model import define_threads
 
 REQUIRED = ("model_dir", "source", "target")
@@ -50,6 +51,7 @@ def define(flags: absl_flags.FlagValues) -> None:
         lower_bound=1,
         **options,
     )
+    define_modules(flags, "Lexicon")
     define_threads(flags, "Lexicon")
 
 

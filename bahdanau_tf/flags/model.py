@@ -20,7 +20,7 @@ SEARCH = "Search"
 
 
 def define_model(flags: absl_flags.FlagValues) -> None:
-    """Defines --model_dir, --average and --threads."""
+    """Defines --model_dir, --modules, --average and --threads."""
     absl_flags.DEFINE_list(
         "model_dir",
         None,
@@ -29,8 +29,22 @@ def define_model(flags: absl_flags.FlagValues) -> None:
         flag_values=flags,
         module_name=MODEL,
     )
+    define_modules(flags, MODEL)
     define_average(flags)
     define_threads(flags, MODEL)
+
+
+def define_modules(flags: absl_flags.FlagValues, group: str) -> None:
+    """Defines --modules, which the command line imports before it loads."""
+    absl_flags.DEFINE_list(
+        "modules",
+        [],
+        "modules of your own with classes that a model has, separated by "
+        "commas, each in a folder of PYTHONPATH; they are run, so name only "
+        "those that you trust",
+        flag_values=flags,
+        module_name=group,
+    )
 
 
 def define_threads(flags: absl_flags.FlagValues, group: str) -> None:

@@ -30,6 +30,7 @@ from bahdanau_tf.flags.fields import define_strings
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.fields import refuse
 from bahdanau_tf.flags.fields import require
+from bahdanau_tf.flags.model import define_modules
 from bahdanau_tf.flags.scores import define_scores
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import SAMPLING
@@ -65,6 +66,7 @@ def define(flags: absl_flags.FlagValues) -> None:
         ),
     ):
         absl_flags.DEFINE_multi_string(name, [], text, **options)
+    define_modules(flags, "Report")
     define_strings(
         flags,
         "Files",

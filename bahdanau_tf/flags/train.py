@@ -28,6 +28,7 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.data.facts import TYPICAL
 from bahdanau_tf.data.facts import Facts
+from bahdanau_tf.files import check_regular
 from bahdanau_tf.flags.chosen import FILE
 from bahdanau_tf.flags.chosen import TEXTS
 from bahdanau_tf.flags.chosen import TEXTS_FILE
@@ -42,6 +43,7 @@ from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.fields import is_given
 from bahdanau_tf.flags.fields import refuse
 from bahdanau_tf.flags.fields import require
+from bahdanau_tf.flags.model import define_modules
 from bahdanau_tf.flags.model import define_threads
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
@@ -160,6 +162,7 @@ def define(flags: absl_flags.FlagValues) -> None:
     )
     define_fields(flags, "Text", TextOptions)
     define_fields(flags, "Model", ModelOptions)
+    define_modules(flags, "Model")
     define_fields(flags, "Training", Recipe)
     define_threads(flags, "Training")
 
@@ -193,6 +196,7 @@ def _check_text(flags: absl_flags.FlagValues, name: str, path: str) -> None:
     """Raises if there is no such file; if a recipe names it, says so."""
     try:
         check_file(name, path)
+        check_regular(path)  # it is read several times
     except ValueError as error:
         if flags.recipe is None:
             raise

@@ -54,17 +54,8 @@ def make_part(field: str, name: str, **arguments: object) -> keras.layers.Layer:
 
 def _class(field: str, name: str) -> type:
     module, _, last = name.rpartition(".")
-    try:
-        home = import_module(module or LAYERS)
-        found = getattr(home, last, None)
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"ModelOptions: {field} is {name!r}, but there is no module "
-            f"{error.name}; add its folder to PYTHONPATH"
-        ) from error
-    except (Exception, SystemExit) as error:  # as above
-        what = f"{field} is {name!r}, but {module} cannot be imported"
-        raise blamed(error, what) from error
+    home = imported(module or LAYERS, f"{field} is {name!r}")
+    found = getattr(home, last, None)
     if not isinstance(found, type):
         raise ValueError(
             f"ModelOptions: {field} is {name!r}, but {module or LAYERS} has no "
@@ -72,6 +63,28 @@ def _class(field: str, name: str) -> type:
             "or module.Class"
         )
     return found
+
+
+def imported(module: str, what: str) -> ModuleType:
+    """Imports a module that the user names.
+
+    Args:
+        module: Its name.
+        what: Where it is named, such as "cell is 'my_module.MyCell'".
+
+    Raises:
+        ValueError: There is no such module, or it fails.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"ModelOptions: {what}, but there is no module {error.name}; add "
+            "its folder to PYTHONPATH if you trust it"
+        ) from error
+    except (Exception, SystemExit) as error:  # as above
+        what = f"{what}, but {module} cannot be imported"
+        raise blamed(error, what) from error
 
 
 def _like(name: str, home: ModuleType) -> str:

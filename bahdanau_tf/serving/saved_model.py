@@ -35,6 +35,9 @@ def write_saved_model(
             for variable in function.variables
         }.values()
     )
+    # TensorFlow would make these with mode 755, whatever the umask.
+    for name in ("assets", "variables"):
+        (folder / name).mkdir(parents=True)
     # A server computes no gradients.
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
     tf.saved_model.save(module, str(folder), dict(signatures), options)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import tensorflow as tf
 
+from bahdanau_tf.files import new_name
 from bahdanau_tf.files import takes_lock
 
 _PREFIX = ".export."  # hidden, and not a number, so a server ignores it
@@ -57,7 +57,8 @@ def workplace(base: Path) -> Iterator[Path]:
     with writing(base):
         base.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(base)
-        folder = Path(tempfile.mkdtemp(dir=base, prefix=_PREFIX))
+        folder = new_name(base, _PREFIX)
+        folder.mkdir()
     try:
         # It is renamed to "lock" only after it is locked.
         with open(folder / "unlocked", "wb") as file:
@@ -84,7 +85,6 @@ def publish(folder: Path, base: str | os.PathLike[str]) -> Path:
     """
     base = Path(base)
     with writing(base):
-        folder.chmod(0o755)  # a server may run as another user
         while True:
             version = base / str(_next_version(base))
             try:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from bahdanau_tf.files import check_regular
 from bahdanau_tf.files import checksum
 from bahdanau_tf.files import write_atomically
 
@@ -198,6 +199,7 @@ class Vocabulary(tf.Module):
 
 def read_checked(path: str | os.PathLike[str], expected: str | None) -> bytes:
     """Reads a file; raises ValueError if its SHA-256 is not `expected`."""
+    check_regular(path)
     data = Path(path).read_bytes()
     if expected is not None and checksum(data) != expected:
         raise ValueError(

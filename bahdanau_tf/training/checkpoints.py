@@ -93,6 +93,8 @@ class Checkpoints:
         """
         try:
             with told_by_path(self._folder):
+                # TensorFlow would make it with mode 755, whatever the umask.
+                self._folder.mkdir(parents=True, exist_ok=True)
                 self._checkpoint.save(str(self._folder / "ckpt"))
         except OSError:
             self._remove(int(self._checkpoint.save_counter))

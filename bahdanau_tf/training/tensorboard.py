@@ -49,6 +49,8 @@ class TensorBoard(keras.callbacks.Callback):
         super().__init__()
         self._run = run
         self._selection = selection
+        # TensorFlow would make it with mode 755, whatever the umask.
+        os.makedirs(directory, exist_ok=True)
         self._writer = tf.summary.create_file_writer(os.fspath(directory))
         self._words = self._seconds = 0.0  # since the last point
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import zipfile
-from collections.abc import Iterator
-from importlib import import_module
-from importlib.machinery import PathFinder
 from pathlib import Path
 
 import keras
@@ -19,6 +15,7 @@ from bahdanau_tf.files import read_versioned
 from bahdanau_tf.files import write_atomically
 from bahdanau_tf.layers.weights import read_later
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.translation.archive import check_model_file
 
 FORMAT_VERSION = 1
 DESCRIPTION = "translator.json"
@@ -109,29 +106,21 @@ def read_model(path: Path) -> keras.Model:
     """Loads a Keras model, without compiling it.
 
     A class of a user's own is found by its registered name, which it has once
-    its module is imported. A module that the file names is imported only from
-    a folder in PYTHONPATH: a file from elsewhere must not choose what runs.
+    its module is imported. A module that the file names is not imported: a
+    file from elsewhere must not choose what runs.
 
     Raises:
-        ValueError: The file is damaged, or Keras cannot load it, or a module
-            of one of its classes is not found.
+        ValueError: The file is damaged, it names what neither Keras nor this
+            process has, or Keras cannot load it.
     """
+    says = ""
     try:
-        modules = _unregistered(path)
-    except Exception as error:  # a damaged file may raise anything
-        damage = _damage(path) or f"the file is damaged ({error})"
-        raise ValueError(f"Translator.load: {path}: {damage}") from error
-    missing = [module for module in modules if not _imported(module)]
-    try:
+        check_model_file(path)
+        says = "Keras says: "
         with read_later():
             return keras.models.load_model(path, compile=False)
-    except Exception as error:  # as above
-        reason = _damage(path) or f"Keras says: {_cause(error)}"
-        if missing:
-            reason = (
-                f"it has a class of the module {missing[0]}, which is not "
-                "found; add its folder to PYTHONPATH"
-            )
+    except Exception as error:  # a damaged file may raise anything
+        reason = _damage(path) or f"{says}{_cause(error)}"
         raise ValueError(f"Translator.load: {path}: {reason}") from error
 
 
@@ -139,53 +128,6 @@ def _cause(error: Exception) -> str:
     """The last part of Keras' message, without the configuration of a model."""
     cause = str(error).rpartition("Exception encountered: ")[2]
     return cause.partition(" Full object config: ")[0]
-
-
-def _unregistered(path: Path) -> list[str]:
-    """The modules of the classes in a model that nobody has registered yet."""
-    with zipfile.ZipFile(path) as archive:
-        config = json.loads(archive.read("config.json"))
-    return sorted(
-        {
-            module
-            for module, registered_name in _classes(config)
-            if keras.saving.get_registered_object(registered_name) is None
-        }
-    )
-
-
-def _imported(module: str) -> bool:
-    """Imports a module that lies in a folder of PYTHONPATH, and no other.
-
-    Raises:
-        ValueError: It is there, and fails.
-    """
-    if module in sys.modules:
-        return True
-    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    top = module.partition(".")[0]
-    if not top or not PathFinder.find_spec(top, list(filter(None, folders))):
-        return False
-    try:
-        import_module(module)
-    except Exception as error:  # a user's module may raise anything
-        raise ValueError(
-            f"Translator.load: the module {module} of a class in the model "
-            f"cannot be imported: {error}"
-        ) from error
-    return True
-
-
-def _classes(config: object) -> Iterator[tuple[str, str]]:
-    """Module and registered name of each class that is not Keras' own."""
-    if isinstance(config, dict):
-        module, name = config.get("module"), config.get("registered_name")
-        if isinstance(module, str) and isinstance(name, str):
-            yield module, name
-        config = list(config.values())
-    if isinstance(config, list):
-        for value in config:
-            yield from _classes(value)
 
 
 def _damage(path: Path) -> str:

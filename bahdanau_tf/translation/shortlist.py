@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-import zlib
 from collections.abc import Iterable
-from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import tensorflow as tf
 
+from bahdanau_tf.arrays import read_arrays
 from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.files import write_atomically
 from bahdanau_tf.models.protocol import TranslationModel
@@ -19,17 +17,8 @@ from bahdanau_tf.text.protocol import Tokenizer
 
 AT_ONCE = 2**20  # number of values collected before they are added up
 
-# What NumPy and zipfile raise for damaged files and for other files.
-_NOT_A_LEXICON = (
-    AttributeError,
-    BadZipFile,
-    EOFError,
-    KeyError,
-    NotImplementedError,
-    TypeError,
-    ValueError,
-    zlib.error,
-)
+# What files raise that are damaged, or have other contents.
+_NOT_A_LEXICON = (AttributeError, KeyError, TypeError, ValueError)
 Sums = tuple[np.ndarray, np.ndarray]  # int64 [N], ascending; float64 [N]
 
 
@@ -129,8 +118,8 @@ class Lexicon:
             ValueError: The file is damaged or has other contents.
         """
         try:
-            with np.load(io.BytesIO(Path(path).read_bytes())) as arrays:
-                return cls(arrays["words"], int(arrays["first"]))
+            arrays = read_arrays(path)
+            return cls(arrays["words"], int(arrays["first"]))
         except _NOT_A_LEXICON as error:
             raise ValueError(
                 f"Lexicon.load: {path} holds no lexicon: {error}"

@@ -22,7 +22,8 @@ from bahdanau_tf.text_files import read_lines
 if TYPE_CHECKING:
     from bahdanau_tf.experiments.suites import Files
 
-T = TypeVar("T")
+MOST_CHARACTERS = 1 << 22  # of a window; 2,000 lines have some 200,000
+T = TypeVar("T", bound=tuple[str, ...])
 
 
 def check_count(
@@ -84,20 +85,23 @@ def windows(lines: Iterable[T], size: int) -> Iterator[list[T]]:
     """Yields `size` lines at a time; before an error, those that came before.
 
     Args:
-        lines: Lines as they are read.
-        size: How many; the last window may have fewer.
+        lines: Lines as they are read, each with others that belong to it.
+        size: How many; the last window may have fewer, and so has one of long
+            lines.
 
     Raises:
         OSError: That of reading, as of `read_lines`.
         ValueError: The same.
     """
     window: list[T] = []
+    characters = 0
     try:
         for line in lines:
             window.append(line)
-            if len(window) == size:
+            characters += sum(map(len, line))
+            if len(window) == size or characters >= MOST_CHARACTERS:
                 yield window
-                window = []
+                window, characters = [], 0
     except (OSError, ValueError):
         if window:
             yield window

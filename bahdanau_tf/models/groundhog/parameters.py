@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import zipfile
-import zlib
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +13,7 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bahdanau_tf.arrays import read_arrays
 from bahdanau_tf.models.stepwise import StepwiseModel
 
 Parameters = dict[str, np.ndarray]
@@ -109,23 +108,9 @@ def read_parameters(
 
 def _load(path: str | os.PathLike[str]) -> Parameters:
     try:
-        with (
-            open(path, "rb") as stream,  # NumPy would not close a broken file
-            np.load(stream, allow_pickle=False) as file,
-        ):
-            return dict(file)
-    except (
-        AttributeError,
-        EOFError,
-        TypeError,
-        ValueError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
-        raise ValueError(
-            f"read_parameters: {os.fspath(path)!r} is not an .npz file of "
-            f"arrays as GroundHog saves them: {error}"
-        ) from error
+        return read_arrays(path)
+    except ValueError as error:
+        raise ValueError(f"read_parameters: {error}") from error
 
 
 def rnnsearch_sizes(arrays: Parameters) -> RNNSearchSizes:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
+from bahdanau_tf.files import check_regular
 from bahdanau_tf.text.vocabulary import END
 from bahdanau_tf.text.vocabulary import PAD
 from bahdanau_tf.text.vocabulary import UNK
@@ -35,6 +36,7 @@ def read_vocabulary(path: str | os.PathLike[str]) -> dict[int, str]:
         ValueError: The file is not such a pickle.
     """
     try:
+        check_regular(path)
         table = _run_pickle(io.BytesIO(Path(path).read_bytes()))
         return _words_by_id(table)
     except (ValueError, LookupError, TypeError) as error:

@@ -1,0 +1,96 @@
+"""What the package writes has the permissions of a plain `open` or `mkdir`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+from letters import stand_in_step
+
+from bahdanau_tf.cli import main
+from bahdanau_tf.files import replaced_directory
+from bahdanau_tf.files import write_atomically
+from bahdanau_tf.serving.saved_model import write_saved_model
+from bahdanau_tf.serving.versions import publish
+from bahdanau_tf.serving.versions import workplace
+from bahdanau_tf.serving.warmup import write_warmup
+from bahdanau_tf.training import loop
+
+pytestmark = [
+    pytest.mark.usefixtures("eager_search"),
+    # Raised by Keras' `model.save` with NumPy 2.
+    pytest.mark.filterwarnings(
+        "ignore:__array__ implementation doesn't:DeprecationWarning"
+    ),
+]
+
+
+@pytest.fixture(params=[0o077, 0o022, 0o002], ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def others(folder: Path, umask: int) -> dict[str, str]:
+    """What has other permissions, of a folder and all that is in it."""
+    found = {}
+    for path in (folder, *folder.rglob("*")):
+        wanted = (0o777 if path.is_dir() else 0o666) & ~umask
+        mode = path.stat().st_mode & 0o777
+        if mode != wanted:
+            found[path.name] = oct(mode)
+    return found
+
+
+def test_files_and_folders_that_are_replaced(
+    tmp_path: Path, umask: int
+) -> None:
+    for text in (b"old", b"new"):
+        with replaced_directory(tmp_path / "folder") as aside:
+            (aside / "inside").write_bytes(text)
+        write_atomically(tmp_path / "folder" / "file", text)
+    assert not others(tmp_path / "folder", umask)
+
+
+@tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+def same(text: tf.Tensor) -> dict[str, tf.Tensor]:
+    return {"text": text}
+
+
+def test_the_versions_of_an_export(tmp_path: Path, umask: int) -> None:
+    base = tmp_path / "base"
+    with workplace(base) as place:
+        folder = place / "model"
+        write_saved_model(folder, {"same": same.get_concrete_function()}, [])
+        write_warmup(folder, [])
+        publish(folder, base)
+    assert not others(base, umask)
+
+
+def test_all_of_a_training(
+    tmp_path: Path, umask: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Checkpoints, the best model, tokenizers, flags, settings, logs."""
+    monkeypatch.setattr(loop, "train_step", stand_in_step)
+    text = tmp_path / "text"
+    text.write_text("a b c\nb c\nc a b\n")
+    words = [f"--train_source={text}", f"--train_target={text}"]
+    sizes = [f"--{name}=4" for name in ("units", "embedding_dim")]
+    folder = tmp_path / "model"
+    assert (
+        main(
+            [
+                *("train", f"--model_dir={folder}", *words, *sizes),
+                *("--dev_pairs=1", "--epochs=1", "--tokenizer=word"),
+                *("--attention_units=4", "--maxout_units=4"),
+                "--tensorboard",
+            ]
+        )
+        == 0
+    )
+    assert (folder / "best" / "model.keras").is_file()
+    assert not others(folder, umask)
