@@ -10,8 +10,8 @@ from typing import IO
 
 import numpy as np
 
-from bahdanau_tf.files import check_regular
-from bahdanau_tf.files import check_unpacked
+from bahdanau_tf.system.files import check_regular
+from bahdanau_tf.system.files import check_unpacked
 
 _DAMAGE = (
     AttributeError,

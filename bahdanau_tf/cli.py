@@ -29,18 +29,18 @@ from absl import flags as absl_flags
 
 from bahdanau_tf import __all__ as PUBLIC
 from bahdanau_tf import __version__
-from bahdanau_tf import text_files
-from bahdanau_tf.files import FULL
 from bahdanau_tf.flags.completion import complete_if_asked
 from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import require
 from bahdanau_tf.flags.help import help_of
 from bahdanau_tf.flags.help import required
 from bahdanau_tf.flags.help import usage
-from bahdanau_tf.garbage import never_collected
-from bahdanau_tf.interrupts import ended_by_two_interrupts
 from bahdanau_tf.options.named import imported
-from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.system import lines
+from bahdanau_tf.system.device import never_collected
+from bahdanau_tf.system.files import FULL
+from bahdanau_tf.system.terminal import StatusLine
+from bahdanau_tf.system.terminal import ended_by_two_interrupts
 
 COMMANDS = {
     "demo": "train on the built-in corpus, translate, draw, export",
@@ -110,7 +110,7 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         takes_arguments = bool(_arguments(name))
         if left and not takes_arguments:
             return _fail(f"{name}: {left[0]!r} is not a flag; see --help")
-        text_files.longest_line = flags.max_line_bytes
+        lines.longest_line = flags.max_line_bytes
         given = (flags, left) if takes_arguments else (flags,)
         require(flags, *required(taken))
         taken.check(*given)
@@ -182,7 +182,7 @@ def defined_flags(name: str) -> absl_flags.FlagValues:
     )
     absl_flags.DEFINE_integer(
         "max_line_bytes",
-        text_files.longest_line,
+        lines.longest_line,
         "longest line of a text that is read; a longer one is an error, since "
         "a line is in memory several times",
         lower_bound=1,

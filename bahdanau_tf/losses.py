@@ -8,8 +8,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.products import operand
-from bahdanau_tf.products import product
+from bahdanau_tf.system.tensors import operand
+from bahdanau_tf.system.tensors import product
 
 CHUNK_LOGITS = 2**24  # logits of one chunk of words in `_words_nll`
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import keras
 
-from bahdanau_tf.files import replaced_directory
 from bahdanau_tf.models import Ensemble
 from bahdanau_tf.models import TranslationModel
 from bahdanau_tf.options import Decoding
@@ -17,6 +16,7 @@ from bahdanau_tf.search import Constraint
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving import export
 from bahdanau_tf.serving import round_to_half
+from bahdanau_tf.system.files import replaced_directory
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text import load_text
 from bahdanau_tf.text.protocol import SavableTokenizer

@@ -76,7 +76,7 @@ def translation_job(size: Size) -> Callable[[], object]:
 
 def work(size: Size) -> None:
     """Does the job once for each line of standard input; writes seconds."""
-    from bahdanau_tf.device import use_threads
+    from bahdanau_tf.system.device import use_threads
 
     use_threads(FLAGS.child)
     jobs = {"training": training_job, "translation": translation_job}

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from limits import largest_file
 
-from bahdanau_tf.files import found_directory
-from bahdanau_tf.files import remove_leftovers
-from bahdanau_tf.files import replaced_directory
-from bahdanau_tf.files import write_atomically
+from bahdanau_tf.system.files import found_directory
+from bahdanau_tf.system.files import remove_leftovers
+from bahdanau_tf.system.files import replaced_directory
+from bahdanau_tf.system.files import write_atomically
 
 
 def test_a_folder_is_replaced_as_a_whole(tmp_path):
@@ -93,8 +93,8 @@ def test_all_is_on_the_disk_before_it_is_renamed(tmp_path, monkeypatch):
 KILLED = """
 import json, os, signal, sys
 from pathlib import Path
-from bahdanau_tf.files import found_directory, remove_leftovers
-from bahdanau_tf.files import replaced_directory, write_atomically
+from bahdanau_tf.system.files import found_directory, remove_leftovers
+from bahdanau_tf.system.files import replaced_directory, write_atomically
 
 FILES = "abc"
 

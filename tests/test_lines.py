@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from bahdanau_tf import progress
-from bahdanau_tf.progress import LineCounter
-from bahdanau_tf.progress import counted
+from bahdanau_tf.system import terminal
+from bahdanau_tf.system.terminal import LineCounter
+from bahdanau_tf.system.terminal import counted
 
 
 class Terminal(io.StringIO):
@@ -20,7 +20,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def clock(monkeypatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
     return now
 
 

@@ -15,14 +15,14 @@ from letters import RECIPE
 
 from bahdanau_tf import RNNSearch
 from bahdanau_tf import Translator
-from bahdanau_tf import device
 from bahdanau_tf import layers
-from bahdanau_tf import products
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import SGD
-from bahdanau_tf.products import operand
-from bahdanau_tf.products import product
-from bahdanau_tf.products import products_in
+from bahdanau_tf.system import device
+from bahdanau_tf.system import tensors
+from bahdanau_tf.system.tensors import operand
+from bahdanau_tf.system.tensors import product
+from bahdanau_tf.system.tensors import products_in
 from bahdanau_tf.training import loop
 from bahdanau_tf.training import precision
 from bahdanau_tf.training import train
@@ -135,7 +135,7 @@ def test_gradients_are_those_of_float32_up_to_rounding(dtype, cell, step_order):
 
 
 def test_the_graph_of_an_update_has_rounded_products_only_if_asked(monkeypatch):
-    monkeypatch.setattr(products, "adds_up_in_float32", lambda dtype: True)
+    monkeypatch.setattr(tensors, "adds_up_in_float32", lambda dtype: True)
 
     def types(dtype: str) -> list[tf.DType]:
         model = make_model()

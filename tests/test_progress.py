@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from bahdanau_tf.progress import ProgressLine
-from bahdanau_tf.progress import StatusLine
-from bahdanau_tf.progress import amount
-from bahdanau_tf.progress import counted
+from bahdanau_tf.system.terminal import ProgressLine
+from bahdanau_tf.system.terminal import StatusLine
+from bahdanau_tf.system.terminal import amount
+from bahdanau_tf.system.terminal import counted
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError, OSError(5, "EIO")])

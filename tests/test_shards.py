@@ -17,9 +17,9 @@ from test_translate import Shouter
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import translate
 from bahdanau_tf.flags.shards import Shard
-from bahdanau_tf.text_files import UTF_16
-from bahdanau_tf.text_files import count_lines
-from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.system.lines import UTF_16
+from bahdanau_tf.system.lines import count_lines
+from bahdanau_tf.system.lines import read_lines
 
 
 @pytest.fixture

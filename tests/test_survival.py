@@ -38,7 +38,7 @@ from bahdanau_tf import Vocabulary
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf import token_log_probs
 from bahdanau_tf.cli import main
-from bahdanau_tf.files import replaced_directory
+from bahdanau_tf.system.files import replaced_directory
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingResult
 from bahdanau_tf.training import log

@@ -20,17 +20,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from limits import largest_file
 
-from bahdanau_tf import text_files
 from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.evaluation import read_pharaoh
+from bahdanau_tf.system import lines
+from bahdanau_tf.system.lines import count_lines
+from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.lines import seekable
+from bahdanau_tf.system.lines import written
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import tokenizer
-from bahdanau_tf.text_files import count_lines
-from bahdanau_tf.text_files import read_lines
-from bahdanau_tf.text_files import seekable
-from bahdanau_tf.text_files import written
 
 
 def packed_in_parts(data: bytes) -> bytes:
@@ -160,7 +160,7 @@ def test_a_file_that_another_process_completes_is_left_alone(
         os.replace(aside, path)
         return True
 
-    monkeypatch.setattr(text_files, "takes_lock", locked_late)
+    monkeypatch.setattr(lines, "takes_lock", locked_late)
     with pytest.raises(ValueError, match="by another process"):
         written(path).__enter__()
     assert path.read_text() == "whole\n"
@@ -219,7 +219,7 @@ def test_a_full_disk_while_unpacking_is_reported(tmp_path, monkeypatch):
     path = tmp_path / "train.gz"
     path.write_bytes(gzip.compress(b"one line\n"))
     full = functools.partial(open, "/dev/full", "w+b", buffering=0)
-    monkeypatch.setattr(text_files.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(lines.tempfile, "TemporaryFile", full)
     message = r"no room to unpack .*train\.gz; set TMPDIR to another folder: '"
     with pytest.raises(OSError, match=message):
         ParallelCorpus(path, path)
@@ -242,13 +242,13 @@ def test_a_line_without_end_is_refused_before_it_is_read(
     for block in (1, 20, 1 << 20):
         monkeypatch.setattr("bahdanau_tf.data.parallel.BLOCK", block)
         for most, first in ((100, 3), (99, 2)):
-            monkeypatch.setattr(text_files, "longest_line", most)
+            monkeypatch.setattr(lines, "longest_line", most)
             # A corpus names the longest line of a block.
             words = rf"line [{first}3] has more than {most} bytes"
             for read in readers:
                 with pytest.raises(ValueError, match=words):
                     read()
-    monkeypatch.setattr(text_files, "longest_line", 5000)
+    monkeypatch.setattr(lines, "longest_line", 5000)
     assert list(map(len, read_lines(path))) == [5, 99, 5000]
     assert len(ParallelCorpus(path, path)) == 3
 

@@ -24,12 +24,12 @@ from bahdanau_tf import Translator
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import lexicon
 from bahdanau_tf.commands.common import model as loading
-from bahdanau_tf.device import available_cores
-from bahdanau_tf.device import operations_at_once
-from bahdanau_tf.device import threads
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adadelta
 from bahdanau_tf.options.cost import MOST_PARTS
+from bahdanau_tf.system.device import available_cores
+from bahdanau_tf.system.device import operations_at_once
+from bahdanau_tf.system.device import threads
 from bahdanau_tf.training import parts
 from bahdanau_tf.training import train_step
 from bahdanau_tf.translation import batches
@@ -170,7 +170,7 @@ def said_by_a_process(
 
 
 USED = """
-from bahdanau_tf import device
+from bahdanau_tf.system import device
 import tensorflow as tf
 device.use_threads({})
 tf.zeros([]).numpy()

@@ -21,8 +21,8 @@ from letters import weights
 
 from bahdanau_tf import Translator
 from bahdanau_tf import make_dataset
-from bahdanau_tf.device import describe_device
 from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.training import Recipe
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import loop

@@ -22,7 +22,7 @@ from bahdanau_tf.cli import main
 from bahdanau_tf.commands import translate
 from bahdanau_tf.commands.common import model as loading
 from bahdanau_tf.commands.common.long_lines import translate_lines
-from bahdanau_tf.progress import amount
+from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.text.sentences import split_sentences
 from bahdanau_tf.translation import Translation
 

@@ -12,8 +12,8 @@ from bahdanau_tf.commands.common.lines import kept_lines_named
 from bahdanau_tf.commands.common.lines import line_pairs
 from bahdanau_tf.commands.common.lines import windows
 from bahdanau_tf.commands.common.model import load_translator
-from bahdanau_tf.progress import LineCounter
-from bahdanau_tf.text_files import written
+from bahdanau_tf.system.lines import written
+from bahdanau_tf.system.terminal import LineCounter
 from bahdanau_tf.translation import Translation
 
 

@@ -15,7 +15,7 @@ from bahdanau_tf.corpora.public.registry import CORPORA
 from bahdanau_tf.corpora.public.registry import find_corpus
 from bahdanau_tf.corpora.public.sources import Corpus
 from bahdanau_tf.flags.train import DATA_VARIABLE
-from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.system.terminal import StatusLine
 
 
 def run(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> int:

@@ -8,15 +8,15 @@ from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.corpora.grammar import corpus as grammar
-from bahdanau_tf.device import use_threads
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.plotting import plot_alignment
 from bahdanau_tf.serving import Request
 from bahdanau_tf.serving import answers
-from bahdanau_tf.text_files import count_lines
-from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.system.device import use_threads
+from bahdanau_tf.system.lines import count_lines
+from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingPlan
 from bahdanau_tf.training import is_begun

@@ -15,9 +15,9 @@ from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import chrf
 from bahdanau_tf.flags.distil import OUTPUTS
-from bahdanau_tf.progress import ProgressLine
-from bahdanau_tf.progress import amount
-from bahdanau_tf.text_files import written_together
+from bahdanau_tf.system.lines import written_together
+from bahdanau_tf.system.terminal import ProgressLine
+from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.translation import Translation
 
 Pair = tuple[str, str]

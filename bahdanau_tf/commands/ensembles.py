@@ -17,7 +17,7 @@ from bahdanau_tf.experiments.ensembles import translate_rows
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import paper
-from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.translator import Translator
 from bahdanau_tf.translator import load_best
 

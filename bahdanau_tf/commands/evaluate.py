@@ -22,10 +22,10 @@ from bahdanau_tf.commands.common.scoring import tell_untokenized
 from bahdanau_tf.commands.common.scoring import tokenizer_for
 from bahdanau_tf.evaluation.tables import as_text
 from bahdanau_tf.flags.evaluate import name_and_path
-from bahdanau_tf.progress import ProgressLine
-from bahdanau_tf.progress import amount
-from bahdanau_tf.text_files import read_lines
-from bahdanau_tf.text_files import written
+from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.lines import written
+from bahdanau_tf.system.terminal import ProgressLine
+from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.lengths import source_lengths
 from bahdanau_tf.translator import Translator

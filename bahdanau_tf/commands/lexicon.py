@@ -11,11 +11,11 @@ from absl import flags as absl_flags
 from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.data.dataset import make_dataset
-from bahdanau_tf.device import use_threads
 from bahdanau_tf.flags.fields import check_folder
-from bahdanau_tf.progress import ProgressLine
-from bahdanau_tf.progress import StatusLine
-from bahdanau_tf.progress import amount
+from bahdanau_tf.system.device import use_threads
+from bahdanau_tf.system.terminal import ProgressLine
+from bahdanau_tf.system.terminal import StatusLine
+from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.text.subword import BYTE
 from bahdanau_tf.translation import Lexicon

@@ -29,8 +29,8 @@ from bahdanau_tf.flags.train import options
 from bahdanau_tf.flags.train import values_of
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.plotting.canvas import check_matplotlib
-from bahdanau_tf.progress import StatusLine
-from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.translation.saved import best_folder
 
 NLL_SAMPLE = 5000  # number of training pairs read to compute their likelihood

@@ -10,10 +10,10 @@ from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.commands.common.nbest import nbest_lists
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.commands.common.scoring import tokenizer_for
-from bahdanau_tf.progress import LineCounter
-from bahdanau_tf.progress import StatusLine
-from bahdanau_tf.text_files import read_lines
-from bahdanau_tf.text_files import written
+from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.lines import written
+from bahdanau_tf.system.terminal import LineCounter
+from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.translation.rescoring import choose_weight
 from bahdanau_tf.translation.rescoring import combine
 from bahdanau_tf.translation.rescoring import score_nbest

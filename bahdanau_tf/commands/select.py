@@ -11,9 +11,9 @@ from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.data.selection import CHUNK
 from bahdanau_tf.data.selection import lowest
 from bahdanau_tf.data.selection import score_pairs
-from bahdanau_tf.progress import amount
-from bahdanau_tf.text_files import written
-from bahdanau_tf.text_files import written_together
+from bahdanau_tf.system.lines import written
+from bahdanau_tf.system.lines import written_together
+from bahdanau_tf.system.terminal import amount
 
 
 def run(flags: absl_flags.FlagValues) -> int:

@@ -18,9 +18,6 @@ from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.data.facts import TYPICAL
 from bahdanau_tf.data.facts import measure
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.device import has_gpu
-from bahdanau_tf.device import product_rate
-from bahdanau_tf.device import use_threads
 from bahdanau_tf.flags.chosen import FILE
 from bahdanau_tf.flags.chosen import TEXTS_FILE
 from bahdanau_tf.flags.chosen import change_flags
@@ -39,9 +36,12 @@ from bahdanau_tf.flags.train import values_of
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options.fine_tuning import TYPICAL_MODEL
 from bahdanau_tf.options.fitted import Choice
-from bahdanau_tf.progress import StatusLine
-from bahdanau_tf.progress import amount
-from bahdanau_tf.text_files import count_lines
+from bahdanau_tf.system.device import has_gpu
+from bahdanau_tf.system.device import product_rate
+from bahdanau_tf.system.device import use_threads
+from bahdanau_tf.system.lines import count_lines
+from bahdanau_tf.system.terminal import StatusLine
+from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.training import Start
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingPlan

@@ -24,10 +24,10 @@ from bahdanau_tf.commands.common.long_lines import translate_lines
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.flags.shards import Shard
 from bahdanau_tf.flags.translate import made_of
-from bahdanau_tf.progress import LineCounter
-from bahdanau_tf.text_files import count_lines
-from bahdanau_tf.text_files import read_lines
-from bahdanau_tf.text_files import written
+from bahdanau_tf.system.lines import count_lines
+from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.lines import written
+from bahdanau_tf.system.terminal import LineCounter
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.rescoring import Hypothesis
 from bahdanau_tf.translation.rescoring import fields

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bahdanau_tf.ranges import Range
-from bahdanau_tf.ranges import check_values
+from bahdanau_tf.system.ranges import Range
+from bahdanau_tf.system.ranges import check_values
 
 _COUNT = Range(1, 10**6)
 

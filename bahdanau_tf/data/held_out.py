@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.files import replaced_directory
+from bahdanau_tf.system.files import replaced_directory
 
 LARGEST = 20  # a line of more than one in so many pairs is not held out
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bahdanau_tf.progress import amount
-from bahdanau_tf.text_files import check_line
-from bahdanau_tf.text_files import end_of_line
-from bahdanau_tf.text_files import seekable
+from bahdanau_tf.system.lines import check_line
+from bahdanau_tf.system.lines import end_of_line
+from bahdanau_tf.system.lines import seekable
+from bahdanau_tf.system.terminal import amount
 
 BLOCK = 1 << 22  # bytes read at once when a file is indexed
 CHUNK = 10_000  # lines of `read_in_chunks`

@@ -9,7 +9,7 @@ import numpy as np
 from bahdanau_tf.data.language_model import NGramModel
 from bahdanau_tf.data.language_model import WordList
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.system.terminal import ProgressLine
 
 ORDER = 2  # longer n-grams selected worse, with 1,000 and with 10,000 pairs
 CHUNK = 1000  # pairs read and scored together

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from bahdanau_tf.evaluation.scores import check_counts
-from bahdanau_tf.text_files import read_lines
-from bahdanau_tf.text_files import written
+from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.lines import written
 
 Links = frozenset[tuple[int, int]]
 

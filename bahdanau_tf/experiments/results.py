@@ -14,7 +14,7 @@ from typing import NamedTuple
 from bahdanau_tf import evaluation
 from bahdanau_tf.evaluation.measure import fitting_tokenizer
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.system.terminal import ProgressLine
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.lengths import source_lengths
 from bahdanau_tf.translation.saved import trained_length

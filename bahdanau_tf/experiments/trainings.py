@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from bahdanau_tf.device import available_cores
-from bahdanau_tf.device import describe_device
-from bahdanau_tf.files import write_atomically
-from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.system.device import available_cores
+from bahdanau_tf.system.device import describe_device
+from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.terminal import ProgressLine
 
 COMMAND = (sys.executable, "-m", "bahdanau_tf.experiments.child", "train")
 # Exit codes of a training that was stopped.

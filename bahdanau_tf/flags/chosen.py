@@ -13,13 +13,13 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.files import write_atomically
 from bahdanau_tf.flags.fields import is_given
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.options.recipe import FORMER
+from bahdanau_tf.system.files import write_atomically
 
 FILE = "train.flags"
 TEXTS_FILE = "texts.flags"

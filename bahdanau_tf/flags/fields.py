@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.text_files import incomplete
+from bahdanau_tf.system.lines import incomplete
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -34,7 +34,7 @@ from bahdanau_tf.flags.model import define_modules
 from bahdanau_tf.flags.scores import define_scores
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import SAMPLING
-from bahdanau_tf.ranges import Range
+from bahdanau_tf.system.ranges import Range
 
 _TEST = ("source", "reference", "alignments")
 _TRAINING = ("train_source", "train_target", "dev_source", "dev_target")

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bahdanau_tf.files import read_object
-from bahdanau_tf.files import write_atomically
-from bahdanau_tf.text_files import count_lines
-from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.system.files import read_object
+from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.lines import count_lines
+from bahdanau_tf.system.lines import read_lines
 
 
 class Shard(NamedTuple):

@@ -28,7 +28,6 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.data.facts import TYPICAL
 from bahdanau_tf.data.facts import Facts
-from bahdanau_tf.files import check_regular
 from bahdanau_tf.flags.chosen import FILE
 from bahdanau_tf.flags.chosen import TEXTS
 from bahdanau_tf.flags.chosen import TEXTS_FILE
@@ -52,6 +51,7 @@ from bahdanau_tf.options import fitted
 from bahdanau_tf.options.fine_tuning import TYPICAL_MODEL
 from bahdanau_tf.options.fine_tuning import fine_tuned
 from bahdanau_tf.options.fitted import Choice
+from bahdanau_tf.system.files import check_regular
 
 DATA_VARIABLE = "BAHDANAU_TF_DATA"
 REQUIRED = ("model_dir",)

@@ -37,8 +37,6 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.files import checksum
-from bahdanau_tf.files import found_directory
 from bahdanau_tf.flags.fields import Group
 from bahdanau_tf.flags.fields import check_files
 from bahdanau_tf.flags.fields import check_output
@@ -50,6 +48,8 @@ from bahdanau_tf.flags.model import check_model
 from bahdanau_tf.flags.model import define_model
 from bahdanau_tf.flags.model import define_search
 from bahdanau_tf.flags.shards import Shard
+from bahdanau_tf.system.files import checksum
+from bahdanau_tf.system.files import found_directory
 
 REQUIRED = ("model_dir",)
 CHANGE_NO_LINE = (

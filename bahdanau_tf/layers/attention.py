@@ -29,9 +29,9 @@ from bahdanau_tf.layers.weights import initial
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
 from bahdanau_tf.layers.weights import reshaped
-from bahdanau_tf.ranges import size
-from bahdanau_tf.tensors import Nest
-from bahdanau_tf.tensors import Shape
+from bahdanau_tf.system.ranges import size
+from bahdanau_tf.system.tensors import Nest
+from bahdanau_tf.system.tensors import Shape
 
 
 class Memory(NamedTuple):

@@ -35,8 +35,8 @@ from bahdanau_tf.layers.gru_recurrence import over_time
 from bahdanau_tf.layers.gru_recurrence import previous_states
 from bahdanau_tf.layers.gru_recurrence import stacked
 from bahdanau_tf.layers.gru_recurrence import write
-from bahdanau_tf.products import operand
-from bahdanau_tf.products import product
+from bahdanau_tf.system.tensors import operand
+from bahdanau_tf.system.tensors import product
 
 
 class Weights(NamedTuple):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.tensors import Nest
+from bahdanau_tf.system.tensors import Nest
 
 States = tuple[tf.Tensor, ...]
 

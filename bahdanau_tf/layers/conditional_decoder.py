@@ -17,7 +17,7 @@ from bahdanau_tf.layers.glimpse import Read
 from bahdanau_tf.layers.keras_cell import new_cell
 from bahdanau_tf.layers.weights import Weight
 from bahdanau_tf.layers.weights import build_once
-from bahdanau_tf.tensors import Nest
+from bahdanau_tf.system.tensors import Nest
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

@@ -38,8 +38,8 @@ from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import initial
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
-from bahdanau_tf.tensors import Nest
-from bahdanau_tf.tensors import Shape
+from bahdanau_tf.system.tensors import Nest
+from bahdanau_tf.system.tensors import Shape
 
 STEP_ORDERS = ("original", "appendix", "main-text")
 

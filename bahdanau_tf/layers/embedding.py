@@ -12,8 +12,8 @@ from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import initial
 from bahdanau_tf.layers.weights import paper_kernel
-from bahdanau_tf.ranges import size
-from bahdanau_tf.tensors import Shape
+from bahdanau_tf.system.ranges import size
+from bahdanau_tf.system.tensors import Shape
 
 
 @tf.custom_gradient

@@ -15,9 +15,9 @@ from bahdanau_tf.layers.keras_cell import new_cell
 from bahdanau_tf.layers.recurrent import Recurrent
 from bahdanau_tf.layers.recurrent import as_mask
 from bahdanau_tf.layers.weights import build_once
-from bahdanau_tf.ranges import size
-from bahdanau_tf.tensors import Nest
-from bahdanau_tf.tensors import Shape
+from bahdanau_tf.system.ranges import size
+from bahdanau_tf.system.tensors import Nest
+from bahdanau_tf.system.tensors import Shape
 
 
 class Encoded(NamedTuple):

@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.encoder import Encoded
-from bahdanau_tf.tensors import Shape
+from bahdanau_tf.system.tensors import Shape
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bahdanau_tf.layers.weights import linear
-from bahdanau_tf.products import operand
-from bahdanau_tf.products import product
+from bahdanau_tf.system.tensors import operand
+from bahdanau_tf.system.tensors import product
 
 
 class GRUTrace(NamedTuple):

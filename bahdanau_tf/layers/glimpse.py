@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bahdanau_tf.layers.cell import States
-from bahdanau_tf.tensors import Nest
+from bahdanau_tf.system.tensors import Nest
 
 
 class Glimpse(NamedTuple):

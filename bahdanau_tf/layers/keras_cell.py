@@ -12,7 +12,7 @@ from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import described
 from bahdanau_tf.layers.weights import deserialized
-from bahdanau_tf.tensors import Shape
+from bahdanau_tf.system.tensors import Shape
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

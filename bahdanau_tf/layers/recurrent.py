@@ -15,7 +15,7 @@ from bahdanau_tf.layers.gru_recurrence import Arrays
 from bahdanau_tf.layers.gru_recurrence import gru_recurrence
 from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.weights import build_once
-from bahdanau_tf.tensors import Shape
+from bahdanau_tf.system.tensors import Shape
 
 Step = Callable[
     [tuple[tf.Tensor, ...], States], tuple[Sequence[tf.Tensor], States]

@@ -12,7 +12,7 @@ from bahdanau_tf.layers.cell import Cell
 from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.keras_cell import as_cell
 from bahdanau_tf.layers.weights import build_once
-from bahdanau_tf.tensors import Shape
+from bahdanau_tf.system.tensors import Shape
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

@@ -17,7 +17,7 @@ from bahdanau_tf.layers.glimpse import StepGlimpse
 from bahdanau_tf.layers.glimpse import StepMemory
 from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.layers.weights import reshaped
-from bahdanau_tf.tensors import Nest
+from bahdanau_tf.system.tensors import Nest
 
 
 class SteppingDecoder(keras.layers.Layer):

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.products import product
+from bahdanau_tf.system.tensors import product
 
 Weight: TypeAlias = "keras.Variable | tf.Tensor"
 

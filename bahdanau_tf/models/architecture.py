@@ -18,7 +18,7 @@ from bahdanau_tf.layers.readout import Readout
 from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import described
 from bahdanau_tf.layers.weights import serialized
-from bahdanau_tf.ranges import size
+from bahdanau_tf.system.ranges import size
 
 SIZES = (
     "source_vocabulary_size",

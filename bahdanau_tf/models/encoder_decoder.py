@@ -33,8 +33,8 @@ from bahdanau_tf.models.parts import make_readout
 from bahdanau_tf.models.stepwise import PAD_ID
 from bahdanau_tf.models.stepwise import StepwiseModel
 from bahdanau_tf.models.stepwise import check_ids
-from bahdanau_tf.tensors import Nest
-from bahdanau_tf.tensors import Shape
+from bahdanau_tf.system.tensors import Nest
+from bahdanau_tf.system.tensors import Shape
 
 
 class SourceMemory(NamedTuple):

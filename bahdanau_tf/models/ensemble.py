@@ -11,7 +11,7 @@ import tensorflow as tf
 from bahdanau_tf.models.protocol import Output
 from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.models.stepwise import StepwiseModel
-from bahdanau_tf.tensors import Nest
+from bahdanau_tf.system.tensors import Nest
 
 AVERAGES = ("probability", "log_probability")
 

@@ -13,7 +13,7 @@ from typing import runtime_checkable
 
 import tensorflow as tf
 
-from bahdanau_tf.tensors import Nest
+from bahdanau_tf.system.tensors import Nest
 
 # `OutputWeights` or what has the same method `logits`; of an ensemble a tuple
 # of those of its members.

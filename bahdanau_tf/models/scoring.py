@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bahdanau_tf.models.protocol import Output
 from bahdanau_tf.models.protocol import TranslationModel
-from bahdanau_tf.tensors import Nest
+from bahdanau_tf.system.tensors import Nest
 
 CHUNK_LOGITS = 2**22  # logits of one chunk of words: 16 MiB
 

@@ -14,7 +14,7 @@ from bahdanau_tf.layers.readout import LinearReadout
 from bahdanau_tf.layers.stacked_cells import StackedCells
 from bahdanau_tf.models.architecture import divided
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
-from bahdanau_tf.ranges import size
+from bahdanau_tf.system.ranges import size
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

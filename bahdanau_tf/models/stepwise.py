@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.weights import rows_at
 from bahdanau_tf.models.protocol import Output
-from bahdanau_tf.tensors import Nest
-from bahdanau_tf.tensors import Shape
+from bahdanau_tf.system.tensors import Nest
+from bahdanau_tf.system.tensors import Shape
 
 PAD_ID = 0
 INPUTS = {"source", "target"}

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from typing import Literal
 
-from bahdanau_tf.ranges import Range
-from bahdanau_tf.ranges import check_values
+from bahdanau_tf.system.ranges import Range
+from bahdanau_tf.system.ranges import check_values
 
 if TYPE_CHECKING:  # the command line reads its flags from here
     import tensorflow as tf
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the command line reads its flags from here
     from bahdanau_tf.search import Constraint
     from bahdanau_tf.search import SearchResult
     from bahdanau_tf.search import Step
-    from bahdanau_tf.tensors import Nest
+    from bahdanau_tf.system.tensors import Nest
     from bahdanau_tf.text.protocol import Tokenizer
 
 _LARGEST = 1000.0

@@ -40,7 +40,7 @@ from bahdanau_tf.options.sizes import rate_of
 from bahdanau_tf.options.sizes import rounded
 from bahdanau_tf.options.sizes import subwords
 from bahdanau_tf.options.text import TextOptions
-from bahdanau_tf.progress import amount
+from bahdanau_tf.system.terminal import amount
 
 # The options that are chosen, if they are not given.
 CHOSEN = (

@@ -15,8 +15,8 @@ from bahdanau_tf.options.named import is_shortage
 from bahdanau_tf.options.named import make_part
 from bahdanau_tf.options.named import takes
 from bahdanau_tf.options.named import try_model
-from bahdanau_tf.ranges import Range
-from bahdanau_tf.ranges import check_values
+from bahdanau_tf.system.ranges import Range
+from bahdanau_tf.system.ranges import check_values
 
 if TYPE_CHECKING:
     from bahdanau_tf.models.encoder_decoder import EncoderDecoder

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from typing import Literal
 
 from bahdanau_tf.data.batching import Batching
-from bahdanau_tf.ranges import Range
-from bahdanau_tf.ranges import check_values
+from bahdanau_tf.system.ranges import Range
+from bahdanau_tf.system.ranges import check_values
 
 if TYPE_CHECKING:
     import keras

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bahdanau_tf.files import full_disk_named
+from bahdanau_tf.system.files import full_disk_named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bahdanau_tf import __version__
-from bahdanau_tf.device import describe_device
 from bahdanau_tf.evaluation.scores import bleu_metric
 from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.evaluation.tables import as_csv
@@ -18,7 +17,6 @@ from bahdanau_tf.experiments.results import Corpus
 from bahdanau_tf.experiments.results import Results
 from bahdanau_tf.experiments.results import Scoring
 from bahdanau_tf.experiments.results import measure
-from bahdanau_tf.files import write_atomically
 from bahdanau_tf.plotting.canvas import check_matplotlib
 from bahdanau_tf.report import alignments
 from bahdanau_tf.report import claim
@@ -31,6 +29,8 @@ from bahdanau_tf.report import tables
 from bahdanau_tf.report import vectors
 from bahdanau_tf.report.document import Document
 from bahdanau_tf.report.document import Section
+from bahdanau_tf.system.device import describe_device
+from bahdanau_tf.system.files import write_atomically
 
 FITTING = ", which fits the script of the references"
 _PACKAGES = ("tensorflow", "keras", "sacrebleu", "numpy")

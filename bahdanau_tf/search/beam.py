@@ -18,7 +18,7 @@ from bahdanau_tf.search.selections import Constraint
 from bahdanau_tf.search.selections import Continuations
 from bahdanau_tf.search.selections import History
 from bahdanau_tf.search.selections import best_of_all
-from bahdanau_tf.tensors import Nest
+from bahdanau_tf.system.tensors import Nest
 
 
 def beam_search(

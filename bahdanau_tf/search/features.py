@@ -9,7 +9,7 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from bahdanau_tf.search.hypotheses import NEVER
-from bahdanau_tf.tensors import Nest
+from bahdanau_tf.system.tensors import Nest
 
 
 class Features(NamedTuple):

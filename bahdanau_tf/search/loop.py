@@ -26,7 +26,7 @@ from bahdanau_tf.search.penalties import no_coverage_penalty
 from bahdanau_tf.search.record import Record
 from bahdanau_tf.search.selections import Continuations
 from bahdanau_tf.search.selections import History
-from bahdanau_tf.tensors import Nest
+from bahdanau_tf.system.tensors import Nest
 
 
 class SearchResult(NamedTuple):

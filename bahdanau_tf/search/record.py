@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.tensors import Shape
+from bahdanau_tf.system.tensors import Shape
 
 
 class Record(NamedTuple):

@@ -21,7 +21,7 @@ from bahdanau_tf.search.selections import History
 from bahdanau_tf.search.selections import constrain
 from bahdanau_tf.search.selections import one_each
 from bahdanau_tf.search.selections import truncate
-from bahdanau_tf.tensors import Nest
+from bahdanau_tf.system.tensors import Nest
 
 TINY = 1e-37  # a smaller float32 may be taken for 0
 

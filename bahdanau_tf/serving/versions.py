@@ -11,8 +11,8 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from bahdanau_tf.files import new_name
-from bahdanau_tf.files import takes_lock
+from bahdanau_tf.system.files import new_name
+from bahdanau_tf.system.files import takes_lock
 
 _PREFIX = ".export."  # hidden, and not a number, so a server ignores it
 _LOCK = "lock"

@@ -10,7 +10,7 @@ from bahdanau_tf.layers.output_weights import OutputColumns
 from bahdanau_tf.layers.output_weights import OutputWeights
 from bahdanau_tf.models.protocol import Output
 from bahdanau_tf.models.protocol import TranslationModel
-from bahdanau_tf.tensors import Nest
+from bahdanau_tf.system.tensors import Nest
 
 
 def round_to_half(model: keras.Model) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from bahdanau_tf.files import write_atomically
-from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.lines import read_lines
 
 
 class Dictionary(tf.Module):

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bahdanau_tf.files import read_object
-from bahdanau_tf.files import write_atomically
+from bahdanau_tf.system.files import read_object
+from bahdanau_tf.system.files import write_atomically
 
 _FILE = "tokenizer.json"
 

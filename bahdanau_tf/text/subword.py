@@ -11,8 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from bahdanau_tf.files import checksum
-from bahdanau_tf.files import write_atomically
+from bahdanau_tf.system.files import checksum
+from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.text._tensorflow_text import tensorflow_text
 from bahdanau_tf.text.normalization import rules_text
 from bahdanau_tf.text.rows import append_end

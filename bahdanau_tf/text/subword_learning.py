@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import TypedDict
 
-from bahdanau_tf.files import full_disk_named
-from bahdanau_tf.progress import counted
+from bahdanau_tf.system.files import full_disk_named
+from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.terminal import counted
 from bahdanau_tf.text.normalization import FULL_WIDTH
 from bahdanau_tf.text.normalization import without_rules_path
 from bahdanau_tf.text.tokenizer import line_batches
@@ -20,7 +21,6 @@ from bahdanau_tf.text.true_case import true_cased
 from bahdanau_tf.text.vocabulary import END
 from bahdanau_tf.text.vocabulary import PAD
 from bahdanau_tf.text.vocabulary import UNK
-from bahdanau_tf.text_files import read_lines
 
 
 class Options(TypedDict, total=False):

@@ -11,7 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from bahdanau_tf.progress import counted
+from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.terminal import counted
 from bahdanau_tf.text import blanks
 from bahdanau_tf.text import splitting
 from bahdanau_tf.text._tensorflow_text import tensorflow_text
@@ -31,7 +32,6 @@ from bahdanau_tf.text.true_case import true_cased
 from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.text.vocabulary import Coverage
 from bahdanau_tf.text.vocabulary import Vocabulary
-from bahdanau_tf.text_files import read_lines
 
 MOST_LINES = 1000  # in a batch of lines
 MOST_CHARACTERS = 1 << 20  # number of lines times the longest of them

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from bahdanau_tf.files import check_regular
-from bahdanau_tf.files import checksum
-from bahdanau_tf.files import write_atomically
+from bahdanau_tf.system.files import check_regular
+from bahdanau_tf.system.files import checksum
+from bahdanau_tf.system.files import write_atomically
 
 PAD = "[PAD]"
 UNK = "[UNK]"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from bahdanau_tf.data.held_out import hold_out
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.progress import StatusLine
-from bahdanau_tf.progress import amount
+from bahdanau_tf.system.terminal import StatusLine
+from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.training.files import TrainingFiles
 from bahdanau_tf.training.settings import DEV_PAIRS
 from bahdanau_tf.training.settings import TRAINING_TEXT

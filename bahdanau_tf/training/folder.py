@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from bahdanau_tf.files import remove_leftovers
 from bahdanau_tf.options import Recipe
+from bahdanau_tf.system.files import remove_leftovers
 from bahdanau_tf.training.best import is_best
 from bahdanau_tf.training.checkpoints import Checkpoints
 from bahdanau_tf.training.dev import Evaluation

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import keras
 
 from bahdanau_tf.data.batching import Position
-from bahdanau_tf.progress import amount
+from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.training.run import Run
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from bahdanau_tf.files import takes_lock
+from bahdanau_tf.system.files import takes_lock
 
 NAME = "training.lock"
 _held: dict[Path, int] = {}  # locked folders, and the threads that hold them

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import keras
 
-from bahdanau_tf.device import describe_device
-from bahdanau_tf.files import write_atomically
+from bahdanau_tf.system.device import describe_device
+from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.training.dev import LOW
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.errors import told_by_path

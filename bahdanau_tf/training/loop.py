@@ -19,7 +19,7 @@ from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.layers.weights import check_tracked
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.options import Recipe
-from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.system.terminal import ProgressLine
 from bahdanau_tf.training.checkpoints import Checkpoints
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet

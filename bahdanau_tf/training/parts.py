@@ -5,10 +5,10 @@ from __future__ import annotations
 import tensorflow as tf
 
 from bahdanau_tf.data.dataset import Batch
-from bahdanau_tf.device import operations_at_once
-from bahdanau_tf.device import threads
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.cost import parts_of
+from bahdanau_tf.system.device import operations_at_once
+from bahdanau_tf.system.device import threads
 
 
 def cores_at_once() -> int:

@@ -15,8 +15,8 @@ from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
-from bahdanau_tf.progress import StatusLine
-from bahdanau_tf.progress import amount
+from bahdanau_tf.system.terminal import StatusLine
+from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import load_text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import keras
 
-from bahdanau_tf.device import has_fast_bfloat16
 from bahdanau_tf.optimizers.guarded import Guarded
 from bahdanau_tf.options import Recipe
+from bahdanau_tf.system.device import has_fast_bfloat16
 
 
 def product_dtype(recipe: Recipe, model: keras.Model) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bahdanau_tf.data.batching import Position
 from bahdanau_tf.options import Recipe
-from bahdanau_tf.progress import ProgressLine
+from bahdanau_tf.system.terminal import ProgressLine
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.pace import Pace
 from bahdanau_tf.training.state import State

@@ -8,11 +8,11 @@ import tensorflow as tf
 
 from bahdanau_tf.evaluation import has_blanks
 from bahdanau_tf.options import TextOptions
+from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.text import Vocabulary
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text.guess import UNKNOWN
 from bahdanau_tf.text.vocabulary import SPECIAL
-from bahdanau_tf.text_files import read_lines
 from bahdanau_tf.training.files import TrainingFiles
 
 LINES = 1000  # the first lines of a text, which are checked

@@ -15,12 +15,12 @@ from typing import NamedTuple
 import keras
 
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.files import read_versioned
-from bahdanau_tf.files import write_atomically
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.options.recipe import FORMER
+from bahdanau_tf.system.files import read_versioned
+from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.text.protocol import SavableTokenizer
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet

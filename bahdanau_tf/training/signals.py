@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from bahdanau_tf.interrupts import heard
+from bahdanau_tf.system.terminal import heard
 
 
 @contextmanager

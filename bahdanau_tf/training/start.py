@@ -11,7 +11,7 @@ from pathlib import Path
 import keras
 
 from bahdanau_tf.models.added_rows import with_added_rows
-from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text.added_words import with_added_words
 from bahdanau_tf.training.settings import read_settings

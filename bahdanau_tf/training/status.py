@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import keras
 
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.progress import amount
+from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.run import Run
 from bahdanau_tf.training.speed import Speed

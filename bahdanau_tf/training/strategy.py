@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.system.terminal import StatusLine
 
 VARIABLE = "TF_CONFIG"
 JOBS = ("chief", "worker")

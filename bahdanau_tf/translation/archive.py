@@ -14,7 +14,7 @@ from pathlib import Path
 
 import keras
 
-from bahdanau_tf.files import check_unpacked
+from bahdanau_tf.system.files import check_unpacked
 
 # What a model is made of: of Keras' own classes, only those that derive from
 # these are allowed.

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import tensorflow as tf
 
-from bahdanau_tf.device import operations_at_once
 from bahdanau_tf.evaluation.scores import check_counts
+from bahdanau_tf.system.device import operations_at_once
 
 S = TypeVar("S")
 T = TypeVar("T")

@@ -13,14 +13,14 @@ from typing import TypeVar
 
 import tensorflow as tf
 
-from bahdanau_tf.garbage import uncollected
 from bahdanau_tf.models.protocol import Output
 from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search import Constraint
 from bahdanau_tf.search import SearchResult
-from bahdanau_tf.tensors import Nest
+from bahdanau_tf.system.device import uncollected
+from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.translation.places import of_words

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import keras
 
-from bahdanau_tf.files import found_directory
-from bahdanau_tf.files import read_object
-from bahdanau_tf.files import read_versioned
-from bahdanau_tf.files import write_atomically
 from bahdanau_tf.layers.weights import read_later
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.system.files import found_directory
+from bahdanau_tf.system.files import read_object
+from bahdanau_tf.system.files import read_versioned
+from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.translation.archive import check_model_file
 
 FORMAT_VERSION = 1

@@ -14,7 +14,7 @@ from bahdanau_tf.models.protocol import Output
 from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.search import Features
 from bahdanau_tf.search import Step
-from bahdanau_tf.tensors import Nest
+from bahdanau_tf.system.tensors import Nest
 
 # What a `Step` gives.
 Stepped = tuple["tf.Tensor | Features", Nest, "tf.Tensor | None"]

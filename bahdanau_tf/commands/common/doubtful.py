@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
-from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.system.lines import read_lines
 
 LOOKED_AT = 100  # first lines that tell a table
 SHARE = 0.1  # of the dev pairs: so many may be training pairs by chance

@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.progress import StatusLine
-from bahdanau_tf.progress import amount
-from bahdanau_tf.text_files import incomplete
-from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.system.lines import incomplete
+from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.terminal import StatusLine
+from bahdanau_tf.system.terminal import amount
 
 if TYPE_CHECKING:
     from bahdanau_tf.experiments.suites import Files

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.device import use_threads
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.system.device import use_threads
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.translator import Translator
 from bahdanau_tf.translator import load_best

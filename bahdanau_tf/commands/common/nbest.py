@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Iterator
 
-from bahdanau_tf.text_files import read_lines
+from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.translation.rescoring import MalformedListError
 from bahdanau_tf.translation.rescoring import NBest
 from bahdanau_tf.translation.rescoring import read_nbest

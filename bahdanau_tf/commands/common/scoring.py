@@ -10,7 +10,7 @@ from absl import flags as absl_flags
 from bahdanau_tf import evaluation
 from bahdanau_tf.evaluation.measure import fitting_tokenizer
 from bahdanau_tf.evaluation.scores import bleu_metric
-from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.translator import Translator
 
 

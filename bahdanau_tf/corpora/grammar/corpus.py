@@ -25,7 +25,7 @@ from bahdanau_tf.corpora.grammar.spelling import capitalised
 from bahdanau_tf.corpora.grammar.spelling import contracted
 from bahdanau_tf.corpora.grammar.spelling import with_an
 from bahdanau_tf.corpora.grammar.spelling import written
-from bahdanau_tf.files import full_disk_named
+from bahdanau_tf.system.files import full_disk_named
 
 # For each split the remainders, modulo 100, of its sentences' hashes.
 SPLITS = {"train": range(90), "dev": range(90, 95), "test": range(95, 100)}

@@ -24,8 +24,8 @@ from bahdanau_tf.corpora.public.download import room_in
 from bahdanau_tf.corpora.public.sources import Corpus
 from bahdanau_tf.corpora.public.sources import Download
 from bahdanau_tf.corpora.public.sources import Text
-from bahdanau_tf.files import replaced_directory
-from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.system.files import replaced_directory
+from bahdanau_tf.system.terminal import StatusLine
 
 Paths = Mapping[Download, Path]
 Pair = tuple[bytes, bytes]

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import IO
 
 from bahdanau_tf.corpora.public.sources import Download
-from bahdanau_tf.files import FULL
-from bahdanau_tf.progress import ProgressLine
-from bahdanau_tf.progress import StatusLine
+from bahdanau_tf.system.files import FULL
+from bahdanau_tf.system.terminal import ProgressLine
+from bahdanau_tf.system.terminal import StatusLine
 
 BLOCK = 1 << 16  # bytes
 TRIES = 3

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.tensors import Nest
+from bahdanau_tf.system.tensors import Nest
 
 _WIDEST = 500
 

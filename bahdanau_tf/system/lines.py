@@ -24,9 +24,9 @@ from typing import BinaryIO
 from typing import TextIO
 from typing import cast
 
-from bahdanau_tf.files import FULL
-from bahdanau_tf.files import check_regular
-from bahdanau_tf.files import takes_lock
+from bahdanau_tf.system.files import FULL
+from bahdanau_tf.system.files import check_regular
+from bahdanau_tf.system.files import takes_lock
 
 GZIP = b"\x1f\x8b"  # the first two bytes of a gzip file, RFC 1952
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # no UTF-8 begins so

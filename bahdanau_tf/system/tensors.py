@@ -1,4 +1,4 @@
-"""Matrix products, which may be computed in half precision.
+"""Names for what Keras and TensorFlow, which have no types, hand around.
 
 Some processors and all newer GPUs multiply bfloat16 faster than float32, GPUs
 since 2017 float16. Only products are rounded: their operands and their results,
@@ -11,10 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
+from typing import TypeAlias
 
 import tensorflow as tf
 
-from bahdanau_tf.device import adds_up_in_float32
+from bahdanau_tf.system.device import adds_up_in_float32
+
+# Tensors in tuples, records, lists and dictionaries, as `tf.nest` takes them;
+# a tensor alone is one, too, and so is ().
+Nest: TypeAlias = Any
+
+# Of a tensor, as `build` gets it; None where a size is not known.
+Shape: TypeAlias = tuple[int | None, ...]
+
 
 _rounded_to: ContextVar[tf.DType] = ContextVar("rounded_to", default=tf.float32)
 

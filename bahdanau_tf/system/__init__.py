@@ -1,0 +1,1 @@
+"""Files, lines of text, the terminal and devices."""
