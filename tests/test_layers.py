@@ -30,8 +30,8 @@ from oracle import readout_parameters
 
 from bahdanau_tf import layers
 from bahdanau_tf.layers.decoder import STEP_ORDERS
-from bahdanau_tf.layers.output_weights import OutputColumns
-from bahdanau_tf.layers.output_weights import OutputWeights
+from bahdanau_tf.layers.readout import OutputColumns
+from bahdanau_tf.layers.readout import OutputWeights
 from bahdanau_tf.layers.weights import linear
 
 B, T, M, N = 4, 5, 3, 6

@@ -21,20 +21,20 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.layers.gated_unit import GRUTrace
-from bahdanau_tf.layers.gated_unit import gru_kernel_gradient
-from bahdanau_tf.layers.gated_unit import gru_step
-from bahdanau_tf.layers.gated_unit import gru_step_gradient
-from bahdanau_tf.layers.gated_unit import kernel_parts
-from bahdanau_tf.layers.gated_unit import product_over_time
-from bahdanau_tf.layers.gated_unit import transposed_parts
-from bahdanau_tf.layers.gru_recurrence import Arrays
-from bahdanau_tf.layers.gru_recurrence import Gradient
-from bahdanau_tf.layers.gru_recurrence import masked_by
-from bahdanau_tf.layers.gru_recurrence import over_time
-from bahdanau_tf.layers.gru_recurrence import previous_states
-from bahdanau_tf.layers.gru_recurrence import stacked
-from bahdanau_tf.layers.gru_recurrence import write
+from bahdanau_tf.layers.gru import Arrays
+from bahdanau_tf.layers.gru import Gradient
+from bahdanau_tf.layers.gru import GRUTrace
+from bahdanau_tf.layers.gru import gru_kernel_gradient
+from bahdanau_tf.layers.gru import gru_step
+from bahdanau_tf.layers.gru import gru_step_gradient
+from bahdanau_tf.layers.gru import kernel_parts
+from bahdanau_tf.layers.gru import masked_by
+from bahdanau_tf.layers.gru import over_time
+from bahdanau_tf.layers.gru import previous_states
+from bahdanau_tf.layers.gru import product_over_time
+from bahdanau_tf.layers.gru import stacked
+from bahdanau_tf.layers.gru import transposed_parts
+from bahdanau_tf.layers.gru import write
 from bahdanau_tf.system.tensors import operand
 from bahdanau_tf.system.tensors import product
 

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.cell import States
+from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import fresh

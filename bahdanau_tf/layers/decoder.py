@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
+from typing import NamedTuple
 from typing import cast
 
 import keras
@@ -12,34 +13,229 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.attention import BahdanauAttention
+from bahdanau_tf.layers.attention import FixedContext
 from bahdanau_tf.layers.attention import Memory
 from bahdanau_tf.layers.attention import as_attention
 from bahdanau_tf.layers.attention_recurrence import Weights
 from bahdanau_tf.layers.attention_recurrence import attention_recurrence
-from bahdanau_tf.layers.cell import States
+from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.cells import as_cell
+from bahdanau_tf.layers.cells import new_cell
 from bahdanau_tf.layers.encoder import Encoded
-from bahdanau_tf.layers.fixed_context import FixedContext
-from bahdanau_tf.layers.glimpse import Glimpse
-from bahdanau_tf.layers.glimpse import Read
-from bahdanau_tf.layers.gru_recurrence import gru_recurrence
-from bahdanau_tf.layers.gru_recurrence import previous_states
-from bahdanau_tf.layers.keras_cell import as_cell
+from bahdanau_tf.layers.gru import gru_recurrence
+from bahdanau_tf.layers.gru import previous_states
 from bahdanau_tf.layers.recurrent import batch_major
 from bahdanau_tf.layers.recurrent import has_own_gradient
 from bahdanau_tf.layers.recurrent import shifted
 from bahdanau_tf.layers.recurrent import state_dropout_masks
 from bahdanau_tf.layers.recurrent import time_major
 from bahdanau_tf.layers.recurrent import unroll
-from bahdanau_tf.layers.stepping import SteppingDecoder
 from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import Weight
+from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.layers.weights import fresh
 from bahdanau_tf.layers.weights import initial
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.layers.weights import paper_kernel
+from bahdanau_tf.layers.weights import reshaped
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.system.tensors import Shape
+
+
+class Glimpse(NamedTuple):
+    """What the readout needs of all steps of a sentence, and the alignment.
+
+    Attributes:
+        state: float [B, T_y, n], s_{i-1} or s_i by the step order.
+        context: float [B, T_y, c], c_i, or None without a context.
+        weights: float [B, T_y, T_x], α_i, or None without an alignment.
+    """
+
+    state: tf.Tensor
+    context: tf.Tensor | None
+    weights: tf.Tensor | None
+
+
+class Read(NamedTuple):
+    """What a state reads of the source at a step; None without a context.
+
+    Attributes:
+        cell_term: float [..., p], C c_i.
+        context: float [..., c], c_i, or the readout's term C_o c_i.
+        weights: float [..., T_x], α_i; None without an alignment, too.
+    """
+
+    cell_term: tf.Tensor | None
+    context: tf.Tensor | None
+    weights: tf.Tensor | None
+
+
+class StepMemory(NamedTuple):
+    """What one step of a decoder reads of the source.
+
+    Cell and readout multiply the context by C and C_o. Since these products
+    are linear, they are computed once, of the annotations: with C h_j given,
+    C c_i = Σ_j α_ij C h_j.
+
+    Attributes:
+        source: What the attention layer's `memory` returned.
+        terms: float [B, T_x, p + t], [C h_j ; C_o h_j]; [B, p + t] if the
+            context is the same at all steps.
+    """
+
+    source: Nest
+    terms: tf.Tensor
+
+
+class StepGlimpse(NamedTuple):
+    """What the readout needs of one step of K hypotheses, and the alignment.
+
+    Attributes:
+        state: float [B K, n], s_{i-1} or s_i by the step order.
+        readout_term: float [B K, t], C_o c_i, or None without a context.
+        weights: float [B, K, T_x], α_i, or None without an alignment.
+    """
+
+    state: tf.Tensor
+    readout_term: tf.Tensor | None
+    weights: tf.Tensor | None
+
+
+class DecoderState(NamedTuple):
+    """The state of a decoder between two steps.
+
+    Attributes:
+        states: The cell's states, float [B, K, n] each.
+        cell_term: float [B, K, p], C c_{i-1}: in the step order "original" the
+            update with c_{i-1} is done in the next step, when y_{i-1} is
+            known. () in the other orders and without a context.
+    """
+
+    states: States
+    cell_term: tf.Tensor | tuple[()]
+
+
+class SteppingDecoder(keras.layers.Layer):
+    """The part of `AttentionDecoder` that decodes step by step.
+
+    Inside a step hypotheses are rows, [B K, .], as products take them; only
+    attention has the axes B and K.
+    """
+
+    cell: Any
+    attention: Attention | FixedContext | None
+    context_term_size: int
+    _updates_first: bool
+
+    def context_term(self, context: tf.Tensor) -> tf.Tensor:
+        """The term added to the cell's projection."""
+        raise NotImplementedError
+
+    def _update(
+        self, projected: tf.Tensor, cell_term: tf.Tensor | None, states: States
+    ) -> States:
+        """One step of the cell."""
+        raise NotImplementedError
+
+    def _transition(
+        self,
+        projected: tf.Tensor,
+        states: States,
+        attend: Callable[[tf.Tensor], Read],
+    ) -> tuple[tf.Tensor, Read, States]:
+        """Attends and updates: the state to read out, `Read`, new states."""
+        raise NotImplementedError
+
+    def step_memory(
+        self, memory: Nest, readout_term: Callable[[tf.Tensor], tf.Tensor]
+    ) -> StepMemory | tuple[()]:
+        """What `step` reads of the source: `StepMemory`, () if no attention.
+
+        Args:
+            memory: From the attention layer's `memory`, [B, ...]; () without
+                one.
+            readout_term: The readout's `context_term`.
+        """
+        if self.attention is None:
+            return ()
+        values = memory
+        if self.attention.has_weights:
+            memory = self.attention.completed(memory)
+            values = memory.annotations
+        terms = [self.context_term(values), readout_term(values)]
+        return StepMemory(memory, tf.concat(terms, -1))
+
+    def initial_state(self, states: States) -> DecoderState:
+        """The state before the first step, from the cell's [B, n] states."""
+        term: tf.Tensor | tuple[()] = ()
+        if self._updates_first and self.attention is not None:
+            shape = [tf.shape(states[0])[0], self.cell.projection_size]
+            term = tf.zeros(shape, states[0].dtype)
+        return DecoderState(tuple(states), term)
+
+    def step(
+        self,
+        previous: tf.Tensor,
+        is_first: tf.Tensor,
+        state: DecoderState,
+        memory: Nest,
+    ) -> tuple[StepGlimpse, DecoderState]:
+        """One step for K hypotheses of each sentence, given y_{i-1}.
+
+        Args:
+            previous: float [B, K, m], E y_{i-1}, or the first input.
+            is_first: bool [B, K], True at the first step, without y_{i-1}.
+            state: `DecoderState`, [B, K, ...].
+            memory: From `step_memory`, [B, ...].
+
+        Returns:
+            `StepGlimpse`, and the new state.
+        """
+
+        def beams(rows: tf.Tensor) -> tf.Tensor:
+            return reshaped(rows, previous, rows.shape[-1])
+
+        def attend(query: tf.Tensor) -> Read:
+            read = self._terms(beams(query), memory)
+            if read.cell_term is None:
+                return read
+            return read._replace(cell_term=as_rows(read.cell_term))
+
+        states = tuple(map(as_rows, state.states))
+        projected = self.cell.project(as_rows(previous))
+        kept: tf.Tensor | tuple[()] = ()
+        if self._updates_first:
+            term = None if self.attention is None else as_rows(state.cell_term)
+            new = self._update(projected, term, states)
+            new = tuple(
+                tf.where(is_first[..., tf.newaxis], old, beams(updated))
+                for old, updated in zip(state.states, new, strict=True)
+            )
+            seen, read = as_rows(new[0]), self._terms(new[0], memory)
+            if read.cell_term is not None:
+                kept = read.cell_term
+        else:
+            seen, read, new = self._transition(projected, states, attend)
+            new = tuple(map(beams, new))
+        glimpse = StepGlimpse(seen, read.context, read.weights)
+        return glimpse, DecoderState(new, kept)
+
+    def _terms(self, query: tf.Tensor, memory: Nest) -> Read:
+        """What queries [B, K, n] read.
+
+        Returns:
+            The cell's terms [B, K, p], the readout's [B K, t], and the weights
+            [B, K, T_x].
+        """
+        if self.attention is None:
+            return Read(None, None, None)
+        source, values = memory
+        terms, weights = self.attention(query, source, values)
+        sizes = [self.context_term_size, -1]
+        cell_term, readout_term = tf.split(terms, sizes, -1)
+        return Read(cell_term, as_rows(readout_term), weights)
+
 
 STEP_ORDERS = ("original", "appendix", "main-text")
 
@@ -333,3 +529,107 @@ class AttentionDecoder(SteppingDecoder):
                 self.kernel_initializer
             ),
         }
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class ConditionalDecoder(AttentionDecoder):
+    """Two updates in each step, with attention between them: Nematus' cGRU.
+
+        s'_i = f(s_{i-1}, E y_{i-1})
+        c_i  = Σ_j α_ij h_j             α_ij from a(s'_i, h_j)
+        s_i  = g(s'_i, c_i)             is read out
+
+    The cells f and g are of one kind and have weights of their own; C is the
+    input matrix of g.
+
+    Args:
+        cell: f; g is a new cell from its config, `context_cell`.
+        attention: An attention layer or `FixedContext`.
+        state_dropout: Dropout rate of the state in the recurrent products
+            while training, with one mask for all steps of a sentence, the same
+            for f and g.
+
+    Call arguments, returns: see `AttentionDecoder`.
+
+    Raises:
+        ValueError: `cell` or `attention` is not one of these.
+
+    Reference:
+        Sennrich et al. 2017, arXiv 1703.04357 (Nematus).
+    """
+
+    step_orders = ("conditional",)
+    has_fast_path = True
+
+    def __init__(
+        self,
+        cell: keras.layers.Layer,
+        attention: Attention | FixedContext | None = None,
+        state_dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            cell, attention, "conditional", state_dropout, **kwargs
+        )
+        if self.attention is None:
+            raise ValueError(
+                "ConditionalDecoder: attention is None, wanted an attention "
+                "layer or FixedContext"
+            )
+        self.context_cell = new_cell(self.cell)
+
+    def _build_cells(self, embedding_dim: int) -> None:
+        build_once(self.cell, (None, embedding_dim))
+        build_once(self.context_cell, (None, self.context_size))
+        self.context_term_size = self.context_cell.projection_size
+
+    def context_term(self, context: tf.Tensor) -> tf.Tensor:
+        """The projection of g: C c + b.
+
+        Search averages these terms of the annotations by α_i, so a cell's
+        `project` must be affine, as those of this package are.
+        """
+        return self.context_cell.project(context)
+
+    def _update(
+        self,
+        projected: tf.Tensor,
+        cell_term: tf.Tensor | None,
+        states: States,
+        dropped: States | None = None,
+    ) -> States:
+        """One step of g on C c + b."""
+        return self.context_cell.step(cell_term, states, dropped)
+
+    def _transition(
+        self,
+        projected: tf.Tensor,
+        states: States,
+        attend: Callable[[tf.Tensor], Read],
+        dropped: States | None = None,
+    ) -> tuple[tf.Tensor, Read, States]:
+        """Updates by f, attends, then updates by g."""
+        states = self.cell.step(projected, states, dropped)
+        return super()._transition(projected, states, attend, dropped)
+
+    def _kernels(self) -> tuple[Weight, ...]:
+        return (
+            self.context_cell.kernel,
+            self.context_cell.recurrent_kernel,
+            self.cell.recurrent_kernel,
+            self.context_cell.projected_bias,
+        )
+
+    def _fixed_recurrence(
+        self,
+        embedded: tf.Tensor,
+        states: States,
+        memory: Nest,
+        dropped: States | None,
+    ) -> Glimpse:
+        return self._plain_loop(embedded, states, memory, dropped)
+
+    def get_config(self) -> dict[str, object]:
+        config = super().get_config()
+        del config["step_order"], config["kernel_initializer"]
+        return config

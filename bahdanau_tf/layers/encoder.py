@@ -8,10 +8,10 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.cell import States
-from bahdanau_tf.layers.keras_cell import apart
-from bahdanau_tf.layers.keras_cell import as_cell
-from bahdanau_tf.layers.keras_cell import new_cell
+from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.cells import apart
+from bahdanau_tf.layers.cells import as_cell
+from bahdanau_tf.layers.cells import new_cell
 from bahdanau_tf.layers.recurrent import Recurrent
 from bahdanau_tf.layers.recurrent import as_mask
 from bahdanau_tf.layers.weights import build_once

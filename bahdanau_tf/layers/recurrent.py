@@ -9,11 +9,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.cell import States
 from bahdanau_tf.layers.cells import GRUCell
-from bahdanau_tf.layers.gru_recurrence import Arrays
-from bahdanau_tf.layers.gru_recurrence import gru_recurrence
-from bahdanau_tf.layers.keras_cell import as_cell
+from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.cells import as_cell
+from bahdanau_tf.layers.gru import Arrays
+from bahdanau_tf.layers.gru import gru_recurrence
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.system.tensors import Shape
 

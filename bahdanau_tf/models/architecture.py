@@ -12,8 +12,8 @@ from typing import TypeAlias
 import keras
 
 from bahdanau_tf.layers.attention import Attention
+from bahdanau_tf.layers.attention import FixedContext
 from bahdanau_tf.layers.bridge import Bridge
-from bahdanau_tf.layers.fixed_context import FixedContext
 from bahdanau_tf.layers.readout import Readout
 from bahdanau_tf.layers.weights import Initializer
 from bahdanau_tf.layers.weights import described

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.layers.decoder import DecoderState
+from bahdanau_tf.layers.decoder import Glimpse
+from bahdanau_tf.layers.decoder import StepMemory
 from bahdanau_tf.layers.encoder import Encoded
-from bahdanau_tf.layers.glimpse import DecoderState
-from bahdanau_tf.layers.glimpse import Glimpse
-from bahdanau_tf.layers.glimpse import StepMemory
-from bahdanau_tf.layers.output_weights import OutputWeights
+from bahdanau_tf.layers.readout import OutputWeights
 from bahdanau_tf.layers.recurrent import shifted
 from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.layers.weights import build_once

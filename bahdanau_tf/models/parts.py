@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.bridge import Bridge
 from bahdanau_tf.layers.cells import GRUCell
-from bahdanau_tf.layers.conditional_decoder import ConditionalDecoder
+from bahdanau_tf.layers.cells import KerasCell
 from bahdanau_tf.layers.decoder import AttentionDecoder
+from bahdanau_tf.layers.decoder import ConditionalDecoder
 from bahdanau_tf.layers.embedding import WordEmbedding
-from bahdanau_tf.layers.keras_cell import KerasCell
 from bahdanau_tf.layers.readout import MaxoutReadout
 from bahdanau_tf.layers.readout import Readout
 from bahdanau_tf.models.architecture import Architecture

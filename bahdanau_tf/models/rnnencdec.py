@@ -9,9 +9,9 @@ from typing import Any
 import keras
 import numpy as np
 
+from bahdanau_tf.layers.attention import FixedContext
 from bahdanau_tf.layers.bridge import ForwardBridge
 from bahdanau_tf.layers.encoder import UnidirectionalEncoder
-from bahdanau_tf.layers.fixed_context import FixedContext
 from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 

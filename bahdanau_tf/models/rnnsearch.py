@@ -11,9 +11,9 @@ import numpy as np
 
 from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.attention import BahdanauAttention
+from bahdanau_tf.layers.attention import FixedContext
 from bahdanau_tf.layers.bridge import BackwardBridge
 from bahdanau_tf.layers.encoder import BidirectionalEncoder
-from bahdanau_tf.layers.fixed_context import FixedContext
 from bahdanau_tf.layers.weights import serialized
 from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder

@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.layers.output_weights import OutputColumns
-from bahdanau_tf.layers.output_weights import OutputWeights
+from bahdanau_tf.layers.readout import OutputColumns
+from bahdanau_tf.layers.readout import OutputWeights
 from bahdanau_tf.models.protocol import Output
 from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.system.tensors import Nest

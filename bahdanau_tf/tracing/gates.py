@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.layers import StackedCells
-from bahdanau_tf.layers.cell import Cell
-from bahdanau_tf.layers.cell import States
+from bahdanau_tf.layers.cells import Cell
+from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.tracing.data import Gate
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from bahdanau_tf.layers import AttentionDecoder
 from bahdanau_tf.layers import ConditionalDecoder
 from bahdanau_tf.layers.attention import Attention
-from bahdanau_tf.layers.cell import States
+from bahdanau_tf.layers.cells import States
 from bahdanau_tf.models import TranslationModel
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.encoder_decoder import SourceMemory

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.layers.output_weights import OutputWeights
+from bahdanau_tf.layers.readout import OutputWeights
 from bahdanau_tf.models.protocol import Output
 from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.search import Features
