@@ -163,8 +163,8 @@ class Decoding:
         from bahdanau_tf.search import gnmt_length_penalty
         from bahdanau_tf.search import no_coverage_penalty
         from bahdanau_tf.search import sample
+        from bahdanau_tf.search.beam import sentence_seeds
         from bahdanau_tf.search.constraints import forced_prefix
-        from bahdanau_tf.search.sampling import sentence_seeds
 
         lengths = tf.math.count_nonzero(source, axis=1, dtype=tf.float64)
         longest = self.max_length_ratio * lengths + _ROUNDING

@@ -33,14 +33,14 @@ from __future__ import annotations
 
 from bahdanau_tf.search.beam import beam_search
 from bahdanau_tf.search.beam import greedy_search
-from bahdanau_tf.search.features import Features
+from bahdanau_tf.search.beam import sample
 from bahdanau_tf.search.loop import SearchResult
 from bahdanau_tf.search.loop import Step
-from bahdanau_tf.search.penalties import gnmt_coverage_penalty
-from bahdanau_tf.search.penalties import gnmt_length_penalty
-from bahdanau_tf.search.penalties import no_coverage_penalty
-from bahdanau_tf.search.sampling import sample
+from bahdanau_tf.search.loop import gnmt_coverage_penalty
+from bahdanau_tf.search.loop import gnmt_length_penalty
+from bahdanau_tf.search.loop import no_coverage_penalty
 from bahdanau_tf.search.selections import Constraint
+from bahdanau_tf.search.selections import Features
 from bahdanau_tf.search.selections import Few
 from bahdanau_tf.search.selections import History
 

@@ -6,18 +6,22 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from bahdanau_tf.search.features import Output
+from bahdanau_tf.search.loop import CoveragePenalty
+from bahdanau_tf.search.loop import Penalty
 from bahdanau_tf.search.loop import Search
 from bahdanau_tf.search.loop import SearchResult
 from bahdanau_tf.search.loop import Step
-from bahdanau_tf.search.penalties import CoveragePenalty
-from bahdanau_tf.search.penalties import Penalty
-from bahdanau_tf.search.penalties import gnmt_length_penalty
-from bahdanau_tf.search.penalties import no_coverage_penalty
+from bahdanau_tf.search.loop import gnmt_length_penalty
+from bahdanau_tf.search.loop import no_coverage_penalty
 from bahdanau_tf.search.selections import Constraint
 from bahdanau_tf.search.selections import Continuations
 from bahdanau_tf.search.selections import History
+from bahdanau_tf.search.selections import Output
+from bahdanau_tf.search.selections import all_logits
 from bahdanau_tf.search.selections import best_of_all
+from bahdanau_tf.search.selections import constrain
+from bahdanau_tf.search.selections import one_each
+from bahdanau_tf.search.selections import truncate
 from bahdanau_tf.system.tensors import Nest
 
 
@@ -132,3 +136,140 @@ def greedy_search(
         length_penalty=length_penalty,
         constraints=constraints,
     )
+
+
+TINY = 1e-37  # a smaller float32 may be taken for 0
+
+
+def sample(
+    step: Step,
+    state: Nest,
+    memory: Nest = (),
+    *,
+    start_id: int,
+    eos_id: int,
+    max_length: int | tf.Tensor,
+    seed: int | tf.Tensor,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+    n_samples: int = 1,
+    length_penalty: Penalty = gnmt_length_penalty(1.0),
+    coverage_penalty: CoveragePenalty = no_coverage_penalty,
+    constraints: Sequence[Constraint] = (),
+) -> SearchResult:
+    """Draws hypotheses word by word from the model's distribution.
+
+    Arguments that are not listed are those of `beam_search`.
+
+    Args:
+        seed: an integer: the draws of a row depend on the seed and on the
+            row's index in the batch, not on the other rows. Or integers
+            `[B, 2]`, a seed for each row: then the index does not matter
+            either.
+        temperature: τ > 0; words are drawn from softmax(logits / τ).
+        top_k: draw among the k most probable words only; None for all.
+        top_p: then among the smallest set of most probable words whose
+            probabilities sum to p or more, 0 < p <= 1.
+        n_samples: N, the number of independent draws for each row.
+
+    Returns:
+        A `SearchResult`, ordered as described there; `log_probs` and `scores`
+        are those of the model, at temperature 1, without top k and top p.
+
+    Raises:
+        ValueError: an option out of range.
+    """
+    for name, value, wanted, good in (
+        ("temperature", temperature, "> 0", temperature > 0),
+        ("top_k", top_k, "None or >= 1", top_k is None or top_k >= 1),
+        ("top_p", top_p, "in (0, 1]", 0 < top_p <= 1),
+        ("n_samples", n_samples, ">= 1", n_samples >= 1),
+    ):
+        if not good:
+            raise ValueError(f"sample: {name} is {value}, wanted {wanted}.")
+
+    numbers = _numbers(seed, state, max_length, n_samples)
+
+    def select(
+        output: Output, so_far: tf.Tensor, history: History
+    ) -> Continuations:
+        logits = all_logits(output)
+        constrained = constrain(logits, history, constraints)
+        best = tf.reduce_max(constrained, -1, keepdims=True)
+        best = tf.where(tf.math.is_finite(best), best, 0.0)
+        # From the best: a large one would overflow by a small temperature.
+        scaled = (constrained - best) / max(temperature, TINY)
+        scaled = truncate(scaled, top_k, max(top_p, TINY))
+        tokens = _draw(scaled, history, numbers)
+        return one_each(logits, so_far, constrained, tokens)
+
+    search = Search(
+        step=step,
+        select=select,
+        start_id=start_id,
+        eos_id=eos_id,
+        length_penalty=length_penalty,
+        coverage_penalty=coverage_penalty,
+        places=n_samples,
+        n_best=n_samples,
+    )
+    return search.run(state, memory, max_length, starts=n_samples)
+
+
+def sentence_seeds(source: tf.Tensor, seed: int | tf.Tensor) -> tf.Tensor:
+    """A seed for each sentence, which others beside it do not change.
+
+    Args:
+        source: int32 `[B, T_x]`, its ids, padded with 0.
+        seed: int64 scalar, that of all.
+
+    Returns:
+        int64 `[B, 2]`, for `sample`.
+    """
+    ids = tf.where(source != 0, tf.strings.as_string(source) + " ", "")
+    own = tf.strings.to_hash_bucket_fast(
+        tf.strings.reduce_join(ids, axis=1), 2**62
+    )
+    return tf.stack([tf.zeros_like(own) + seed, own], axis=1)
+
+
+def _numbers(
+    seed: int | tf.Tensor, state: Nest, max_length: int | tf.Tensor, count: int
+) -> tf.Tensor:
+    """Uniform numbers in [0, 1) for every draw: float32 `[B, T, N]`.
+
+    Each row has its own sequence, of which the first T numbers are taken, so
+    that neither the other rows nor their lengths change its draws.
+    """
+    batch = tf.shape(tf.nest.flatten(state)[0], tf.int64)[0]
+    seeds = tf.cast(seed, tf.int64)
+    if not seeds.shape.rank:
+        seeds = tf.stack([tf.fill([batch], seeds), tf.range(batch)], axis=1)
+    longest = tf.maximum(tf.reduce_max(max_length), 1)
+    numbers = tf.map_fn(
+        lambda seed: tf.random.stateless_uniform([longest, count], seed),
+        tf.pad(seeds, [[0, 1], [0, 0]]),  # `map_fn` fails on an empty batch
+        fn_output_signature=tf.TensorSpec([None, count]),
+    )
+    return numbers[:-1]
+
+
+def _draw(logits: tf.Tensor, history: History, numbers: tf.Tensor) -> tf.Tensor:
+    """Draws a word for each hypothesis: int32 `[B, N]`.
+
+    It is the first word whose cumulative probability exceeds the number.
+    """
+    shape = tf.shape(logits)
+    sums = tf.cumsum(tf.nn.softmax(logits), axis=-1)
+    total = sums[..., -1]
+    below = tf.gather(numbers[:, history.step], history.rows) * total
+    # The next smaller float32, by an op that exports may have.
+    below = tf.minimum(below, total * (1 - 2**-24))
+    words = tf.searchsorted(
+        tf.reshape(sums, [-1, shape[2]]),
+        tf.reshape(below, [-1, 1]),
+        side="right",
+    )
+    # Where logits are NaN the hypothesis is dropped, but it needs a valid id.
+    return tf.reshape(tf.minimum(words, shape[2] - 1), shape[:2])

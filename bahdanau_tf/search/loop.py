@@ -1,4 +1,12 @@
-"""The loop that beam, greedy and sampled search share."""
+"""The loop that beam, greedy and sampled search share.
+
+    score(y) = log p(y | x) / length_penalty(|y|) + coverage_penalty(Σᵢ αᵢ)
+
+A length penalty is a function of lengths, float32 -> float32; it is positive
+and does not fall with the length. A coverage penalty is a function of summed
+weights, float32 `[B, K, T_x]`, and of their rows in the batch, int32 `[B]`,
+-> float32 `[B, K]`; it is at most 0. The stop rule of search relies on both.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +17,137 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.search.features import Features
-from bahdanau_tf.search.features import Output
-from bahdanau_tf.search.hypotheses import ABSENT
-from bahdanau_tf.search.hypotheses import NEVER
-from bahdanau_tf.search.hypotheses import Given
-from bahdanau_tf.search.hypotheses import Hypotheses
-from bahdanau_tf.search.hypotheses import best
-from bahdanau_tf.search.hypotheses import blank
-from bahdanau_tf.search.hypotheses import concat
-from bahdanau_tf.search.hypotheses import finite
-from bahdanau_tf.search.hypotheses import take
-from bahdanau_tf.search.penalties import CoveragePenalty
-from bahdanau_tf.search.penalties import Penalty
-from bahdanau_tf.search.penalties import no_coverage_penalty
-from bahdanau_tf.search.record import Record
+from bahdanau_tf.search.selections import ABSENT
+from bahdanau_tf.search.selections import NEVER
 from bahdanau_tf.search.selections import Continuations
+from bahdanau_tf.search.selections import Features
+from bahdanau_tf.search.selections import Given
 from bahdanau_tf.search.selections import History
+from bahdanau_tf.search.selections import Hypotheses
+from bahdanau_tf.search.selections import Output
+from bahdanau_tf.search.selections import best
+from bahdanau_tf.search.selections import blank
+from bahdanau_tf.search.selections import concat
+from bahdanau_tf.search.selections import finite
+from bahdanau_tf.search.selections import take
 from bahdanau_tf.system.tensors import Nest
+from bahdanau_tf.system.tensors import Shape
+
+
+class Record(NamedTuple):
+    """The weights of all steps, of the rows that were searched in each."""
+
+    weights: tf.TensorArray  # of float32 [B, K, T_x]
+    rows: tf.TensorArray  # of int32 [B], ascending
+
+    @classmethod
+    def empty(cls, places: int) -> Record:
+        """The record before the first step of a beam of so many places."""
+        return cls(
+            _steps(tf.float32, (None, places, None)), _steps(tf.int32, (None,))
+        )
+
+    def write(
+        self, time: tf.Tensor, weights: tf.Tensor, rows: tf.Tensor
+    ) -> Record:
+        """Adds those of a step."""
+        return Record(
+            self.weights.write(time, weights), self.rows.write(time, rows)
+        )
+
+    def followed(
+        self, slots: tf.Tensor, real: tf.Tensor, steps: tf.Tensor
+    ) -> tf.Tensor:
+        """The weights of chosen hypotheses: float32 [B, N, T, T_x].
+
+        Args:
+            slots: int32 [B, N, T], the place in the beam of each of their
+                tokens.
+            real: bool [B, N, T], whether there is a token.
+            steps: int32 scalar, how many steps were recorded.
+        """
+        weights = self._whole(tf.shape(slots)[0], steps)
+        places = tf.transpose(slots[..., :steps], [0, 2, 1])  # [B, steps, N]
+        weights = tf.gather(weights, places, batch_dims=2)
+        weights = tf.transpose(weights, [0, 2, 1, 3])  # [B, N, steps, T_x]
+        after = tf.shape(slots)[-1] - steps
+        weights = tf.pad(weights, [[0, 0], [0, 0], [0, after], [0, 0]])
+        return tf.where(real[..., tf.newaxis], weights, 0.0)
+
+    def _whole(self, batch: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
+        """float32 [B, steps, K, T_x] of all rows; 0 where there are none."""
+        weights, rows = self.weights.concat(), self.rows.concat()
+        # A step begins where the rows no longer ascend.
+        before = tf.concat([[batch], rows], 0)[:-1]
+        step = tf.cumsum(tf.cast(rows <= before, tf.int32)) - 1
+        shape = tf.concat([[batch, steps], tf.shape(weights)[1:]], 0)
+        return tf.scatter_nd(tf.stack([rows, step], 1), weights, shape)
+
+
+def _steps(dtype: tf.DType, shape: Shape) -> tf.TensorArray:
+    """An empty record of steps, of tensors with unknown numbers of rows."""
+    return tf.TensorArray(
+        dtype, 0, dynamic_size=True, infer_shape=False, element_shape=shape
+    )
+
+
+Penalty = Callable[[tf.Tensor], tf.Tensor]
+CoveragePenalty = Callable[[tf.Tensor, tf.Tensor], "tf.Tensor | float"]
+
+
+def gnmt_length_penalty(alpha: float = 1.0) -> Penalty:
+    """Returns the length penalty of GNMT; the score is log p(y | x) / lp(y).
+
+        lp(y) = ((5 + |y|) / 6)^α
+
+    With α = 0 it is 1: the score is log p(y | x), as in the original code.
+
+    Reference: Wu et al. 2016, arXiv 1609.08144, section 7.
+    """
+    if alpha < 0:
+        raise ValueError(
+            f"gnmt_length_penalty: alpha is {alpha}, wanted 0 or more."
+        )
+    return lambda lengths: ((5.0 + lengths) / 6.0) ** alpha
+
+
+def no_coverage_penalty(coverage: tf.Tensor, rows: tf.Tensor) -> float:
+    """Returns 0: no penalty."""
+    del coverage, rows
+    return 0.0
+
+
+def gnmt_coverage_penalty(
+    beta: float, source_mask: tf.Tensor
+) -> CoveragePenalty:
+    """Returns the coverage penalty of GNMT, which is added to a score.
+
+        cp(y) = β Σ_j log(min(Σ_i α_ij, 1))
+
+    The sum of a source word's weights counts as at least 1e-6.
+
+    Args:
+        beta: β, 0 or more.
+        source_mask: bool `[B, T_x]`, True where there is a source word.
+
+    Returns:
+        A function of the coverage Σ_i α_ij, float32 `[B, K, T_x]`, and its rows
+        in the batch, int32 `[B]`, -> float32 `[B, K]`.
+
+    Reference: Wu et al. 2016, arXiv 1609.08144, section 7.
+    """
+    if beta < 0:
+        raise ValueError(
+            f"gnmt_coverage_penalty: beta is {beta}, wanted 0 or more."
+        )
+
+    def penalty(coverage: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+        covered = tf.math.log(tf.clip_by_value(coverage, 1e-6, 1.0))
+        mask = tf.gather(source_mask, rows)[:, tf.newaxis]
+        covered = tf.where(mask, covered, 0.0)
+        return beta * tf.reduce_sum(covered, axis=-1)
+
+    return penalty
 
 
 class SearchResult(NamedTuple):

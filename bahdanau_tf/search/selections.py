@@ -12,17 +12,79 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 from typing import NamedTuple
+from typing import TypeAlias
+from typing import TypeVar
 
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.search.features import Live
-from bahdanau_tf.search.features import Output
-from bahdanau_tf.search.features import all_logits
-from bahdanau_tf.search.features import live_logits
-from bahdanau_tf.search.hypotheses import NEVER
-from bahdanau_tf.search.hypotheses import finite
-from bahdanau_tf.search.hypotheses import take
+from bahdanau_tf.system.tensors import Nest
+
+NEVER = -math.inf  # the score of a hypothesis that does not exist,
+ABSENT = -1e9  # and the finite one that is returned for it
+
+Given = TypeVar("Given")  # a record of tensors, a tuple or a tensor
+
+
+class Hypotheses(NamedTuple):
+    """M hypotheses of each row; the score of an empty place is -inf."""
+
+    log_probs: tf.Tensor  # float32 [B, M]
+    scores: tf.Tensor  # float32 [B, M]
+    # int32 [B, M, 2, T]: the tokens, 0 after the last; the beam place that each
+    # came from, -1 after the last. One tensor, since it is moved at every step.
+    path: tf.Tensor
+
+    @property
+    def tokens(self) -> tf.Tensor:
+        """int32 [B, M, T]."""
+        return self.path[:, :, 0]
+
+    @property
+    def slots(self) -> tf.Tensor:
+        """int32 [B, M, T]."""
+        return self.path[:, :, 1]
+
+
+def blank(
+    batch: tf.Tensor,
+    count: int | tf.Tensor,
+    longest: int | tf.Tensor,
+    log_prob: float,
+) -> Hypotheses:
+    """Makes hypotheses without tokens, `[B, count]`."""
+    value = tf.fill([batch, count], log_prob)
+    path = tf.broadcast_to([[0], [-1]], [batch, count, 2, longest])
+    return Hypotheses(value, value, path)
+
+
+def finite(scores: tf.Tensor) -> tf.Tensor:
+    """Replaces NaN and infinite scores by -inf, so that they are not chosen."""
+    return tf.where(tf.math.is_finite(scores), scores, NEVER)
+
+
+def take(nest: Given, indices: tf.Tensor) -> Given:
+    """Reorders `[B, K, ...]` by `[B, M]` to `[B, M, ...]`."""
+    taken: Given = tf.nest.map_structure(
+        lambda x: tf.gather(x, indices, batch_dims=1), nest
+    )
+    return taken
+
+
+def concat(first: Hypotheses, second: Hypotheses) -> Hypotheses:
+    """Appends the hypotheses of `second` to those of `first` in every row."""
+    both: Hypotheses = tf.nest.map_structure(
+        lambda x, y: tf.concat([x, y], axis=1), first, second
+    )
+    return both
+
+
+def best(hypotheses: Hypotheses, count: int | tf.Tensor) -> Hypotheses:
+    """Takes the `count` best scores, best first; ties keep their order."""
+    scores, order = tf.math.top_k(hypotheses.scores, count)
+    log_probs, path = take((hypotheses.log_probs, hypotheses.path), order)
+    return Hypotheses(log_probs, scores, path)
+
 
 CHUNKS = range(32, 65)  # chunk lengths that suit vector units and caches
 SMALL = 500  # smaller vocabularies are not divided into chunks
@@ -346,3 +408,77 @@ def truncate(logits: tf.Tensor, top_k: int | None, top_p: float) -> tf.Tensor:
         tf.where(kept, ordered, math.inf), axis=-1, keepdims=True
     )
     return tf.where(logits >= least, logits, NEVER)
+
+
+class Features(NamedTuple):
+    """Features of hypotheses, from which search computes logits it needs.
+
+    The last product of a step is the largest. A hypothesis that has ended, or
+    that cannot win any more, is left out of it.
+
+    Attributes:
+        values: nest of float `[B, K, ...]`.
+        to_logits: function of such a nest -> logits, float `[B, K, V]`; it
+            treats each hypothesis alone, and is called with `[M, 1, ...]`.
+    """
+
+    values: Nest
+    to_logits: Callable[[Nest], tf.Tensor]
+
+    def of_live(self, live: Live) -> tf.Tensor:
+        """The logits of the live hypotheses: float32 `[M, 1, V]`."""
+
+        def one_a_row(x: tf.Tensor) -> tf.Tensor:
+            rest = x.shape[2:].as_list()
+            return tf.gather(tf.reshape(x, [-1, *rest]), live.places)
+
+        values = tf.nest.map_structure(one_a_row, self.values)
+        return tf.cast(self.to_logits(values), tf.float32)
+
+
+Output: TypeAlias = "tf.Tensor | Features"  # of a step
+
+
+class Live(NamedTuple):
+    """The M live hypotheses of all rows, numbered.
+
+    Attributes:
+        places: int64 `[M, 1]`, of each among the B K hypotheses.
+        numbers: int32 `[B, K]`; 0 for a place without a hypothesis.
+    """
+
+    places: tf.Tensor
+    numbers: tf.Tensor
+
+    @classmethod
+    def of(cls, log_probs: tf.Tensor) -> Live:
+        """Those of log-probabilities `[B, K]` that are more than -inf."""
+        exist = tf.cast(tf.reshape(log_probs, [-1]) > NEVER, tf.int32)
+        numbers = exist * tf.cumsum(exist, exclusive=True)
+        numbers = tf.reshape(numbers, [-1, log_probs.shape[1]])
+        return cls(tf.where(exist), numbers)
+
+
+def all_logits(output: Output) -> tf.Tensor:
+    """The logits of all hypotheses: float32 `[B, K, V]`."""
+    if isinstance(output, Features):
+        output = output.to_logits(output.values)
+    return tf.cast(output, tf.float32)
+
+
+def live_logits(
+    output: Output, log_probs: tf.Tensor
+) -> tuple[tf.Tensor, Live | None]:
+    """The logits of the live hypotheses, if the others' need no computation.
+
+    Args:
+        output: Of a step.
+        log_probs: float32 `[B, K]` of the hypotheses, -inf where there is none.
+
+    Returns:
+        float32 `[M, 1, V]`, and which these are; or `[B, K, V]` and None.
+    """
+    if not isinstance(output, Features) or log_probs.shape[1] == 1:
+        return all_logits(output), None  # a beam of one is always live
+    live = Live.of(log_probs)
+    return output.of_live(live), live

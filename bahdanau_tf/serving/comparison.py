@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.search.hypotheses import ABSENT
+from bahdanau_tf.search.selections import ABSENT
 from bahdanau_tf.serving.elsewhere import Outputs
 from bahdanau_tf.text.rows import replaced_offsets
 from bahdanau_tf.translation import Scored

@@ -46,7 +46,7 @@ import tensorflow as tf
 from bahdanau_tf.models.protocol import Output
 from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.search.hypotheses import ABSENT
+from bahdanau_tf.search.selections import ABSENT
 from bahdanau_tf.serving.limits import LimitedGraph
 from bahdanau_tf.serving.limits import Limits
 from bahdanau_tf.serving.limits import Words

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bahdanau_tf.search import Constraint
 from bahdanau_tf.search import History
-from bahdanau_tf.search.hypotheses import NEVER
+from bahdanau_tf.search.selections import NEVER
 from bahdanau_tf.translation.steps import word_ids
 
 
