@@ -19,7 +19,7 @@ from bahdanau_tf.serving import round_to_half
 from bahdanau_tf.system.files import replaced_directory
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text import load_text
-from bahdanau_tf.text.protocol import SavableTokenizer
+from bahdanau_tf.text.tokenizer import SavableTokenizer
 from bahdanau_tf.translation import Lexicon
 from bahdanau_tf.translation import Scored
 from bahdanau_tf.translation import Translation

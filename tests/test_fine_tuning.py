@@ -29,7 +29,7 @@ from bahdanau_tf.models.added_rows import with_added_rows
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.text import SubwordTokenizer
-from bahdanau_tf.text.added_words import with_added_words
+from bahdanau_tf.text.words import with_added_words
 from bahdanau_tf.training import Start
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingPlan

@@ -11,7 +11,7 @@ import pytest
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.text.guess import guess_language
+from bahdanau_tf.text.script import guess_language
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training.languages import with_languages
 

@@ -31,7 +31,7 @@ from bahdanau_tf import WordTokenizer
 from bahdanau_tf import token_log_probs
 from bahdanau_tf import train
 from bahdanau_tf.serving.limits import LimitedText
-from bahdanau_tf.text.protocol import Tokenizer
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.translation import Translated
 

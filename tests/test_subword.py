@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import load_text
-from bahdanau_tf.text import subword_learning
+from bahdanau_tf.text import subwords
 
 ODD = [
     "",
@@ -59,14 +59,14 @@ def test_learning_leaves_nothing_if_it_is_killed(tmp_path, monkeypatch):
     temporary, seen = tmp_path / "temporary", []
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    read = subword_learning.read_lines
+    read = subwords.read_lines
 
     def watched(path):
         for line in read(path):
             seen.append([*temporary.iterdir()])
             yield line
 
-    monkeypatch.setattr(subword_learning, "read_lines", watched)
+    monkeypatch.setattr(subwords, "read_lines", watched)
     path = tmp_path / "text"
     path.write_text("\ufb01ne lines\n" * 50)
     text = SubwordTokenizer.train([path], 300)

@@ -17,7 +17,7 @@ from bahdanau_tf.serving.operations import TEXT_OPS
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import load_text
-from bahdanau_tf.text.true_case import true_cased
+from bahdanau_tf.text.words import true_cased
 
 PLAIN = [
     "",

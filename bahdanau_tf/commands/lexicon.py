@@ -16,8 +16,8 @@ from bahdanau_tf.system.device import use_threads
 from bahdanau_tf.system.terminal import ProgressLine
 from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.system.terminal import amount
-from bahdanau_tf.text.protocol import Tokenizer
-from bahdanau_tf.text.subword import BYTE
+from bahdanau_tf.text.subwords import BYTE
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation import Lexicon
 from bahdanau_tf.translation import learn_lexicon
 from bahdanau_tf.translation.saved import best_folder

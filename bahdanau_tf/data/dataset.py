@@ -23,9 +23,9 @@ from bahdanau_tf.data.batching import Position
 from bahdanau_tf.data.batching import cut
 from bahdanau_tf.data.generators import until_exit
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.text.rows import count_words
-from bahdanau_tf.text.tokenizer import WordTokenizer
+from bahdanau_tf.text.tokenizer import Tokenizer
+from bahdanau_tf.text.words import WordTokenizer
 
 CHUNK = 1000  # lines tokenised together
 PAIRS = tf.TensorSpec([None], tf.int64)

@@ -71,7 +71,7 @@ TYPICAL = Facts(
 
 def measure(corpus: ParallelCorpus) -> Facts:
     """Reads a text, a part at a time, and measures it."""
-    from bahdanau_tf.text.true_case import true_cased
+    from bahdanau_tf.text.words import true_cased
 
     every = max(len(corpus) // SAMPLE, 1)
     samples: tuple[list[str], list[str]] = ([], [])

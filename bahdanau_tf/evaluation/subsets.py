@@ -41,7 +41,7 @@ def without_unknown_words(
 
 
 class _Text(Protocol):
-    """As `bahdanau_tf.text.protocol.Tokenizer`, with `settings`."""
+    """As `bahdanau_tf.text.tokenizer.Tokenizer`, with `settings`."""
 
     @property
     def unk_id(self) -> int: ...

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # the command line reads its flags from here
     from bahdanau_tf.search import SearchResult
     from bahdanau_tf.search import Step
     from bahdanau_tf.system.tensors import Nest
-    from bahdanau_tf.text.protocol import Tokenizer
+    from bahdanau_tf.text.tokenizer import Tokenizer
 
 _LARGEST = 1000.0
 _ROUNDING = 1e-6  # of a length that is a whole number but for rounding

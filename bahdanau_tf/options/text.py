@@ -101,7 +101,7 @@ class TextOptions:
         """
         from bahdanau_tf.text import SubwordTokenizer
         from bahdanau_tf.text import WordTokenizer
-        from bahdanau_tf.text.guess import UNKNOWN
+        from bahdanau_tf.text.script import UNKNOWN
 
         if self.tokenizer == "word":
             return WordTokenizer.train(

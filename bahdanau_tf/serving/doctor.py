@@ -29,7 +29,7 @@ from bahdanau_tf.serving.requests import request
 from bahdanau_tf.serving.requests import sentences
 from bahdanau_tf.serving.warmup import has_serving_api
 from bahdanau_tf.serving.warmup import read_warmup
-from bahdanau_tf.text.protocol import Tokenizer
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation import Scored
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation import TranslationGraph

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.text.rows import append_end
 from bahdanau_tf.text.rows import as_strings
 from bahdanau_tf.text.rows import surfaces
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.reading import Sources
 from bahdanau_tf.translation.reading import joined

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.text.protocol import Tokenizer
+from bahdanau_tf.text.tokenizer import Tokenizer
 
 MEGABYTE = 1_000_000
 TARGET_INPUTS = {"complete": "prefix", "score": "translation"}

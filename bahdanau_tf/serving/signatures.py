@@ -54,10 +54,10 @@ from bahdanau_tf.serving.limits import n_best_of
 from bahdanau_tf.serving.limits import valid_utf8
 from bahdanau_tf.serving.weights import StoredWeights
 from bahdanau_tf.system.tensors import Nest
-from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.text.rows import as_strings
 from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.text.rows import turned
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation import Translated
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.reading import Reading

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from bahdanau_tf.text.dictionary import Dictionary
-from bahdanau_tf.text.settings import read_settings
-from bahdanau_tf.text.subword import SubwordTokenizer
-from bahdanau_tf.text.tokenizer import WordTokenizer
+from bahdanau_tf.text.subwords import SubwordTokenizer
 from bahdanau_tf.text.vocabulary import Coverage
+from bahdanau_tf.text.vocabulary import Dictionary
 from bahdanau_tf.text.vocabulary import Vocabulary
+from bahdanau_tf.text.words import WordTokenizer
+from bahdanau_tf.text.words import read_settings
 
 __all__ = [
     "Coverage",

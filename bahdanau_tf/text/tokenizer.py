@@ -1,377 +1,68 @@
-"""Words and their ids, in the graph: the Moses tokenizer and its inverse."""
+"""What a translator needs of a tokenizer, in Python and in an export."""
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Iterable
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import Protocol
+from typing import runtime_checkable
 
 import tensorflow as tf
 
-from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.system.terminal import counted
-from bahdanau_tf.text import blanks
-from bahdanau_tf.text import splitting
-from bahdanau_tf.text._tensorflow_text import tensorflow_text
-from bahdanau_tf.text.characters import NormalForm
-from bahdanau_tf.text.languages import RULES
-from bahdanau_tf.text.languages import language as rules_of
-from bahdanau_tf.text.rows import append_end
-from bahdanau_tf.text.rows import as_strings
-from bahdanau_tf.text.rows import detokenized
-from bahdanau_tf.text.rows import row_ids
-from bahdanau_tf.text.rows import spans
-from bahdanau_tf.text.rows import surfaces
-from bahdanau_tf.text.rows import turned
-from bahdanau_tf.text.settings import settings_of
-from bahdanau_tf.text.settings import write_settings
-from bahdanau_tf.text.true_case import true_cased
-from bahdanau_tf.text.vocabulary import SPECIAL
-from bahdanau_tf.text.vocabulary import Coverage
-from bahdanau_tf.text.vocabulary import Vocabulary
 
-MOST_LINES = 1000  # in a batch of lines
-MOST_CHARACTERS = 1 << 20  # number of lines times the longest of them
-_NORMAL_FORMS = (None, "NFC", "NFKC")
+@runtime_checkable
+class Tokenizer(Protocol):
+    """Strings to ids and back, in graph.
 
+    Shapes and dtypes are those of `WordTokenizer`.
 
-class WordTokenizer(tf.Module):
-    """Splits text into words as Moses does, and joins words to text again.
-
-    `split` returns the words of the Moses tokenizer (without aggressive
-    hyphens and escapes). In Japanese and Korean a word also ends where Han,
-    kana, Hangul or digits begin. Each word is normalised after splitting, so
-    that offsets are those of the original text.
-
-    The inverse needs the ids only. A rule of the language says where blanks
-    go; where the rule is wrong for a word, its vocabulary entry carries a
-    sign: U+FFED for no blank before it, U+2423 for a blank before it. A signed
-    word that the vocabulary lacks counts as the word without the sign.
-
-    Args:
-        vocabulary: The words that have ids.
-        language: ISO 639-1 code; languages that are not in `languages.py` have
-            the general rules.
-        lowercase: Whether words are written in small letters.
-        normalization: "NFC", "NFKC" (both need tensorflow_text) or None.
-        reverse: Whether the last word comes first (Sutskever et al. 2014,
-            section 3.3). The end symbol stays last.
-        no_break: Whether `detokenize` writes no-break blanks (U+00A0) where
-            the language has them, in French before ! ? : ; and inside « »; if
-            not, plain blanks.
-        true_case: Whether a line all in capitals is read as an ordinary
-            sentence, see `true_cased`.
-        rules: Version of the languages' rules: 2, or 1 as in tokenizers saved
-            before version 2.
-
-    Raises:
-        ValueError: `normalization` or `rules` has another value.
-        ImportError: tensorflow_text is needed and is not installed.
-
-    Example:
-        >>> tokenizer = WordTokenizer(vocabulary, "fr")
-        >>> tokenizer.split(tf.constant(["L'eau est froide."])).to_list()
-        [[b"L'", b'eau', b'est', b'froide', b'.']]
-
-    Reference:
-        Koehn et al. 2007, Moses: Open Source Toolkit for Statistical Machine
-        Translation.
+    Attributes:
+        vocabulary_size: K.
+        pad_id: 0.
+        unk_id: Id of the unknown word.
+        eos_id: Id of the end symbol, with which every row of ids ends.
+        reverse: Whether ids are in the reverse order of the text.
     """
 
-    def __init__(
-        self,
-        vocabulary: Vocabulary,
-        language: str = "en",
-        lowercase: bool = False,
-        normalization: NormalForm = "NFC",
-        reverse: bool = False,
-        no_break: bool = False,
-        true_case: bool = False,
-        rules: int = RULES,
-    ) -> None:
-        super().__init__()
-        if normalization not in _NORMAL_FORMS:
-            raise ValueError(
-                f"WordTokenizer: normalization={normalization!r}, wanted one "
-                f"of {_NORMAL_FORMS}."
-            )
-        if rules not in (1, RULES):
-            raise ValueError(
-                f"WordTokenizer: rules={rules!r}, wanted 1 or {RULES}; other "
-                "rules may be those of a newer bahdanau_tf."
-            )
-        if normalization:
-            tensorflow_text("WordTokenizer with a normal form")
-        self.vocabulary = vocabulary
-        self.language = language
-        self.lowercase = lowercase
-        self.normalization = normalization
-        self.reverse = reverse
-        self.no_break = no_break
-        self.true_case = true_case
-        self.rules = rules
-        self.vocabulary_size = vocabulary.size
-        self.pad_id = vocabulary.pad_id
-        self.unk_id = vocabulary.unk_id
-        self.eos_id = vocabulary.eos_id
-        self._rules = rules_of(language, rules)
-        self._split = splitting.splitter(normalization, rules > 1, self._rules)
-
-    @classmethod
-    def train(
-        cls,
-        files: Iterable[str | os.PathLike[str]],
-        vocabulary_size: int,
-        language: str = "en",
-        lowercase: bool = False,
-        normalization: NormalForm = "NFC",
-        reverse: bool = False,
-        no_break: bool = False,
-        true_case: bool = False,
-    ) -> WordTokenizer:
-        """Builds the vocabulary from the most frequent words of text files.
-
-        The files are streamed; only the word counts are kept in memory.
-        Progress is written to standard error.
-
-        Args:
-            files: UTF-8 text, one sentence per line.
-            vocabulary_size: Number of ids, special symbols included.
-            language: As in the constructor, like the following.
-            lowercase: Whether words are written in small letters.
-            normalization: "NFC", "NFKC" or None.
-            reverse: Whether the last word comes first.
-            no_break: Whether `detokenize` writes no-break blanks.
-            true_case: Whether lines all in capitals are read as sentences.
-
-        Returns:
-            The tokenizer.
-        """
-        options = (
-            *(language, lowercase, normalization),
-            *(reverse, no_break, true_case),
-        )
-        empty = cls(Vocabulary(SPECIAL), *options)
-        sentences = empty.sentences(files)
-        return cls(Vocabulary.build(sentences, vocabulary_size), *options)
-
-    def sentences(
-        self, files: Iterable[str | os.PathLike[str]]
-    ) -> Iterator[list[str]]:
-        """Yields the signed words of each line of files.
-
-        They are what `Vocabulary.build` and `Vocabulary.coverage` count.
-        """
-        signed = tf.function(
-            self.split_signed,
-            input_signature=[tf.TensorSpec([None], tf.string)],
-            autograph=False,
-        )
-        for strings in line_batches(files):
-            for sentence in signed(strings).to_list():
-                yield [word.decode() for word in sentence]
-
-    def coverage(self, files: Iterable[str | os.PathLike[str]]) -> Coverage:
-        """Counts the running words of files, and those with their own id."""
-        tokenize = tf.function(
-            lambda strings: self.tokenize(strings).values,
-            input_signature=[tf.TensorSpec([None], tf.string)],
-            autograph=False,
-        )
-        running = known = 0
-        for strings in line_batches(files):
-            ids = tokenize(strings).numpy()
-            ends = (ids == self.eos_id).sum()
-            running += int(ids.size - ends)
-            known += int((ids != self.unk_id).sum() - ends)
-        return Coverage(running, known)
-
-    def split(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Splits strings into words.
-
-        Args:
-            strings: string [B].
-
-        Returns:
-            Ragged string [B, (T)], normalised, in the order of the text.
-        """
-        words = self._words(as_strings(strings))
-        return words.in_rows(self._text(words))
-
-    def split_signed(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Splits strings into words with the signs that the inverse needs.
-
-        Args:
-            strings: string [B].
-
-        Returns:
-            Ragged string [B, (T)], the entries of a vocabulary.
-        """
-        words = self._words(as_strings(strings))
-        return words.in_rows(self._signed(words))
+    vocabulary_size: int
+    pad_id: int
+    unk_id: int
+    eos_id: int
+    reverse: bool
 
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Turns strings into ids.
-
-        Args:
-            strings: string [B].
-
-        Returns:
-            Ragged int32 [B, (T)]; each row ends with `eos_id`.
-        """
-        ids = self._ids(self.split_signed(strings))
-        return append_end(turned(ids) if self.reverse else ids, self.eos_id)
+        """string [B] -> ids, ragged int32 [B, (T)]."""
+        ...
 
     def tokenize_with_offsets(
         self, strings: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Splits like `tokenize`, and returns where each word is.
-
-        Args:
-            strings: string [B].
-
-        Returns:
-            Ragged string [B, (T)], the words as they are in the strings, one
-            for each id but the end symbol; ragged int32 [B, (T)], the offsets
-            of their first bytes; ragged int32 [B, (T)], of those after them.
-        """
-        strings = as_strings(strings)
-        words = self._words(strings)
-        starts, ends = words.in_rows(words.starts), words.in_rows(words.ends)
-        if self.reverse:
-            starts, ends = turned(starts), turned(ends)
-        return surfaces(strings, starts, ends), starts, ends
-
-    def detokenize(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        """Turns ids back into strings.
-
-        Args:
-            ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
-                end symbol; padding is skipped.
-
-        Returns:
-            string [B].
-        """
-        return self.detokenize_with_offsets(ids)[0]
+        """string [B] -> tokens, and the byte offsets of their starts, ends."""
+        ...
 
     def detokenize_with_offsets(
         self,
         ids: tf.Tensor | tf.RaggedTensor,
         replacements: tf.Tensor | tf.RaggedTensor | None = None,
     ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Turns ids back into strings, and returns where each word is.
+        """Ids int32 [B, T] -> strings, and the tokens' byte offsets.
 
-        Args:
-            ids: int32 [B, T] or ragged [B, (T)]. A row is read up to its first
-                end symbol; padding is skipped.
-            replacements: string, shape of `ids`: what to write for an unknown
-                word; [UNK] where it is empty, and everywhere if None.
-
-        Returns:
-            string [B]; ragged int32 [B, (T)], the offset of the first byte of
-            each word, in the order of the ids; ragged int32 [B, (T)], that of
-            the byte after its last.
+        An unknown word is written as its replacement, if there is one.
         """
-        return detokenized(
-            self, ids, replacements, self.vocabulary.words, self._written
-        )
-
-    def _written(
-        self, words: tf.RaggedTensor
-    ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
-        rows = tf.cast(row_ids(words), tf.int32)
-        gaps = blanks.between(words.values, rows, self._rules, self.no_break)
-        plain = blanks.unsign(words.values)
-        texts = tf.strings.unsorted_segment_join(
-            gaps + plain, rows, tf.cast(words.nrows(), tf.int32)
-        )
-        starts, ends = spans(
-            words.with_values(tf.strings.length(plain)),
-            words.with_values(tf.strings.length(gaps)),
-        )
-        return texts, starts, ends
+        ...
 
     def ids_to_tokens(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
-        """Returns the vocabulary entries of ids of any shape, as strings."""
-        return self.vocabulary.words(ids)
+        """Ids -> tokens, string of the same shape."""
+        ...
 
-    def save(self, directory: str | os.PathLike[str]) -> None:
-        """Writes tokenizer.json and vocabulary.txt into a folder."""
-        self.vocabulary.save(Path(directory, "vocabulary.txt"))
-        write_settings(directory, self.settings())
 
-    @classmethod
-    def load(
-        cls,
-        directory: str | os.PathLike[str],
-        checksum: str,
-        config: dict[str, Any],
-    ) -> WordTokenizer:
-        """Reads what `save` wrote; `load_text` calls this."""
-        path = Path(directory, "vocabulary.txt")
-        config = {"rules": 1, **config}  # version 1 is not written down
-        return cls(Vocabulary.load(path, checksum), **config)
+@runtime_checkable
+class SavableTokenizer(Tokenizer, Protocol):
+    """A tokenizer that a `Translator` compares with others, and saves."""
 
     def settings(self) -> dict[str, object]:
-        """Class, options and SHA-256; they are equal for equal tokenizers."""
-        config = {
-            "language": self.language,
-            "lowercase": self.lowercase,
-            "normalization": self.normalization,
-            "reverse": self.reverse,
-            "no_break": self.no_break,
-            "true_case": self.true_case,
-            "rules": self.rules,
-        }
-        return settings_of(self, self.vocabulary.checksum, config)
+        """Class, options and SHA-256; two tokenizers are the same by them."""
+        ...
 
-    def _words(self, strings: tf.Tensor) -> splitting.Words:
-        if self.true_case:
-            strings = true_cased(strings)
-        return self._split(strings)
-
-    def _text(self, words: splitting.Words) -> tf.Tensor:
-        """Encodes words and normalises each: string [N]."""
-        text = tf.strings.unicode_encode(words.codes, "UTF-8")
-        if self.normalization:
-            text = tensorflow_text("WordTokenizer").normalize_utf8(
-                text, self.normalization
-            )
-        if self.lowercase:
-            lower = tf.strings.lower(text, "utf-8")
-            text = tf.where(lower == "", text, lower)  # lower drops U+0000
-        return text
-
-    def _signed(self, words: splitting.Words) -> tf.Tensor:
-        text = self._text(words)
-        ruled = blanks.blanks_by_rule(
-            text, words.blanks, words.rows, self._rules
-        )
-        return blanks.sign(text, words.blanks, ruled)
-
-    def _ids(self, signed: tf.RaggedTensor) -> tf.RaggedTensor:
-        ids = self.vocabulary.ids(signed.values)
-        plain = self.vocabulary.ids(blanks.unsign(signed.values))
-        return signed.with_values(tf.where(ids == self.unk_id, plain, ids))
-
-
-def line_batches(
-    files: Iterable[str | os.PathLike[str]],
-) -> Iterator[tf.Tensor]:
-    """Yields lines of files in batches, string [B]; fewer if they are long."""
-    lines = (counted(read_lines(path), os.fspath(path)) for path in files)
-    batch: list[str] = []
-    longest = 0
-    for line in itertools.chain.from_iterable(lines):
-        longest = max(longest, len(line))
-        count = len(batch) + 1
-        too_many = count > MOST_LINES or count * longest > MOST_CHARACTERS
-        if batch and too_many:
-            yield tf.constant(batch)
-            batch, longest = [], len(line)
-        batch.append(line)
-    if batch:
-        yield tf.constant(batch)
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Writes what `load_text` reads into a folder."""
+        ...

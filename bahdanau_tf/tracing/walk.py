@@ -15,7 +15,7 @@ from bahdanau_tf.layers.cells import States
 from bahdanau_tf.models import TranslationModel
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.encoder_decoder import SourceMemory
-from bahdanau_tf.text.protocol import Tokenizer
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.tracing.contributions import contributions_of
 from bahdanau_tf.tracing.contributions import hidden_of
 from bahdanau_tf.tracing.data import Candidate

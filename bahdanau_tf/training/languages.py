@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.terminal import StatusLine
-from bahdanau_tf.text.guess import UNKNOWN
-from bahdanau_tf.text.guess import guess_language
+from bahdanau_tf.text.script import UNKNOWN
+from bahdanau_tf.text.script import guess_language
 from bahdanau_tf.training.files import TrainingFiles
 
 LINES = 5000  # the first lines of a text, from which its language is guessed

@@ -13,7 +13,7 @@ from bahdanau_tf.options import Recipe
 from bahdanau_tf.search import sample
 from bahdanau_tf.search.beam import sentence_seeds
 from bahdanau_tf.search.constraints import forbid
-from bahdanau_tf.text.protocol import Tokenizer
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation.steps import full_step
 from bahdanau_tf.translation.steps import without_weights
 

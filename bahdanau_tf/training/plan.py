@@ -20,7 +20,7 @@ from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import load_text
-from bahdanau_tf.text.protocol import Tokenizer
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.dev_text import check_held_out
 from bahdanau_tf.training.dev_text import divided
 from bahdanau_tf.training.dev_text import held_out

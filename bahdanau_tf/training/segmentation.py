@@ -11,7 +11,7 @@ from bahdanau_tf.options import TextOptions
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.text import Vocabulary
 from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.text.guess import UNKNOWN
+from bahdanau_tf.text.script import UNKNOWN
 from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.training.files import TrainingFiles
 

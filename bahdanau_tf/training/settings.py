@@ -21,7 +21,7 @@ from bahdanau_tf.options import TextOptions
 from bahdanau_tf.options.recipe import FORMER
 from bahdanau_tf.system.files import read_versioned
 from bahdanau_tf.system.files import write_atomically
-from bahdanau_tf.text.protocol import SavableTokenizer
+from bahdanau_tf.text.tokenizer import SavableTokenizer
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.translator import Translator

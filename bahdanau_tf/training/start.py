@@ -13,7 +13,7 @@ import keras
 from bahdanau_tf.models.added_rows import with_added_rows
 from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.text.added_words import with_added_words
+from bahdanau_tf.text.words import with_added_words
 from bahdanau_tf.training.settings import read_settings
 from bahdanau_tf.translator import Translator
 from bahdanau_tf.translator import load_best

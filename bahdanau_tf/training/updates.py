@@ -9,7 +9,7 @@ from bahdanau_tf.data.batching import Batching
 from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options import Recipe
-from bahdanau_tf.text.protocol import Tokenizer
+from bahdanau_tf.text.tokenizer import Tokenizer
 
 
 def updates_per_epoch(

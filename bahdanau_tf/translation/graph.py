@@ -22,7 +22,7 @@ from bahdanau_tf.search import SearchResult
 from bahdanau_tf.system.device import uncollected
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.text import Dictionary
-from bahdanau_tf.text.protocol import Tokenizer
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation.places import of_words
 from bahdanau_tf.translation.places import word_places
 from bahdanau_tf.translation.reading import Reading

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.text.protocol import Tokenizer
+from bahdanau_tf.text.tokenizer import Tokenizer
 
 WORDS = "words between blanks"  # a unit
 

@@ -18,8 +18,8 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.search import Constraint
 from bahdanau_tf.search import SearchResult
-from bahdanau_tf.text.protocol import Tokenizer
 from bahdanau_tf.text.rows import replaced_offsets
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation.batches import Sentences
 from bahdanau_tf.translation.batches import in_batches
 from bahdanau_tf.translation.graph import TranslationGraph

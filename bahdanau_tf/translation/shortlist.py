@@ -13,7 +13,7 @@ from bahdanau_tf.arrays import read_arrays
 from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.system.files import write_atomically
-from bahdanau_tf.text.protocol import Tokenizer
+from bahdanau_tf.text.tokenizer import Tokenizer
 
 AT_ONCE = 2**20  # number of values collected before they are added up
 

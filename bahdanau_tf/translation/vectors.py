@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.text.protocol import Tokenizer
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation.reading import padded
 
 if TYPE_CHECKING:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import functools
+import io
+import itertools
 import os
 import re
+import tempfile
+import unicodedata
 from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import TypedDict
 
 import tensorflow as tf
+from google.protobuf import descriptor_pb2  # type: ignore[import-untyped]
+from google.protobuf import descriptor_pool
+from google.protobuf import message_factory
 
 from bahdanau_tf.system.files import checksum
+from bahdanau_tf.system.files import full_disk_named
 from bahdanau_tf.system.files import write_atomically
-from bahdanau_tf.text._tensorflow_text import tensorflow_text
-from bahdanau_tf.text.normalization import rules_text
+from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.terminal import counted
 from bahdanau_tf.text.rows import append_end
 from bahdanau_tf.text.rows import as_rows
 from bahdanau_tf.text.rows import as_strings
@@ -24,19 +35,231 @@ from bahdanau_tf.text.rows import row_ids
 from bahdanau_tf.text.rows import spans
 from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.text.rows import turned
-from bahdanau_tf.text.settings import settings_of
-from bahdanau_tf.text.settings import write_settings
-from bahdanau_tf.text.subword_learning import Options
-from bahdanau_tf.text.subword_learning import has_full_width
-from bahdanau_tf.text.subword_learning import learned
-from bahdanau_tf.text.true_case import true_cased
+from bahdanau_tf.text.splitting import INVISIBLE
 from bahdanau_tf.text.vocabulary import END
 from bahdanau_tf.text.vocabulary import PAD
 from bahdanau_tf.text.vocabulary import UNK
 from bahdanau_tf.text.vocabulary import read_checked
+from bahdanau_tf.text.words import line_batches
+from bahdanau_tf.text.words import settings_of
+from bahdanau_tf.text.words import tensorflow_text
+from bahdanau_tf.text.words import true_cased
+from bahdanau_tf.text.words import write_settings
 
 if TYPE_CHECKING:
     from tensorflow_text import SentencepieceTokenizer
+
+
+FULL_WIDTH = re.compile("[\uff01-\uff5e]")  # ! to ~
+
+
+def normalization_rules(half_width: bool, lowercase: bool) -> dict[str, str]:
+    """Replacements of characters; SentencePiece applies the longest that fits.
+
+    Results are not replaced again. All canonically equal sequences of a
+    character become its NFC form, in whatever order its marks come and however
+    many are separate; unlike in NFC, not if other marks stand between them.
+    Blanks become U+0020, invisible characters are removed.
+
+    Args:
+        half_width: Whether the full-width forms of ASCII become ASCII.
+        lowercase: Whether capitals become small letters.
+
+    Returns:
+        The replaced texts, each with its replacement.
+    """
+    rules = {}
+    # Outside these two ranges no character is assigned (Unicode 17).
+    codes = itertools.chain(range(0x33500), range(0xE0000, 0xE0200))
+    for character in map(chr, codes):
+        if unicodedata.category(character) in ("Cn", "Co", "Cs"):
+            continue
+        written = unicodedata.normalize("NFC", character)
+        if half_width and FULL_WIDTH.match(character):
+            written = unicodedata.normalize("NFKC", character)
+        if lowercase:
+            written = written.lower()
+        if character.isspace():
+            written = " "
+        for form in _equals(character):
+            if form != written:
+                rules[form] = written
+    return rules | dict.fromkeys(INVISIBLE, "")
+
+
+def _equals(character: str) -> Iterator[str]:
+    """A character, and the sequences that are canonically equal to it."""
+    yield character
+    if unicodedata.is_normalized("NFD", character):
+        return
+    apart = unicodedata.normalize("NFD", character)
+    composed = unicodedata.normalize("NFC", character)
+    for order in itertools.permutations(apart[1:]):
+        for joined in range(len(order)):
+            head = apart[0] + "".join(order[:joined])
+            form = unicodedata.normalize("NFC", head)
+            form += "".join(order[joined:])
+            if unicodedata.normalize("NFC", form) == composed:
+                yield form
+
+
+@functools.cache
+def rules_text(half_width: bool, lowercase: bool) -> str:
+    """The rules in SentencePiece's format: code points, tab, code points."""
+    rules = normalization_rules(half_width, lowercase)
+    lines = (
+        "\t".join(" ".join(f"{ord(part):X}" for part in side) for side in rule)
+        for rule in sorted(rules.items())
+    )
+    return "\n".join(lines) + "\n"
+
+
+def without_rules_path(model_proto: bytes) -> bytes:
+    """Removes the path of the rules file from a SentencePiece model."""
+    model = _model_class().FromString(model_proto)
+    model.normalizer_spec.ClearField("normalization_rule_tsv")
+    return bytes(model.SerializeToString())
+
+
+@functools.cache
+def _model_class() -> Any:
+    """SentencePiece's ModelProto with one field declared; others are kept.
+
+    The class that comes with SentencePiece may need a newer protobuf than
+    TensorFlow does.
+    """
+    file = descriptor_pb2.FileDescriptorProto(
+        name="bahdanau_tf/model.proto", package="bahdanau_tf"
+    )
+    spec = file.message_type.add(name="NormalizerSpec")
+    spec.field.add(
+        name="normalization_rule_tsv",
+        number=6,
+        type=descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
+        label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
+    )
+    model = file.message_type.add(name="ModelProto")
+    model.field.add(
+        name="normalizer_spec",
+        number=3,
+        type=descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE,
+        type_name=".bahdanau_tf.NormalizerSpec",
+        label=descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL,
+    )
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    found = pool.FindMessageTypeByName("bahdanau_tf.ModelProto")
+    return message_factory.GetMessageClass(found)
+
+
+class Options(TypedDict, total=False):
+    """Options of SentencePiece's trainer."""
+
+    vocab_size: int
+    model_type: str
+    byte_fallback: bool
+    input_sentence_size: int
+    normalization_rule_name: str
+    normalization_rule_tsv: str
+
+
+def learned(
+    files: Iterable[str | os.PathLike[str]],
+    true_cased_files: Iterable[str | os.PathLike[str]],
+    options: Options,
+) -> bytes:
+    """Lets SentencePiece learn a model and returns its bytes.
+
+    Args:
+        files: UTF-8 text, one sentence per line.
+        true_cased_files: The same; their lines are learned as `true_cased`
+            writes them.
+        options: Options of the trainer; "normalization_rule_tsv" is the text
+            of the rules, not a path.
+
+    Raises:
+        ValueError: A file is not UTF-8 text, or the trainer refuses.
+    """
+    import sentencepiece
+
+    files, true_cased_files = [*files], [*true_cased_files]
+    model = io.BytesIO()
+    unread: list[ValueError] = []
+    # A file without a name, so that a killed process leaves nothing.
+    with tempfile.TemporaryFile() as rules:
+        if "normalization_rule_tsv" in options:
+            with full_disk_named(tempfile.gettempdir()):
+                rules.write(options["normalization_rule_tsv"].encode())
+                rules.seek(0)
+            path = f"/dev/fd/{rules.fileno()}"
+            options = options | {"normalization_rule_tsv": path}
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=_lines(files, true_cased_files, unread),
+                model_writer=model,
+                character_coverage=1.0,
+                hard_vocab_limit=False,  # a small text has fewer pieces
+                pad_id=0,
+                unk_id=1,
+                eos_id=2,
+                bos_id=-1,
+                pad_piece=PAD,
+                unk_piece=UNK,
+                eos_piece=END,
+                unk_surface=UNK,
+                minloglevel=2,
+                **options,
+            )
+        except RuntimeError as error:
+            if unread:
+                raise unread[0] from None
+            why = _why(error, [*true_cased_files, *files], options)
+            raise ValueError(f"SubwordTokenizer.train: {why}") from error
+    return without_rules_path(model.getvalue())
+
+
+def _why(
+    error: RuntimeError,
+    files: list[str | os.PathLike[str]],
+    options: Options,
+) -> str:
+    """SentencePiece's error in terms of our arguments."""
+    if "sentences_.empty()" in str(error):
+        names = " and ".join(os.fspath(file) for file in files)
+        return f"no line of 1 to 4,192 bytes to learn from in {names}"
+    found = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
+    if found is None:
+        return str(error)
+    return (
+        f"vocabulary_size is {options['vocab_size']}, wanted {found[1]} or "
+        "more: the number of characters of the text, bytes and special symbols"
+    )
+
+
+def has_full_width(files: Iterable[str | os.PathLike[str]]) -> bool:
+    """Whether a text has full-width forms of ASCII."""
+    lines = itertools.chain.from_iterable(map(read_lines, files))
+    return any(FULL_WIDTH.search(line) for line in lines)
+
+
+def _lines(
+    files: Iterable[str | os.PathLike[str]],
+    true_cased_files: Iterable[str | os.PathLike[str]],
+    unread: list[ValueError],
+) -> Iterator[str]:
+    """The lines to learn from; a ValueError is also added to `unread`.
+
+    SentencePiece replaces an exception of the iterator by its own.
+    """
+    try:
+        for strings in line_batches(true_cased_files):
+            yield from (x.decode() for x in true_cased(strings).numpy())
+        for path in files:
+            yield from counted(read_lines(path), os.fspath(path))
+    except ValueError as error:
+        unread.append(error)
+        raise
+
 
 BLANK = "\N{LOWER ONE EIGHTH BLOCK}".encode()  # as SentencePiece writes it
 BYTE = re.compile(rb"<0x([0-9A-F]{2})>")  # and the bytes of byte fallback
