@@ -20,13 +20,13 @@ from pathlib import Path
 
 import pytest
 
-from bahdanau_tf.corpora.public import archives
+from bahdanau_tf.corpora.public import assembly
 from bahdanau_tf.corpora.public import download as downloads
-from bahdanau_tf.corpora.public.archives import ArchiveError
-from bahdanau_tf.corpora.public.archives import read_lines
+from bahdanau_tf.corpora.public.assembly import ArchiveError
+from bahdanau_tf.corpora.public.assembly import read_lines
 from bahdanau_tf.corpora.public.download import DownloadError
 from bahdanau_tf.corpora.public.download import fetch
-from bahdanau_tf.corpora.public.sources import Download
+from bahdanau_tf.corpora.public.registry import Download
 
 DATA = bytes(range(256)) * 2000  # 512,000 bytes: several blocks
 DIGEST = f"sha256:{hashlib.sha256(DATA).hexdigest()}"
@@ -425,7 +425,7 @@ def test_zip_bombs_are_refused(tmp_path, suffix):
 
 
 def test_too_long_a_line_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, "LONGEST_LINE", 64)
+    monkeypatch.setattr(assembly, "LONGEST_LINE", 64)
     path = tmp_path / "text"
     path.write_bytes(b"a" * 63 + b"\n" + b"b" * 63)
     assert [len(line) for line in read_lines(path)] == [64, 64]

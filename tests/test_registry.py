@@ -21,15 +21,15 @@ from hypothesis import strategies as st
 from bahdanau_tf.cli import main
 from bahdanau_tf.corpora.public import download as downloads
 from bahdanau_tf.corpora.public import registry
-from bahdanau_tf.corpora.public.archives import ArchiveError
+from bahdanau_tf.corpora.public.assembly import ArchiveError
 from bahdanau_tf.corpora.public.assembly import get_corpus
 from bahdanau_tf.corpora.public.assembly import held_out_pairs
 from bahdanau_tf.corpora.public.download import DownloadError
 from bahdanau_tf.corpora.public.registry import CORPORA
-from bahdanau_tf.corpora.public.sources import Corpus
-from bahdanau_tf.corpora.public.sources import Download
-from bahdanau_tf.corpora.public.sources import Part
-from bahdanau_tf.corpora.public.sources import Text
+from bahdanau_tf.corpora.public.registry import Corpus
+from bahdanau_tf.corpora.public.registry import Download
+from bahdanau_tf.corpora.public.registry import Part
+from bahdanau_tf.corpora.public.registry import Text
 
 corpora = pytest.mark.parametrize(
     "corpus", CORPORA.values(), ids=lambda corpus: corpus.name

@@ -18,9 +18,9 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from bahdanau_tf.corpora.grammar.derivation import Derivation
-from bahdanau_tf.corpora.grammar.draft import Choices
-from bahdanau_tf.corpora.grammar.draft import TooLong
+from bahdanau_tf.corpora.grammar.rules import Choices
+from bahdanau_tf.corpora.grammar.rules import Derivation
+from bahdanau_tf.corpora.grammar.rules import TooLong
 from bahdanau_tf.corpora.grammar.spelling import capitalised
 from bahdanau_tf.corpora.grammar.spelling import contracted
 from bahdanau_tf.corpora.grammar.spelling import with_an

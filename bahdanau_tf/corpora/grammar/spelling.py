@@ -2,12 +2,18 @@
 
 Elision, contraction and liaison in French, `a` and `an` in English, capitals,
 and the blanks between the tokens of a sentence.
+
+They are for pictures of sentence vectors: those of a group say about the same,
+and the other group of a picture has the same words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import NamedTuple
+
+from bahdanau_tf.corpora.grammar.words import nouns
+from bahdanau_tf.corpora.grammar.words import transitives
 
 Links = tuple[int, ...]
 
@@ -101,3 +107,23 @@ def written(words: Iterable[str], joined: tuple[str, ...]) -> str:
         together = word in joined or text.endswith("'")
         text += word if together or not text else " " + word
     return text
+
+
+def phrases() -> list[list[list[str]]]:
+    """Groups of sentences, for two pictures."""
+    one, other = (noun.singular for noun in nouns("p")[:2])
+    verbs = [verb.third for verb in transitives("p", "p")[:3]]
+    pairs = ((one, other), (other, one))
+    objects = [
+        [f"The {who} {verb} the {whom}." for verb in verbs]
+        for who, whom in pairs
+    ]
+    clauses = [
+        [
+            f"The {who} sings when the {whom} sleeps.",
+            f"When the {whom} sleeps, the {who} sings.",
+            f"The {who} sings while the {whom} sleeps.",
+        ]
+        for who, whom in pairs
+    ]
+    return [objects, clauses]

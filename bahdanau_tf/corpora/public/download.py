@@ -20,7 +20,7 @@ from email.message import Message
 from pathlib import Path
 from typing import IO
 
-from bahdanau_tf.corpora.public.sources import Download
+from bahdanau_tf.corpora.public.registry import Download
 from bahdanau_tf.system.files import FULL
 from bahdanau_tf.system.terminal import ProgressLine
 from bahdanau_tf.system.terminal import StatusLine
