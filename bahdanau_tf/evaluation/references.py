@@ -9,15 +9,15 @@ from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 
-from bahdanau_tf.evaluation.lengths import LengthBin
-from bahdanau_tf.evaluation.lengths import length_bins
-from bahdanau_tf.evaluation.rarity import bleu_by_rank
+from bahdanau_tf.evaluation.scores import Comparison
 from bahdanau_tf.evaluation.scores import Score
 from bahdanau_tf.evaluation.scores import as_scored
 from bahdanau_tf.evaluation.scores import bleu
 from bahdanau_tf.evaluation.scores import chrf
-from bahdanau_tf.evaluation.significance import Comparison
-from bahdanau_tf.evaluation.significance import compare
+from bahdanau_tf.evaluation.scores import compare
+from bahdanau_tf.evaluation.subsets import LengthBin
+from bahdanau_tf.evaluation.subsets import bleu_by_rank
+from bahdanau_tf.evaluation.subsets import length_bins
 from bahdanau_tf.evaluation.subsets import select
 
 Mask = Sequence[bool]

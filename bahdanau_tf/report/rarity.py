@@ -8,7 +8,7 @@ from pathlib import Path
 from bahdanau_tf.evaluation import LengthBin
 from bahdanau_tf.evaluation import Table
 from bahdanau_tf.evaluation import length_rows
-from bahdanau_tf.evaluation.rarity import by_rank
+from bahdanau_tf.evaluation.subsets import by_rank
 from bahdanau_tf.experiments.results import Corpus
 from bahdanau_tf.experiments.results import Results
 from bahdanau_tf.plotting import plot_bleu_by_length
