@@ -25,7 +25,7 @@ from bahdanau_tf import RNNSearch
 from bahdanau_tf import Seq2SeqLSTM
 from bahdanau_tf import Translator
 from bahdanau_tf.cli import main
-from bahdanau_tf.models.added_rows import with_added_rows
+from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.text import SubwordTokenizer

@@ -31,7 +31,7 @@ from hypothesis import strategies as st
 from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models import groundhog
-from bahdanau_tf.models.rnnencdec import RNNEncDec
+from bahdanau_tf.models.rnnsearch import RNNEncDec
 from bahdanau_tf.models.rnnsearch import RNNSearch
 from bahdanau_tf.models.scoring import token_log_probs
 from bahdanau_tf.translation import Lexicon

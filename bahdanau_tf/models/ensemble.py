@@ -8,9 +8,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.models.protocol import Output
-from bahdanau_tf.models.protocol import TranslationModel
+from bahdanau_tf.models.stepwise import Output
 from bahdanau_tf.models.stepwise import StepwiseModel
+from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.system.tensors import Nest
 
 AVERAGES = ("probability", "log_probability")

@@ -13,7 +13,9 @@ from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.attention import BahdanauAttention
 from bahdanau_tf.layers.attention import FixedContext
 from bahdanau_tf.layers.bridge import BackwardBridge
+from bahdanau_tf.layers.bridge import ForwardBridge
 from bahdanau_tf.layers.encoder import BidirectionalEncoder
+from bahdanau_tf.layers.encoder import UnidirectionalEncoder
 from bahdanau_tf.layers.weights import serialized
 from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
@@ -136,5 +138,89 @@ class RNNSearch(EncoderDecoder):
         """
         arrays = groundhog.read_parameters(parameters)
         model = cls(**groundhog.rnnsearch_sizes(arrays))
+        groundhog.assign_weights(model, arrays)
+        return model
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class RNNEncDec(EncoderDecoder):
+    """The RNN encoder-decoder: the same context c = h_Tx at every step.
+
+        c    = h→_Tx,  s_0 = tanh(W_s c + b_s)
+        t~_i = U_o s_{i-1} + V_o E y_{i-1} + C_o c
+        p(y_i | y_1 .. y_{i-1}, x) = softmax(W_o maxout(t~_i))
+        s_i  = GRU(s_{i-1}, E y_i, c)    order of the code; see `step_order`
+
+    The defaults are the authors' RNNencdec-50. Step order, first word,
+    factored output and biases are as in `RNNSearch`. Cho et al. (2014) describe
+    a tanh layer between h_Tx and c; their code has none.
+
+    The textbook's form is the preset "rnn-encdec": s_0 = y_0 = h_Tx, then
+    s_t = tanh(W y_{t-1} + U s_{t-1} + b) without any context, and
+    ŷ_t = softmax(W_y s_t + b_y).
+
+    Args:
+        source_vocabulary_size: K_x, ids 0 (padding) to K_x - 1.
+        target_vocabulary_size: K_y.
+        units: n, hidden units of encoder and decoder.
+        embedding_dim: m.
+        maxout_units: l.
+        use_context: Whether every step has the context c; if not, the decoder
+            depends on the source only through its first state.
+        **options: Other parts, dropout and initializers; see
+            `Architecture`.
+
+    Call arguments, returns, raises: see `RNNSearch`; there is no alignment.
+
+    Reference:
+        Cho et al. 2014, arXiv 1406.1078; Bahdanau et al. 2015, section 2.1.
+    """
+
+    encoder_class = UnidirectionalEncoder
+    bridge_class = ForwardBridge
+
+    def __init__(
+        self,
+        source_vocabulary_size: int,
+        target_vocabulary_size: int,
+        units: int = 1000,
+        embedding_dim: int = 620,
+        maxout_units: int = 500,
+        *,
+        use_context: bool = True,
+        **options: Any,
+    ) -> None:
+        context = FixedContext(dtype=options.get("dtype"))
+        super().__init__(
+            source_vocabulary_size,
+            target_vocabulary_size,
+            units,
+            embedding_dim,
+            maxout_units,
+            attention=context if use_context else None,
+            **options,
+        )
+        arguments = {**self._arguments, "use_context": use_context}
+        del arguments["attention"]  # it follows from use_context
+        self._remember(arguments)
+
+    @classmethod
+    def from_groundhog(
+        cls, parameters: str | os.PathLike[str] | Mapping[str, np.ndarray]
+    ) -> RNNEncDec:
+        """Reads the weights of a model trained with the original code.
+
+        Args:
+            parameters: Path of GroundHog's .npz file, or its arrays by name.
+
+        Returns:
+            A model that keeps the file's word ids: 0 unused, 1 unknown word,
+            the end symbol last.
+
+        Raises:
+            ValueError: The file is not an RNNencdec parameter file.
+        """
+        arrays = groundhog.read_parameters(parameters)
+        model = cls(**groundhog.rnnencdec_sizes(arrays))
         groundhog.assign_weights(model, arrays)
         return model

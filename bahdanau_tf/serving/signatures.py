@@ -43,8 +43,8 @@ from dataclasses import replace
 
 import tensorflow as tf
 
-from bahdanau_tf.models.protocol import Output
 from bahdanau_tf.models.scoring import log_probs_and_alignment
+from bahdanau_tf.models.stepwise import Output
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search.selections import ABSENT
 from bahdanau_tf.serving.limits import LimitedGraph

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.readout import OutputColumns
 from bahdanau_tf.layers.readout import OutputWeights
-from bahdanau_tf.models.protocol import Output
-from bahdanau_tf.models.protocol import TranslationModel
+from bahdanau_tf.models.stepwise import Output
+from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.system.tensors import Nest
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.losses import is_word
-from bahdanau_tf.models.protocol import TranslationModel
+from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.search import sample
 from bahdanau_tf.search.beam import sentence_seeds

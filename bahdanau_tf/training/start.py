@@ -10,7 +10,7 @@ from pathlib import Path
 
 import keras
 
-from bahdanau_tf.models.added_rows import with_added_rows
+from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text.words import with_added_words

@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.losses import TokenCrossentropy
-from bahdanau_tf.models.protocol import TranslationModel
+from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.system.tensors import products_in
 from bahdanau_tf.training.minimum_risk import Risk
 from bahdanau_tf.training.minimum_risk import minimum_risk_loss

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import tensorflow as tf
 
-from bahdanau_tf.models.protocol import Output
-from bahdanau_tf.models.protocol import TranslationModel
 from bahdanau_tf.models.scoring import log_probs_and_alignment
+from bahdanau_tf.models.stepwise import Output
+from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search import Constraint
 from bahdanau_tf.search import SearchResult

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bahdanau_tf.arrays import read_arrays
 from bahdanau_tf.data.dataset import Batch
-from bahdanau_tf.models.protocol import TranslationModel
+from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.text.tokenizer import Tokenizer
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bahdanau_tf.layers.readout import OutputWeights
-from bahdanau_tf.models.protocol import Output
-from bahdanau_tf.models.protocol import TranslationModel
+from bahdanau_tf.models.stepwise import Output
+from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.search import Features
 from bahdanau_tf.search import Step
 from bahdanau_tf.system.tensors import Nest

@@ -14,7 +14,7 @@ from bahdanau_tf.translation.reading import padded
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from bahdanau_tf.models.protocol import TranslationModel
+    from bahdanau_tf.models.stepwise import TranslationModel
 
 
 def sentence_vectors(

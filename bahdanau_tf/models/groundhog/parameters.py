@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
+import re
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+from typing import BinaryIO
+from typing import NamedTuple
 from typing import TypedDict
 
 import keras
 import numpy as np
+import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from bahdanau_tf.arrays import read_arrays
 from bahdanau_tf.models.stepwise import StepwiseModel
+from bahdanau_tf.system.files import check_regular
+from bahdanau_tf.system.tensors import Nest
+from bahdanau_tf.text.vocabulary import END
+from bahdanau_tf.text.vocabulary import PAD
+from bahdanau_tf.text.vocabulary import UNK
 
 Parameters = dict[str, np.ndarray]
 
@@ -222,3 +234,317 @@ def assign_weights(model: StepwiseModel, arrays: Parameters) -> None:
     for weight, names, is_transposed in named_weights(model):
         value = np.concatenate([arrays[n] for n in names], axis=-1)
         weight.assign(value.T if is_transposed else value)
+
+
+_WIDEST = 500
+
+
+class OriginalResult(NamedTuple):
+    """The result of `original_beam_search`.
+
+    Attributes:
+        tokens: Finished hypotheses with their end symbol, best first.
+        costs: float64 [N], -log p of each.
+        beam_size: Beam size of the search that found them.
+        searches: Number of searches that were run.
+    """
+
+    tokens: list[list[int]]
+    costs: np.ndarray
+    beam_size: int
+    searches: int
+
+
+def original_beam_search(
+    step: Callable[[tf.Tensor, Nest], tuple[tf.Tensor, Nest, object]],
+    state: Nest,
+    *,
+    start_id: int,
+    eos_id: int,
+    max_length: int,
+    beam_size: int,
+    min_length: int = 1,
+    ignored_id: int | None = None,
+) -> OriginalResult:
+    """Beam search by the rules of the original code, one sentence at a time.
+
+    Each step keeps the most probable of all continuations. Every hypothesis
+    that ends makes the beam narrower by one, and the search is over when its
+    width is 0. Hypotheses not finished after `max_length` steps are dropped. If
+    none is finished, the search starts again: without `ignored_id` if that is
+    given, otherwise with twice the beam size (while it is below 500). Scores
+    have no length term. Unlike in the original, the beam size may exceed the
+    number of continuations, and forbidden words never enter the beam.
+
+    Args:
+        step: (ids int32 [1, K], state [1, K, ...]) -> logits [1, K, V], state,
+            and a third value that is not used.
+        state: Nest of [1, ...], before the first word.
+        start_id: The id given to `step` at the first word.
+        eos_id: Id of the end symbol.
+        max_length: Largest number of tokens, end symbol included; originally
+            3 T_x.
+        beam_size: Width of the beam at the start.
+        min_length: Smallest number of words before the end symbol; originally 1
+            in the search itself and T_x // 2 in its programs.
+        ignored_id: A word to forbid (the unknown word), or None.
+
+    Returns:
+        `OriginalResult`, without hypotheses if none ever finished.
+
+    Reference:
+        github.com/lisa-groundhog/GroundHog, experiments/nmt/sample.py.
+    """
+    searches = 1
+    while True:
+        forbidden = [] if ignored_id is None else [ignored_id]
+        found = _search(
+            step, state, start_id, eos_id, max_length, beam_size, min_length,
+            forbidden,
+        )  # fmt: skip
+        if found or (ignored_id is None and beam_size >= _WIDEST):
+            break
+        beam_size *= 2 if ignored_id is None else 1
+        ignored_id = None
+        searches += 1
+    found.sort(key=lambda hypothesis: hypothesis[0])
+    costs = np.array([cost for cost, _ in found])
+    return OriginalResult([t for _, t in found], costs, beam_size, searches)
+
+
+def _search(
+    step: Callable[[tf.Tensor, Nest], tuple[tf.Tensor, Nest, object]],
+    state: Nest,
+    start_id: int,
+    eos_id: int,
+    max_length: int,
+    width: int,
+    min_length: int,
+    forbidden: list[int],
+) -> list[tuple[float, list[int]]]:
+    """One search without restart: costs and tokens, not sorted."""
+    state = tf.nest.map_structure(lambda x: x[:, tf.newaxis], state)
+    words, costs = np.array([start_id]), np.zeros(1)
+    histories: list[list[int]] = [[]]
+    finished = []
+    for time in range(max_length):
+        ids = tf.constant(words[np.newaxis], tf.int32)
+        logits, state, _ = step(ids, state)
+        candidates = costs[:, np.newaxis] - _log_softmax(logits[0])
+        candidates[:, forbidden + [eos_id] * (time < min_length)] = np.inf
+        costs, parents, words = _cheapest(candidates, width)
+        histories = [
+            [*histories[parent], int(word)]
+            for parent, word in zip(parents, words, strict=True)
+        ]
+        ends = words == eos_id
+        finished += [(costs[i], histories[i]) for i in np.flatnonzero(ends)]
+        width -= int(ends.sum())
+        costs, parents, words = costs[~ends], parents[~ends], words[~ends]
+        histories = [histories[i] for i in np.flatnonzero(~ends)]
+        if not histories:
+            break
+        state = tf.nest.map_structure(
+            functools.partial(tf.gather, indices=parents, axis=1), state
+        )
+    return finished
+
+
+def _log_softmax(logits: tf.Tensor) -> np.ndarray:
+    shifted = np.asarray(logits, np.float64)
+    shifted = shifted - shifted.max(axis=-1, keepdims=True)
+    total = np.exp(shifted).sum(axis=-1, keepdims=True)
+    log_probs: np.ndarray = shifted - np.log(total)
+    return log_probs
+
+
+def _cheapest(
+    costs: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The cheapest finite entries of [K, V]: costs, rows and columns."""
+    flat = costs.ravel()
+    best = np.argpartition(flat, min(count, flat.size) - 1)[:count]
+    best = best[np.isfinite(flat[best])]
+    return flat[best], *np.divmod(best, costs.shape[1])
+
+
+_MARK = object()
+
+
+def read_vocabulary(path: str | os.PathLike[str]) -> dict[int, str]:
+    """Reads a GroundHog vocabulary, a pickle of Python 2, without running it.
+
+    A pickle is a program. Only the opcodes (of protocols 0 to 2) that make
+    strings, integers and a dictionary of these are accepted; any other, such
+    as those that import or call, is an error.
+
+    Args:
+        path: `vocab.*.pkl` (word -> id) or `ivocab.*.pkl` (id -> word).
+
+    Returns:
+        The words by id. If words share an id (`<s>` and `</s>` share 0), the
+        first is kept. Python 2's byte strings are read as UTF-8.
+
+    Raises:
+        ValueError: The file is not such a pickle.
+    """
+    try:
+        check_regular(path)
+        table = _run_pickle(io.BytesIO(Path(path).read_bytes()))
+        return _words_by_id(table)
+    except (ValueError, LookupError, TypeError) as error:
+        raise ValueError(
+            f"read_vocabulary: {os.fspath(path)!r} is not a pickled "
+            f"vocabulary of GroundHog: {error}"
+        ) from error
+
+
+def vocabulary_tokens(words: Mapping[int, str], size: int) -> list[str]:
+    """The tokens of a model's ids, for `bahdanau_tf.text.Vocabulary`.
+
+    Args:
+        words: From `read_vocabulary`.
+        size: K, the model's vocabulary size. As in GroundHog, words with an id
+            of K - 1 or more are left out, so they are unknown.
+
+    Returns:
+        K tokens: [PAD], [UNK], the words from id 2 on, and [END]. An id without
+        a word, or with one that cannot occur in a line of text, gets the name
+        [UNUSED...].
+    """
+    tokens = [PAD, UNK]
+    seen = {PAD, UNK, END, ""}
+    for index in range(2, size - 1):
+        word = words.get(index, "")
+        if word in seen or "\n" in word:
+            word = f"[UNUSED{index}]"
+        seen.add(word)
+        tokens.append(word)
+    return [*tokens, END]
+
+
+def _words_by_id(table: dict[object, object]) -> dict[int, str]:
+    words: dict[int, str] = {}
+    for pair in table.items():
+        index, word = pair if isinstance(pair[0], int) else pair[::-1]
+        if not isinstance(index, int) or not isinstance(word, str):
+            raise ValueError(f"{pair} is not a word and its id")
+        words.setdefault(index, word)
+    return words
+
+
+def _run_pickle(stream: BinaryIO) -> dict[object, object]:
+    """Builds the dictionary that the pickle describes.
+
+    `pickle.Unpickler` with a strict `find_class` runs nothing either, but a
+    file of a few bytes can exhaust its memory or its time (BUILD.md).
+    """
+    stack: list[object] = []
+    memo: dict[int, object] = {}
+    while (code := stream.read(1)) != b".":
+        if code in _LITERALS:
+            stack.append(_LITERALS[code](stream))
+        elif code in _PUT:
+            memo[_PUT[code](stream)] = stack[-1]
+        elif code in _GET:
+            stack.append(memo[_GET[code](stream)])
+        elif code == b"\x80":  # PROTO
+            _number(stream, 1)
+        elif code == b"(":
+            stack.append(_MARK)
+        elif code == b"}":
+            stack.append({})
+        elif code in (b"d", b"s", b"u"):
+            _set_items(stack, code)
+        else:
+            raise ValueError(f"opcode {code!r} makes no string or number")
+    if not stack or not isinstance(stack[-1], dict):
+        raise ValueError("it is not a dictionary")
+    return stack[-1]
+
+
+def _set_items(stack: list[object], code: bytes) -> None:
+    """DICT, SETITEM and SETITEMS: keys and values go into a dictionary."""
+    items: list[object] = []
+    if code == b"s":
+        items = [stack.pop(), stack.pop()]
+    else:
+        while (item := stack.pop()) is not _MARK:
+            items.append(item)
+    if not all(isinstance(item, (int, str)) for item in items):
+        raise ValueError("a key or value is neither a string nor a number")
+    if code == b"d":
+        stack.append({})
+    items.reverse()
+    table = stack[-1]
+    if not isinstance(table, dict):
+        raise ValueError("keys and values are for no dictionary")
+    table.update(zip(items[::2], items[1::2], strict=True))
+
+
+def _exactly(stream: BinaryIO, count: int) -> bytes:
+    data = stream.read(count)
+    if len(data) < count:
+        raise ValueError("it ends too early")
+    return data
+
+
+def _line(stream: BinaryIO) -> bytes:
+    line = stream.readline()
+    if not line.endswith(b"\n"):
+        raise ValueError("it ends too early")
+    return line[:-1]
+
+
+def _number(stream: BinaryIO, width: int, signed: bool = False) -> int:
+    return int.from_bytes(_exactly(stream, width), "little", signed=signed)
+
+
+def _text(stream: BinaryIO, width: int) -> str:
+    data = _exactly(stream, _number(stream, width))
+    return data.decode("utf-8", errors="replace")
+
+
+def _quoted(stream: BinaryIO) -> str:
+    """A string as written by Python 2's repr."""
+    body = re.fullmatch(rb"(['\"])(.*)\1", _line(stream))
+    if body is None:
+        raise ValueError("a string has no quotes")
+    names = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+
+    def unescape(escape: re.Match[bytes]) -> bytes:
+        code = escape[1]
+        if len(code) == 3:
+            return bytes([int(code[1:], 16)])
+        return names.get(code, code)
+
+    data = re.sub(rb"\\(x[0-9a-f]{2}|.)", unescape, body[2])
+    return data.decode("utf-8", errors="replace")
+
+
+def _unicode(stream: BinaryIO) -> str:
+    """A unicode string; some versions of Python 2 wrote surrogate pairs."""
+    text = _line(stream).decode("raw-unicode-escape")
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+# The opcodes of pickle protocols 0 to 2, from Python's `pickletools`.
+_LITERALS: dict[bytes, Callable[[BinaryIO], str | int]] = {
+    b"I": lambda f: int(_line(f)),
+    b"L": lambda f: int(_line(f).rstrip(b"L")),
+    b"J": lambda f: _number(f, 4, signed=True),
+    b"K": lambda f: _number(f, 1),
+    b"M": lambda f: _number(f, 2),
+    b"\x8a": lambda f: _number(f, _number(f, 1), signed=True),
+    b"S": _quoted,
+    b"T": lambda f: _text(f, 4),
+    b"U": lambda f: _text(f, 1),
+    b"V": _unicode,
+    b"X": lambda f: _text(f, 4),
+}
+_PUT: dict[bytes, Callable[[BinaryIO], int]] = {
+    b"p": lambda f: int(_line(f)),
+    b"q": lambda f: _number(f, 1),
+    b"r": lambda f: _number(f, 4),
+}
+_GET = {b"g": _PUT[b"p"], b"h": _PUT[b"q"], b"j": _PUT[b"r"]}
