@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data import ParallelCorpus
-from bahdanau_tf.data import generators
+from bahdanau_tf.data import dataset
 from bahdanau_tf.data import parallel
 from bahdanau_tf.data.batching import Batching
 from bahdanau_tf.data.batching import Position
@@ -35,9 +35,9 @@ from bahdanau_tf.data.batching import cut
 from bahdanau_tf.data.dataset import CHUNK
 from bahdanau_tf.data.dataset import _Stream
 from bahdanau_tf.data.dataset import make_dataset
+from bahdanau_tf.data.dataset import measure
 from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.parallel import TextFile
-from bahdanau_tf.data.statistics import measure
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
 
@@ -790,7 +790,7 @@ def test_a_script_can_end_in_the_middle_of_an_epoch(tmp_path):
 
 def test_the_end_waits_for_running_steps(monkeypatch):
     """And no longer: the fake clock counts the calls of `sleep`."""
-    steps = generators._Steps()
+    steps = dataset._Steps()
     running, may_end = threading.Event(), threading.Event()
     taken, naps = [], []
 
@@ -805,7 +805,7 @@ def test_the_end_waits_for_running_steps(monkeypatch):
         thread.join()
 
     clock = SimpleNamespace(monotonic=itertools.count().__next__, sleep=sleep)
-    monkeypatch.setattr(generators, "time", clock)
+    monkeypatch.setattr(dataset, "time", clock)
     thread = threading.Thread(
         target=lambda: taken.append(steps.take(items())), daemon=True
     )
@@ -814,4 +814,4 @@ def test_the_end_waits_for_running_steps(monkeypatch):
     steps.end()
     assert taken == ["item"]
     assert naps == ["nap"]
-    assert steps.take(iter(["late"])) is generators._End.END
+    assert steps.take(iter(["late"])) is dataset._End.END

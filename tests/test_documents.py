@@ -31,7 +31,7 @@ from bahdanau_tf.cli import _expanded
 from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.cli import main
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.data.facts import TYPICAL
+from bahdanau_tf.data.held_out import TYPICAL
 from bahdanau_tf.flags.train import choose
 from bahdanau_tf.flags.train import options
 from bahdanau_tf.flags.train import values_of

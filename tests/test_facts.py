@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bahdanau_tf.data.facts import measure
+from bahdanau_tf.data.held_out import measure
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import is_tokenized
 from bahdanau_tf.evaluation import script

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from bahdanau_tf import RNNSearch
 from bahdanau_tf import cli
-from bahdanau_tf.data.facts import TYPICAL
-from bahdanau_tf.data.facts import Facts
-from bahdanau_tf.data.facts import Side
+from bahdanau_tf.data.held_out import TYPICAL
+from bahdanau_tf.data.held_out import Facts
+from bahdanau_tf.data.held_out import Side
 from bahdanau_tf.flags.chosen import given_values
 from bahdanau_tf.flags.train import choose
 from bahdanau_tf.flags.train import options

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from bahdanau_tf.corpora.grammar.corpus import generate
-from bahdanau_tf.data.language_model import BEGIN
-from bahdanau_tf.data.language_model import END
-from bahdanau_tf.data.language_model import SPECIAL
-from bahdanau_tf.data.language_model import UNKNOWN
-from bahdanau_tf.data.language_model import NGramModel
-from bahdanau_tf.data.language_model import WordList
-from bahdanau_tf.data.language_model import split_words
+from bahdanau_tf.data.selection import BEGIN
+from bahdanau_tf.data.selection import END
+from bahdanau_tf.data.selection import SPECIAL
+from bahdanau_tf.data.selection import UNKNOWN
+from bahdanau_tf.data.selection import NGramModel
+from bahdanau_tf.data.selection import WordList
+from bahdanau_tf.data.selection import split_words
 
 
 class PlainKneserNey:

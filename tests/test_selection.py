@@ -17,10 +17,10 @@ from bahdanau_tf.cli import COMMANDS
 from bahdanau_tf.cli import main
 from bahdanau_tf.corpora.grammar.corpus import generate
 from bahdanau_tf.data import selection
-from bahdanau_tf.data.language_model import NGramModel
-from bahdanau_tf.data.language_model import WordList
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.data.selection import CrossEntropyDifference
+from bahdanau_tf.data.selection import NGramModel
+from bahdanau_tf.data.selection import WordList
 from bahdanau_tf.data.selection import lowest
 from bahdanau_tf.data.selection import score_pairs
 

@@ -15,7 +15,7 @@ from bahdanau_tf.commands.common.lines import line_pairs
 from bahdanau_tf.commands.common.nbest import nbest_lists
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.corpora import grammar
-from bahdanau_tf.data.facts import TYPICAL
+from bahdanau_tf.data.held_out import TYPICAL
 from bahdanau_tf.evaluation import has_blanks
 from bahdanau_tf.evaluation import read_pharaoh
 from bahdanau_tf.experiments import suites

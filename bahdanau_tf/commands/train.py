@@ -15,8 +15,8 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands.common.doubtful import doubts
 from bahdanau_tf.commands.common.lines import check_equal
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
-from bahdanau_tf.data.facts import TYPICAL
-from bahdanau_tf.data.facts import measure
+from bahdanau_tf.data.held_out import TYPICAL
+from bahdanau_tf.data.held_out import measure
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.flags.chosen import FILE
 from bahdanau_tf.flags.chosen import TEXTS_FILE

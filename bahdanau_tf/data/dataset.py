@@ -4,16 +4,30 @@ An epoch is a list of line numbers, shuffled or not. Its lines are read and
 tokenised in chunks; pairs that are too long are dropped; the others are
 collected in pools, which are sorted by length and cut into batches (the paper's
 appendix B.2).
+
+If a thread of tf.data calls Python while the interpreter shuts down, it waits
+for ever, and the shutdown waits for that thread: a script that ends with a
+dataset half read would sometimes hang. So all generators are ended before the
+shutdown begins, and with them the threads that prefetch from them.
 """
 
 from __future__ import annotations
 
+import atexit
+import functools
 import itertools
 import os
+import threading
+import time
+from collections.abc import Callable
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from typing import Literal
 from typing import NamedTuple
+from typing import ParamSpec
+from typing import TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -21,11 +35,77 @@ import tensorflow as tf
 from bahdanau_tf.data.batching import Batching
 from bahdanau_tf.data.batching import Position
 from bahdanau_tf.data.batching import cut
-from bahdanau_tf.data.generators import until_exit
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.text.rows import count_words
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.words import WordTokenizer
+
+QUIET = 0.05  # seconds without a step after which we assume there are no more
+PATIENCE = 10.0  # seconds to wait for that at most
+
+Arguments = ParamSpec("Arguments")
+Item = TypeVar("Item")
+
+
+class _End(Enum):
+    """What stands behind the last item."""
+
+    END = 0
+
+
+class _Steps:
+    """Counts the steps of all generators, and stops them at exit."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._begun = self._running = 0
+        self._over = False
+
+    def take(self, items: Iterator[Item]) -> Item | _End:
+        """The next item; `END` after the last one and after `end`."""
+        with self._lock:
+            self._begun += 1
+            if self._over:
+                return _End.END
+            self._running += 1
+        try:
+            return next(items, _End.END)
+        finally:
+            with self._lock:
+                self._running -= 1
+
+    def end(self) -> None:
+        """Ends all generators; returns when no thread asks for a step."""
+        with self._lock:
+            self._over = True
+        give_up = time.monotonic() + PATIENCE
+        seen = 0
+        while self._running or self._begun != seen:
+            if time.monotonic() > give_up:
+                return
+            seen = self._begun
+            time.sleep(QUIET)
+
+
+_STEPS = _Steps()
+atexit.register(_STEPS.end)
+
+
+def until_exit(
+    generator: Callable[Arguments, Iterator[Item]],
+) -> Callable[Arguments, Iterator[Item]]:
+    """Makes a generator fit for `tf.data.Dataset.from_generator`."""
+
+    @functools.wraps(generator)
+    def steps(
+        *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Iterator[Item]:
+        items = iter(generator(*args, **kwargs))
+        while (item := _STEPS.take(items)) is not _End.END:
+            yield item
+
+    return steps
+
 
 CHUNK = 1000  # lines tokenised together
 PAIRS = tf.TensorSpec([None], tf.int64)
@@ -377,3 +457,49 @@ def _count_pairs(
     batch, position, lines = element
     pairs = before + position.pairs
     return pairs, (batch, position._replace(pairs=pairs), lines)
+
+
+@dataclass
+class Statistics:
+    """The contents of batches.
+
+    Attributes:
+        batches: number of batches.
+        pairs: number of sentence pairs.
+        tokens: number of tokens of both sides, end symbols included.
+        cells: number of ids of both sides, padding included.
+    """
+
+    batches: int = 0
+    pairs: int = 0
+    tokens: int = 0
+    cells: int = 0
+
+    def add(self, batch: Batch) -> None:
+        """Counts a batch of `make_dataset`."""
+        sides = [np.asarray(ids) for ids in batch[0].values()]
+        self.batches += 1
+        self.pairs += len(sides[0])
+        self.tokens += sum(int(np.count_nonzero(ids)) for ids in sides)
+        self.cells += sum(ids.size for ids in sides)
+
+    @property
+    def padding_share(self) -> float:
+        """The share of all ids that is padding."""
+        return 1 - self.tokens / self.cells if self.cells else 0.0
+
+
+def measure(dataset: tf.data.Dataset) -> Statistics:
+    """Iterates over a dataset once and counts its contents.
+
+    Args:
+        dataset: a finite dataset as from `make_dataset`.
+
+    Returns:
+        `Statistics`; the length of the corpus minus its `pairs` is the number
+        of pairs that were dropped for their length.
+    """
+    statistics = Statistics()
+    for batch in dataset:
+        statistics.add(batch)
+    return statistics

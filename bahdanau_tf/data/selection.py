@@ -2,14 +2,247 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from bahdanau_tf.data.language_model import NGramModel
-from bahdanau_tf.data.language_model import WordList
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.system.terminal import ProgressLine
+
+BEGIN, END, UNKNOWN = range(3)
+SPECIAL = 3  # number of special ids
+
+# A run of letters and digits, or any other single character, also kana and Han.
+_WORD = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff]+|\S")
+
+
+def split_words(line: str) -> list[str]:
+    """The words of a line, in lower case and NFKC."""
+    return _WORD.findall(unicodedata.normalize("NFKC", line).lower())
+
+
+class WordList:
+    """Words and their ids; the id of an unlisted word is `UNKNOWN`.
+
+    Args:
+        words: the words, each once.
+
+    Attributes:
+        size: number of ids, including `BEGIN`, `END` and `UNKNOWN`.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._ids = {word: id_ for id_, word in enumerate(words, SPECIAL)}
+        self.size = SPECIAL + len(self._ids)
+
+    @classmethod
+    def build(cls, lines: Iterable[str]) -> WordList:
+        """Lists the words that occur twice or more; others count as unknown."""
+        counts: Counter[str] = Counter()
+        for line in lines:
+            counts.update(split_words(line))
+        return cls(word for word, count in counts.items() if count > 1)
+
+    def encode(self, lines: Iterable[str]) -> np.ndarray:
+        """The ids of all lines, one after another.
+
+        Returns:
+            int64 [T], for each line `BEGIN`, its words, `END`.
+        """
+        ids: list[int] = []
+        find = self._ids.get
+        for line in lines:
+            ids.append(BEGIN)
+            ids.extend([find(word, UNKNOWN) for word in split_words(line)])
+            ids.append(END)
+        return np.array(ids, np.int64)
+
+
+class _Level(NamedTuple):
+    """The n-grams of one length, as a level of a trie.
+
+    The number of an n-gram is its index in `keys`; its history is the n-gram
+    without the last word. Number -1 stands for an unseen n-gram, so the last
+    entries of `share` and `rest` are for those.
+
+    Attributes:
+        keys: int64 [G], sorted: the history's number times the number of ids,
+            plus the last word.
+        share: float64 [G + 1], the n-gram's own part of the probability, the
+            first term of the equation in `NGramModel`.
+        rest: float64 [H + 1], for each history, the factor of the shorter
+            n-gram's probability in that equation.
+    """
+
+    keys: np.ndarray
+    share: np.ndarray
+    rest: np.ndarray
+
+    def find(self, keys: np.ndarray) -> np.ndarray:
+        """int64 [T]: the numbers of n-grams, -1 for unseen ones."""
+        places = np.searchsorted(self.keys, keys)
+        places[places == len(self.keys)] = 0
+        return np.where(self.keys[places] == keys, places, -1)
+
+
+class _Grams(NamedTuple):
+    """The distinct n-grams of one length in a text of T ids.
+
+    Attributes:
+        keys: int64 [G], as in `_Level`.
+        last: int64 [G], a position in the text where each ends.
+        counts: int64 [G], the number of times each occurs.
+        numbers: int64 [T], for each position of the text the number of the
+            n-gram that ends there, -1 for none.
+    """
+
+    keys: np.ndarray
+    last: np.ndarray
+    counts: np.ndarray
+    numbers: np.ndarray
+
+
+class NGramModel:
+    """Interpolated Kneser-Ney smoothing with one discount for each order.
+
+        p(w | h) = (c(hw) − D) / c(h·) + D · N₁₊(h·) / c(h·) · p(w | h′)
+
+    where h′ is h without its first word and N₁₊(h·) is the number of different
+    words seen after h. For n-grams of the highest order, and those that begin
+    a sentence, c is the number of occurrences; for shorter ones it is the
+    number of different words seen before them. Unigrams are interpolated with
+    1/V. The discount is D = (n₁ + 1) / (n₁ + 2n₂ + 2), where n₁ and n₂ are the
+    numbers of n-grams with counts 1 and 2: Ney's estimate, changed so that it
+    is never 0 or 1.
+
+    Memory is proportional to the length of the text.
+
+    Args:
+        ids: int64 [T], the text, from `WordList.encode`.
+        size: number of ids, `WordList.size`.
+        order: length of the longest n-grams.
+
+    Raises:
+        ValueError: `order` is below 1.
+
+    Reference:
+        Chen and Goodman, 1998: An empirical study of smoothing techniques for
+        language modeling, section 2.7.
+    """
+
+    def __init__(self, ids: np.ndarray, size: int, order: int) -> None:
+        if order < 1:
+            raise ValueError(f"NGramModel: order is {order}, wanted at least 1")
+        self._size = size
+        grams: list[_Grams] = []
+        histories = np.zeros_like(ids)
+        for length in range(1, order + 1):
+            longer = _distinct(self._keys(histories, ids, length))
+            if not len(longer.keys):  # no sentence is that long
+                break
+            grams.append(longer)
+            histories = _shifted(longer.numbers)
+        self._levels: list[_Level] = []
+        histories_seen = 1
+        for level, longer in itertools.zip_longest(grams, grams[1:]):
+            length = len(self._levels) + 1
+            counts = _kneser_ney_counts(level, longer, ids, length)
+            self._levels.append(
+                _level(level.keys, counts, size, histories_seen)
+            )
+            histories_seen = len(level.keys)
+
+    def probabilities(self, ids: np.ndarray) -> np.ndarray:
+        """p(wᵢ | the words before it in its sentence).
+
+        Args:
+            ids: int64 [T], sentences that begin with `BEGIN`.
+
+        Returns:
+            float64 [T], 1 for `BEGIN`.
+        """
+        histories = np.zeros_like(ids)
+        found = np.full(len(ids), 1 / (self._size - 1))  # BEGIN never follows
+        for length, level in enumerate(self._levels, 1):
+            numbers = level.find(self._keys(histories, ids, length))
+            found = level.share[numbers] + level.rest[histories] * found
+            histories = _shifted(numbers)
+        return np.where(ids == BEGIN, 1.0, found)
+
+    def cross_entropy(self, ids: np.ndarray) -> np.ndarray:
+        """−1/N · Σᵢ log₂ p(wᵢ | h) of each sentence, `END` among its N words.
+
+        Args:
+            ids: int64 [T], from `WordList.encode`.
+
+        Returns:
+            float64 [sentences], in bits per word.
+        """
+        begins = np.flatnonzero(ids == BEGIN)
+        bits = np.add.reduceat(-np.log2(self.probabilities(ids)), begins)
+        mean: np.ndarray = bits / (np.diff(begins, append=len(ids)) - 1)
+        return mean
+
+    def _keys(
+        self, histories: np.ndarray, ids: np.ndarray, length: int
+    ) -> np.ndarray:
+        """int64 [T]: keys of the n-grams that end at each position, or -1."""
+        exists = histories >= 0
+        if length > 1:
+            exists &= ids != BEGIN  # an n-gram does not span two sentences
+        return np.where(exists, histories * self._size + ids, -1)
+
+
+def _shifted(numbers: np.ndarray) -> np.ndarray:
+    """For each position the number of the n-gram that ends before it."""
+    return np.concatenate([np.full(1, -1, np.int64), numbers])[:-1]
+
+
+def _distinct(keys: np.ndarray) -> _Grams:
+    places = np.flatnonzero(keys >= 0)
+    distinct, first, inverse, counts = np.unique(
+        keys[places], return_index=True, return_inverse=True, return_counts=True
+    )
+    numbers = np.full(len(keys), -1, np.int64)
+    numbers[places] = inverse
+    return _Grams(distinct, places[first], counts, numbers)
+
+
+def _kneser_ney_counts(
+    grams: _Grams, longer: _Grams | None, ids: np.ndarray, length: int
+) -> np.ndarray:
+    """int64 [G]: c of each n-gram, as defined in `NGramModel`."""
+    counts = grams.counts
+    begins = ids[grams.last - (length - 1)] == BEGIN
+    if longer is not None:
+        endings = grams.numbers[longer.last]
+        after = np.bincount(endings, minlength=len(counts))
+        counts = np.where(begins, counts, after)
+    if length == 1:
+        counts = np.where(begins, 0, counts)  # BEGIN is never predicted
+    return counts
+
+
+def _level(
+    keys: np.ndarray, counts: np.ndarray, size: int, histories: int
+) -> _Level:
+    once, twice = np.sum(counts == 1), np.sum(counts == 2)
+    discount = (once + 1) / (once + 2 * twice + 2)
+    history = keys // size
+    total = np.bincount(history, counts, histories)
+    kinds = np.bincount(history, counts > 0, histories)
+    known = total > 0  # histories after which a word was seen
+    total[~known] = 1
+    share = np.maximum(counts - discount, 0) / total[history]
+    rest = np.where(known, discount * kinds / total, 1.0)
+    return _Level(keys, np.append(share, 0.0), np.append(rest, 1.0))
+
 
 ORDER = 2  # longer n-grams selected worse, with 1,000 and with 10,000 pairs
 CHUNK = 1000  # pairs read and scored together

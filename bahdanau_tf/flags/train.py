@@ -26,8 +26,8 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.data.facts import TYPICAL
-from bahdanau_tf.data.facts import Facts
+from bahdanau_tf.data.held_out import TYPICAL
+from bahdanau_tf.data.held_out import Facts
 from bahdanau_tf.flags.chosen import FILE
 from bahdanau_tf.flags.chosen import TEXTS
 from bahdanau_tf.flags.chosen import TEXTS_FILE

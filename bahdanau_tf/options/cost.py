@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from bahdanau_tf.data.facts import Facts
-from bahdanau_tf.data.facts import Side
+from bahdanau_tf.data.held_out import Facts
+from bahdanau_tf.data.held_out import Side
 from bahdanau_tf.options.sizes import MEASURED
 from bahdanau_tf.options.sizes import between
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bahdanau_tf.data.facts import Facts
+from bahdanau_tf.data.held_out import Facts
 from bahdanau_tf.options.cost import seconds_per_epoch
 from bahdanau_tf.options.cost import seen
 from bahdanau_tf.options.cost import updates_per_epoch

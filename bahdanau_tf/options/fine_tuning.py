@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from bahdanau_tf.data.facts import Facts
+from bahdanau_tf.data.held_out import Facts
 from bahdanau_tf.options import fitted
 from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.options.recipe import Recipe

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
-from bahdanau_tf.data.facts import Facts
-from bahdanau_tf.data.facts import Side
+from bahdanau_tf.data.held_out import Facts
+from bahdanau_tf.data.held_out import Side
 from bahdanau_tf.options.cost import BATCH_TOKENS
 from bahdanau_tf.options.cost import GPU
 from bahdanau_tf.options.cost import batch_of

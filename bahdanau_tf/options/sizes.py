@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bahdanau_tf.data.facts import Facts
+from bahdanau_tf.data.held_out import Facts
 
 SPECIAL = 260  # bytes, special symbols and the blank among the sub-words
 SMALL = 256
