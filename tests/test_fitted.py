@@ -29,11 +29,11 @@ from bahdanau_tf.options.cost import BESIDES
 from bahdanau_tf.options.cost import CORE
 from bahdanau_tf.options.cost import OUTPUT
 from bahdanau_tf.options.cost import seconds_per_epoch
+from bahdanau_tf.options.cost import subwords
 from bahdanau_tf.options.cost import updates_per_epoch
 from bahdanau_tf.options.fine_tuning import fine_tuned
 from bahdanau_tf.options.fitted import CHOSEN
 from bahdanau_tf.options.fitted import fitted
-from bahdanau_tf.options.sizes import subwords
 
 RECIPES = sorted(
     entry.name.removesuffix(".flags")

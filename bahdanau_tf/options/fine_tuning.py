@@ -8,10 +8,10 @@ from typing import Any
 
 from bahdanau_tf.data.held_out import Facts
 from bahdanau_tf.options import fitted
+from bahdanau_tf.options.cost import SMALL
+from bahdanau_tf.options.cost import rate_of
 from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.options.recipe import Recipe
-from bahdanau_tf.options.sizes import SMALL
-from bahdanau_tf.options.sizes import rate_of
 
 SHARE = 0.1  # of the learning rate that a new model would get
 RISK_SHARE = 0.015  # the same with --risk_samples; .05 made translations worse
