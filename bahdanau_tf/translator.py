@@ -24,7 +24,7 @@ from bahdanau_tf.translation import Lexicon
 from bahdanau_tf.translation import Scored
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation import TranslationGraph
-from bahdanau_tf.translation.parts import part
+from bahdanau_tf.translation.graph import part
 from bahdanau_tf.translation.saved import DESCRIPTION
 from bahdanau_tf.translation.saved import best_folder
 from bahdanau_tf.translation.saved import check_replaceable

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bahdanau_tf.translation import batches as module
-from bahdanau_tf.translation.batches import LONG
-from bahdanau_tf.translation.batches import in_batches
+from bahdanau_tf.translation import sentences as module
+from bahdanau_tf.translation.sentences import LONG
+from bahdanau_tf.translation.sentences import in_batches
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bahdanau_tf import search
 from bahdanau_tf.search import constraints
-from bahdanau_tf.translation.places import of_words
+from bahdanau_tf.translation.shortlist import of_words
 
 EOS = 1
 PATIENT = settings(deadline=None, max_examples=25)

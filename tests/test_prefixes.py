@@ -31,7 +31,7 @@ from bahdanau_tf import WordTokenizer
 from bahdanau_tf import token_log_probs
 from bahdanau_tf.search import History
 from bahdanau_tf.translation import Lexicon
-from bahdanau_tf.translation.places import of_words
+from bahdanau_tf.translation.shortlist import of_words
 
 UNK, END = 1, 2
 

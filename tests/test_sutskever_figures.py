@@ -33,10 +33,10 @@ from bahdanau_tf.report.vectors import vectors_figure
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import Vocabulary
 from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.translation.lengths import in_a_plane
 from bahdanau_tf.translation.lengths import mean_ranks
-from bahdanau_tf.translation.vectors import in_a_plane
-from bahdanau_tf.translation.vectors import nearest
-from bahdanau_tf.translation.vectors import sentence_vectors
+from bahdanau_tf.translation.lengths import nearest
+from bahdanau_tf.translation.lengths import sentence_vectors
 from bahdanau_tf.translator import Translator
 
 WORDS = ["a", "b", "c", "d", "e", "f"]

@@ -32,8 +32,8 @@ from bahdanau_tf.system.device import operations_at_once
 from bahdanau_tf.system.device import threads
 from bahdanau_tf.training import parts
 from bahdanau_tf.training import train_step
-from bahdanau_tf.translation import batches
-from bahdanau_tf.translation.batches import in_batches
+from bahdanau_tf.translation import sentences
+from bahdanau_tf.translation.sentences import in_batches
 
 VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 LONGEST = 300  # seconds that a process may take
@@ -204,7 +204,7 @@ def test_threads_are_those_of_the_cores_that_a_process_may_use() -> None:
 
 @pytest.fixture
 def two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "operations_at_once", lambda: 2)
+    monkeypatch.setattr(sentences, "operations_at_once", lambda: 2)
 
 
 LINES = ["c" * 9, "b", "a" * 3, "d" * 12]
@@ -245,7 +245,7 @@ def test_translations_do_not_depend_on_the_threads(
     ]
     found = []
     for count in (1, 4):
-        monkeypatch.setattr(batches, "operations_at_once", lambda n=count: n)
+        monkeypatch.setattr(sentences, "operations_at_once", lambda n=count: n)
         found.append(translator.translate(lines, batch_size=3))
     for one, other in zip(*found, strict=True):
         assert one.text == other.text

@@ -9,9 +9,9 @@ from bahdanau_tf.experiments.results import Results
 from bahdanau_tf.plotting import plot_vectors
 from bahdanau_tf.report.document import Picture
 from bahdanau_tf.report.document import Section
-from bahdanau_tf.translation.vectors import in_a_plane
-from bahdanau_tf.translation.vectors import nearest
-from bahdanau_tf.translation.vectors import sentence_vectors
+from bahdanau_tf.translation.lengths import in_a_plane
+from bahdanau_tf.translation.lengths import nearest
+from bahdanau_tf.translation.lengths import sentence_vectors
 from bahdanau_tf.translator import Translator
 
 Phrases = Sequence[Sequence[str]]  # groups of sentences of similar meaning

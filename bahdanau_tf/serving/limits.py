@@ -15,8 +15,8 @@ from bahdanau_tf.text.rows import as_strings
 from bahdanau_tf.text.rows import surfaces
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation import TranslationGraph
-from bahdanau_tf.translation.reading import Sources
-from bahdanau_tf.translation.reading import joined
+from bahdanau_tf.translation.graph import Sources
+from bahdanau_tf.translation.graph import joined
 
 BYTES_PER_TOKEN = 64  # more than the average word of any language has
 WORD_BYTES = 256  # of a word that is returned, or copied for an unknown one

@@ -60,9 +60,9 @@ from bahdanau_tf.text.rows import turned
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation import Translated
 from bahdanau_tf.translation import TranslationGraph
-from bahdanau_tf.translation.reading import Reading
-from bahdanau_tf.translation.reading import Sources
-from bahdanau_tf.translation.reading import joined
+from bahdanau_tf.translation.graph import Reading
+from bahdanau_tf.translation.graph import Sources
+from bahdanau_tf.translation.graph import joined
 
 Outputs = dict[str, tf.Tensor]
 

@@ -14,8 +14,8 @@ from bahdanau_tf.search import sample
 from bahdanau_tf.search.beam import sentence_seeds
 from bahdanau_tf.search.constraints import forbid
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.translation.steps import full_step
-from bahdanau_tf.translation.steps import without_weights
+from bahdanau_tf.translation.shortlist import full_step
+from bahdanau_tf.translation.shortlist import without_weights
 
 PADDING = 0
 UNLIKE = -1  # is no word's id

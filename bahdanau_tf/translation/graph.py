@@ -8,7 +8,10 @@ from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 from typing import NamedTuple
+from typing import Protocol
+from typing import TypeAlias
 from typing import TypeVar
 
 import tensorflow as tf
@@ -23,17 +26,49 @@ from bahdanau_tf.system.device import uncollected
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.translation.places import of_words
-from bahdanau_tf.translation.places import word_places
-from bahdanau_tf.translation.reading import Reading
-from bahdanau_tf.translation.reading import Sources
-from bahdanau_tf.translation.reading import joined
-from bahdanau_tf.translation.reading import padded
 from bahdanau_tf.translation.shortlist import Lexicon
-from bahdanau_tf.translation.steps import full_step
-from bahdanau_tf.translation.steps import shortlist_step
-from bahdanau_tf.translation.steps import without_weights
-from bahdanau_tf.translation.steps import word_ids
+from bahdanau_tf.translation.shortlist import full_step
+from bahdanau_tf.translation.shortlist import of_words
+from bahdanau_tf.translation.shortlist import shortlist_step
+from bahdanau_tf.translation.shortlist import without_weights
+from bahdanau_tf.translation.shortlist import word_ids
+from bahdanau_tf.translation.shortlist import word_places
+
+# int32 [B, T_x], padded with 0; a tuple of them for a model of many sources.
+Sources: TypeAlias = "tf.Tensor | tuple[tf.Tensor, ...]"
+
+
+class Reading(NamedTuple):
+    """What is read of the sentences of a batch before they are translated.
+
+    Attributes:
+        source: The ids of all sources.
+        words: Ragged string [B, (T_x)], the words of source 0, with which
+            unknown words are replaced; None to keep these.
+        prefix: Ragged int32 [B, (P)], ids with which each translation begins;
+            None for no prefixes.
+        given: Ragged string [B, (P)], the words of the prefixes.
+    """
+
+    source: Sources
+    words: tf.RaggedTensor | None = None
+    prefix: tf.RaggedTensor | None = None
+    given: tf.RaggedTensor | None = None
+
+
+def joined(rows: Sequence[tf.RaggedTensor]) -> Sources:
+    """The ids of all sources, padded, as a model takes them."""
+    ids = [padded(one) for one in rows]
+    return tuple(ids) if len(ids) > 1 else ids[0]
+
+
+def padded(rows: tf.RaggedTensor) -> tf.Tensor:
+    """Pads rows with 0 or "" to at least one column, even without rows."""
+    values = rows.to_tensor()
+    missing = tf.maximum(1 - tf.shape(values)[1], 0)
+    fill = tf.zeros([tf.shape(values)[0], missing], values.dtype)
+    return tf.concat([values, fill], axis=1)
+
 
 Found = TypeVar("Found")
 _making = threading.RLock()  # held by a thread that makes a function
@@ -393,3 +428,40 @@ class TranslationGraph(tf.Module):
         target = padded(self.target_text.tokenize(translations))
         found = log_probs_and_alignment(self.model, source, target)
         return target, *found
+
+
+PARTS = (
+    "model",
+    "source_texts",
+    "target_text",
+    "decoding",
+    "dictionary",
+    "lexicon",
+)
+
+
+class Owner(Protocol):
+    """Whoever has a graph."""
+
+    graph: TranslationGraph
+
+
+def part(name: str, what: str) -> Any:  # of the type that the owner says
+    """A property for a part of `self.graph`; setting it makes a new graph.
+
+    Args:
+        name: The name of the part.
+        what: The docstring of the property.
+
+    Raises:
+        ValueError: When it is set to a value that does not fit the other parts.
+    """
+
+    def given(owner: Owner) -> object:
+        return getattr(owner.graph, name)
+
+    def replaced(owner: Owner, value: object) -> None:
+        parts = {one: getattr(owner.graph, one) for one in PARTS}
+        owner.graph = TranslationGraph(*(parts | {name: value}).values())
+
+    return property(given, replaced, doc=what)

@@ -5,26 +5,140 @@ A sentence may be bytes, which need not be UTF-8.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
+from typing import TypeVar
 
 import numpy as np
 import tensorflow as tf
 
+from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.search import Constraint
 from bahdanau_tf.search import SearchResult
+from bahdanau_tf.system.device import operations_at_once
 from bahdanau_tf.text.rows import replaced_offsets
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.translation.batches import Sentences
-from bahdanau_tf.translation.batches import in_batches
 from bahdanau_tf.translation.graph import TranslationGraph
 from bahdanau_tf.translation.result import Scored
 from bahdanau_tf.translation.result import Translation
+
+S = TypeVar("S")
+T = TypeVar("T")
+LONG = 512  # characters of a row; there are few sentences of more
+Sentences = Sequence[str | bytes]
+
+
+def in_batches(
+    caller: str,
+    columns: Mapping[str, Sentences],
+    work: Callable[..., Iterator[T]],
+    batch_size: int,
+) -> list[T]:
+    """Runs `work` on batches of similar lengths; results in input order.
+
+    Each row of a batch is padded to the longest, so that one long row would
+    make a batch of short ones as slow as a batch of long ones. So a row of more
+    than `LONG` characters counts as several, which also limits memory.
+
+    Several batches are processed at once, by threads, as many as TensorFlow
+    computes operations.
+
+    Args:
+        caller: The function that was called, named in errors.
+        columns: The strings of all rows, by the name of the caller's argument.
+        work: Takes a list of strings for each column of a batch; yields a
+            value for each row.
+        batch_size: Number of rows in a batch, if none is long.
+
+    Raises:
+        ValueError: A column is no sequence of strings, the columns differ in
+            length, or `batch_size` is less than 1.
+    """
+    columns = {
+        name: _strings(f"{caller}: {name}", column)
+        for name, column in columns.items()
+    }
+    check_counts(caller, columns)
+    if batch_size < 1:
+        raise ValueError(
+            f"{caller}: batch_size is {batch_size}, wanted 1 or more"
+        )
+    rows = [*zip(*columns.values(), strict=True)]
+    lengths = [sum(map(len, row)) for row in rows]
+
+    def run(places: list[int]) -> dict[int, T]:
+        batch = zip(*(rows[place] for place in places), strict=True)
+        return dict(zip(places, work(*map(list, batch)), strict=True))
+
+    done: dict[int, T] = {}
+    for found in _side_by_side(run, [*_batches(lengths, batch_size)]):
+        done.update(found)
+    return [done[place] for place in range(len(rows))]
+
+
+def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
+    """Yields the rows of each batch, those of the shortest first."""
+    batch: list[int] = []
+    for row in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if (len(batch) + 1) * max(lengths[row], LONG) > size * LONG and batch:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+def _side_by_side(run: Callable[[S], T], batches: Sequence[S]) -> Iterator[T]:
+    """Yields the result of each batch, in any order."""
+    threads = min(operations_at_once(), len(batches))
+    if threads < 2:
+        yield from map(run, batches)
+        return
+    pool = ThreadPoolExecutor(threads)
+    try:
+        yield from pool.map(run, reversed(batches))  # the longest ones begin
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _strings(name: str, column: object) -> list[str | bytes]:
+    """The strings of a list, an array or a tensor, without types of NumPy."""
+    if isinstance(column, tf.Tensor):
+        column = column.numpy()
+    if isinstance(column, (str, bytes)) or getattr(column, "shape", 1) == ():
+        raise ValueError(f"{name} is one string, wanted a sequence of strings")
+    if not isinstance(column, Iterable):
+        raise ValueError(f"{name} is {column!r}, wanted a sequence of strings")
+    strings: list[str | bytes] = []
+    for place, one in enumerate(column):
+        if not isinstance(one, (str, bytes)):
+            raise ValueError(
+                f"{name}[{place}] is {type(one).__name__}, wanted a string"
+            )
+        if isinstance(one, str):
+            _check_encoding(f"{name}[{place}]", one)
+        # `str(one)` would be the name of a member of an enumeration.
+        strings.append(str.__str__(one) if isinstance(one, str) else bytes(one))
+    return strings
+
+
+def _check_encoding(name: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # half of a pair of surrogates
+        raise ValueError(
+            f"{name} is {text!r}, wanted text that UTF-8 can encode"
+        ) from error
+
 
 Offsets = list[tuple[int, int]]
 

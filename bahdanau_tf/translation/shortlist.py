@@ -1,18 +1,33 @@
-"""Lexicons: target words for each source word, learned from attention."""
+"""Lexicons: target words for each source word, learned from attention.
+
+A search over a shortlist has places in it where another has ids of words.
+"""
 
 from __future__ import annotations
 
 import io
+import math
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.arrays import read_arrays
 from bahdanau_tf.data.dataset import Batch
+from bahdanau_tf.layers.readout import OutputWeights
+from bahdanau_tf.models.stepwise import Output
 from bahdanau_tf.models.stepwise import TranslationModel
+from bahdanau_tf.search import Constraint
+from bahdanau_tf.search import Features
+from bahdanau_tf.search import History
+from bahdanau_tf.search import Step
+from bahdanau_tf.search.selections import NEVER
 from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.text.tokenizer import Tokenizer
 
 AT_ONCE = 2**20  # number of values collected before they are added up
@@ -210,3 +225,178 @@ def _added(parts: list[Sums]) -> Sums:
     values = [np.zeros(0), *(values for _, values in parts)]
     keys, places = np.unique(np.concatenate(all_keys), return_inverse=True)
     return keys, np.bincount(places, np.concatenate(values), len(keys))
+
+
+# What a `Step` gives.
+Stepped = tuple["tf.Tensor | Features", Nest, "tf.Tensor | None"]
+
+
+def full_step(model: TranslationModel, output: Output) -> Step:
+    """The step over all words."""
+
+    def step(ids: tf.Tensor, state: Nest, memory: Nest) -> Stepped:
+        features, state, weights = model.step(ids, state, memory)
+        to_logits = partial(model.logits, output=output)
+        return Features(features, to_logits), state, weights
+
+    return step
+
+
+def without_weights(step: Step) -> Step:
+    """The same step without an alignment, of which search keeps a record."""
+
+    def plain(ids: tf.Tensor, state: Nest, memory: Nest) -> Stepped:
+        output, state, _ = step(ids, state, memory)
+        return output, state, None
+
+    return plain
+
+
+class _Own(NamedTuple):
+    """The output weights of each sentence's own words.
+
+    Attributes:
+        kernel: float [B, M, f].
+        bias: float32 [B, M], -inf for no word.
+    """
+
+    kernel: tf.Tensor
+    bias: tf.Tensor
+
+    @classmethod
+    def of(cls, output: OutputWeights, words: tf.Tensor) -> _Own:
+        rows = tf.maximum(words, 0)
+        bias = tf.cast(tf.gather(output.bias, rows), tf.float32)
+        bias = tf.where(words < 0, -math.inf, bias)
+        return cls(tf.gather(output.kernel, rows), bias)
+
+
+@dataclass(eq=False)
+class Shortlist:
+    """Used in place of `OutputWeights` for a shortlist.
+
+    Attributes:
+        frequent: Output weights of the first F words, the same for all
+            sentences.
+        own: Output weights of the M own words of each sentence.
+    """
+
+    frequent: OutputWeights
+    own: _Own
+
+    def logits(self, features: tf.Tensor) -> tf.Tensor:
+        """Logits: float [B, K, f] -> float32 [B, K, F + M]."""
+        kernel = tf.cast(self.own.kernel, features.dtype)
+        own = tf.matmul(features, kernel, transpose_b=True)
+        own = tf.cast(own, tf.float32) + self.own.bias[:, tf.newaxis]
+        return tf.concat([self.frequent.logits(features), own], axis=-1)
+
+
+def shortlist_step(
+    model: TranslationModel, memory: Nest, first: int, words: tf.Tensor
+) -> tuple[Step, Nest]:
+    """A step over a shortlist, which uses places in it instead of ids.
+
+    Args:
+        model: The model.
+        memory: From its `encode`.
+        first: F; a place below it equals the id.
+        words: int32 [B, M], the ids at places F to F + M - 1; -1 for none.
+
+    Returns:
+        The step, and the memory that it reads. The memory includes the own
+        words, so that search removes them with the rows that have stopped.
+    """
+    output = model.output_weights()
+    every = tf.nest.flatten(output)
+    frequent = [one.first(first) for one in every]
+    own = [_Own.of(one, words) for one in every]
+
+    def step(places: tf.Tensor, state: Nest, memory: Nest) -> Stepped:
+        memory, words, own = memory
+        ids = word_ids(places, first, words)
+        short = [Shortlist(*pair) for pair in zip(frequent, own, strict=True)]
+        short = tf.nest.pack_sequence_as(output, short)
+        features, state, weights = model.step(ids, state, memory)
+        return model.logits(features, short), state, weights
+
+    return step, (memory, words, own)
+
+
+def word_ids(places: tf.Tensor, first: int, words: tf.Tensor) -> tf.Tensor:
+    """Converts places in a shortlist to ids.
+
+    Args:
+        places: int32 [B, ...].
+        first: F.
+        words: int32 [B, M], the ids at the places from F on.
+
+    Returns:
+        int32 [B, ...].
+    """
+    own = tf.gather(words, tf.maximum(places - first, 0), batch_dims=1)
+    return tf.where(places < first, places, own)
+
+
+def word_places(first: int, own: tf.Tensor, size: int) -> tf.Tensor:
+    """The place of each word in the shortlist of each sentence.
+
+    Args:
+        first: F, the number of words that all sentences share.
+        own: int32 [B, M], the words of each sentence that follow these; -1 for
+            none.
+        size: K_y, the size of the vocabulary.
+
+    Returns:
+        int32 [B, K_y]; F + M for a word that is not in the shortlist.
+    """
+    batch, count = tf.unstack(tf.shape(own))
+    row, place = tf.meshgrid(
+        tf.range(batch), tf.range(first, first + count), indexing="ij"
+    )
+    ids = tf.range(size + 1)  # the last one stands for "no word"
+    places = tf.where(ids < first, ids, first + count)
+    places = tf.tensor_scatter_nd_update(
+        tf.tile(places[tf.newaxis], [batch, 1]),
+        tf.stack([row, tf.where(own < 0, size, own)], axis=-1),
+        place,
+    )
+    return places[:, :size]
+
+
+def of_words(
+    constraint: Constraint, first: int, own: tf.Tensor, size: int
+) -> Constraint:
+    """Makes a constraint on words work in a shortlist.
+
+    The constraint gets logits of the whole vocabulary, with -inf for words that
+    are not in the shortlist, and tokens that are ids.
+
+    Args:
+        constraint: The constraint.
+        first, own, size: As in `word_places`.
+    """
+    places = word_places(first, own, size)
+
+    def constrain(logits: tf.Tensor, history: History) -> tf.Tensor:
+        words = tf.gather(own, history.rows)
+        frequent = tf.tile([tf.range(first)], [tf.shape(words)[0], 1])
+        shortlist = tf.concat([frequent, words], axis=1)
+        every = tf.pad(logits, [[0, 0], [0, 0], [0, 1]], constant_values=NEVER)
+        every = _columns(every, tf.gather(places, history.rows))
+        every = tf.ensure_shape(every, [None, None, size])
+        tokens = word_ids(history.tokens, first, words)
+        every = constraint(every, history._replace(tokens=tokens))
+        there = _columns(every, tf.maximum(shortlist, 0))
+        return tf.where(shortlist[:, tf.newaxis] < 0, NEVER, there)
+
+    return constrain
+
+
+def _columns(logits: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
+    """Takes columns of each row: [B, K, V], [B, C] -> [B, K, C]."""
+    return tf.gather(
+        logits,
+        tf.tile(columns[:, tf.newaxis], [1, tf.shape(logits)[1], 1]),
+        batch_dims=2,
+    )
