@@ -90,7 +90,7 @@ def prepared(folder: Path) -> tuple[str, str, int]:
     from untrained import make_translator
 
     from bahdanau_tf import Translator
-    from bahdanau_tf.serving.nodes import count_nodes
+    from bahdanau_tf.serving.saved_model import count_nodes
 
     logging.set_verbosity(logging.WARNING)
     if FLAGS.model_dir:

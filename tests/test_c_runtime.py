@@ -31,8 +31,8 @@ from bahdanau_tf import SubwordTokenizer
 from bahdanau_tf import Translator
 from bahdanau_tf import Vocabulary
 from bahdanau_tf import WordTokenizer
-from bahdanau_tf.serving.operations import CORE_OPS
-from bahdanau_tf.serving.operations import TEXT_OPS
+from bahdanau_tf.serving.export import CORE_OPS
+from bahdanau_tf.serving.export import TEXT_OPS
 from bahdanau_tf.serving.requests import TARGET_INPUTS
 from bahdanau_tf.serving.requests import Request
 from bahdanau_tf.serving.requests import probes

@@ -19,8 +19,8 @@ from toys import french
 from toys import toy_translator
 
 from bahdanau_tf import Decoding
-from bahdanau_tf.serving.nodes import count_nodes
 from bahdanau_tf.serving.saved_model import GRAPHS
+from bahdanau_tf.serving.saved_model import count_nodes
 from bahdanau_tf.serving.saved_model import read_graphs
 from bahdanau_tf.serving.slimming import slim
 

@@ -11,10 +11,10 @@ import tensorflow as tf
 from letters import stand_in_step
 
 from bahdanau_tf.cli import main
+from bahdanau_tf.serving.export import publish
+from bahdanau_tf.serving.export import workplace
+from bahdanau_tf.serving.export import write_warmup
 from bahdanau_tf.serving.saved_model import write_saved_model
-from bahdanau_tf.serving.versions import publish
-from bahdanau_tf.serving.versions import workplace
-from bahdanau_tf.serving.warmup import write_warmup
 from bahdanau_tf.system.files import replaced_directory
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.training import loop

@@ -32,22 +32,21 @@ from bahdanau_tf import WordTokenizer
 from bahdanau_tf import sample
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving import answers
-from bahdanau_tf.serving import comparison
 from bahdanau_tf.serving import doctor
 from bahdanau_tf.serving import examine
 from bahdanau_tf.serving import limits
 from bahdanau_tf.serving import reload
 from bahdanau_tf.serving import round_to_half
-from bahdanau_tf.serving.elsewhere import Answers
+from bahdanau_tf.serving.export import CORE_OPS
+from bahdanau_tf.serving.export import check_operations
+from bahdanau_tf.serving.export import has_serving_api
+from bahdanau_tf.serving.export import read_warmup
 from bahdanau_tf.serving.limits import LimitedText
 from bahdanau_tf.serving.limits import first_bytes
-from bahdanau_tf.serving.operations import CORE_OPS
-from bahdanau_tf.serving.operations import check_operations
+from bahdanau_tf.serving.requests import Answers
 from bahdanau_tf.serving.requests import probes
 from bahdanau_tf.serving.saved_model import write_saved_model
 from bahdanau_tf.serving.signatures import signatures
-from bahdanau_tf.serving.warmup import has_serving_api
-from bahdanau_tf.serving.warmup import read_warmup
 from bahdanau_tf.translation.result import Scored
 
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
@@ -578,7 +577,7 @@ def test_translations_are_compared_up_to_ties():
         found = outputs_like(rows)
         for name, (row, value) in changes.items():
             found[name][row] = value
-        return list(comparison.translations(found, rows, no_cut))
+        return list(doctor.translations(found, rows, no_cut))
 
     assert differences() == []
     assert differences(translation=(0, b"b")) == []  # a tie
@@ -595,7 +594,7 @@ def test_n_best_lists_are_compared_in_all_their_places():
         [Translation("", "c", score=-1.0)],
     ]
     first = outputs_like(rows)
-    absent = comparison.ABSENT
+    absent = doctor.ABSENT
 
     def differences(**changes: Any) -> list[str]:
         found = {
@@ -607,7 +606,7 @@ def test_n_best_lists_are_compared_in_all_their_places():
         for name, (place, value) in changes.items():
             found[name][place] = value
         no_cut = np.array([False, False])
-        return list(comparison.n_best(found, rows, no_cut))
+        return list(doctor.n_best(found, rows, no_cut))
 
     assert differences() == []
     assert differences(translations=((0, 0), b"e"))
@@ -646,7 +645,7 @@ def test_alignments_and_scores_are_compared_in_all_their_parts():
         }
         for name, value in changes.items():
             found[name] = np.array([value])
-        return list(comparison.align(found, [[one]], no_cut, [b"x y"]))
+        return list(doctor.align(found, [[one]], no_cut, [b"x y"]))
 
     assert differences() == []
     for name, value, said in (
@@ -671,7 +670,7 @@ def test_alignments_and_scores_are_compared_in_all_their_parts():
         ({"truncated": True}, "truncated"),
     ):
         found = {k: np.array([v]) for k, v in {**good, **changed}.items()}
-        complaints = list(comparison.scores(found, scored, no_cut))
+        complaints = list(doctor.scores(found, scored, no_cut))
         assert [said in one for one in complaints] == [True] * (
             said is not None
         )
@@ -706,14 +705,14 @@ def test_greedy_search_is_served(served, translator):
 
 def test_the_form_of_outputs_is_checked():
     good = {"x": np.zeros([2, 3], np.float32)}
-    assert list(comparison.form(good, 2)) == []
+    assert list(doctor.form(good, 2)) == []
     for bad, complaint in (
         ({"x": np.float32(1)}, "shape"),
         ({"x": np.zeros([3])}, "for 2 rows"),
         ({"x": np.array([0, np.nan])}, "finite"),
         ({"x_bytes": np.zeros([2])}, "base64"),
     ):
-        (found,) = comparison.form(
+        (found,) = doctor.form(
             {name: np.asarray(value) for name, value in bad.items()}, 2
         )
         assert complaint in found

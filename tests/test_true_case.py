@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from bahdanau_tf.serving.operations import CORE_OPS
-from bahdanau_tf.serving.operations import TEXT_OPS
+from bahdanau_tf.serving.export import CORE_OPS
+from bahdanau_tf.serving.export import TEXT_OPS
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import load_text

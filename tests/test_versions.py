@@ -15,17 +15,17 @@ import tensorflow as tf
 from bahdanau_tf.commands import export as command
 from bahdanau_tf.serving import Limits
 from bahdanau_tf.serving import Report
+from bahdanau_tf.serving import export
 from bahdanau_tf.serving import export as export_module
-from bahdanau_tf.serving import versions
-from bahdanau_tf.serving.versions import publish
-from bahdanau_tf.serving.versions import workplace
-from bahdanau_tf.serving.versions import writing
+from bahdanau_tf.serving.export import publish
+from bahdanau_tf.serving.export import workplace
+from bahdanau_tf.serving.export import writing
 
 # Begins an export and waits to be killed.
 WRITER = """
 import sys
 from pathlib import Path
-from bahdanau_tf.serving.versions import workplace
+from bahdanau_tf.serving.export import workplace
 with workplace(Path(sys.argv[1])) as place:
     (place / "model").mkdir()
     print(place, flush=True)
@@ -71,7 +71,7 @@ def test_two_simultaneous_exports_get_different_numbers(tmp_path, monkeypatch):
         folders = model(one, "one"), model(other, "other")
         # Both look for a free number before either publishes.
         looked = iter([1, 1, 2])
-        monkeypatch.setattr(versions, "_next_version", lambda _: next(looked))
+        monkeypatch.setattr(export, "_next_version", lambda _: next(looked))
         found = [publish(folder, tmp_path) for folder in folders]
     assert found == [tmp_path / "1", tmp_path / "2"]
     read = [(path / "saved_model.pb").read_text() for path in found]

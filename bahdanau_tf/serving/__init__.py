@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bahdanau_tf.serving.doctor import Report
 from bahdanau_tf.serving.doctor import examine
-from bahdanau_tf.serving.elsewhere import answers
 from bahdanau_tf.serving.export import export
+from bahdanau_tf.serving.export import publish
 from bahdanau_tf.serving.export import written
 from bahdanau_tf.serving.limits import Limits
 from bahdanau_tf.serving.requests import Request
-from bahdanau_tf.serving.versions import publish
+from bahdanau_tf.serving.requests import answers
 from bahdanau_tf.serving.weights import round_to_half
 
 __all__ = [

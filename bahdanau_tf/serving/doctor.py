@@ -1,4 +1,9 @@
-"""The doctor reloads an export in a new process and compares its outputs."""
+"""The doctor reloads an export in a new process and compares its outputs.
+
+Scores are equal if they differ by at most 1e-4 (relative for scores beyond 1).
+Translations must be the same, unless the scores of the competing hypotheses are
+equal in this sense.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +18,190 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.serving import comparison
-from bahdanau_tf.serving.elsewhere import Answers
-from bahdanau_tf.serving.elsewhere import Outputs
-from bahdanau_tf.serving.elsewhere import answers
+from bahdanau_tf.search.selections import ABSENT
+from bahdanau_tf.serving.export import TEXT_OPS
+from bahdanau_tf.serving.export import has_serving_api
+from bahdanau_tf.serving.export import operations
+from bahdanau_tf.serving.export import read_warmup
 from bahdanau_tf.serving.limits import LimitedGraph
 from bahdanau_tf.serving.limits import Limits
 from bahdanau_tf.serving.limits import n_best_of
-from bahdanau_tf.serving.nodes import count_nodes
-from bahdanau_tf.serving.operations import TEXT_OPS
-from bahdanau_tf.serving.operations import operations
+from bahdanau_tf.serving.requests import Answers
+from bahdanau_tf.serving.requests import Outputs
 from bahdanau_tf.serving.requests import Request
+from bahdanau_tf.serving.requests import answers
 from bahdanau_tf.serving.requests import probes
 from bahdanau_tf.serving.requests import request
 from bahdanau_tf.serving.requests import sentences
-from bahdanau_tf.serving.warmup import has_serving_api
-from bahdanau_tf.serving.warmup import read_warmup
+from bahdanau_tf.serving.saved_model import count_nodes
+from bahdanau_tf.text.rows import replaced_offsets
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation import Scored
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.sentences import score
 from bahdanau_tf.translation.sentences import translate
+
+TOLERANCE = 1e-4
+
+
+def form(outputs: Outputs, rows: int) -> Iterator[str]:
+    """Yields what a server would not accept in the outputs for `rows` rows."""
+    for name, value in outputs.items():
+        if value.ndim < 1 or len(value) != rows:
+            yield f"{name} has shape {value.shape} for {rows} rows"
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            yield f"{name} has a value that is not finite"
+        if name.endswith("_bytes"):
+            yield f"{name} would be written as base64"
+
+
+def translations(
+    outputs: Outputs, wanted: Sequence[Sequence[Translation]], cut: np.ndarray
+) -> Iterator[str]:
+    """Compares outputs of `serving_default`, `greedy` or `complete`.
+
+    Args:
+        outputs: The outputs of the signature.
+        wanted: For each row the hypotheses of the translator in memory, best
+            first.
+        cut: For each row whether it exceeds the limits.
+
+    Yields:
+        A sentence for each difference.
+    """
+    for row, hypotheses in enumerate(wanted):
+        text, score = outputs["translation"][row], outputs["score"][row]
+        if not _close(score, hypotheses[0].score):
+            yield f"row {row}: score {score}, not {hypotheses[0].score}"
+        match = _best_as(hypotheses, text)
+        if match is None:
+            yield f"row {row}: {text!r}, not {hypotheses[0].text!r}"
+        else:
+            found = {name: value[row] for name, value in outputs.items()}
+            yield from _ends(found, match, cut[row], row)
+
+
+def n_best(
+    outputs: Outputs, wanted: Sequence[Sequence[Translation]], cut: np.ndarray
+) -> Iterator[str]:
+    """Compares outputs of `n_best`; as `translations`."""
+    first = {
+        "translation": outputs["translations"][:, 0],
+        "score": outputs["scores"][:, 0],
+        "finished": outputs["finished"][:, 0],
+        "truncated": outputs["truncated"],
+    }
+    yield from translations(first, wanted, cut)
+    count = outputs["scores"].shape[1]
+    for row, hypotheses in enumerate(wanted):
+        missing = [Translation("", score=ABSENT, finished=False)]
+        missing *= count - len(hypotheses)
+        ranked = [*hypotheses, *missing]
+        for n, total in enumerate(outputs["scores"][row]):
+            text = outputs["translations"][row, n]
+            finished = outputs["finished"][row, n]
+            if not _close(total, ranked[n].score):
+                yield f"row {row}, {n}: score {total}, not {ranked[n].score}"
+            # Hypotheses that tie with the last may be missing from the list.
+            elif not _close(total, ranked[-1].score) and not any(
+                (one.text.encode(), one.finished) == (text, finished)
+                and _close(total, one.score)
+                for one in ranked
+            ):
+                yield (
+                    f"row {row}, {n}: {text!r}, finished {finished}, not "
+                    f"{ranked[n].text!r}, {ranked[n].finished}"
+                )
+
+
+def align(
+    outputs: Outputs,
+    wanted: Sequence[Sequence[Translation]],
+    cut: np.ndarray,
+    texts: Sequence[bytes],
+) -> Iterator[str]:
+    """Compares outputs of `align` for texts; as `translations`."""
+    # The export tells places in the bytes that it was given.
+    data = tf.constant(texts)
+    both = tf.unstack(tf.cast(outputs["source_offsets"], tf.int32), axis=-1)
+    moved = [
+        replaced_offsets(data, tf.RaggedTensor.from_tensor(one)).to_tensor()
+        for one in both
+    ]
+    outputs = {**outputs, "source_offsets": tf.stack(moved, -1).numpy()}
+    for row, hypotheses in enumerate(wanted):
+        found = {name: value[row] for name, value in outputs.items()}
+        match = _best_as(hypotheses, found["translation"])
+        if match is None:
+            yield f"row {row}: {found['translation']!r}"
+            continue
+        yield from _ends(found, match, cut[row], row)
+        for side, tokens, offsets in (
+            ("source", match.source_tokens, match.source_offsets),
+            ("target", match.tokens, match.target_offsets),
+        ):
+            count = len(tokens)
+            given = [one.decode() for one in found[f"{side}_tokens"][:count]]
+            if given != tokens:
+                yield f"row {row}: {side} tokens {given}, not {tokens}"
+            if found[f"{side}_offsets"][:count].tolist() != [
+                list(pair) for pair in offsets
+            ]:
+                yield f"row {row}: {side}_offsets differ"
+        yield from _weights(found, match, row)
+
+
+def scores(
+    outputs: Outputs, wanted: Sequence[Scored], cut: np.ndarray
+) -> Iterator[str]:
+    """Compares outputs of `score`; as `translations`."""
+    for row, one in enumerate(wanted):
+        found = {name: value[row] for name, value in outputs.items()}
+        if not _close(found["log_prob"], one.log_prob):
+            yield (
+                f"row {row}: log_prob {found['log_prob']}, not {one.log_prob}"
+            )
+        if found["length"] != len(one.token_log_probs):
+            yield f"row {row}: length {found['length']}"
+        if found["truncated"] != cut[row]:
+            yield f"row {row}: truncated is {found['truncated']}"
+
+
+def _ends(
+    found: Outputs, match: Translation, cut: bool, row: int
+) -> Iterator[str]:
+    if found["finished"] != match.finished:
+        yield f"row {row}: finished is {found['finished']}"
+    if found["truncated"] != (cut or not match.finished):
+        yield f"row {row}: truncated is {found['truncated']}"
+
+
+def _weights(found: Outputs, match: Translation, row: int) -> Iterator[str]:
+    wanted = np.zeros_like(found["weights"])
+    weights = np.zeros((0, 1)) if match.weights is None else match.weights
+    height, width = weights.shape
+    wanted[:height, :width] = weights
+    if not np.allclose(found["weights"], wanted, atol=TOLERANCE):
+        yield f"row {row}: weights differ"
+    if (found["target_length"], found["source_length"]) != (height, width):
+        yield f"row {row}: lengths differ from those of the weights"
+
+
+def _best_as(
+    hypotheses: Sequence[Translation], text: bytes
+) -> Translation | None:
+    """The hypothesis with that text, if its score equals the best one's."""
+    for one in hypotheses:
+        near = _close(one.score, hypotheses[0].score)
+        if near and one.text.encode() == text:
+            return one
+    return None
+
+
+def _close(one: float, other: float) -> bool:
+    return abs(one - other) <= TOLERANCE * max(1.0, abs(other))
+
 
 TIMED_ROWS = (1, 32)
 TIMED_WORDS = 20
@@ -88,7 +255,7 @@ def examine(
     differences = [
         f"{one.signature}: {what}"
         for one, outputs in zip(asked, found.outputs, strict=True)
-        for what in comparison.form(outputs, len(one.inputs["text"]))
+        for what in form(outputs, len(one.inputs["text"]))
     ]
     if found.signatures != names:
         differences.append(f"the signatures are {found.signatures}")
@@ -179,17 +346,17 @@ class _Wanted:
     def differ(self, signature: str, outputs: Outputs) -> Iterator[str]:
         if signature == "score":
             cut = self.ids_cut | self.target_cut
-            return comparison.scores(outputs, self.scored, cut)
+            return scores(outputs, self.scored, cut)
         if signature == "complete":
             cut = self.cut | self.target_cut | self.word_cut
-            return comparison.translations(outputs, self.completed, cut)
+            return translations(outputs, self.completed, cut)
         if signature == "greedy":
-            return comparison.translations(outputs, self.greedy, self.cut)
+            return translations(outputs, self.greedy, self.cut)
         if signature == "n_best":
-            return comparison.n_best(outputs, self.best, self.cut)
+            return n_best(outputs, self.best, self.cut)
         if signature == "align":
-            return comparison.align(outputs, self.first, self.cut, self.texts)
-        return comparison.translations(outputs, self.first, self.cut)
+            return align(outputs, self.first, self.cut, self.texts)
+        return translations(outputs, self.first, self.cut)
 
 
 def _timed(text: Tokenizer, rows: Sequence[bytes]) -> list[Request]:

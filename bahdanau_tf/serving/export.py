@@ -1,24 +1,318 @@
-"""Writes a translator to a folder that TensorFlow Serving can serve."""
+"""Writes a translator to a folder that TensorFlow Serving can serve.
+
+The first request of a signature is slow, since the graph is then optimised. A
+server with --enable_model_warmup replays these records before it is ready.
+"""
 
 from __future__ import annotations
 
+import errno
+import importlib.util
 import os
+import shutil
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import tensorflow as tf
+
 from bahdanau_tf.serving.limits import Limits
-from bahdanau_tf.serving.operations import check_operations
+from bahdanau_tf.serving.requests import Request
 from bahdanau_tf.serving.requests import request
 from bahdanau_tf.serving.requests import sentences
+from bahdanau_tf.serving.saved_model import read_graphs
 from bahdanau_tf.serving.saved_model import write_saved_model
 from bahdanau_tf.serving.signatures import signatures
 from bahdanau_tf.serving.slimming import slim
-from bahdanau_tf.serving.versions import publish
-from bahdanau_tf.serving.versions import workplace
-from bahdanau_tf.serving.versions import writing
-from bahdanau_tf.serving.warmup import write_warmup
+from bahdanau_tf.system.files import new_name
+from bahdanau_tf.system.files import takes_lock
 from bahdanau_tf.translation import TranslationGraph
+
+# Ops of TensorFlow 2.20 that may be useful for translation. None of them runs
+# Python, prints, needs a device other than a CPU, or accesses files (except
+# those of the variables). `make check-serving` looks them up in the wheel of
+# TensorFlow 2.20.0.
+_CORE = """
+Assert CheckNumerics Const EnsureShape Identity IdentityN NoOp Placeholder
+PlaceholderWithDefault PreventGradient StopGradient
+
+AssignVariableOp DisableCopyOnRead MergeV2Checkpoints ReadVariableOp
+ResourceGather RestoreV2 SaveV2 ShardedFilename VarHandleOp VarIsInitializedOp
+
+Case Enter Exit If LoopCond Merge NextIteration PartitionedCall
+StatefulPartitionedCall StatelessCase StatelessIf StatelessWhile Switch While
+
+EmptyTensorList HashTableV2 InitializeTableFromTextFileV2 InitializeTableV2
+LookupTableExportV2 LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2
+TensorListConcatV2 TensorListElementShape TensorListFromTensor
+TensorListGather TensorListGetItem TensorListLength TensorListPopBack
+TensorListPushBack TensorListReserve TensorListResize TensorListScatterV2
+TensorListSetItem TensorListStack
+
+BatchToSpaceND BroadcastArgs BroadcastTo ConcatV2 ExpandDims Fill
+InvertPermutation MatrixBandPart MatrixDiagV3 MirrorPad Pack Pad PadV2 Rank
+Reshape ReverseSequence ReverseV2 Shape ShapeN Size Slice SpaceToBatchND Split
+SplitV Squeeze StridedSlice Tile Transpose Unpack
+
+ArgMax ArgMin DynamicPartition DynamicStitch Gather GatherNd GatherV2 ListDiff
+LowerBound OneHot RaggedGather RaggedRange RaggedTensorFromVariant
+RaggedTensorToTensor RaggedTensorToVariant Range ScatterNd Select SelectV2
+SparseToDense TensorScatterAdd TensorScatterMax TensorScatterMin
+TensorScatterUpdate TopKV2 Unique UniqueV2 UpperBound Where
+
+Abs Acos Add AddN AddV2 Asin Atan Atan2 Bincount Bitcast BitwiseAnd BitwiseOr
+BitwiseXor Bucketize Cast Ceil ClipByValue Cos Cosh Cumprod Cumsum
+CumulativeLogsumexp DenseBincount Div DivNoNan Erf Erfc Exp Expm1 Floor
+FloorDiv FloorMod Invert L2Loss LeftShift LinSpace Log Log1p Max Maximum Mean
+Min Minimum Mod Mul MulNoNan Neg OnesLike Pow Prod RealDiv Reciprocal
+RightShift Rint Round Rsqrt SegmentMax SegmentMean SegmentMin SegmentProd
+SegmentSum Sign Sin Sinh Sqrt Square SquaredDifference Sub Sum Tan TruncateDiv
+TruncateMod UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd
+UnsortedSegmentSum Xdivy Xlogy ZerosLike
+
+All Any ApproximateEqual Equal Greater GreaterEqual IsFinite IsInf IsNan Less
+LessEqual LogicalAnd LogicalNot LogicalOr NotEqual
+
+AvgPool BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd Conv2D
+DepthwiseConv2dNative Einsum Elu FusedBatchNormV3 InTopKV2 LeakyRelu
+LogSoftmax MatMul MaxPool Relu Relu6 ReluGrad Selu Sigmoid SigmoidGrad Softmax
+SoftmaxCrossEntropyWithLogits Softplus Softsign
+SparseSoftmaxCrossEntropyWithLogits Tanh TanhGrad
+
+StatelessMultinomial StatelessRandomGetAlg StatelessRandomGetKeyCounter
+StatelessRandomNormal StatelessRandomNormalV2 StatelessRandomUniform
+StatelessRandomUniformIntV2 StatelessRandomUniformV2
+
+AsString DecodeBase64 DecodePaddedRaw DecodeRaw EncodeBase64 ReduceJoin
+RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace
+StringFormat StringJoin StringLength StringLower StringNGrams StringSplit
+StringSplitV2 StringStrip StringToHashBucketFast StringToHashBucketStrong
+StringToNumber StringUpper Substr UnicodeDecode UnicodeDecodeWithOffsets
+UnicodeEncode UnicodeScript UnicodeTranscode UnsortedSegmentJoin
+"""
+# Ops of TensorFlow Text 2.20, which is built into the stock server.
+_TEXT = """
+CaseFoldUTF8 NormalizeUTF8 NormalizeUTF8WithOffsetsMap
+FastWordpieceTokenizeWithOffsets TFText>FastWordpieceDetokenize
+RegexSplitWithOffsets TFText>WhitespaceTokenizeWithOffsetsV2
+
+SentencepieceDetokenizeOp SentencepieceIdToStringOp SentencepieceOp
+SentencepieceStringToIdOp SentencepieceTokenizeOp
+SentencepieceTokenizeWithOffsetsOp SentencepieceVocabSizeOp
+"""
+CORE_OPS = frozenset(_CORE.split())
+TEXT_OPS = frozenset(_TEXT.split())
+XLA = "_XlaMustCompile"  # the stock server has XLA disabled
+
+
+def check_operations(folder: Path) -> None:
+    """Refuses a SavedModel that a stock TensorFlow Serving 2.20 cannot run.
+
+    Raises:
+        ValueError: The graph has another op, or one that XLA must compile. The
+            message names op and node.
+    """
+    wrong = {}
+    for operation, place, compiled in _operations(folder):
+        if compiled:
+            wrong[operation] = f"{place}, is to be compiled by XLA"
+        elif operation not in CORE_OPS | TEXT_OPS:
+            wrong[operation] = place
+    if wrong:
+        listed = "; ".join(f"{op} ({where})" for op, where in wrong.items())
+        raise ValueError(
+            f"export: the graph has {listed}; wanted only ops of a stock "
+            "TensorFlow Serving 2.20, listed in "
+            "bahdanau_tf/serving/export.py"
+        )
+
+
+def operations(folder: Path) -> list[str]:
+    """The names of the ops in a SavedModel, sorted."""
+    return sorted({operation for operation, _, _ in _operations(folder)})
+
+
+def _operations(folder: Path) -> Iterator[tuple[str, str, bool]]:
+    """Yields each op, where it is, and whether XLA must compile it."""
+    saved = read_graphs(folder)
+    for meta_graph in saved.meta_graphs:
+        graph = meta_graph.graph_def
+        yield from _nodes(graph.node, "", False)
+        for function in graph.library.function:
+            name = function.signature.name
+            compiled = _is_true(function.attr, XLA)
+            yield from _nodes(function.node_def, f" of {name}", compiled)
+
+
+def _nodes(
+    nodes: Iterable[tf.compat.v1.NodeDef], owner: str, compiled: bool
+) -> Iterator[tuple[str, str, bool]]:
+    for node in nodes:
+        yield (
+            node.op,
+            f"node {node.name}{owner}",
+            compiled or _is_true(node.attr, XLA),
+        )
+
+
+def _is_true(
+    attributes: Mapping[str, tf.compat.v1.AttrValue], name: str
+) -> bool:
+    return name in attributes and bool(attributes[name].b)
+
+
+RECORDS = Path("assets.extra", "tf_serving_warmup_requests")
+
+
+def has_serving_api() -> bool:
+    """Whether tensorflow-serving-api is installed, which has the messages."""
+    return importlib.util.find_spec("tensorflow_serving") is not None
+
+
+def write_warmup(folder: Path, requests: Sequence[Request]) -> None:
+    """Writes the records of a SavedModel; none without the serving API."""
+    if not has_serving_api():
+        return
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    path = folder / RECORDS
+    path.parent.mkdir()
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for request in requests:
+            log = prediction_log_pb2.PredictionLog()
+            predict = log.predict_log.request
+            predict.model_spec.signature_name = request.signature
+            for name, rows in request.inputs.items():
+                tensor = tf.make_tensor_proto(rows, tf.string, [len(rows)])
+                predict.inputs[name].CopyFrom(tensor)
+            writer.write(log.SerializeToString())
+
+
+def read_warmup(folder: Path) -> list[Request]:
+    """Reads what `write_warmup` wrote; an empty list without the records."""
+    path = folder / RECORDS
+    if not (path.is_file() and has_serving_api()):
+        return []
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    requests = []
+    for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+        log = prediction_log_pb2.PredictionLog.FromString(record)
+        predict = log.predict_log.request
+        inputs = {
+            name: tf.make_ndarray(tensor).tolist()
+            for name, tensor in predict.inputs.items()
+        }
+        requests.append(Request(predict.model_spec.signature_name, inputs))
+    return requests
+
+
+_PREFIX = ".export."  # hidden, and not a number, so a server ignores it
+_LOCK = "lock"
+
+
+@contextmanager
+def writing(base: Path) -> Iterator[None]:
+    """Converts TensorFlow's errors about files to an OSError.
+
+    Args:
+        base: The folder as the user named it, for the message.
+
+    Raises:
+        OSError: Something cannot be written, for example to a full disk.
+    """
+    try:
+        yield
+    except (tf.errors.OpError, OSError) as error:
+        raise OSError(
+            f"nothing was exported: {base} cannot be written: {_reason(error)}"
+        ) from error
+
+
+@contextmanager
+def workplace(base: Path) -> Iterator[Path]:
+    """Yields an empty folder beside the versions, to make a new one in.
+
+    It is removed at the end. First the folders of killed exports are removed,
+    but not those of running ones: the owner of a folder holds a file lock,
+    which the system releases when the process ends. Where there are no locks
+    (Windows, some file systems), nothing is removed.
+
+    Args:
+        base: The folder of the versions; made if it does not exist.
+
+    Yields:
+        The folder, on the file system of `base`.
+
+    Raises:
+        OSError: `base` cannot be written to.
+    """
+    with writing(base):
+        base.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(base)
+        folder = new_name(base, _PREFIX)
+        folder.mkdir()
+    try:
+        # It is renamed to "lock" only after it is locked.
+        with open(folder / "unlocked", "wb") as file:
+            if takes_lock(file):
+                os.replace(file.name, folder / _LOCK)
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def publish(folder: Path, base: str | os.PathLike[str]) -> Path:
+    """Renames a complete folder to `base/<version>`.
+
+    Args:
+        folder: The folder, on the file system of `base`.
+        base: The folder of the versions.
+
+    Returns:
+        The new path. The version is one more than the largest one, or the next
+        number if another export takes that first.
+
+    Raises:
+        OSError: `base` cannot be written to.
+    """
+    base = Path(base)
+    with writing(base):
+        while True:
+            version = base / str(_next_version(base))
+            try:
+                os.rename(folder, version)  # fails on a folder with files
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
+            else:
+                return version
+
+
+def _next_version(base: Path) -> int:
+    versions = [int(p.name) for p in base.iterdir() if p.name.isdecimal()]
+    return max(versions, default=0) + 1
+
+
+def _remove_abandoned(base: Path) -> None:
+    for lock in base.glob(f"{_PREFIX}*/{_LOCK}"):
+        try:
+            with open(lock, "r+b") as file:
+                if takes_lock(file):
+                    shutil.rmtree(lock.parent, ignore_errors=True)
+        except OSError:
+            continue  # another export removed it, or another user owns it
+
+
+def _reason(error: Exception) -> str:
+    """The system's message, without TensorFlow's additions."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return str(error).split("; ")[-1].partition(" [Op:")[0]
+
 
 WARMUP_ROWS = (1, 8)
 WARMUP_WORDS = 12
