@@ -12,7 +12,7 @@ import pytest
 from bahdanau_tf import plotting
 from bahdanau_tf.evaluation import LengthBin
 from bahdanau_tf.evaluation import Score
-from bahdanau_tf.plotting import canvas
+from bahdanau_tf.plotting import paper
 from bahdanau_tf.text import vocabulary
 from bahdanau_tf.tracing import Candidate
 from bahdanau_tf.tracing import Contributions
@@ -33,9 +33,9 @@ def pixel(figure, x, y):
     """The colour drawn at a point in data coordinates."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    image = np.asarray(canvas.buffer_rgba())
+    paper = FigureCanvasAgg(figure)
+    paper.draw()
+    image = np.asarray(paper.buffer_rgba())
     across, up = figure.axes[0].transData.transform((x, y))
     return image[image.shape[0] - 1 - int(up), int(across), :3]
 
@@ -67,7 +67,7 @@ def test_blanks_of_sub_words_do_not_move_their_labels(tmp_path):
 
 
 def test_weights_of_the_end_symbols_are_labelled():
-    assert canvas.END == vocabulary.END
+    assert paper.END == vocabulary.END
     figure = plotting.plot_alignment(["the", "cat"], ["le"], WEIGHTS)
     (axes,) = figure.axes
     assert labels(axes.xaxis) == ["the", "cat", "[END]"]
@@ -121,13 +121,13 @@ def test_characters_that_no_font_has_are_told_in_a_sentence(
     monkeypatch, tmp_path
 ):
     """In one, without those of matplotlib for each character."""
-    canvas._fonts.cache_clear()
-    monkeypatch.setattr(canvas, "_installed", lambda: iter(()))
+    paper._fonts.cache_clear()
+    monkeypatch.setattr(paper, "_installed", lambda: iter(()))
     path = tmp_path / "alignment.png"
     with pytest.warns(UserWarning, match="has 犬猫, .* fonts-noto-cjk") as told:
         plotting.plot_alignment(["a猫", "\t"], ["b 犬"], [[0.5, 0.5]], path)
     assert len(told) == 1
-    canvas._fonts.cache_clear()
+    paper._fonts.cache_clear()
 
 
 def test_a_font_that_has_the_characters_is_found(monkeypatch):
@@ -137,8 +137,8 @@ def test_a_font_that_has_the_characters_is_found(monkeypatch):
     (label,) = figure.axes[0].get_xticklabels()
     first, *others = label.get_fontfamily()
     assert first == "STIXSizeOneSym"
-    fonts = dict(canvas._installed())  # one may have the a, another the Ж
-    assert any("Ж" in canvas._glyphs(fonts[name]) for name in others)
+    fonts = dict(paper._installed())  # one may have the a, another the Ж
+    assert any("Ж" in paper._glyphs(fonts[name]) for name in others)
 
 
 def test_the_figure_of_a_long_sentence_has_a_limited_size(tmp_path):

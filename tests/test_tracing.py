@@ -35,8 +35,8 @@ from bahdanau_tf import layers
 from bahdanau_tf import plot_trace
 from bahdanau_tf.tracing import Step
 from bahdanau_tf.tracing import trace
-from bahdanau_tf.tracing.gates import gate_convention
-from bahdanau_tf.tracing.gates import update as gates_of_update
+from bahdanau_tf.tracing.walk import gate_convention
+from bahdanau_tf.tracing.walk import update as gates_of_update
 
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
 SOURCE = WordTokenizer(

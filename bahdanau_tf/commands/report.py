@@ -28,7 +28,7 @@ from bahdanau_tf.flags.train import define
 from bahdanau_tf.flags.train import options
 from bahdanau_tf.flags.train import values_of
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.plotting.canvas import check_matplotlib
+from bahdanau_tf.plotting.paper import check_matplotlib
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.translation.saved import best_folder

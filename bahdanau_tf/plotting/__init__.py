@@ -9,8 +9,8 @@ to install.
 
 from bahdanau_tf.plotting.paper import plot_alignment
 from bahdanau_tf.plotting.paper import plot_bleu_by_length
+from bahdanau_tf.plotting.paper import plot_vectors
 from bahdanau_tf.plotting.steps import plot_trace
-from bahdanau_tf.plotting.vectors import plot_vectors
 
 __all__ = [
     "plot_alignment",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import unicodedata
+import warnings
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,15 +15,160 @@ from typing import Protocol
 
 import numpy as np
 
-from bahdanau_tf.plotting.canvas import END
-from bahdanau_tf.plotting.canvas import labels
-from bahdanau_tf.plotting.canvas import new_figure
-from bahdanau_tf.plotting.canvas import save
-from bahdanau_tf.plotting.canvas import set_fonts
+from bahdanau_tf.system.files import full_disk_named
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
+    from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
+
+
+END = "[END]"  # how the end of a sentence is written, as in vocabularies
+_BOXES = "Last Resort"  # matplotlib's font of boxes for all characters
+# Looked at first, before all others that are installed.
+_FONTS = (
+    "Noto Sans CJK KR",
+    "Noto Sans CJK JP",
+    "Noto Sans CJK SC",
+    "NanumGothic",
+    "IPAexGothic",
+    "WenQuanYi Zen Hei",
+    "Apple SD Gothic Neo",
+    "Hiragino Sans",
+    "PingFang SC",
+    "Malgun Gothic",
+    "Yu Gothic",
+    "Microsoft YaHei",
+)
+
+
+def check_matplotlib(function: str) -> None:
+    """Checks that there will be pictures.
+
+    Raises:
+        ImportError: matplotlib is not installed. The message begins with
+            `function`.
+    """
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"{function} needs matplotlib: pip install 'bahdanau_tf[plot]'"
+        ) from error
+
+
+def new_figure(function: str, width: float, height: float) -> Figure:
+    """An empty figure, `width` by `height` inches.
+
+    Raises:
+        ImportError: As in `check_matplotlib`.
+    """
+    check_matplotlib(function)
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def labels(tokens: Iterable[str]) -> list[str]:
+    """Tokens as labels: blanks, as before sub-words, would move them away."""
+    return [token.strip() for token in tokens]
+
+
+def set_fonts(axes: Axes) -> None:
+    """Sets fonts for text of any script; "$" is drawn as it is, not as math.
+
+    Warns if no installed font has a character.
+    """
+    import matplotlib
+
+    labels = [*axes.get_xticklabels(), *axes.get_yticklabels()]
+    legend = axes.get_legend()
+    names = legend.get_texts() if legend else []
+    texts = [*labels, *axes.texts, *names, axes.xaxis.label, axes.yaxis.label]
+    written = "".join(text.get_text() for text in texts)
+    fonts, missing = _fonts(
+        tuple(matplotlib.rcParams["font.family"]), frozenset(written)
+    )
+    if missing:
+        warnings.warn(
+            f"plot: no installed font has {missing}, so boxes are drawn: "
+            "install one, for Chinese, Japanese and Korean that of the package "
+            "fonts-noto-cjk (Colab, Debian, Ubuntu), delete matplotlib's list "
+            f"of fonts in {matplotlib.get_cachedir()}, and start Python again",
+            stacklevel=3,
+        )
+    for text in texts:
+        text.set(family=fonts, parse_math=False)
+
+
+@functools.lru_cache
+def _fonts(
+    own: tuple[str, ...], characters: frozenset[str]
+) -> tuple[list[str], str]:
+    """Families for some characters, and the characters that no font has.
+
+    The families are `own`, then as few others as are needed.
+    """
+    from matplotlib import font_manager
+
+    families = [*own]
+    properties = font_manager.FontProperties(family=families)
+    missing = {one for one in characters if _is_drawn(one)}
+    missing -= _glyphs(font_manager.findfont(properties))
+    for name, path in _installed():
+        if not missing:
+            break
+        if found := missing & _glyphs(path):
+            families.append(name)
+            missing -= found
+    return families, "".join(sorted(missing))
+
+
+def _installed() -> Iterator[tuple[str, str]]:
+    """Name and file of all installed fonts, those of `_FONTS` first."""
+    from matplotlib import font_manager
+
+    fonts = {
+        one.name: one.fname
+        for one in font_manager.fontManager.ttflist
+        if one.style == "normal"
+        and one.weight in (400, "normal", "regular")
+        and not one.name.startswith(_BOXES)
+    }
+    preferred = {name: fonts[name] for name in _FONTS if name in fonts}
+    yield from (preferred | fonts).items()
+
+
+def _glyphs(path: str) -> set[str]:
+    """The characters that a font file can draw."""
+    from matplotlib import font_manager
+
+    return {*map(chr, font_manager.get_font(path).get_charmap())}
+
+
+def _is_drawn(character: str) -> bool:
+    """Whether a character has a picture: blanks and signs of control do not."""
+    return unicodedata.category(character)[0] not in "CZ"
+
+
+def save(figure: Figure, path: str | os.PathLike[str] | None) -> None:
+    """Writes the figure, unless `path` is None."""
+    if path is None:
+        return
+    with warnings.catch_warnings():  # `set_fonts` has told it
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
+        with full_disk_named(path):
+            figure.savefig(path, dpi=150, bbox_inches="tight")
+
 
 _STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")  # differ without colour, too
 
@@ -152,3 +301,68 @@ def plot_bleu_by_length(
     set_fonts(axes)
     save(figure, path)
     return figure
+
+
+_SIGNS = "os^Dv*P"  # differ without colour, too
+
+
+def plot_vectors(
+    points: ArrayLike,
+    texts: Sequence[str],
+    groups: Sequence[int],
+    path: str | os.PathLike[str] | None = None,
+) -> Figure:
+    """Draws texts as points in a plane, each group with a sign of its own.
+
+    Args:
+        points: float `[N, 2]`.
+        texts: what is written beside each point.
+        groups: the number of each point's group, from 0.
+        path: file to write; its extension sets the format, PNG, PDF or SVG.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: the numbers of points, texts and groups differ.
+        ImportError: matplotlib is not installed.
+    """
+    points = np.asarray(points, np.float64)
+    if points.shape != (len(texts), 2) or len(groups) != len(texts):
+        raise ValueError(
+            f"plot_vectors: points have shape {points.shape}, with "
+            f"{len(texts)} texts and {len(groups)} groups; wanted [N, 2], N, N"
+        )
+    figure = new_figure("plot_vectors", 8.0, 6.0)
+    axes = figure.add_subplot()
+    for group in sorted(set(groups)):
+        some = points[np.equal(groups, group)]
+        axes.scatter(*some.T, marker=_SIGNS[group % len(_SIGNS)])
+    for place, text in zip(points, texts, strict=True):
+        _write(axes, text, place, points)
+    axes.margins(0.1, 0.1)
+    axes.grid(alpha=0.3)
+    set_fonts(axes)
+    save(figure, path)
+    return figure
+
+
+def _write(
+    axes: Axes,
+    text: str,
+    place: NDArray[np.float64],
+    points: NDArray[np.float64],
+) -> None:
+    """Writes a text towards the middle, and away from a point right above."""
+    low, high = points.min(0), points.max(0)
+    is_left, _ = place <= (low + high) / 2
+    above = points[:, 1] - place[1]
+    is_free = not np.any((above > 0) & (above < (high - low)[1] / 20))
+    axes.annotate(
+        text,
+        tuple(place),
+        (6.0 if is_left else -6.0, 3.0 if is_free else -9.0),
+        textcoords="offset points",
+        ha="left" if is_left else "right",
+        size=8,
+    )

@@ -4,23 +4,82 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-from bahdanau_tf.plotting.canvas import END
-from bahdanau_tf.plotting.canvas import labels
-from bahdanau_tf.plotting.canvas import new_figure
-from bahdanau_tf.plotting.canvas import save
-from bahdanau_tf.plotting.canvas import set_fonts
-from bahdanau_tf.plotting.trace import Step
-from bahdanau_tf.plotting.trace import Trace
+from bahdanau_tf.plotting.paper import END
+from bahdanau_tf.plotting.paper import labels
+from bahdanau_tf.plotting.paper import new_figure
+from bahdanau_tf.plotting.paper import save
+from bahdanau_tf.plotting.paper import set_fonts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+class Gate(Protocol):
+    """As `bahdanau_tf.tracing.Gate`."""
+
+    @property
+    def mean(self) -> float: ...
+
+
+class Candidate(Protocol):
+    """As `bahdanau_tf.tracing.Candidate`."""
+
+    @property
+    def token(self) -> str: ...
+
+    @property
+    def probability(self) -> float: ...
+
+
+class Step(Protocol):
+    """As `bahdanau_tf.tracing.Step`."""
+
+    @property
+    def token(self) -> str: ...
+
+    @property
+    def logit(self) -> float: ...
+
+    @property
+    def candidates(self) -> Sequence[Candidate]: ...
+
+    @property
+    def energies(self) -> Sequence[float] | None: ...
+
+    @property
+    def weights(self) -> Sequence[float] | None: ...
+
+    @property
+    def context_norm(self) -> float | None: ...
+
+    @property
+    def gates(self) -> Mapping[str, Gate]: ...
+
+    @property
+    def contributions(self) -> object | None: ...
+
+
+class Trace(Protocol):
+    """As `bahdanau_tf.tracing.Trace`."""
+
+    @property
+    def source_tokens(self) -> Sequence[str]: ...
+
+    @property
+    def gate_convention(self) -> str: ...
+
+    @property
+    def steps(self) -> Sequence[Step]: ...
+
 
 TERMS = ("state", "previous", "context", "bias")
 _HATCHES = ("", "//", "xx", "..")  # differ without colour, too

@@ -17,7 +17,7 @@ from bahdanau_tf.experiments.results import Corpus
 from bahdanau_tf.experiments.results import Results
 from bahdanau_tf.experiments.results import Scoring
 from bahdanau_tf.experiments.results import measure
-from bahdanau_tf.plotting.canvas import check_matplotlib
+from bahdanau_tf.plotting.paper import check_matplotlib
 from bahdanau_tf.report import alignments
 from bahdanau_tf.report import claim
 from bahdanau_tf.report import figures

@@ -1,10 +1,10 @@
 """Traces of a translation: attention, gates and readout at every step."""
 
-from bahdanau_tf.tracing.data import Candidate
-from bahdanau_tf.tracing.data import Contributions
-from bahdanau_tf.tracing.data import Gate
-from bahdanau_tf.tracing.data import Step
-from bahdanau_tf.tracing.data import Trace
+from bahdanau_tf.tracing.walk import Candidate
+from bahdanau_tf.tracing.walk import Contributions
+from bahdanau_tf.tracing.walk import Gate
+from bahdanau_tf.tracing.walk import Step
+from bahdanau_tf.tracing.walk import Trace
 from bahdanau_tf.tracing.walk import trace
 
 __all__ = ["Candidate", "Contributions", "Gate", "Step", "Trace", "trace"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -10,21 +12,129 @@ import tensorflow as tf
 
 from bahdanau_tf.layers import AttentionDecoder
 from bahdanau_tf.layers import ConditionalDecoder
+from bahdanau_tf.layers import LinearReadout
+from bahdanau_tf.layers import MaxoutReadout
+from bahdanau_tf.layers import StackedCells
 from bahdanau_tf.layers.attention import Attention
+from bahdanau_tf.layers.cells import Cell
 from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.readout import Readout
+from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.models import TranslationModel
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.encoder_decoder import SourceMemory
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.tracing.contributions import contributions_of
-from bahdanau_tf.tracing.contributions import hidden_of
-from bahdanau_tf.tracing.data import Candidate
-from bahdanau_tf.tracing.data import Gate
-from bahdanau_tf.tracing.data import Step
-from bahdanau_tf.tracing.data import Trace
-from bahdanau_tf.tracing.gates import gate_convention
-from bahdanau_tf.tracing.gates import update
 from bahdanau_tf.translator import Translator
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The values of a gate's n units, summarized.
+
+    Attributes:
+        mean: Their mean, from 0 (closed) to 1 (open).
+        norm: Euclidean norm, at most √n.
+    """
+
+    mean: float
+    norm: float
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of the most probable next words.
+
+    Attributes:
+        token: The word.
+        probability: p(y_i | y_1 .. y_{i-1}, x).
+    """
+
+    token: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """The terms whose sum is a word's logit.
+
+    A maxout unit outputs the larger of its two inputs, so only that input is
+    split into terms.
+
+    Attributes:
+        state: Term of the decoder's state s; 0 if the readout does not use it.
+        previous: Term of the previous word E y_{i-1}.
+        context: Term of the context c_i.
+        bias: Term of the biases of readout and word.
+    """
+
+    state: float = 0.0
+    previous: float = 0.0
+    context: float = 0.0
+    bias: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """The word's logit."""
+        return self.state + self.previous + self.context + self.bias
+
+
+@dataclass(frozen=True)
+class Step:
+    """One target word.
+
+    Attributes:
+        token: The word y_i, or the end symbol.
+        logit: Its logit.
+        probability: p(y_i | y_1 .. y_{i-1}, x).
+        candidates: The most probable words, best first.
+        energies: e_ij of each source token and of the end symbol; None
+            without attention, or if the attention has a `call` of its own.
+        weights: α_ij of the same; None without attention.
+        context_norm: ‖c_i‖; None for a model without a context.
+        gates: The gates of the cell's update in this step, by name; for a deep
+            cell the name begins with the layer, from the bottom. In the step
+            order "original" the update with y_{i-1} comes before attention, and
+            the first step has no update. A `ConditionalDecoder` has two
+            updates: its names begin with "word" and "context". A plain
+            recurrence has no gates.
+        contributions: The terms of the logit; None for a readout that is
+            neither `MaxoutReadout` nor `LinearReadout` itself.
+    """
+
+    token: str
+    logit: float
+    probability: float
+    candidates: list[Candidate]
+    energies: list[float] | None
+    weights: list[float] | None
+    context_norm: float | None
+    gates: dict[str, Gate]
+    contributions: Contributions | None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """All steps of one translation.
+
+    It is plain data: `json.dumps(dataclasses.asdict(trace))`.
+
+    Attributes:
+        source: The sentence.
+        source_tokens: Its tokens in the order of the text, without the end
+            symbol. Energies and weights have one more entry, for that symbol.
+        step_order: "original", "appendix" or "main-text", see
+            `AttentionDecoder`, or "conditional", see `ConditionalDecoder`.
+        gate_convention: The meaning of the gates, as an equation from s to s',
+            since gates of the same name differ between cells; "" without gates.
+            If the layers of a deep cell differ, a line for each.
+        steps: One for each target word and for the end symbol.
+    """
+
+    source: str
+    source_tokens: list[str]
+    step_order: str
+    gate_convention: str
+    steps: list[Step] = field(default_factory=list)
 
 
 class _Rows(NamedTuple):
@@ -254,3 +364,154 @@ def _attend(
         return None, None
     context, weights = decoder.attention(query, memory.attended.source)
     return context, weights
+
+
+# Both are asked of a class itself: a subclass may compute otherwise.
+def gate_convention(cell: Cell) -> str:
+    """The meaning of a cell's gates, as an equation; "" without gates.
+
+    Layers of a deep cell whose equations differ have a line each.
+    """
+    equations = {
+        f"layer {number}": vars(type(layer)).get("update_equation", "")
+        for number, layer in enumerate(_layers(cell), start=1)
+        if _gate_names(layer)
+    }
+    if len(set(equations.values())) <= 1:
+        return str(next(iter(equations.values()), ""))
+    return "\n".join(f"{layer}: {it}" for layer, it in equations.items())
+
+
+def _gate_names(cell: Cell) -> tuple[str | None, ...]:
+    return tuple(vars(type(cell)).get("gate_names", ()))
+
+
+def _layers(cell: Cell) -> list[Cell]:
+    """The layers of a cell, the bottom one first."""
+    return cell.cells if isinstance(cell, StackedCells) else [cell]
+
+
+def update(
+    cell: Cell, projected: tf.Tensor, states: States
+) -> tuple[States, dict[str, Gate]]:
+    """One update of all layers of a cell, and its gates.
+
+    Args:
+        cell: The cell.
+        projected: float [1, p], what the cell's `step` takes.
+        states: The cell's states, float [1, n] each.
+
+    Returns:
+        The new states, and the gates by name; for a deep cell "layer 1 input"
+        and so on, from the bottom.
+    """
+    layers = _layers(cell)
+    gates: dict[str, Gate] = {}
+    new: States = ()
+    end = len(states)
+    for number, layer in enumerate(layers, start=1):
+        start = end - layer.state_count  # the top layer's states come first
+        own = states[start:end]
+        if new:
+            projected = layer.project(new[0])
+        prefix = f"layer {number} " if len(layers) > 1 else ""
+        for name, gate in _opened(layer, projected, own[0]):
+            gates[prefix + name] = gate
+        new = layer.step(projected, own) + new
+        end = start
+    return new, gates
+
+
+def _opened(
+    cell: Cell, projected: tf.Tensor, state: tf.Tensor
+) -> Iterator[tuple[str, Gate]]:
+    """Yields σ(W x + U h + b) of each gate of a cell, with its name."""
+    names = _gate_names(cell)
+    if not names:
+        return
+    bias = getattr(cell, "recurrent_bias", None)
+    total = projected + linear(state, cell.recurrent_kernel, bias)
+    for name, block in zip(names, tf.split(total, len(names), -1), strict=True):
+        if name is not None:
+            # A sum of many numbers in half precision stops growing.
+            opened = tf.sigmoid(tf.cast(block, tf.float32)).numpy()
+            yield (
+                name,
+                Gate(float(opened.mean()), float(np.linalg.norm(opened))),
+            )
+
+
+def hidden_of(
+    readout: Readout,
+    state: tf.Tensor,
+    previous: tf.Tensor,
+    context: tf.Tensor | None,
+) -> tf.Tensor:
+    """The readout's t_i, float [T_y, l]; the context may be None."""
+    term = None if context is None else readout.context_term(context)
+    return readout.hidden(state, previous, term)
+
+
+def contributions_of(
+    model: EncoderDecoder,
+    state: tf.Tensor,
+    previous: tf.Tensor,
+    context: tf.Tensor | None,
+    ids: np.ndarray,
+) -> list[Contributions] | None:
+    """The terms of state, previous word, context and bias in each logit.
+
+    The term of x is Σ_k (x U)_w(k) W_ky for a maxout readout, where w(k) is the
+    larger unit of pair k and W = W_1 W_2 if the output is factored; it is x W_y
+    for a linear readout.
+
+    Returns:
+        One `Contributions` for each word; None for other readouts.
+    """
+    readout = model.readout
+    given = {"state": state, "previous": previous, "context": context}
+    values = {
+        term: _array(value)
+        for term, value in given.items()
+        if value is not None
+    }
+    # One row of W for each word: what each unit adds to that word's logit.
+    output = model.output_weights()
+    kernel, bias = _array(output.kernel), _array(output.bias)
+    rows, of_bias = kernel[ids], bias[ids]
+    if readout.factor_kernel is not None:
+        rows = rows @ _array(readout.factor_kernel).T
+    # Exact types: a subclass may compute something else.
+    if type(readout) is LinearReadout:
+        terms = readout.used_terms
+        ends = np.cumsum([values[term].shape[1] for term in terms])
+        blocks = np.split(rows, ends[:-1], axis=1)
+        shares = {
+            term: (values[term] * block).sum(1)
+            for term, block in zip(terms, blocks, strict=True)
+        }
+    elif type(readout) is MaxoutReadout:
+        kernels = {term: getattr(readout, f"{term}_kernel") for term in values}
+        added = {
+            term: values[term] @ _array(matrix)
+            for term, matrix in kernels.items()
+            if matrix is not None
+        }
+        added["bias"] = np.tile(_array(readout.bias), [len(ids), 1])
+        pairs = sum(added.values()).reshape(*rows.shape, 2)
+        is_larger = np.stack([pairs[..., 0] >= pairs[..., 1]] * 2, -1)
+        is_larger[..., 1] ^= True
+        routed = (is_larger * rows[..., None]).reshape(len(ids), -1)
+        shares = {term: (x * routed).sum(1) for term, x in added.items()}
+    else:
+        return None
+    shares["bias"] = shares.get("bias", 0.0) + of_bias
+    return [
+        Contributions(**{term: float(x[i]) for term, x in shares.items()})
+        for i in range(len(ids))
+    ]
+
+
+def _array(tensor: tf.Tensor) -> np.ndarray:
+    array: np.ndarray = tf.cast(tensor, tf.float64).numpy()
+    return array
