@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from bahdanau_tf import Translator
 from bahdanau_tf.cli import main
+from bahdanau_tf.training import callbacks
 from bahdanau_tf.training import loop
-from bahdanau_tf.training import saving
 from bahdanau_tf.training.checkpoints import Checkpoints
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.folder import ModelFolder
@@ -103,5 +103,5 @@ def watch(path: Path) -> None:
 
 if __name__ == "__main__":
     watch(Path(sys.argv[1]))
-    saving.SECONDS = float(sys.argv[2])
+    callbacks.SECONDS = float(sys.argv[2])
     sys.exit(main(sys.argv[3:]))

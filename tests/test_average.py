@@ -16,8 +16,8 @@ from bahdanau_tf import Translator
 from bahdanau_tf.optimizers import Adam
 from bahdanau_tf.training import loop
 from bahdanau_tf.training import train
-from bahdanau_tf.training.average import averaged
 from bahdanau_tf.training.dev import Evaluation
+from bahdanau_tf.training.selection import averaged
 
 files = letters.files  # the fixture
 DECAY = 0.8

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bahdanau_tf.optimizers import Adam
 from bahdanau_tf.training.checkpoints import Checkpoints
-from bahdanau_tf.training.state import State
+from bahdanau_tf.training.run import State
 
 
 class Numbers(tf.Module):

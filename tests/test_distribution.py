@@ -27,12 +27,12 @@ from worker import run
 from bahdanau_tf import Recipe
 from bahdanau_tf import Translator
 from bahdanau_tf.cli import defined_flags
+from bahdanau_tf.training.cluster import strategy_of_environment
 from bahdanau_tf.training.dev import DevSet
-from bahdanau_tf.training.replicas import check_accumulates
-from bahdanau_tf.training.replicas import rows_of_replica
-from bahdanau_tf.training.replicas import strategy_of
-from bahdanau_tf.training.settings import check_alike
-from bahdanau_tf.training.strategy import strategy_of_environment
+from bahdanau_tf.training.folder import check_alike
+from bahdanau_tf.training.step import check_accumulates
+from bahdanau_tf.training.step import rows_of_replica
+from bahdanau_tf.training.step import strategy_of
 
 WORKER = Path(__file__).with_name("worker.py")
 LONGEST = 600  # seconds until a process is killed, on a busy machine
@@ -329,7 +329,7 @@ def test_the_command_trains_on_two_processes(folder: Path) -> None:
 
 def test_a_worker_that_waits_for_others_ends_at_an_interrupt() -> None:
     script = (
-        "from bahdanau_tf.training.strategy import strategy_of_environment\n"
+        "from bahdanau_tf.training.cluster import strategy_of_environment\n"
         "strategy_of_environment()\n"
     )
     waiting = [sys.executable, "-c", script]

@@ -12,8 +12,8 @@ import keras
 import pytest
 
 from bahdanau_tf.data.batching import Position
-from bahdanau_tf.training.rate import LearningRate
-from bahdanau_tf.training.state import State
+from bahdanau_tf.training.callbacks import LearningRate
+from bahdanau_tf.training.run import State
 
 CALLS = 800
 # TensorFlow kept some 700 bytes for a number, and grows its table in steps.

@@ -23,7 +23,7 @@ from bahdanau_tf.training import Recipe
 from bahdanau_tf.training import loop
 from bahdanau_tf.training import train
 from bahdanau_tf.training.dev import Evaluation
-from bahdanau_tf.training.pace import Pace
+from bahdanau_tf.training.run import Pace
 
 files = letters.files  # the fixture
 

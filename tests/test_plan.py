@@ -20,8 +20,8 @@ from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingPlan
 from bahdanau_tf.training import is_begun
-from bahdanau_tf.training.lock import locked
-from bahdanau_tf.training.segmentation import check_words
+from bahdanau_tf.training.folder import locked
+from bahdanau_tf.training.texts import check_words
 
 
 @pytest.fixture(scope="module")

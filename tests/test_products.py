@@ -24,7 +24,7 @@ from bahdanau_tf.system.tensors import operand
 from bahdanau_tf.system.tensors import product
 from bahdanau_tf.system.tensors import products_in
 from bahdanau_tf.training import loop
-from bahdanau_tf.training import precision
+from bahdanau_tf.training import step
 from bahdanau_tf.training import train
 from bahdanau_tf.training.dev import Evaluation
 from bahdanau_tf.training.step import train_step
@@ -185,7 +185,7 @@ def test_training_rounds_if_asked_or_if_it_is_faster(
         asked.append(others[1])
         return letters.stand_in_step(model, optimizer)
 
-    monkeypatch.setattr(precision, "has_fast_bfloat16", lambda: is_fast)
+    monkeypatch.setattr(step, "has_fast_bfloat16", lambda: is_fast)
     monkeypatch.setattr(loop, "train_step", spy)
     recipe = replace(RECIPE, epochs=1, product_dtype=dtype)
     train(letters.restarted(), files, recipe, tmp_path / "model")
@@ -366,10 +366,10 @@ def test_float16_needs_one_replica():
     )
     optimizer = SGD(0.1)
     for dtype in ("float32", "bfloat16"):
-        found = precision.with_loss_scale(optimizer, model, dtype)
+        found = step.with_loss_scale(optimizer, model, dtype)
         assert found is optimizer
     with pytest.raises(ValueError, match="float16 on 2 replicas"):
-        precision.with_loss_scale(optimizer, model, "float16")
+        step.with_loss_scale(optimizer, model, "float16")
 
 
 def test_float16_needs_one_batch_for_an_update():
@@ -377,14 +377,14 @@ def test_float16_needs_one_batch_for_an_update():
     model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
     optimizer = SGD(0.1, gradient_accumulation_steps=2)
     with pytest.raises(ValueError, match="float16 with 2 batches"):
-        precision.with_loss_scale(optimizer, model, "float16")
+        step.with_loss_scale(optimizer, model, "float16")
     with pytest.raises(ValueError, match="accumulate is 2 with product_dtype"):
         replace(RECIPE, accumulate=2, product_dtype="float16")
 
 
 def test_a_model_in_mixed_precision_rounds_its_products_itself(monkeypatch):
-    monkeypatch.setattr(precision, "has_fast_bfloat16", lambda: True)
+    monkeypatch.setattr(step, "has_fast_bfloat16", lambda: True)
     recipe = replace(RECIPE, product_dtype="auto")
     for own, wanted in (("float32", "bfloat16"), ("bfloat16", "float32")):
         model = SimpleNamespace(compute_dtype=own)
-        assert precision.product_dtype(recipe, model) == wanted
+        assert step.product_dtype(recipe, model) == wanted

@@ -41,20 +41,20 @@ from bahdanau_tf.cli import main
 from bahdanau_tf.system.files import replaced_directory
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training import TrainingResult
+from bahdanau_tf.training import callbacks
 from bahdanau_tf.training import log
 from bahdanau_tf.training import loop
-from bahdanau_tf.training import saving
 from bahdanau_tf.training import train
-from bahdanau_tf.training.best import is_best
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.dev import Evaluation
+from bahdanau_tf.training.dev import is_best
+from bahdanau_tf.training.folder import DEV_TEXT
 from bahdanau_tf.training.folder import ModelFolder
-from bahdanau_tf.training.lock import locked
+from bahdanau_tf.training.folder import check_settings
+from bahdanau_tf.training.folder import locked
+from bahdanau_tf.training.folder import write_settings
 from bahdanau_tf.training.log import Log
-from bahdanau_tf.training.settings import DEV_TEXT
-from bahdanau_tf.training.settings import check_settings
-from bahdanau_tf.training.settings import write_settings
-from bahdanau_tf.training.state import State
+from bahdanau_tf.training.run import State
 from bahdanau_tf.translation.saved import best_folder
 from bahdanau_tf.translator import load_best
 
@@ -742,9 +742,9 @@ def test_a_disk_that_fills_during_training_loses_nothing(
 ):
     """The best model of update 20 does not fit, or the checkpoint of 13."""
     monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
-    monkeypatch.setattr(saving, "SECONDS", seconds)
+    monkeypatch.setattr(callbacks, "SECONDS", seconds)
     # So the second model is the best.
-    monkeypatch.setattr("bahdanau_tf.training.best.LOW", 0)
+    monkeypatch.setattr("bahdanau_tf.training.dev.LOW", 0)
     with contextlib.ExitStack() as until_over:
         full = [Fills(until_over)]
         with pytest.raises(OSError, match=f"{what} could not be .* is kept"):

@@ -30,7 +30,7 @@ from bahdanau_tf.options.cost import MOST_PARTS
 from bahdanau_tf.system.device import available_cores
 from bahdanau_tf.system.device import operations_at_once
 from bahdanau_tf.system.device import threads
-from bahdanau_tf.training import parts
+from bahdanau_tf.training import step
 from bahdanau_tf.training import train_step
 from bahdanau_tf.translation import sentences
 from bahdanau_tf.translation.sentences import in_batches
@@ -121,11 +121,11 @@ def test_parts_are_one_a_core(
     wanted: int,
 ) -> None:
     """Unless they would be short, or operations are divided already."""
-    monkeypatch.setattr(parts, "threads", lambda: of_operation)
-    monkeypatch.setattr(parts, "operations_at_once", lambda: at_once)
+    monkeypatch.setattr(step, "threads", lambda: of_operation)
+    monkeypatch.setattr(step, "operations_at_once", lambda: at_once)
     recipe = Recipe(batch_size=rows)
-    assert parts.parts_at_once(recipe) == wanted
-    assert parts.threads_of(recipe) == of_operation * wanted
+    assert step.parts_at_once(recipe) == wanted
+    assert step.threads_of(recipe) == of_operation * wanted
 
 
 @pytest.mark.parametrize(

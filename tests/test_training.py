@@ -29,8 +29,8 @@ from bahdanau_tf.training import loop
 from bahdanau_tf.training import train
 from bahdanau_tf.training.dev import GREEDY
 from bahdanau_tf.training.dev import DevSet
-from bahdanau_tf.training.settings import check_settings
-from bahdanau_tf.training.settings import write_settings
+from bahdanau_tf.training.folder import check_settings
+from bahdanau_tf.training.folder import write_settings
 from bahdanau_tf.training.signals import signals_caught
 
 files = letters.files  # the fixture

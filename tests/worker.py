@@ -38,9 +38,9 @@ from bahdanau_tf import Vocabulary
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf import train
 from bahdanau_tf.training import TrainingFiles
+from bahdanau_tf.training.cluster import strategy_of_environment
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.dev import Evaluation
-from bahdanau_tf.training.strategy import strategy_of_environment
 
 
 class Recorder(keras.callbacks.Callback):

@@ -50,10 +50,10 @@ from bahdanau_tf.training import is_begun
 from bahdanau_tf.training import locked
 from bahdanau_tf.training import train
 from bahdanau_tf.training.cluster import Cluster
+from bahdanau_tf.training.cluster import several_workers
+from bahdanau_tf.training.cluster import strategy_of_environment
 from bahdanau_tf.training.folder import FREE
-from bahdanau_tf.training.parts import cores_at_once
-from bahdanau_tf.training.strategy import several_workers
-from bahdanau_tf.training.strategy import strategy_of_environment
+from bahdanau_tf.training.step import cores_at_once
 
 
 def run(flags: absl_flags.FlagValues) -> int:

@@ -1,13 +1,13 @@
 """Training that can be stopped and resumed; its state is kept in a folder."""
 
 from bahdanau_tf.options import Recipe
-from bahdanau_tf.training.files import TrainingFiles
-from bahdanau_tf.training.lock import locked
+from bahdanau_tf.training.folder import locked
 from bahdanau_tf.training.loop import train
+from bahdanau_tf.training.plan import Start
 from bahdanau_tf.training.plan import TrainingPlan
 from bahdanau_tf.training.plan import is_begun
-from bahdanau_tf.training.result import TrainingResult
-from bahdanau_tf.training.start import Start
+from bahdanau_tf.training.run import TrainingFiles
+from bahdanau_tf.training.run import TrainingResult
 from bahdanau_tf.training.step import train_step
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from bahdanau_tf.data.parallel import ParallelCorpus
@@ -9,7 +10,8 @@ from bahdanau_tf.evaluation import bleu
 from bahdanau_tf.evaluation import bleu_tokenizer
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options import Recipe
-from bahdanau_tf.training.files import TrainingFiles
+from bahdanau_tf.training.run import State
+from bahdanau_tf.training.run import TrainingFiles
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translator import Translator
 
@@ -90,3 +92,40 @@ class DevSet:
         return bleu(
             translations, self._references, tokenize=self.tokenize
         ).score
+
+
+NOISE = 1e-6  # smaller relative differences of the loss do not count
+
+
+def is_best(
+    found: Evaluation | None, state: State, monitor: str = "bleu"
+) -> bool:
+    """Updates the state by an evaluation; returns whether it is the best.
+
+    Args:
+        found: The evaluation; None without a dev set, then every model is the
+            best.
+        state: The state of the training, which is changed.
+        monitor: As in `Recipe`: what decides.
+    """
+    if found is not None and not _is_better(found, state, monitor):
+        state.stale.assign_add(1)
+        return False
+    state.stale.assign(0)
+    if found is not None:
+        state.best_bleu.assign(found.bleu)
+        state.best_loss.assign(found.loss)
+    return True
+
+
+def _is_better(found: Evaluation, state: State, monitor: str) -> bool:
+    bleu, loss = _counted(float(state.best_bleu)), float(state.best_loss)
+    # Folders of earlier versions have no loss.
+    is_lower = math.isnan(loss) or found.loss < loss * (1 - NOISE)
+    if monitor == "loss" or _counted(found.bleu) == bleu:
+        return is_lower
+    return math.isnan(bleu) or _counted(found.bleu) > bleu
+
+
+def _counted(bleu: float) -> float:
+    return 0.0 if bleu < LOW else bleu

@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
-import keras
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from bahdanau_tf.training.average import averaged
-from bahdanau_tf.training.best import is_best
+import keras
+import tensorflow as tf
+
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.dev import Evaluation
+from bahdanau_tf.training.dev import is_best
 from bahdanau_tf.training.folder import ModelFolder
 from bahdanau_tf.training.run import Run
 from bahdanau_tf.translator import Translator
+
+
+@contextmanager
+def averaged(
+    model: keras.Model, optimizer: keras.optimizers.Optimizer
+) -> Iterator[None]:
+    """Gives a model the average of its weights while the block runs.
+
+    It is the exponential moving average of the optimizer, w̄ ← a w̄ + (1 - a) w
+    after each update, which begins as the weights after the first. Before that,
+    or if the optimizer does not `use_ema`, the model stays as it is.
+
+    Args:
+        model: The model.
+        optimizer: Its optimizer.
+    """
+    # A variable of several replicas can be read in this way only.
+    updates = int(keras.ops.convert_to_numpy(optimizer.iterations))
+    if not optimizer.use_ema or not updates:
+        yield
+        return
+    weights = model.trainable_variables
+    raw = [tf.identity(weight.value) for weight in weights]
+    optimizer.finalize_variable_values(weights)
+    try:
+        yield
+    finally:
+        for weight, value in zip(weights, raw, strict=True):
+            weight.assign(value)
 
 
 class Selection(keras.callbacks.Callback):

@@ -2,18 +2,76 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import keras
 import tensorflow as tf
 
+from bahdanau_tf.data.batching import Batching
+from bahdanau_tf.data.dataset import Batch
+from bahdanau_tf.data.dataset import stream_batches
+from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.stepwise import TranslationModel
+from bahdanau_tf.optimizers.guarded import Guarded
+from bahdanau_tf.options import Recipe
+from bahdanau_tf.options.cost import parts_of
+from bahdanau_tf.system.device import has_fast_bfloat16
+from bahdanau_tf.system.device import operations_at_once
+from bahdanau_tf.system.device import threads
 from bahdanau_tf.system.tensors import products_in
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.minimum_risk import Risk
 from bahdanau_tf.training.minimum_risk import minimum_risk_loss
-from bahdanau_tf.training.parts import part_of
-from bahdanau_tf.training.replicas import rows_of_replica
+
+
+def cores_at_once() -> int:
+    """The number of cores that could compute parts of a batch.
+
+    It is 1 where each operation has several threads: they would be in each
+    other's way.
+    """
+    return 1 if threads() > 1 else operations_at_once()
+
+
+def parts_at_once(recipe: Recipe) -> int:
+    """The number of parts of a batch that are computed at the same time.
+
+    Each part has gradients of its own in memory.
+    """
+    return min(cores_at_once(), parts_of(recipe.batch_size))
+
+
+def threads_of(recipe: Recipe) -> int:
+    """The number of threads, with which the rounding of sums changes."""
+    return threads() * parts_at_once(recipe)
+
+
+def part_of(batch: Batch, number: int | tf.Tensor, count: int) -> Batch:
+    """A part of a batch, of `count` parts that are equal work.
+
+    Part p of n has rows p, p + n, p + 2 n and so on. If there are fewer rows
+    than parts, some have the last row, with weights of 0: so none is without
+    rows, and losses and gradients are sums over the batch's rows.
+
+    Args:
+        batch: A batch of at least one row.
+        number: The part, from 0.
+        count: The number of parts.
+    """
+    if count == 1:
+        return batch
+    inputs, target, weights = batch
+    rows = tf.shape(target)[0]
+    places = tf.range(number, tf.maximum(rows, number + 1), count)
+    real = tf.cast(places < rows, weights.dtype)[:, None]
+    places = tf.minimum(places, rows - 1)
+    inputs, target, weights = tf.nest.map_structure(
+        lambda part: tf.gather(part, places), (inputs, target, weights)
+    )
+    return inputs, target, weights * real
 
 
 def words_loss(
@@ -143,3 +201,152 @@ def train_step(
         return words_loss(model, loss, *batch)
 
     return step
+
+
+def product_dtype(recipe: Recipe, model: keras.Model) -> str:
+    """The dtype to which the operands of products are rounded."""
+    if recipe.product_dtype == "auto":
+        is_free = model.compute_dtype == "float32"  # else it rounds itself
+        return "bfloat16" if is_free and has_fast_bfloat16() else "float32"
+    return recipe.product_dtype
+
+
+def with_loss_scale(
+    optimizer: Guarded, model: keras.Model, dtype: str
+) -> keras.optimizers.Optimizer:
+    """The optimizer, which scales the loss if something is in float16.
+
+    Without a scale, gradients below 6e-8 would be 0. Keras' optimizer halves
+    it and skips the update if a scaled gradient is too large, and doubles it
+    after 2,000 updates without; so these skips are no sign of divergence.
+
+    Args:
+        optimizer: The optimizer.
+        model: The model, which may compute in float16 itself.
+        dtype: That of its products.
+
+    Raises:
+        ValueError: The model has several replicas, or an update several
+            batches: some might be skipped, and others not.
+    """
+    if "float16" not in (dtype, model.compute_dtype):
+        return optimizer
+    replicas = model.distribute_strategy.num_replicas_in_sync
+    if replicas > 1:
+        raise ValueError(
+            f"train: float16 on {replicas} replicas, wanted bfloat16, float32 "
+            "or one replica"
+        )
+    if (batches := optimizer.accumulation_steps) is not None:
+        raise ValueError(
+            f"train: float16 with {batches} batches for an update "
+            "(accumulate), wanted bfloat16, float32 or one batch"
+        )
+    return keras.optimizers.LossScaleOptimizer(optimizer)
+
+
+STEP = 2654435761  # between the seeds of two replicas; prime
+
+
+def rows_of_replica(batch: Batch) -> Batch:
+    """The part of a batch that this replica processes.
+
+    Args:
+        batch: A batch of at least one row, the same on all replicas.
+    """
+    replica = tf.distribute.get_replica_context()
+    return part_of(
+        batch,
+        replica.replica_id_in_sync_group,
+        replica.num_replicas_in_sync,
+    )
+
+
+def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
+    """The strategy in whose scope a model was made.
+
+    Raises:
+        ValueError: It was called in a scope.
+    """
+    if tf.distribute.has_strategy():
+        raise ValueError(
+            "train: it was called in a strategy.scope(), wanted the model to "
+            "be made in it, and train to be called outside, as fit"
+        )
+    return model.distribute_strategy
+
+
+def check_accumulates(recipe: Recipe, strategy: tf.distribute.Strategy) -> None:
+    """Raises if an update is to have several batches of several replicas."""
+    replicas = strategy.num_replicas_in_sync
+    if recipe.accumulate > 1 and replicas > 1:
+        raise ValueError(
+            f"Recipe: accumulate is {recipe.accumulate} with {replicas} "
+            "devices, wanted 1 with a larger batch_size, of which each device "
+            "has a share in memory"
+        )
+
+
+def seeds_of(model: keras.Model) -> list[tf.Variable]:
+    """The seeds of dropout, which tf.train.Checkpoint does not find."""
+    return [one.value for one in model.non_trainable_variables]
+
+
+def vary_noise(model: keras.Model) -> None:
+    """Gives each replica dropout of its own, drawn from the common seeds.
+
+    Replica 0, whose seeds are in the checkpoints, keeps them.
+    """
+    strategy = model.distribute_strategy
+    if strategy.num_replicas_in_sync == 1:
+        return
+    seeds = [
+        one.value
+        for one in model.non_trainable_variables
+        if one.aggregation == "none"  # each replica has its own
+    ]
+    common = [tf.identity(seed) for seed in seeds]
+
+    def set_own() -> None:
+        replica = tf.distribute.get_replica_context()
+        number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
+        for seed, value in zip(seeds, common, strict=True):
+            seed.assign(value + tf.stack([STEP * number, 0]))
+
+    tf.function(lambda: strategy.run(set_own), autograph=False)()
+
+
+def updates_per_epoch(
+    corpus: ParallelCorpus,
+    source_text: Tokenizer,
+    target_text: Tokenizer,
+    recipe: Recipe,
+) -> float:
+    """The number of updates in an epoch, for schedules and `epochs`.
+
+    An epoch may end within an update of several batches.
+    """
+    batching = recipe.make_batching()
+    batches = _batches_per_epoch(corpus, source_text, target_text, batching)
+    return batches / recipe.accumulate
+
+
+def _batches_per_epoch(
+    corpus: ParallelCorpus,
+    source_text: Tokenizer,
+    target_text: Tokenizer,
+    batching: Batching,
+) -> int:
+    """The number of batches in an epoch.
+
+    For batches of a fixed number of pairs it is computed as if no pair were
+    too long. With a token budget the first epoch is read and its batches are
+    counted; other epochs have nearly as many.
+    """
+    if batching.token_budget is None:
+        return math.ceil(len(corpus) / batching.batch_size)
+    # Faster, and as many: sub-words that are drawn move no pair.
+    batching = replace(batching, sample_subwords=False)
+    batches = stream_batches(corpus, source_text, target_text, batching)
+    first_epoch = batches.take_while(lambda _, position: position.epoch == 0)
+    return int(first_epoch.reduce(0, lambda count, _: count + 1))

@@ -1,0 +1,230 @@
+"""The dev text of a training: given, or held out of the training text."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import shutil
+from collections.abc import Iterator
+from collections.abc import Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import tensorflow as tf
+
+from bahdanau_tf.data.held_out import hold_out
+from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.evaluation import has_blanks
+from bahdanau_tf.options import TextOptions
+from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.terminal import StatusLine
+from bahdanau_tf.system.terminal import amount
+from bahdanau_tf.text import Vocabulary
+from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.text.script import UNKNOWN
+from bahdanau_tf.text.script import guess_language
+from bahdanau_tf.text.vocabulary import SPECIAL
+from bahdanau_tf.training.folder import DEV_PAIRS
+from bahdanau_tf.training.folder import TRAINING_TEXT
+from bahdanau_tf.training.folder import check_settings
+from bahdanau_tf.training.folder import write_settings
+from bahdanau_tf.training.run import TrainingFiles
+
+TEXTS, SETTINGS = "text", "held_out.json"
+TOKEN_BYTES = 32  # of a token and its blank; on average they have fewer
+
+
+NAMES = ("train.source", "train.target", "dev.source", "dev.target")
+
+
+def divided(model_dir: Path) -> TrainingFiles:
+    """The training and dev texts of a folder that held pairs out."""
+    return TrainingFiles(*(str(model_dir / TEXTS / name) for name in NAMES))
+
+
+@contextmanager
+def held_out(
+    model_dir: Path,
+    corpus: ParallelCorpus,
+    dev_pairs: int,
+    max_length: int = 0,
+) -> Iterator[int]:
+    """Divides a training text; after an error in the block it is as before.
+
+    Args:
+        model_dir: The folder of the training, which is new.
+        corpus: The training text.
+        dev_pairs: Number of pairs to hold out; 0 leaves the text as it is.
+        max_length: The most tokens of a sentence that is trained on, 0 for
+            any. Lines that surely have more are not held out: a few of them
+            would decide the score.
+
+    Yields:
+        The number of pairs that are left to train on.
+
+    Raises:
+        ValueError: There are too few pairs, or `model_dir` has other files
+            where the texts would be.
+        OSError: The texts cannot be written.
+    """
+    texts, settings = model_dir / TEXTS, model_dir / SETTINGS
+    settings.unlink(missing_ok=True)
+    if not dev_pairs:
+        yield len(corpus)
+        return
+    _check_place(texts)
+    try:
+        longest = TOKEN_BYTES * max_length if max_length else None
+        pairs = hold_out(corpus, dev_pairs, texts, longest)
+        dev = divided(model_dir).dev_source
+        StatusLine().note(
+            f"dev text: {dev} and {NAMES[3]}, {amount(pairs, 'pair')}"
+        )
+        yield len(corpus) - pairs
+        write_settings(settings, _settings(corpus, dev_pairs))
+    except BaseException:
+        shutil.rmtree(texts, ignore_errors=True)
+        raise
+
+
+def _check_place(texts: Path) -> None:
+    """Raises if there is something that a killed run did not leave."""
+    if not texts.exists():
+        return
+    own = texts.is_dir() and {x.name for x in texts.iterdir()} <= {*NAMES}
+    if not own:
+        raise ValueError(
+            f"--model_dir: {texts} is there already, where dev and training "
+            "text are written; name another folder, or give --dev_source and "
+            "--dev_target"
+        )
+
+
+def check_held_out(
+    model_dir: Path, files: TrainingFiles, dev_pairs: int
+) -> None:
+    """Checks that a begun training holds out the same pairs of the same text.
+
+    Raises:
+        ValueError: It does not.
+        OSError: A file cannot be read.
+    """
+    path = model_dir / SETTINGS
+    if path.is_file() and files.dev_source is not None:
+        raise ValueError(
+            f"--dev_source is {files.dev_source}, but the dev text of "
+            f"{model_dir} was held out of its training text; leave "
+            "--dev_source and --dev_target out to go on, or name another "
+            "folder"
+        )
+    if path.is_file():
+        corpus = ParallelCorpus(files.train_source, files.train_target)
+        check_settings(path, _settings(corpus, dev_pairs))
+    elif dev_pairs:
+        raise ValueError(
+            f"--{DEV_PAIRS} is {dev_pairs}, but none were held out of the "
+            f"training text of {model_dir}; leave it out to go on, or name "
+            "another folder"
+        )
+
+
+def _settings(corpus: ParallelCorpus, dev_pairs: int) -> dict[str, object]:
+    return {DEV_PAIRS: dev_pairs, TRAINING_TEXT: corpus.checksum}
+
+
+LINES = 5000  # the first lines of a text, from which its language is guessed
+
+
+def with_languages(
+    text: TextOptions, files: TrainingFiles, known: Mapping[str, object]
+) -> TextOptions:
+    """Fills in source_language, target_language and true_case where None.
+
+    The values are those of the folder, if it has some. Otherwise languages are
+    guessed, if the tokenizer has rules for languages, and written to standard
+    error; true_case is the default for the source language.
+
+    Args:
+        text: The options to complete.
+        files: The texts from which languages are guessed.
+        known: The settings with which the folder was made; empty for a new one.
+    """
+    text = dataclasses.replace(
+        text,
+        source_language=_language("source", text, files.train_source, known),
+        target_language=_language("target", text, files.train_target, known),
+    )
+    if text.true_case is None:
+        true_case = known.get("true_case")
+        if not isinstance(true_case, bool):
+            language = text.source_language or _guess(files.train_source)
+            true_case = text.true_cases(language)
+        text = dataclasses.replace(text, true_case=true_case)
+    return text
+
+
+def _language(
+    side: str, text: TextOptions, path: str, known: Mapping[str, object]
+) -> str | None:
+    """The language of a side; None if the tokenizer does not use it."""
+    name = f"{side}_language"
+    for found in (getattr(text, name), known.get(name)):
+        if isinstance(found, str):
+            return found
+    return None if name in text.unused() else _guessed(side, path)
+
+
+def _guess(path: str) -> str:
+    return guess_language(itertools.islice(read_lines(path), LINES))
+
+
+def _guessed(side: str, path: str) -> str:
+    language = _guess(path)
+    note = f"guessed from the text; --{side}_language overrides"
+    if language == UNKNOWN:
+        note = (
+            "unknown: text is split by general rules; "
+            f"--{side}_language=CODE sets it"
+        )
+    StatusLine().note(f"{side} language: {language} ({note})")
+    return language
+
+
+CHECKED_LINES = 1000  # the first lines of a text, which are checked
+LONGEST = 1000  # only so many characters of a line are checked
+
+
+def check_words(text: TextOptions, files: TrainingFiles) -> None:
+    """Raises if the words of a text would be whole sentences.
+
+    The word tokenizer cannot split text without blanks between words, such as
+    Chinese or Thai, unless it has rules for the language, as for Japanese.
+
+    Raises:
+        ValueError: The message names the file and the flag.
+    """
+    if text.tokenizer != "word":
+        return
+    for side in ("source", "target"):
+        path = getattr(files, f"train_{side}")
+        language = getattr(text, f"{side}_language") or UNKNOWN
+        if not _has_words(path, language):
+            raise ValueError(
+                f"TrainingPlan: tokenizer is 'word', and {path} has no blanks "
+                "between words, so that whole sentences would be words; wanted "
+                "--tokenizer=unigram or bpe, or blanks between the words"
+            )
+
+
+def _has_words(path: str, language: str) -> bool:
+    begin = itertools.islice(read_lines(path), CHECKED_LINES)
+    lines = [line[:LONGEST] for line in begin]
+    if has_blanks(lines):
+        return True
+    tokenizer = WordTokenizer(Vocabulary(SPECIAL), language)
+    rows = tokenizer.split(tf.constant(lines)).to_list()
+    words = ([word.decode() for word in row] for row in rows)
+    # Without punctuation: Tibetan has a mark after each syllable.
+    return has_blanks(
+        [" ".join(x for x in row if any(map(str.isalpha, x))) for row in words]
+    )
