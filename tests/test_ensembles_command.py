@@ -17,8 +17,8 @@ from bahdanau_tf import Translator
 from bahdanau_tf import WordTokenizer
 from bahdanau_tf.cli import main
 from bahdanau_tf.corpora.grammar import corpus as grammar
-from bahdanau_tf.experiments import ensembles
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.report import results
 
 EMPTY = ["--source=/dev/null", "--reference=/dev/null"]
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -142,11 +142,11 @@ def test_each_row_has_its_models_and_its_beam_size(monkeypatch):
     def joined(chosen, average):
         return Named(f"{average} of {', '.join(one.name for one in chosen)}")
 
-    monkeypatch.setattr(ensembles.Translator, "ensemble", joined)
+    monkeypatch.setattr(results.Translator, "ensemble", joined)
     members = {"a": [Named("1"), Named("2"), Named("3")], "b": [Named("4")]}
     rows = [("a", 1, 12), ("a", 2, 3), ("b", 2, 1), ("b", 1, 1)]
     how = Decoding(beam_size=7, n_best=3)
-    found = ensembles.translate_rows(rows, members, ["x"], how, "mean")
+    found = results.translate_rows(rows, members, ["x"], how, "mean")
     assert list(found) == [
         (rows[0], ["1 12 1 x"]),
         (rows[1], ["mean of 1, 2 3 1 x"]),

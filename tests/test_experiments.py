@@ -14,19 +14,20 @@ from types import SimpleNamespace
 import pytest
 
 from bahdanau_tf.cli import defined_flags
-from bahdanau_tf.experiments import child
-from bahdanau_tf.experiments import results
-from bahdanau_tf.experiments import suites
-from bahdanau_tf.experiments import trainings
-from bahdanau_tf.experiments.trainings import COMMAND as TRAIN
-from bahdanau_tf.experiments.trainings import Plan
-from bahdanau_tf.experiments.trainings import Record
-from bahdanau_tf.experiments.trainings import train_all
 from bahdanau_tf.flags.train import options
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.report import child
+from bahdanau_tf.report import results
+from bahdanau_tf.report import trainings
+from bahdanau_tf.report.trainings import COMMAND as TRAIN
+from bahdanau_tf.report.trainings import Plan
+from bahdanau_tf.report.trainings import Record
+from bahdanau_tf.report.trainings import train_all
 from bahdanau_tf.translation import Translation
 
-FILES = suites.Files(*(f"/somewhere/{name}" for name in suites.Files._fields))
+FILES = trainings.Files(
+    *(f"/somewhere/{name}" for name in trainings.Files._fields)
+)
 
 # Replaces `bahdanau-tf train`: records that it ran and leaves a model.
 # Depending on its arguments it fails, or waits for a signal in its first run.
@@ -145,7 +146,7 @@ def test_a_training_stops_if_its_parent_is_killed(tmp_path):
         ("__init__.py", ""),
         ("__main__.py", WAITING),
         ("experiments/__init__.py", ""),
-        ("experiments/child.py", Path(child.__file__).read_text()),
+        ("report/child.py", Path(child.__file__).read_text()),
     ):
         (package / name).write_text(text)
     with subprocess.Popen(
@@ -177,9 +178,9 @@ def test_a_failed_training_is_reported_and_stops_the_others(tmp_path):
 @pytest.mark.parametrize(
     ("suite", "lengths", "count"),
     [
-        (suites.QUICK, {15, 30}, 6),
-        (suites.FULL_GRAMMAR, {15, 30}, 11),
-        (suites.FULL, {30, 50}, 11),
+        (trainings.QUICK, {15, 30}, 6),
+        (trainings.FULL_GRAMMAR, {15, 30}, 11),
+        (trainings.FULL, {30, 50}, 11),
     ],
 )
 def test_plans_are_valid_flags_of_train(suite, lengths, count):
@@ -209,7 +210,7 @@ def test_plans_are_valid_flags_of_train(suite, lengths, count):
 def test_systems_of_a_users_corpus_make_equal_updates():
     """So that limits are compared; options are those chosen for the text."""
     found = {}
-    for plan in suites.FULL.plans(FILES):
+    for plan in trainings.FULL.plans(FILES):
         flags = defined_flags("train")
         flags(["train", *plan.flags])
         assert flags.recipe is None
@@ -225,7 +226,7 @@ def test_systems_of_a_users_corpus_make_equal_updates():
 
 
 def test_a_flag_is_passed_only_to_models_that_take_it():
-    for plan in suites.QUICK.plans(FILES, ["--annotation_dropout=0.2"]):
+    for plan in trainings.QUICK.plans(FILES, ["--annotation_dropout=0.2"]):
         is_taken = "--annotation_dropout=0.2" in plan.flags
         assert is_taken == ("LSTM" not in plan.name)
 
@@ -246,7 +247,7 @@ def test_a_translation_has_one_line_of_the_report():
 
 def test_the_built_in_corpus_is_written_once(tmp_path):
     pairs = {"train": 30, "dev": 5, "test": 8}
-    suite = replace(suites.QUICK, pairs=pairs)
+    suite = replace(trainings.QUICK, pairs=pairs)
     files = suite.write_corpus(tmp_path)
     lines = {
         name: Path(path).read_text("utf-8").split("\n")[:-1]

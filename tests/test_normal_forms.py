@@ -15,9 +15,9 @@ import sacrebleu
 from bahdanau_tf import evaluation
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands.distil import _pairs
-from bahdanau_tf.experiments.results import Corpus
-from bahdanau_tf.experiments.results import Results
-from bahdanau_tf.experiments.results import Scoring
+from bahdanau_tf.report.results import Corpus
+from bahdanau_tf.report.results import Results
+from bahdanau_tf.report.results import Scoring
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.rescoring import Hypothesis

@@ -20,25 +20,23 @@ from bahdanau_tf import report
 from bahdanau_tf.cli import main
 from bahdanau_tf.evaluation import Table
 from bahdanau_tf.evaluation import diagonal_links
-from bahdanau_tf.experiments import suites
-from bahdanau_tf.experiments.results import OUTSIDE
-from bahdanau_tf.experiments.results import Corpus
-from bahdanau_tf.experiments.results import Results
-from bahdanau_tf.experiments.results import Scoring
-from bahdanau_tf.experiments.results import System
 from bahdanau_tf.models import RNNSearch
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.report import alignments
-from bahdanau_tf.report import figures
+from bahdanau_tf.report import bahdanau
+from bahdanau_tf.report import page
 from bahdanau_tf.report import paper
-from bahdanau_tf.report import rendering
 from bahdanau_tf.report import sutskever
-from bahdanau_tf.report import tables
+from bahdanau_tf.report import trainings
 from bahdanau_tf.report.claim import findings
-from bahdanau_tf.report.document import Document
-from bahdanau_tf.report.document import Finding
-from bahdanau_tf.report.document import Picture
-from bahdanau_tf.report.document import Section
+from bahdanau_tf.report.paper import Document
+from bahdanau_tf.report.paper import Finding
+from bahdanau_tf.report.paper import Picture
+from bahdanau_tf.report.paper import Section
+from bahdanau_tf.report.results import OUTSIDE
+from bahdanau_tf.report.results import Corpus
+from bahdanau_tf.report.results import Results
+from bahdanau_tf.report.results import Scoring
+from bahdanau_tf.report.results import System
 from bahdanau_tf.text import Vocabulary
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.text import load_text
@@ -93,7 +91,7 @@ def test_table_1_has_the_papers_systems_first_and_says_not_run():
     stands_for = {"known_texts": noisy(0.1), "counterpart": "RNNsearch-50"}
     ours = system("ours", texts=noisy(0.3), **stands_for)
     moses = system("moses", OUTSIDE)
-    table = tables.translation_quality(results(ours, moses, known=known))
+    table = bahdanau.translation_quality(results(ours, moses, known=known))
     rows = {row[0]: row[1:] for row in table.rows}
     assert [row[5] for row in table.rows] == [*paper.BLEU, ""]
     theirs = ["RNNencdec-30", 13.93, 24.19]
@@ -111,7 +109,7 @@ def test_table_1_has_the_papers_systems_first_and_says_not_run():
     assert any("|tok:13a|" in note for note in table.notes)
     # Without known sentences there is no such score.
     nothing = results(ours, known=[False] * len(LENGTHS))
-    rows = tables.translation_quality(nothing).rows
+    rows = bahdanau.translation_quality(nothing).rows
     assert {row[3] for row in rows} == {None}
 
 
@@ -120,7 +118,7 @@ def test_case_may_be_ignored_in_all_scores():
     scoring = Scoring(tokenize="13a", n_bootstrap=20, lowercase=True)
     known = [True] * len(LENGTHS)
     found = Results([shouted], TEST, LENGTHS, "tokens", known, scoring)
-    table = tables.translation_quality(found)
+    table = bahdanau.translation_quality(found)
     (row,) = (row for row in table.rows if row[0] == "S")
     assert [row[1], *row[3:5]] == [pytest.approx(100)] * 3
     assert any("|case:lc|" in note for note in table.notes)
@@ -128,7 +126,7 @@ def test_case_may_be_ignored_in_all_scores():
 
 def test_the_significance_table_has_all_pairs():
     bad = noisy(0.5)
-    table = tables.significance(
+    table = bahdanau.significance(
         results(
             system("best"), system("bad", texts=bad), system("2", texts=bad)
         )
@@ -257,20 +255,20 @@ def test_sentences_of_figure_3_are_chosen_by_the_papers_rule():
     drawn = random.Random(0)
     lengths = [drawn.randint(1, 60) for _ in range(300)]
     known = [drawn.random() < 0.5 for _ in lengths]
-    aligned, long = chosen = figures.choose(lengths, known)
-    assert chosen == figures.choose(lengths, known)
+    aligned, long = chosen = bahdanau.choose(lengths, known)
+    assert chosen == bahdanau.choose(lengths, known)
     assert len(set(aligned)) == 4
     assert all(known[n] and 10 <= lengths[n] <= 20 for n in aligned[1:])
     assert len(set(long)) == 3
     assert all(lengths[n] > 30 for n in long)
-    assert figures.choose([3], [False]) == ([0], [])
+    assert bahdanau.choose([3], [False]) == ([0], [])
     assert lengths[aligned[0]] <= 50
-    assert figures.choose([70, 90, 50], [True] * 3)[0] == [2]
-    assert figures.choose([70], [False]) == ([0], [0])
+    assert bahdanau.choose([70, 90, 50], [True] * 3)[0] == [2]
+    assert bahdanau.choose([70], [False]) == ([0], [0])
 
 
 def test_figure_2_has_bleu_by_length(tmp_path):
-    section = figures.figure_2(
+    section = bahdanau.figure_2(
         results(system("ours", texts=noisy(0.2))), tmp_path
     )
     (table,) = section.tables
@@ -284,11 +282,11 @@ def test_figure_2_has_bleu_by_length(tmp_path):
 
 def test_long_sentences_are_listed_with_reference_and_translation():
     ours = results(system("ours", texts=noisy(0.5)))
-    table = tables.long_sentences(ours, [5, 7])
+    table = bahdanau.long_sentences(ours, [5, 7])
     assert [row[1] for row in table.rows] == ["source", "reference", "ours"] * 2
     assert [row[0] for row in table.rows] == [1, "", "", 2, "", ""]
     assert [row[2] for row in table.rows[4:]] == [REFERENCES[7], noisy(0.5)[7]]
-    assert "no sentence" in tables.long_sentences(ours, []).notes[0]
+    assert "no sentence" in bahdanau.long_sentences(ours, []).notes[0]
 
 
 @pytest.fixture(scope="module")
@@ -329,7 +327,7 @@ def test_alignments_are_compared_with_gold_and_diagonal(
         model = system("S", translator=translator, max_length=max_length)
         test = Corpus(sources, sources, gold)
         found = results(model, test=test, lengths=lengths)
-        return alignments.alignment_table(found).rows[0][1:]
+        return bahdanau.alignment_table(found).rows[0][1:]
 
     # A gold alignment equal to the model's has no errors; to the diagonal, too.
     whole, theirs, short, short_theirs, nats, equal, words = row(own)
@@ -350,7 +348,7 @@ def test_alignments_are_compared_with_gold_and_diagonal(
 
 
 def test_the_alignment_table_says_which_systems_have_none(translator):
-    table = alignments.alignment_table(
+    table = bahdanau.alignment_table(
         results(
             system("S", translator=translator),
             system("L", "LSTM forward"),
@@ -479,7 +477,7 @@ def test_hours_are_those_of_all_sessions(translator, tmp_path):
     record = {"seconds": 360.0, "device": "a CPU", "is_over": True}
     (tmp_path / "trained.json").write_text(json.dumps(record))
     one = system("ours", translator=translator, model_dir=tmp_path)
-    table = tables.training_table(results(one), None, None)
+    table = bahdanau.training_table(results(one), None, None)
     assert {row[0]: row[1:4] for row in table.rows}["ours"] == [5, 1.0, 2.0]
 
 
@@ -495,7 +493,7 @@ def test_the_training_table_is_read_from_the_model_folder(translator, tmp_path):
     trained = {"translator": translator, "model_dir": tmp_path}
     one = system("ours", counterpart="RNNsearch-30", **trained)
     unwritten = replace(one, counterpart="", name="x", model_dir=tmp_path / "x")
-    table = tables.training_table(
+    table = bahdanau.training_table(
         results(one, unwritten, system("moses", OUTSIDE)), dev, dev
     )
     rows = {row[0]: row[1:] for row in table.rows}
@@ -508,14 +506,14 @@ def test_the_training_table_is_read_from_the_model_folder(translator, tmp_path):
     assert rows["ours"][6:9] == ["RNNsearch-30", 471_000, 3.6]
     assert rows["for RNNsearch-50*"][:6] == [None] * 6
     limit_length(tmp_path, max_words=1)  # of the source alone: "dog"
-    table = tables.training_table(results(one), dev, None)
+    table = bahdanau.training_table(results(one), dev, None)
     learned = -translator.score(["dog"], ["mat sits"])[0].log_prob
     assert {row[0]: row[5:7] for row in table.rows}["ours"] == [
         pytest.approx(learned),
         None,
     ]
     nothing = Corpus([], [])
-    table = tables.training_table(results(one), nothing, nothing)
+    table = bahdanau.training_table(results(one), nothing, nothing)
     assert {row[0]: row[5:7] for row in table.rows}["ours"] == [None, None]
 
 
@@ -540,7 +538,7 @@ def test_the_page_has_no_external_parts_and_marks_the_papers_numbers(tmp_path):
         [["<script>alert(1)</script>", 26.75], [None, ""], ["$x$ & y", 3000]],
     )
     picture = Picture(tmp_path / "a.png", 'a "quoted" title')
-    html = rendering.as_html(
+    html = page.as_html(
         Document(
             "A <title>",
             ["About"],
@@ -692,7 +690,9 @@ def test_bad_flags_are_refused_before_training(
         command, "train_all", lambda *_: pytest.fail("training was started")
     )
     pairs = {"train": 20, "dev": 2, "test": 3}
-    monkeypatch.setattr(suites, "QUICK", replace(suites.QUICK, pairs=pairs))
+    monkeypatch.setattr(
+        trainings, "QUICK", replace(trainings.QUICK, pairs=pairs)
+    )
     text = tmp_path / "text"
     text.write_text("a b\n")
     empty = tmp_path / "empty"
@@ -743,12 +743,12 @@ def test_the_quick_report_is_written_twice_with_one_training(
 ):
     """Trains for seconds and writes a report; then again without training."""
     small = replace(
-        suites.QUICK,
-        attention={"50": suites.QUICK.attention["50"]},
+        trainings.QUICK,
+        attention={"50": trainings.QUICK.attention["50"]},
         reversed_count=0,
         pairs={"train": 120, "dev": 4, "test": 40},
     )
-    monkeypatch.setattr(suites, "QUICK", small)
+    monkeypatch.setattr(trainings, "QUICK", small)
     words = "report --quick --train_flag=--epochs=1 --train_flag=--units=12"
     words += f" --max_length=10 --beam_size=2 --minutes=30 --out_dir={tmp_path}"
     assert main(words.split()) == 0

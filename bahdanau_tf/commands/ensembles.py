@@ -12,11 +12,11 @@ from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.commands.common.scoring import tokenizer_for
 from bahdanau_tf.evaluation.tables import NOT_RUN
 from bahdanau_tf.evaluation.tables import text_row
-from bahdanau_tf.experiments.ensembles import name_of
-from bahdanau_tf.experiments.ensembles import translate_rows
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import paper
+from bahdanau_tf.report.results import name_of
+from bahdanau_tf.report.results import translate_rows
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.translator import Translator
 from bahdanau_tf.translator import load_best

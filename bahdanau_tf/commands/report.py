@@ -18,9 +18,6 @@ from bahdanau_tf.corpora import grammar
 from bahdanau_tf.data.held_out import TYPICAL
 from bahdanau_tf.evaluation import has_blanks
 from bahdanau_tf.evaluation import read_pharaoh
-from bahdanau_tf.experiments import suites
-from bahdanau_tf.experiments.trainings import Plan
-from bahdanau_tf.experiments.trainings import train_all
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.report import named
 from bahdanau_tf.flags.train import choose
@@ -29,6 +26,9 @@ from bahdanau_tf.flags.train import options
 from bahdanau_tf.flags.train import values_of
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.plotting.paper import check_matplotlib
+from bahdanau_tf.report import trainings
+from bahdanau_tf.report.trainings import Plan
+from bahdanau_tf.report.trainings import train_all
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.translation.saved import best_folder
@@ -43,7 +43,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     folder = out_dir / "models"
     models: dict[str, str | Path] = dict(named("system", flags.system))
     suite = _suite(flags)
-    files = suites.Files(*(flags[n].value for n in suites.Files._fields))
+    files = trainings.Files(*(flags[n].value for n in trainings.Files._fields))
     check_tokenize_flag(flags)
     _check_plans(_plans(suite, files, flags), flags)
     for name, model in models.items():
@@ -93,17 +93,17 @@ def run(flags: absl_flags.FlagValues) -> int:
     return 0
 
 
-def _suite(flags: absl_flags.FlagValues) -> suites.Suite | None:
+def _suite(flags: absl_flags.FlagValues) -> trainings.Suite | None:
     if flags.quick:
-        return suites.QUICK
+        return trainings.QUICK
     if not flags.full:
         return None
-    return suites.FULL if flags.train_source else suites.FULL_GRAMMAR
+    return trainings.FULL if flags.train_source else trainings.FULL_GRAMMAR
 
 
 def _plans(
-    suite: suites.Suite | None,
-    files: suites.Files,
+    suite: trainings.Suite | None,
+    files: trainings.Files,
     flags: absl_flags.FlagValues,
 ) -> list[Plan]:
     """The systems of --train_systems, or all; none without a suite.
@@ -125,7 +125,7 @@ def _plans(
     return [plan for plan in plans if plan.name in wanted]
 
 
-def _check_train_flags(suite: suites.Suite, given: Sequence[str]) -> None:
+def _check_train_flags(suite: trainings.Suite, given: Sequence[str]) -> None:
     own = ("model", suite.limit, "reverse_source", "noreverse_source")
     for flag in given:
         if flag.lstrip("-").partition("=")[0] in (*own, "model_dir"):
@@ -178,7 +178,7 @@ def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
             )
 
 
-def _check_words(suite: suites.Suite | None, sources: Sequence[str]) -> None:
+def _check_words(suite: trainings.Suite | None, sources: Sequence[str]) -> None:
     """Raises if no limit of words would leave any training sentence out."""
     is_limited = suite is not None and suite.limit == "max_words"
     if is_limited and not has_blanks(sources[:1000]):
@@ -238,13 +238,13 @@ def _baseline(
     return None
 
 
-def _test(files: suites.Files) -> report.Corpus:
+def _test(files: trainings.Files) -> report.Corpus:
     links = read_pharaoh(files.alignments) if files.alignments else None
     return report.Corpus(_lines(files.source), _lines(files.reference), links)
 
 
 def _pairs(
-    files: suites.Files, side: str, most: int | None = None
+    files: trainings.Files, side: str, most: int | None = None
 ) -> report.Corpus | None:
     """The first training or dev pairs; None if there are no files of them.
 

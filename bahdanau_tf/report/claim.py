@@ -7,9 +7,9 @@ from math import hypot
 from typing import NamedTuple
 
 from bahdanau_tf.evaluation import Score
-from bahdanau_tf.experiments.results import Results
-from bahdanau_tf.experiments.results import System
-from bahdanau_tf.report.document import Finding
+from bahdanau_tf.report.paper import Finding
+from bahdanau_tf.report.results import Results
+from bahdanau_tf.report.results import System
 
 
 class Bounds(NamedTuple):

@@ -6,19 +6,34 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
+from bahdanau_tf.evaluation import LengthBin
 from bahdanau_tf.evaluation import Table
+from bahdanau_tf.evaluation import length_rows
+from bahdanau_tf.evaluation.subsets import by_rank
 from bahdanau_tf.evaluation.tables import NOT_RUN
 from bahdanau_tf.evaluation.tables import NOTHING
 from bahdanau_tf.evaluation.tables import Cell
-from bahdanau_tf.experiments.ensembles import MIXED
-from bahdanau_tf.experiments.ensembles import Members
-from bahdanau_tf.experiments.ensembles import joined
-from bahdanau_tf.experiments.ensembles import name_of
-from bahdanau_tf.experiments.ensembles import translate_rows
-from bahdanau_tf.experiments.results import Results
+from bahdanau_tf.plotting import plot_bleu_by_length
+from bahdanau_tf.plotting import plot_vectors
 from bahdanau_tf.report import paper
+from bahdanau_tf.report.paper import Picture
+from bahdanau_tf.report.paper import Section
+from bahdanau_tf.report.results import MIXED
+from bahdanau_tf.report.results import Corpus
+from bahdanau_tf.report.results import Members
+from bahdanau_tf.report.results import Results
+from bahdanau_tf.report.results import joined
+from bahdanau_tf.report.results import name_of
+from bahdanau_tf.report.results import translate_rows
+from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.translation.lengths import counting_text
+from bahdanau_tf.translation.lengths import in_a_plane
+from bahdanau_tf.translation.lengths import mean_ranks
+from bahdanau_tf.translation.lengths import nearest
+from bahdanau_tf.translation.lengths import sentence_vectors
 from bahdanau_tf.translation.rescoring import Hypothesis
 from bahdanau_tf.translation.rescoring import NBest
 from bahdanau_tf.translation.rescoring import combine
@@ -172,3 +187,130 @@ def _rescored(scorer: Translator, lists: Sequence[NBest]) -> Iterator[str]:
 def _first(hypotheses: Sequence[Hypothesis]) -> str:
     """The text of the best hypothesis; "" if there is none."""
     return hypotheses[0].text if hypotheses else ""
+
+
+Phrases = Sequence[Sequence[str]]  # groups of sentences of similar meaning
+_TITLE = "Sentence vectors, after Figure 2 of Sutskever et al. 2014"
+_SHOWN = (
+    "What the decoder of {name} gets of a sentence, projected on the two "
+    "principal components of the sentences in each picture. The sentences of a "
+    "group have one sign. Where groups differ in the order of their words "
+    "alone, a bag of words could not tell them apart."
+)
+
+
+def vectors_figure(
+    results: Results, phrases: Sequence[Phrases], folder: Path
+) -> Section:
+    """Draws sentences as the first LSTM keeps them, else an RNNencdec.
+
+    Args:
+        results: The systems.
+        phrases: The groups of sentences of each picture.
+        folder: Gets a PNG for each picture.
+    """
+    able = [*results.of_kind("LSTM"), *results.of_kind("RNNencdec")]
+    named = ((one.name, one.translator) for one in able if one.translator)
+    found = next(named, None)
+    if not phrases:
+        return Section(_TITLE, ["Not run: no sentences were given for it."])
+    if found is None:
+        said = "Not run: no system keeps a sentence in one vector."
+        return Section(_TITLE, [said])
+    name, translator = found
+    drawn = [
+        _drawn(translator, groups, folder / f"vectors{number}.png")
+        for number, groups in enumerate(phrases, 1)
+    ]
+    pictures, data = zip(*drawn, strict=True)
+    said = _SHOWN.format(name=name)
+    return Section(_TITLE, [said], pictures, data={"vectors": data})
+
+
+def _drawn(
+    translator: Translator, groups: Phrases, path: Path
+) -> tuple[Picture, list[dict[str, object]]]:
+    """Draws a picture; returns it and its data."""
+    texts = [text for group in groups for text in group]
+    numbers = [n for n, group in enumerate(groups) for _ in group]
+    vectors = sentence_vectors(translator.model, translator.source_text, texts)
+    points, share = in_a_plane(vectors)
+    plot_vectors(points, texts, numbers, path)
+    others = nearest(vectors)
+    own = sum(
+        numbers[other] == number
+        for number, other in zip(numbers, others, strict=True)
+    )
+    title = (
+        f"{100 * share:.0f} % of the variance is in the plane; {own} of "
+        f"{len(texts)} sentences have their nearest in the whole space in "
+        "their own group"
+    )
+    data = [
+        {"text": text, "group": number, "point": point}
+        for text, number, point in zip(
+            texts, numbers, points.round(4).tolist(), strict=True
+        )
+    ]
+    return Picture(path, title), data
+
+
+_RARITY = "BLEU by rarity of words, after Figure 3 of Sutskever et al. 2014"
+_RANK = (
+    "Sentences are sorted by the mean frequency rank of their source words, "
+    "which is the id of a word; unknown words come last. Sub-words are counted "
+    "in the training pairs that the report reads. The parts have as many "
+    "sentences as each other, but for the last. The paper's curve falls only "
+    "for the rarest words. Its curve by length is Figure 2."
+)
+_UNCOUNTED = (
+    "Not run: sub-words are ranked by their counts in training pairs, and none "
+    "were given."
+)
+
+
+def rarity_figure(
+    results: Results, train: Corpus | None, folder: Path
+) -> Section:
+    """BLEU of sentences sorted by the rank of their words; writes a PNG."""
+    models = (one.translator for one in results.systems)
+    text = counting_text([one.source_text for one in models if one])
+    if text is None:
+        return Section(_RARITY, ["Not run: no system has a vocabulary."])
+    learned = train.sources if train else []
+    if not learned and not isinstance(text, WordTokenizer):
+        return Section(_RARITY, [_UNCOUNTED])
+    ranks = mean_ranks(text, results.test.sources, learned)
+    curves = {
+        one.name: results.references.by_rank(
+            one.texts, ranks, results.scoring.n_bootstrap
+        )
+        for one in results.systems
+    }
+    path = folder / "rarity.png"
+    label = "Test sentences sorted by the mean frequency rank of their words"
+    plot_bleu_by_length(curves, path, label=label)
+    bins = next(iter(curves.values()))
+    _, rows = length_rows(curves)
+    table = Table(
+        "rarity",
+        "The points of the figure",
+        ["mean rank of the words", *_titles(bins, ranks)],
+        rows,
+        ["± is half the width of the 95 % bootstrap interval."],
+    )
+    title = "bands are 95 % bootstrap intervals"
+    return Section(_RARITY, [_RANK], [Picture(path, title)], [table])
+
+
+def _titles(bins: Sequence[LengthBin], ranks: Sequence[float]) -> list[str]:
+    """The smallest and largest rank of each bin: "12.3-40.1"."""
+    ordered = [ranks[number] for number in by_rank(ranks)]
+    ends = [
+        (one.shortest - 1, one.shortest + one.sentences - 2) for one in bins
+    ]
+    return ["-".join(_brief(ordered[place]) for place in some) for some in ends]
+
+
+def _brief(rank: float) -> str:
+    return f"{rank:.0f}" if rank >= 100 else f"{rank:.1f}"

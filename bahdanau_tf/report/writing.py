@@ -13,22 +13,18 @@ from bahdanau_tf import __version__
 from bahdanau_tf.evaluation.scores import bleu_metric
 from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.evaluation.tables import as_csv
-from bahdanau_tf.experiments.results import Corpus
-from bahdanau_tf.experiments.results import Results
-from bahdanau_tf.experiments.results import Scoring
-from bahdanau_tf.experiments.results import measure
 from bahdanau_tf.plotting.paper import check_matplotlib
-from bahdanau_tf.report import alignments
+from bahdanau_tf.report import bahdanau
 from bahdanau_tf.report import claim
-from bahdanau_tf.report import figures
+from bahdanau_tf.report import page
 from bahdanau_tf.report import paper
-from bahdanau_tf.report import rarity
-from bahdanau_tf.report import rendering
 from bahdanau_tf.report import sutskever
-from bahdanau_tf.report import tables
-from bahdanau_tf.report import vectors
-from bahdanau_tf.report.document import Document
-from bahdanau_tf.report.document import Section
+from bahdanau_tf.report.paper import Document
+from bahdanau_tf.report.paper import Section
+from bahdanau_tf.report.results import Corpus
+from bahdanau_tf.report.results import Results
+from bahdanau_tf.report.results import Scoring
+from bahdanau_tf.report.results import measure
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.system.files import write_atomically
 
@@ -47,7 +43,7 @@ def write(
     counterparts: Mapping[str, str] | None = None,
     scoring: Scoring = Scoring(),
     baseline: sutskever.Baseline | None = None,
-    phrases: Sequence[vectors.Phrases] = (),
+    phrases: Sequence[sutskever.Phrases] = (),
     about: Sequence[str] = (),
     commands: Sequence[str] = (),
 ) -> Path:
@@ -122,8 +118,8 @@ def write(
         for one in results.systems
     }
     files |= {f"{one.name}.csv": as_csv(one) for one in document.tables}
-    files["report.json"] = rendering.as_json(document)
-    files["report.html"] = rendering.as_html(document)
+    files["report.json"] = page.as_json(document)
+    files["report.html"] = page.as_html(document)
     for name, text in files.items():
         write_atomically(folder / name, text.encode())
     return folder / "report.html"
@@ -201,17 +197,17 @@ def _sections(
     results: Results, train: Corpus | None, dev: Corpus | None, folder: Path
 ) -> list[Section]:
     """Tables and figures in the paper's order; writes the pictures."""
-    aligned, long = figures.choose(results.lengths, results.known)
-    quality = tables.translation_quality(results)
+    aligned, long = bahdanau.choose(results.lengths, results.known)
+    quality = bahdanau.translation_quality(results)
     further = [
-        alignments.alignment_table(results),
-        tables.training_table(results, train, dev),
-        tables.long_sentences(results, long),
+        bahdanau.alignment_table(results),
+        bahdanau.training_table(results, train, dev),
+        bahdanau.long_sentences(results, long),
     ]
     return [
-        Section(tables=[quality, tables.significance(results)]),
-        figures.figure_2(results, folder),
-        figures.figure_3(results, aligned, folder),
+        Section(tables=[quality, bahdanau.significance(results)]),
+        bahdanau.figure_2(results, folder),
+        bahdanau.figure_3(results, aligned, folder),
         Section(tables=further),
     ]
 
@@ -219,20 +215,20 @@ def _sections(
 def _after_sutskever(
     results: Results,
     baseline: sutskever.Baseline | None,
-    phrases: Sequence[vectors.Phrases],
+    phrases: Sequence[sutskever.Phrases],
     train: Corpus | None,
     folder: Path,
 ) -> list[Section]:
     """Tables and figures of Sutskever et al.; writes the pictures."""
     members = sutskever.lstm_members(results)
-    tables = [
+    bahdanau = [
         sutskever.ensemble_table(results, members),
         sutskever.rescoring_table(results, members, baseline),
     ]
     return [
-        Section(tables=tables),
-        rarity.rarity_figure(results, train, folder),
-        vectors.vectors_figure(results, phrases, folder),
+        Section(tables=bahdanau),
+        sutskever.rarity_figure(results, train, folder),
+        sutskever.vectors_figure(results, phrases, folder),
     ]
 
 

@@ -20,7 +20,7 @@ from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.system.terminal import amount
 
 if TYPE_CHECKING:
-    from bahdanau_tf.experiments.suites import Files
+    from bahdanau_tf.report.trainings import Files
 
 MOST_CHARACTERS = 1 << 22  # of a window; 2,000 lines have some 200,000
 T = TypeVar("T", bound=tuple[str, ...])

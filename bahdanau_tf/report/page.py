@@ -16,9 +16,9 @@ from bahdanau_tf.evaluation.tables import Cell
 from bahdanau_tf.evaluation.tables import cell_text
 from bahdanau_tf.report import paper
 from bahdanau_tf.report.claim import RULE
-from bahdanau_tf.report.document import Document
-from bahdanau_tf.report.document import Picture
-from bahdanau_tf.report.document import Section
+from bahdanau_tf.report.paper import Document
+from bahdanau_tf.report.paper import Picture
+from bahdanau_tf.report.paper import Section
 
 _ANSWERS = {True: "Yes.", False: "No.", None: "Not run."}
 _PAPERS = (

@@ -1,1 +1,0 @@
-"""Systems that are trained and compared: which, on what, with what results."""
