@@ -107,8 +107,7 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         if flags.help:
             text = help_of(name, COMMANDS[name], taken, flags)
             return _say(text, sys.stdout, 0)
-        takes_arguments = bool(_arguments(name))
-        if left and not takes_arguments:
+        if left and not _arguments(name):
             return _fail(f"{name}: {left[0]!r} is not a flag; see --help")
         lines.longest_line = flags.max_line_bytes
         given = (flags, left) if takes_arguments else (flags,)

@@ -337,7 +337,9 @@ class Translator:
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Translator:
-        """Reads what `save` wrote.
+        """Reads what `save` wrote; load only what you trust.
+
+        A class of your own is found if its module was imported before.
 
         Args:
             directory: The folder; or that of a training, with the best model
