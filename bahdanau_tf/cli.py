@@ -110,7 +110,7 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         if left and not _arguments(name):
             return _fail(f"{name}: {left[0]!r} is not a flag; see --help")
         lines.longest_line = flags.max_line_bytes
-        given = (flags, left) if takes_arguments else (flags,)
+        given = (flags, left) if _arguments(name) else (flags,)
         require(flags, *required(taken))
         taken.check(*given)
         already_done = getattr(taken, "already_done", lambda *_: None)
@@ -140,6 +140,8 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         return _fail(f"{name}: {_by_flag(error, flags)}")
     except KeyboardInterrupt:
         return _fail(f"{name}: interrupted", status=130)
+    finally:
+        lines.longest_line = flags["max_line_bytes"].default
 
 
 @contextlib.contextmanager

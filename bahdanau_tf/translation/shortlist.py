@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.arrays import read_arrays
 from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.layers.readout import OutputWeights
 from bahdanau_tf.models.stepwise import Output
@@ -26,6 +25,7 @@ from bahdanau_tf.search import Features
 from bahdanau_tf.search import History
 from bahdanau_tf.search import Step
 from bahdanau_tf.search.selections import NEVER
+from bahdanau_tf.system.arrays import read_arrays
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.text.tokenizer import Tokenizer
