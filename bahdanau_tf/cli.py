@@ -141,7 +141,7 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return _fail(f"{name}: interrupted", status=130)
     finally:
-        lines.longest_line = flags["max_line_bytes"].default
+        lines.longest_line = lines.LONGEST_LINE
 
 
 @contextlib.contextmanager
@@ -183,7 +183,7 @@ def defined_flags(name: str) -> absl_flags.FlagValues:
     )
     absl_flags.DEFINE_integer(
         "max_line_bytes",
-        lines.longest_line,
+        lines.LONGEST_LINE,
         "longest line of a text that is read; a longer one is an error, since "
         "a line is in memory several times",
         lower_bound=1,

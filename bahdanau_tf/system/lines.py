@@ -37,7 +37,8 @@ AT_ONCE = 1 << 22  # bytes unpacked at once
 # The longest line that this process reads, in bytes with the line end; the
 # command line sets it. A line is in memory several times, and a small gzip file
 # may hold one of a gigabyte. A book of 200 pages has half a megabyte.
-longest_line = 1 << 20
+LONGEST_LINE = 1 << 20
+longest_line = LONGEST_LINE
 
 
 def check_line(size: int, number: int, name: str) -> None:
