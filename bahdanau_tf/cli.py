@@ -37,8 +37,8 @@ from bahdanau_tf.flags.help import required
 from bahdanau_tf.flags.help import usage
 from bahdanau_tf.options.named import imported
 from bahdanau_tf.system import lines
-from bahdanau_tf.system.device import never_collected
 from bahdanau_tf.system.files import FULL
+from bahdanau_tf.system.garbage import never_collected
 from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.system.terminal import ended_by_two_interrupts
 

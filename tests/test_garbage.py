@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from bahdanau_tf.system.device import uncollected
+from bahdanau_tf.system.garbage import uncollected
 
 
 class Loop:

@@ -173,8 +173,9 @@ class Attention(keras.layers.Layer):
                 f"a layer of the functional model, {layer.name}; wanted a call "
                 "of that"
             )
-        if isinstance(layer, keras.layers.Dense) and tf.is_tensor(annotations):
-            # Dense reads shapes from a GPU, for which the host waits.
+        is_dense = isinstance(layer, keras.layers.Dense) and layer.built
+        if is_dense and tf.is_tensor(annotations):
+            # Dense itself reads shapes from a GPU, for which the host waits.
             return linear(annotations, layer.kernel, layer.bias)
         return layer(annotations)
 

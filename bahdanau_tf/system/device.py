@@ -1,18 +1,11 @@
-"""The device that a computation runs on: its name, its cores and threads.
-
-It looks through all objects of TensorFlow's modules again and again, while many
-new objects are made that stay.
-"""
+"""The device that a computation runs on: its name, its cores and threads."""
 
 from __future__ import annotations
 
-import gc
 import os
 import platform
 import time
 from collections.abc import Callable
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import tensorflow as tf
@@ -171,26 +164,3 @@ def _of_processor(what: str) -> str:
         if name.strip() == what:
             return value.strip()
     return ""
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Collects nothing until the end; for a second or two."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-@contextmanager
-def never_collected() -> Iterator[None]:
-    """Collects nothing, and what was made until the end never.
-
-    This is for the imports of a command, at its start.
-    """
-    with uncollected():
-        yield
-        gc.freeze()

@@ -22,7 +22,7 @@ from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search import Constraint
 from bahdanau_tf.search import SearchResult
-from bahdanau_tf.system.device import uncollected
+from bahdanau_tf.system.garbage import uncollected
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text.tokenizer import Tokenizer
