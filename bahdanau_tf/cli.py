@@ -41,6 +41,7 @@ from bahdanau_tf.system.files import FULL
 from bahdanau_tf.system.garbage import never_collected
 from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.system.terminal import ended_by_two_interrupts
+from bahdanau_tf.system.terminal import printable
 
 COMMANDS = {
     "demo": "train on the built-in corpus, translate, draw, export",
@@ -136,7 +137,7 @@ def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
         if isinstance(error, BrokenPipeError):
             return 0  # the reader of our output has closed it, as `head` does
         if flags.is_parsed() and flags.traceback:
-            traceback.print_exc()
+            _say(traceback.format_exc(), sys.stderr, 2)
         return _fail(f"{name}: {_by_flag(error, flags)}")
     except KeyboardInterrupt:
         return _fail(f"{name}: interrupted", status=130)
@@ -368,7 +369,7 @@ def _without_pyplot() -> Iterator[None]:
 
 
 def _say(text: str, stream: TextIO, status: int) -> int:
-    print(text, file=stream, flush=True)
+    print(printable(text), file=stream, flush=True)
     return status
 
 

@@ -292,6 +292,11 @@ def test_clients_name_a_missing_model(client):
     assert "other" in message
 
 
+def test_words_of_a_server_do_not_reach_a_terminal_raw():
+    error = kit("retrying").TryAgain("host: \x1b]0;title\x07 é\r")
+    assert str(error) == r"host: \x1b]0;title\x07 é\r"
+
+
 def test_clients_report_an_unreachable_server():
     RestClient = kit("rest_client").RestClient
     message = error_of(RestClient("http://127.0.0.1:9", attempts=2))

@@ -1008,3 +1008,26 @@ def test_messages_name_flags_not_classes():
     }.items():
         given = {"model": "rnnsearch", "epochs": 0, "model_dir": "model"}
         assert cli._by_flag(ValueError(said), given).startswith(wanted)
+
+
+def test_names_do_not_reach_a_terminal_raw(tmp_path, capsys):
+    """Neither as a file's name nor from a file, also in a traceback."""
+    name = "\x1b]0;title\x07"
+    path = tmp_path / name
+    words = ["evaluate", f"--hypotheses={path}", f"--reference={path}"]
+    assert main(words) == 2
+    one, other = tmp_path / f"{name}1", tmp_path / f"{name}2"
+    for text in (one, other):
+        text.write_text("a b c d e\n" * 3)
+    systems = [
+        f"--hypotheses={name}{text.name}={text}" for text in (one, other)
+    ]
+    assert main(["evaluate", *systems, f"--reference={one}"]) == 0
+    (tmp_path / "translator.json").write_text(f'{{"{name}": 1}}')
+    words = ["translate", f"--model_dir={tmp_path}", "--traceback"]
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
+    assert r"\x1b]0;title\x07" in out
+    assert r"\x1b]0;title\x07" in err
+    assert "Traceback" in err

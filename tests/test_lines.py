@@ -9,6 +9,8 @@ import pytest
 
 from bahdanau_tf.system import terminal
 from bahdanau_tf.system.terminal import LineCounter
+from bahdanau_tf.system.terminal import ProgressLine
+from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.system.terminal import counted
 
 
@@ -22,6 +24,24 @@ def clock(monkeypatch) -> list[float]:
     now = [100.0]
     monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
     return now
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("\x1b]0;title\x07", r"\x1b]0;title\x07"),
+        ("a\rb\x9b2J\x7f", r"a\rb\x9b2J\x7f"),
+        ("\u202efdp.exe", r"\u202efdp.exe"),
+        ("é\tすし\n\udcff", "é\tすし\n\udcff"),
+    ],
+)
+def test_a_terminal_does_nothing_that_a_name_says(clock, name, shown):
+    for stream, begin in ((Terminal(), "\r\x1b[K"), (io.StringIO(), "")):
+        StatusLine(stream).note(f"file {name}")
+        ProgressLine(1, stream=stream).update(0, name)
+        line = f"{begin}file {shown}\n{begin}"
+        assert stream.getvalue().startswith(line)
+        assert stream.getvalue().rstrip("\n").endswith(f" {shown}".rstrip("\n"))
 
 
 def test_a_log_gets_a_line_every_half_minute(clock, monkeypatch):

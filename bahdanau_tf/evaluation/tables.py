@@ -7,6 +7,8 @@ import io
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bahdanau_tf.system.terminal import printable
+
 NOT_RUN = None
 NOTHING = ""
 Cell = str | int | float | None
@@ -48,11 +50,11 @@ def as_csv(table: Table) -> str:
 
 def as_text(table: Table) -> str:
     """A table in aligned columns, for a terminal; its heads and rows alone."""
-    rows = [table.columns, *table.rows]
-    widths = [
-        max(len(cell_text(cell)) for cell in column)
-        for column in zip(*rows, strict=True)
+    rows = [
+        [printable(cell_text(cell)) for cell in row]
+        for row in (table.columns, *table.rows)
     ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "".join(f"{text_row(row, widths)}\n" for row in rows)
 
 

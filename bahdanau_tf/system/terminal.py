@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import signal
 import socket
 import sys
@@ -25,6 +26,23 @@ from typing import TextIO
 
 NOTES_APART = 30.0  # seconds between two reports of odd lines
 SHOWN = 20  # runs of line numbers in one report
+
+
+# All but tab and line feed, with those that turn the direction of writing.
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+)
+
+
+def printable(text: str) -> str:
+    r"""A message with its control characters escaped, such as \x1b.
+
+    It has names that come from files, which may be those of a stranger, and a
+    terminal does what control characters say.
+    """
+    return _CONTROLS.sub(
+        lambda one: one[0].encode("unicode_escape").decode(), text
+    )
 
 
 class StatusLine:
@@ -47,6 +65,7 @@ class StatusLine:
 
     def note(self, text: str) -> None:
         """Writes a line that stays."""
+        text = printable(text)
         self._write(f"\r\x1b[K{text}\n" if self._live else f"{text}\n")
 
     def _is_due(self, now: float) -> bool:
@@ -65,7 +84,7 @@ class StatusLine:
     def _show(self, text: str, now: float) -> None:
         """Writes the line, in the place of the one before."""
         self._last = now
-        text = text[: self._columns]
+        text = printable(text)[: self._columns]
         self._write(f"\r\x1b[K{text}" if self._live else f"{text}\n")
 
     def _write(self, text: str) -> None:

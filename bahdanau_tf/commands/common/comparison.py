@@ -9,6 +9,7 @@ from bahdanau_tf.evaluation import References
 from bahdanau_tf.evaluation import Table
 from bahdanau_tf.evaluation import length_rows
 from bahdanau_tf.evaluation.tables import Cell
+from bahdanau_tf.system.terminal import printable
 
 Column = Sequence[Cell]  # title, number of sentences, a cell for each system
 
@@ -43,7 +44,8 @@ def compared(test: TestSet) -> list[Column]:
     chrf = [*map(test.references.chrf, test.systems.values())]
     print(f"BLEU|{rows[0].score.signature}")
     print(f"chrF2|{chrf[0].signature}")
-    print(f"p of the BLEU: paired bootstrap against {rows[0].system}")
+    first = printable(rows[0].system)
+    print(f"p of the BLEU: paired bootstrap against {first}")
     p = ["" if r.p_value is None else f"{r.p_value:.4f}" for r in rows]
     count = len(test.references.lines)
     return [
