@@ -63,6 +63,6 @@ def advice(lengths: np.ndarray, max_length: int) -> str:
         return ""
     return (
         f"; --max_length={-(-most // 10) * 10} holds {100 * MOST:.0f} % of "
-        "them but takes more memory and time; it is better to give a sentence "
-        "in each line, not a paragraph"
+        "the pairs but takes more memory and time; it is better to give a "
+        "sentence in each line, not a paragraph"
     )
