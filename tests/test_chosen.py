@@ -17,6 +17,7 @@ from bahdanau_tf import cli
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import train as command
 from bahdanau_tf.commands.common.doubtful import doubts
+from bahdanau_tf.commands.common.doubtful import few_pairs
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.flags.chosen import given_values
@@ -484,6 +485,102 @@ def test_doubtful_texts_are_told(tmp_path, source, dev, said):
     found = [one for one in doubts(files) if "train_target" not in one]
     assert len(found) == (said is not None)
     assert all(one.startswith(said) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("lines", "count"),
+    [
+        (["a"], "1 different sentence pair,"),
+        ([f"{n}" for n in range(50)], "50 different sentence pairs,"),
+        (["the same"] * 6000, "1 different sentence pair,"),
+        (["a", " ", "b"], "2 different sentence pairs,"),
+        ([f"{n}" for n in range(4999)], "4,999 different sentence pairs,"),
+        ([f"{n}" for n in range(5000)], None),
+        ([], None),
+    ],
+)
+def test_few_pairs_are_called_few(tmp_path, lines, count):
+    path = tmp_path / "text"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    said = [*few_pairs(str(path), str(path))]
+    assert len(said) == (count is not None)
+    assert all(one.startswith(f"only {count}") for one in said)
+    longer = tmp_path / "longer"
+    longer.write_text(path.read_text() + "one more\n")
+    assert not [*few_pairs(str(path), str(longer))]
+
+
+PAIRS = [(f"line {n}", f"Zeile {n} é") for n in range(40)]
+
+
+def table(path: Path, pairs: list[tuple[str, ...]]) -> Path:
+    text = "".join("\t".join(pair) + "\n" for pair in pairs).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+@pytest.fixture
+def read_by_train(monkeypatch) -> list[list[tuple[str, str]]]:
+    """The pairs that `train` gets from the command, text by text."""
+    found = []
+
+    def noted(translator, files, *others):
+        for names in (
+            (files.train_source, files.train_target),
+            (files.dev_source, files.dev_target),
+        ):
+            sides = (Path(name).read_text("utf-8") for name in names)
+            found.append([*zip(*map(str.splitlines, sides), strict=True)])
+        return TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
+
+    monkeypatch.setattr(command, "train", noted)
+    return found
+
+
+@pytest.mark.parametrize("ending", ["tsv", "tsv.gz", "TSV"])
+def test_a_table_is_read_as_two_texts(tmp_path, read_by_train, ending, capsys):
+    train = table(tmp_path / f"pairs.{ending}", [*PAIRS, ("", "")])
+    dev = table(tmp_path / f"dev.{ending}", PAIRS[:7])
+    words = ["--recipe=paper", "--units=4", f"--model_dir={tmp_path / 'model'}"]
+    words += [f"--train_source={train}", f"--dev_source={dev}"]
+    assert main(["train", *words]) == 0
+    assert read_by_train == [[*PAIRS, ("", "")], PAIRS[:7]]
+    said = capsys.readouterr().err
+    assert "only 40 different sentence pairs" in said
+    assert "have tabs" not in said
+
+
+@pytest.mark.parametrize(
+    ("row", "columns"), [("no tab", "1 column"), ("a\tb\tc", "3 columns")]
+)
+def test_a_table_has_two_columns(tmp_path, capsys, row, columns):
+    path = table(tmp_path / "pairs.tsv", [*PAIRS[:2], (row,), *PAIRS])
+    folder = tmp_path / "model"
+    words = [f"--train_source={path}", f"--model_dir={folder}"]
+    assert main(["train", *words]) == 2
+    said = f"--train_source: {path}, line 3 has {columns}, wanted two"
+    assert said in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_a_training_of_a_table_goes_on(tmp_path, monkeypatch, capsys):
+    """Also without it; another table changes nothing."""
+    monkeypatch.setattr(loop, "train_step", stand_in_step)
+    path, folder = table(tmp_path / "pairs.tsv", PAIRS), tmp_path / "model"
+    named = f"--train_source={path}"
+    model = ["train", f"--model_dir={folder}"]
+    assert main([*model, named, *SMALL, "--updates=1"]) == 0
+    assert main([*model, named, "--updates=2"]) == 0
+    table(path, [*PAIRS, ("other", "anderer")])
+    before = contents(folder)
+    assert main([*model, named, "--updates=3"]) == 2
+    assert "has other pairs than when" in capsys.readouterr().err
+    assert contents(folder) == before
+    table(path, PAIRS)
+    assert main([*model, named, f"--dev_source={path}"]) == 2
+    assert "began without this table" in capsys.readouterr().err
+    path.unlink()
+    assert main([*model, "--updates=3"]) == 0
 
 
 def test_an_empty_packed_text_is_no_table(tmp_path):

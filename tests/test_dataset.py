@@ -6,6 +6,7 @@ import gc
 import gzip
 import itertools
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -28,6 +29,7 @@ from hypothesis import strategies as st
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.data import dataset
+from bahdanau_tf.data import lengths as dataset_lengths
 from bahdanau_tf.data import parallel
 from bahdanau_tf.data.batching import Batching
 from bahdanau_tf.data.batching import Position
@@ -37,6 +39,8 @@ from bahdanau_tf.data.dataset import _Stream
 from bahdanau_tf.data.dataset import make_dataset
 from bahdanau_tf.data.dataset import measure
 from bahdanau_tf.data.dataset import stream_batches
+from bahdanau_tf.data.lengths import fitting
+from bahdanau_tf.data.lengths import longer_sides
 from bahdanau_tf.data.parallel import TextFile
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text import WordTokenizer
@@ -671,8 +675,36 @@ def test_a_corpus_without_fitting_pairs_is_refused(lines: Lines) -> None:
         ) -> tf.RaggedTensor:
             return super().tokenize(tf.strings.join([strings] * 9, " "))
 
-    with pytest.raises(ValueError, match=r"^Batching: none of .*length=3 "):
+    with pytest.raises(
+        ValueError, match=r"^Batching: none of .*length=3 .* --max_length=\d+0 "
+    ):
         make_dataset(lines.paths, Long(), Numbers(), max_length=3)
+
+
+def test_pairs_that_fit_are_counted_and_a_limit_that_holds_most_is_advised(
+    tmp_path: Path,
+) -> None:
+    sizes = [(1 + n % 94, 1) for n in range(100)]
+    text = Lines(tmp_path, sizes)
+    corpus = ParallelCorpus(*text.paths)
+    lengths = longer_sides(corpus, Numbers(), Numbers())
+    assert lengths.tolist() == [source for source, _ in sizes]
+    said = fitting(lengths, len(corpus), 7)
+    assert said.startswith("13 of 100 sentence pairs have 1 to 7 tokens")
+    (limit,) = re.findall(r"--max_length=(\d+)", said)
+    assert 90 <= np.count_nonzero(lengths <= int(limit)) < 100
+    assert fitting(lengths, len(corpus), int(limit)).endswith("both sides")
+
+
+def test_of_a_large_text_a_sample_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataset_lengths, "SAMPLE", 20)
+    text = Lines(tmp_path, [(1 + (n >= 50), 1) for n in range(100)])
+    corpus = ParallelCorpus(*text.paths)
+    lengths = longer_sides(corpus, Numbers(), Numbers())
+    assert len(lengths) == 20
+    assert fitting(lengths, len(corpus), 1).startswith("about 50.0 % of 100 ")
 
 
 @pytest.mark.parametrize(
@@ -748,6 +780,8 @@ import sys, time
 import tensorflow as tf
 from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.data.dataset import stream_batches
+from bahdanau_tf.data.lengths import fitting
+from bahdanau_tf.data.lengths import longer_sides
 
 class Letters:
     def tokenize(self, strings):

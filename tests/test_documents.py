@@ -82,6 +82,7 @@ PROGRAMS = {
     "curl",
     "docker",
     "eval",
+    "jq",
     "make",
     "pip",
     "python",

@@ -405,6 +405,18 @@ def test_a_tiny_text_is_not_too_long_for_itself():
     assert of(tiny, {})["max_length"] >= 90
 
 
+@pytest.mark.parametrize(("letters", "are_most"), [(400, True), (402, False)])
+def test_longer_lines_than_any_limit_are_not_said_to_fit(letters, are_most):
+    side = replace(TYPICAL.source, length=letters)
+    (said,) = [
+        choice.reason
+        for choice in fitted(replace(TYPICAL, source=side), {})
+        if "max_length" in choice.values
+    ]
+    assert said.startswith("pairs of up to 200 tokens")
+    assert ("nearly all" in said) is are_most
+
+
 def test_more_cores_train_more():
     side = replace(TYPICAL.source, size=8_000_000)
     text = replace(TYPICAL, pairs=120_000, source=side, target=side)

@@ -183,6 +183,21 @@ def test_pairs_left_out_are_counted_if_an_update_begins_in_the_next_epoch(
     assert said.count(told) == 1
 
 
+def test_pairs_that_fit_are_told_before_the_first_update(
+    files, tmp_path, capsys
+):
+    with open(files.train_source, encoding="utf-8") as file:
+        lengths = [len(line.split()) for line in file]
+    short = sum(length <= 4 for length in lengths)
+    recipe = replace(FIVES, max_length=4, epochs=1)
+    for is_new in (True, False):
+        train(restarted(), files, recipe, tmp_path)
+        said = capsys.readouterr().err
+        told = f"{short} of {len(lengths)} sentence pairs have 1 to 4 tokens"
+        place = said.find(told)
+        assert (0 <= place < said.find("making the graph")) is is_new
+
+
 def test_pairs_left_out_of_the_only_epoch_are_told(files, tmp_path, capsys):
     """Once, although no batch of another epoch is read, nor told again."""
     with open(files.train_source, encoding="utf-8") as file:

@@ -13,8 +13,11 @@ import tensorflow as tf
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.doubtful import doubts
+from bahdanau_tf.commands.common.doubtful import few_pairs
 from bahdanau_tf.commands.common.lines import check_equal
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
+from bahdanau_tf.data.columns import check_columns
+from bahdanau_tf.data.columns import write_columns
 from bahdanau_tf.data.held_out import TYPICAL
 from bahdanau_tf.data.held_out import measure
 from bahdanau_tf.data.parallel import ParallelCorpus
@@ -32,6 +35,7 @@ from bahdanau_tf.flags.train import choose
 from bahdanau_tf.flags.train import define
 from bahdanau_tf.flags.train import options
 from bahdanau_tf.flags.train import paths
+from bahdanau_tf.flags.train import tables
 from bahdanau_tf.flags.train import values_of
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options.fine_tuning import TYPICAL_MODEL
@@ -87,10 +91,14 @@ def _train_as_chief(
     values: dict[str, Any] = {}
     is_new = not is_begun(model_dir)
     start = None
+    _read_tables(flags, model_dir, is_new)
     if is_new:
         dev_lines = _dev_lines(files)
         for doubt in doubts(paths(flags)):
             StatusLine().note(doubt)
+        if flags.init_from is None:
+            for doubt in few_pairs(files.train_source, files.train_target):
+                StatusLine().note(doubt)
         if flags.init_from is not None:
             start = Start(flags.init_from, flags.added_words)
         choices = _choices(flags, files, dev_lines, start)
@@ -125,6 +133,18 @@ def _train_as_chief(
             flags.tensorboard,
             [remember],
         )
+
+
+def _read_tables(
+    flags: absl_flags.FlagValues, model_dir: Path, is_new: bool
+) -> None:
+    """Writes the columns of tables into the folder, as `paths` names them."""
+    for name, table in tables(flags).items():
+        with locked(model_dir):
+            if is_new:
+                write_columns(table, model_dir, name)
+            else:
+                check_columns(table, model_dir, name)
 
 
 def _dev_lines(files: TrainingFiles) -> int | None:

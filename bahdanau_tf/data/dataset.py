@@ -35,6 +35,8 @@ import tensorflow as tf
 from bahdanau_tf.data.batching import Batching
 from bahdanau_tf.data.batching import Position
 from bahdanau_tf.data.batching import cut
+from bahdanau_tf.data.lengths import advice
+from bahdanau_tf.data.lengths import longer_sides
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.text.rows import count_words
 from bahdanau_tf.text.tokenizer import Tokenizer
@@ -428,12 +430,17 @@ class _Stream:
             first = tf.constant(0, tf.int64)
             if len(self.fitting(*map(tf.constant, chunk), first).places):
                 return
-        limit = f"1 to max_length={self.batching.max_length} tokens"
+        longest = self.batching.max_length
+        limit = f"1 to max_length={longest} tokens"
         words = self.batching.max_words
         other = f", and at most max_words={words} source words" if words else ""
+        what_helps = ""
+        if longest is not None:
+            lengths = longer_sides(self.corpus, *self.texts)
+            what_helps = advice(lengths, longest)
         raise ValueError(
-            f"Batching: none of the {len(self.corpus)} sentence pairs has "
-            f"{limit} on both sides{other}"
+            f"Batching: none of the {len(self.corpus):,} sentence pairs has "
+            f"{limit} on both sides{other}{what_helps}"
         )
 
 

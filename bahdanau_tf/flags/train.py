@@ -26,6 +26,10 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.data.columns import SIDES
+from bahdanau_tf.data.columns import check_is_text
+from bahdanau_tf.data.columns import column_paths
+from bahdanau_tf.data.columns import is_table
 from bahdanau_tf.data.held_out import TYPICAL
 from bahdanau_tf.data.held_out import Facts
 from bahdanau_tf.flags.chosen import FILE
@@ -114,10 +118,12 @@ def define(flags: absl_flags.FlagValues) -> None:
         "Files",
         {
             "train_source": "training text, source side; needed in a new "
-            "--model_dir",
+            "--model_dir; FILE.tsv, without --train_target, is a table of both "
+            "sides, a sentence, a tab and its translation in each line",
             "train_target": "training text, target side; needed in a new "
             "--model_dir",
-            "dev_source": "dev text, source side, to choose the best model",
+            "dev_source": "dev text, source side, to choose the best model; "
+            "FILE.tsv as for --train_source",
             "dev_target": "dev text, target side",
             "model_dir": "folder of the model; made if it does not exist",
             "data_dir": "folder of the text files; default: the environment "
@@ -176,10 +182,16 @@ def check(flags: absl_flags.FlagValues) -> None:
     check_folder("model_dir", flags.model_dir)
     check_outside_models("model_dir", flags.model_dir)
     _recall_texts(flags)
-    require(flags, "train_source", "train_target")
-    if (flags.dev_source is None) != (flags.dev_target is None):
+    for name, path in _given_paths(flags).items():
+        check_is_text(name, path)
+    require(flags, "train_source")
+    in_tables = tables(flags)
+    if "train" not in in_tables:
+        require(flags, "train_target")
+    is_pair = (flags.dev_source is None) == (flags.dev_target is None)
+    if not (is_pair or "dev" in in_tables):
         raise ValueError("--dev_source and --dev_target go together")
-    for name, path in paths(flags).items():
+    for name, path in _given_paths(flags).items():
         _check_text(flags, name, path)
     if flags.init_from:
         # A run that goes on may have another current folder.
@@ -309,7 +321,39 @@ def options(
 
 
 def paths(flags: absl_flags.FlagValues) -> dict[str, str]:
-    """The paths of the given text files, by flag."""
+    """The paths of the text files, by flag.
+
+    Those of tables are what `write_columns` makes of them.
+    """
+    texts = _given_paths(flags)
+    for name in tables(flags):
+        texts |= column_paths(Path(flags.model_dir), name)
+    return texts
+
+
+def tables(flags: absl_flags.FlagValues) -> dict[str, str]:
+    """The paths of tables of both sides, by "train" and "dev".
+
+    Raises:
+        ValueError: A table is given as both sides.
+    """
+    given, found = _given_paths(flags), {}
+    for name in ("train", "dev"):
+        source, target = (given.get(f"{name}_{side}") for side in SIDES)
+        if source is not None and is_table(source):
+            if source == target:
+                raise ValueError(
+                    f"--{name}_target is {target}, as --{name}_source is; "
+                    f"leave --{name}_target out, and two columns of the table "
+                    "are read"
+                )
+            if target is None:
+                found[name] = source
+    return found
+
+
+def _given_paths(flags: absl_flags.FlagValues) -> dict[str, str]:
+    """The paths of the given files, by flag."""
     folder = Path(flags.data_dir or os.environ.get(DATA_VARIABLE, ""))
     if flags.corpus and (folder / flags.corpus).is_dir():
         folder /= flags.corpus

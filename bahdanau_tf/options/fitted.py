@@ -56,6 +56,7 @@ CHOSEN = (
 )
 LEAST_EPOCHS = 3  # of a model with more than SMALL units
 TINY = 1000  # pairs: fewer have sub-words of about a letter
+LONGEST = 200  # tokens: longer pairs take much memory and time
 FEW_UPDATES = 10_000  # if no more fit, more but smaller batches learn more
 NAMES = {  # how scripts are called, if not by their name
     "han": "Chinese characters",
@@ -291,10 +292,12 @@ def choose_length(facts: Facts, known: Mapping[str, Any]) -> Choice:
         _estimated(side, known["tokenizer"] == "word", facts.pairs)
         for side in (facts.source, facts.target)
     )
-    longest = int(between(20, 10 * math.ceil(tokens / 10), 200))
+    longest = int(between(20, 10 * math.ceil(tokens / 10), LONGEST))
+    told = ", which are nearly all"
+    if tokens > LONGEST:
+        told = "; how many these are is counted before the training begins"
     return Choice(
-        {"max_length": longest},
-        f"pairs of up to {longest} tokens, which are nearly all",
+        {"max_length": longest}, f"pairs of up to {longest} tokens{told}"
     )
 
 

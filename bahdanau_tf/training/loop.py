@@ -15,6 +15,8 @@ import tensorflow as tf
 from bahdanau_tf.data.batching import Position
 from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.data.dataset import stream_numbered_batches
+from bahdanau_tf.data.lengths import fitting
+from bahdanau_tf.data.lengths import longer_sides
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.layers.weights import check_tracked
 from bahdanau_tf.losses import TokenCrossentropy
@@ -248,8 +250,18 @@ class _Training:
             notes = [*notes, f"products are rounded to {self.product_dtype}"]
         if self.recipe.deterministic:
             notes = [*notes, f"deterministic, with --threads={self.threads}"]
-        for note in notes if self.cluster.is_chief else ():
+        if not self.cluster.is_chief:
+            return
+        if not self.now.step and self.recipe.max_length:
+            notes = [*notes, self._fitting()]
+        for note in notes:
             line.note(note)
+
+    def _fitting(self) -> str:
+        """How many pairs are short enough."""
+        texts = self.translator.source_text, self.translator.target_text
+        lengths = longer_sides(self.corpus, *texts)
+        return fitting(lengths, len(self.corpus), self.recipe.max_length)
 
     def _share(self) -> None:
         """Gives all workers and replicas the state that the chief restored."""

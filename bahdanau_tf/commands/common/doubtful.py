@@ -6,11 +6,15 @@ import filecmp
 from collections.abc import Iterator
 from collections.abc import Mapping
 from itertools import islice
+from itertools import zip_longest
 from pathlib import Path
 
+from bahdanau_tf.options.cost import UNITS
 from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.terminal import amount
 
 LOOKED_AT = 100  # first lines that tell a table
+FEW = UNITS[0][0]  # different pairs: fewer get the smallest model
 SHARE = 0.1  # of the dev pairs: so many may be training pairs by chance
 
 
@@ -31,6 +35,33 @@ def doubts(files: Mapping[str, str]) -> Iterator[str]:
     yield from _known_pairs(real)
 
 
+def few_pairs(source: str, target: str) -> Iterator[str]:
+    """A sentence if a text has too few pairs to learn a language from.
+
+    Equal pairs count once, and those with a blank line not at all. Sides of
+    unequal length, or without any pair, are an error told elsewhere.
+
+    Raises:
+        ValueError: A line is not UTF-8.
+    """
+    different: set[tuple[str, ...]] = set()
+    for sides in zip_longest(read_lines(source), read_lines(target)):
+        if None in sides:
+            return
+        pair = tuple(map(str.strip, sides))
+        if all(pair):
+            different.add(pair)
+        if len(different) >= FEW:
+            return
+    if different:
+        yield (
+            f"only {amount(len(different), 'different sentence pair')}, fewer "
+            f"than {FEW:,}: expect fair translations of sentences much like "
+            "these at best and bad ones of others; everyday language needs "
+            "tens of thousands"
+        )
+
+
 def _copies(files: Mapping[str, str]) -> Iterator[str]:
     """Both sides are the same text."""
     for name in ("train", "dev"):
@@ -49,8 +80,9 @@ def _tables(files: Mapping[str, str]) -> Iterator[str]:
         if lines and all("\t" in line for line in lines):
             yield (
                 f"--{name}: the lines of {path} have tabs, as a table of both "
-                "sides has; if it is one, `cut -f1` and `cut -f2` make two "
-                "files of it"
+                "sides has; if it is one, give it a name that ends with .tsv, "
+                "and as --train_source or --dev_source alone: both columns "
+                "are read"
             )
 
 
