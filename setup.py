@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-from setuptools import find_packages
-from setuptools import setup
+from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
 VERSION = re.search(
@@ -48,9 +47,7 @@ setup(
         "Typing :: Typed",
     ],
     packages=find_packages(include=["bahdanau_tf", "bahdanau_tf.*"]),
-    package_data={
-        "bahdanau_tf": ["py.typed", "recipes/*.flags", "report/*.css"]
-    },
+    package_data={"bahdanau_tf": ["py.typed", "recipes/*.flags", "report/*.css"]},
     zip_safe=False,
     python_requires=">=3.10,<3.14",
     install_requires=[

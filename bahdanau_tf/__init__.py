@@ -86,8 +86,7 @@ _HOMES = {
 
 # Also as attributes, without an import of their own.
 _MODULES = frozenset(
-    {home for home in _HOMES.values() if "." not in home}
-    | {"evaluation", "serving"}
+    {home for home in _HOMES.values() if "." not in home} | {"evaluation", "serving"}
 )
 
 __all__ = sorted(_HOMES)

@@ -18,30 +18,22 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
-from collections.abc import Sequence
-from importlib import import_module
-from importlib import resources
+from collections.abc import Iterator, Sequence
+from importlib import import_module, resources
 from types import ModuleType
 from typing import TextIO
 
 from absl import flags as absl_flags
 
-from bahdanau_tf import __all__ as PUBLIC
-from bahdanau_tf import __version__
+from bahdanau_tf import __all__ as PUBLIC, __version__
 from bahdanau_tf.flags.completion import complete_if_asked
-from bahdanau_tf.flags.fields import Group
-from bahdanau_tf.flags.fields import require
-from bahdanau_tf.flags.help import help_of
-from bahdanau_tf.flags.help import required
-from bahdanau_tf.flags.help import usage
+from bahdanau_tf.flags.fields import Group, require
+from bahdanau_tf.flags.help import help_of, required, usage
 from bahdanau_tf.options.named import imported
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.files import FULL
 from bahdanau_tf.system.garbage import never_collected
-from bahdanau_tf.system.terminal import StatusLine
-from bahdanau_tf.system.terminal import ended_by_two_interrupts
-from bahdanau_tf.system.terminal import printable
+from bahdanau_tf.system.terminal import StatusLine, ended_by_two_interrupts, printable
 
 COMMANDS = {
     "demo": "train on the built-in corpus, translate, draw, export",
@@ -84,9 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: Sequence[str] | None) -> int:
-    complete_if_asked(
-        COMMANDS, defined_flags, _arguments, {"recipe": _recipes()}
-    )
+    complete_if_asked(COMMANDS, defined_flags, _arguments, {"recipe": _recipes()})
     name, *rest = [*(sys.argv[1:] if argv is None else argv)] or ["--help"]
     if name in ("--help", "-h", "help"):
         return _say(usage(COMMANDS), sys.stdout, 0)
@@ -192,9 +182,7 @@ def defined_flags(name: str) -> absl_flags.FlagValues:
         **every,
     )
     absl_flags.DEFINE_bool("help", False, "show this help", **every)
-    absl_flags.DEFINE_bool(
-        "traceback", False, "show the traceback of an error", **every
-    )
+    absl_flags.DEFINE_bool("traceback", False, "show the traceback of an error", **every)
     return flags
 
 
@@ -274,12 +262,9 @@ def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
     try:
         words = flags.read_flags_from_files(arguments)
     except UnicodeDecodeError as error:
-        given = [
-            word for word in arguments if word.lstrip("-")[:8] == "flagfile"
-        ]
+        given = [word for word in arguments if word.lstrip("-")[:8] == "flagfile"]
         raise ValueError(
-            f"{' or '.join(given)}: the file, or one that it names, is not "
-            "UTF-8"
+            f"{' or '.join(given)}: the file, or one that it names, is not UTF-8"
         ) from error
     expanded: list[str] = []
     while words:

@@ -11,12 +11,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from collections.abc import Sequence
-from importlib import import_module
-from importlib import util
-from importlib.abc import Loader
-from importlib.abc import MetaPathFinder
+from collections.abc import Mapping, Sequence
+from importlib import import_module, util
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import NamedTuple

@@ -8,8 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.system.tensors import operand
-from bahdanau_tf.system.tensors import product
+from bahdanau_tf.system.tensors import operand, product
 
 CHUNK_LOGITS = 2**24  # logits of one chunk of words in `_words_nll`
 
@@ -87,9 +86,7 @@ class TokenCrossentropy(keras.losses.Loss):
                 "wanted 0 or more and less than 1"
             )
         if divisor <= 0:
-            raise ValueError(
-                f"TokenCrossentropy: divisor is {divisor}, wanted more than 0"
-            )
+            raise ValueError(f"TokenCrossentropy: divisor is {divisor}, wanted more than 0")
         self.label_smoothing = label_smoothing
         self.divisor = divisor
 
@@ -140,10 +137,7 @@ class TokenCrossentropy(keras.losses.Loss):
             ValueError: The reduction is not "sum".
         """
         if self.reduction != "sum":
-            raise ValueError(
-                f"TokenCrossentropy: reduction is {self.reduction!r}, wanted "
-                "'sum'"
-            )
+            raise ValueError(f"TokenCrossentropy: reduction is {self.reduction!r}, wanted 'sum'")
         weights = tf.cast(weights, tf.float32) / self.divisor
         on_label = 1.0 - self.label_smoothing
         kernel, bias = (tf.cast(x, features.dtype) for x in (kernel, bias))
@@ -190,9 +184,7 @@ def _words_nll(
     ) -> tuple[tf.Tensor, Callable[[tf.Tensor], list[tf.Tensor]]]:
         read = operand(kernel)
 
-        def chunk(
-            i: tf.Tensor, here: slice, rows: tf.TensorArray
-        ) -> tuple[tf.TensorArray, Parts]:
+        def chunk(i: tf.Tensor, here: slice, rows: tf.TensorArray) -> tuple[tf.TensorArray, Parts]:
             x, y, w = features[here], labels[here], weights[here]
             sums, gradient = _chunk_nll(x, read, bias, y, w, on_label)
             return rows.write(i, gradient), sums
@@ -256,9 +248,7 @@ def _chunk_nll(
     nll += (1.0 - on_label) * label_logit
     with tf.control_dependencies([nll]):
         # In place: a scatter would copy all probabilities.
-        flat = tf.raw_ops.InplaceSub(
-            x=flat, i=places, v=tf.fill(size[:1], on_label)
-        )
+        flat = tf.raw_ops.InplaceSub(x=flat, i=places, v=tf.fill(size[:1], on_label))
     by_logits, column = tf.reshape(flat, size), weights[:, None]
     if tf.float16 in (x.dtype, kernel.dtype):
         # Most are tiny: only the scale of the loss, in the weights, keeps them.
@@ -273,9 +263,7 @@ def _chunk_nll(
     return sums, product(rounded, kernel) * column
 
 
-def _negative_log(
-    probability: tf.Tensor, logit: tf.Tensor, logits: tf.Tensor
-) -> tf.Tensor:
+def _negative_log(probability: tf.Tensor, logit: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
     """-log of a probability; by log-sum-exp if one is nearly zero."""
     return tf.cond(
         tf.reduce_any(probability < 1e-30),

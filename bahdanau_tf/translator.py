@@ -8,35 +8,28 @@ from pathlib import Path
 
 import keras
 
-from bahdanau_tf.models import Ensemble
-from bahdanau_tf.models import TranslationModel
+from bahdanau_tf.models import Ensemble, TranslationModel
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.search import Constraint
-from bahdanau_tf.serving import Limits
-from bahdanau_tf.serving import export
-from bahdanau_tf.serving import round_to_half
+from bahdanau_tf.serving import Limits, export, round_to_half
 from bahdanau_tf.system.files import replaced_directory
-from bahdanau_tf.text import Dictionary
-from bahdanau_tf.text import load_text
+from bahdanau_tf.text import Dictionary, load_text
 from bahdanau_tf.text.tokenizer import SavableTokenizer
-from bahdanau_tf.translation import Lexicon
-from bahdanau_tf.translation import Scored
-from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation import TranslationGraph
+from bahdanau_tf.translation import Lexicon, Scored, Translation, TranslationGraph
 from bahdanau_tf.translation.graph import part
-from bahdanau_tf.translation.saved import DESCRIPTION
-from bahdanau_tf.translation.saved import best_folder
-from bahdanau_tf.translation.saved import check_replaceable
-from bahdanau_tf.translation.saved import identity
-from bahdanau_tf.translation.saved import read_description
-from bahdanau_tf.translation.saved import read_model
-from bahdanau_tf.translation.saved import saved_file
-from bahdanau_tf.translation.saved import write_description
-from bahdanau_tf.translation.saved import write_model
-from bahdanau_tf.translation.sentences import align
-from bahdanau_tf.translation.sentences import score
-from bahdanau_tf.translation.sentences import translate
+from bahdanau_tf.translation.saved import (
+    DESCRIPTION,
+    best_folder,
+    check_replaceable,
+    identity,
+    read_description,
+    read_model,
+    saved_file,
+    write_description,
+    write_model,
+)
+from bahdanau_tf.translation.sentences import align, score, translate
 
 MODEL = "model.keras"
 DICTIONARY = "dictionary.tsv"
@@ -85,18 +78,10 @@ class Translator:
     source_texts: tuple[SavableTokenizer, ...] = part(
         "source_texts", "The tokenizers of the source."
     )
-    target_text: SavableTokenizer = part(
-        "target_text", "The tokenizer of the target."
-    )
-    decoding: Decoding = part(
-        "decoding", "How to search, if a call does not specify it."
-    )
-    dictionary: Dictionary = part(
-        "dictionary", 'For `Decoding.unknown` "replace".'
-    )
-    lexicon: Lexicon | None = part(
-        "lexicon", "For `Decoding.shortlist`, or None."
-    )
+    target_text: SavableTokenizer = part("target_text", "The tokenizer of the target.")
+    decoding: Decoding = part("decoding", "How to search, if a call does not specify it.")
+    dictionary: Dictionary = part("dictionary", 'For `Decoding.unknown` "replace".')
+    lexicon: Lexicon | None = part("lexicon", "For `Decoding.shortlist`, or None.")
 
     def __init__(
         self,
@@ -140,18 +125,12 @@ class Translator:
                 differ.
         """
         if not translators:
-            raise ValueError(
-                "Translator.ensemble: there are no translators, wanted one or "
-                "more"
-            )
+            raise ValueError("Translator.ensemble: there are no translators, wanted one or more")
         first = translators[0]
         texts: list[SavableTokenizer] = []
         sources = []
         for translator in translators:
-            if (
-                translator.target_text.settings()
-                != first.target_text.settings()
-            ):
+            if translator.target_text.settings() != first.target_text.settings():
                 raise ValueError(
                     "Translator.ensemble: the target vocabularies or "
                     "tokenizers differ, wanted one for all"

@@ -13,14 +13,12 @@ missing and prints the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 
 import cells
-from absl import app
-from absl import flags
+from absl import app, flags
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("out_dir", None, "folder of the cells", required=True)
@@ -127,10 +125,7 @@ def rows(changes: Sequence[str], seeds: Sequence[str]) -> Iterator[str]:
         rate = mean(log[-1]["words_per_second"] for log in logs)
         each = ", ".join(f"{bleu:.2f}" for bleu in scores)
         loss = mean(min(line["dev_loss"] for line in log) for log in logs)
-        yield (
-            f"| {change} | {epochs:.1f} | {rate:,.0f} "
-            f"| {each} | {gain} | {loss:.3f} |"
-        )
+        yield (f"| {change} | {epochs:.1f} | {rate:,.0f} | {each} | {gain} | {loss:.3f} |")
 
 
 def main(_: Sequence[str]) -> None:

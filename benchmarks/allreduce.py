@@ -21,9 +21,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from absl import app
-from absl import flags
-from absl import logging
+from absl import app, flags, logging
 
 FLAGS = flags.FLAGS
 

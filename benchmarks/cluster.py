@@ -21,18 +21,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from collections.abc import Sequence
-from contextlib import ExitStack
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from absl import app
-from absl import flags
-from tiny import differences
-from tiny import environment
-from tiny import training
-from tiny import write_texts
+from absl import app, flags
+from tiny import differences, environment, training, write_texts
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("out_dir", None, "a new folder", required=True)
@@ -64,8 +58,7 @@ class Workers:
                         [sys.executable, "-m", "bahdanau_tf", *words],
                         stdout=output,
                         stderr=output,
-                        env=environment(folder)
-                        | {"TF_CONFIG": json.dumps(cluster)},
+                        env=environment(folder) | {"TF_CONFIG": json.dumps(cluster)},
                         start_new_session=True,
                     )
                 )
@@ -97,11 +90,7 @@ class Workers:
 
     def statuses(self, but: int | None = None) -> list[int]:
         """Waits for all workers, but for one; their exit statuses."""
-        return [
-            one.wait(LONGEST)
-            for index, one in enumerate(self._processes)
-            if index != but
-        ]
+        return [one.wait(LONGEST) for index, one in enumerate(self._processes) if index != but]
 
     def close(self) -> None:
         """Ends all processes."""
@@ -123,9 +112,7 @@ def started(data: Path, folder: Path) -> Iterator[Workers]:
 def free_ports(count: int) -> list[int]:
     """Ports that are free now."""
     with ExitStack() as until_known:
-        taken = [
-            until_known.enter_context(socket.socket()) for _ in range(count)
-        ]
+        taken = [until_known.enter_context(socket.socket()) for _ in range(count)]
         for one in taken:
             one.bind(("127.0.0.1", 0))
         return [one.getsockname()[1] for one in taken]
@@ -144,9 +131,7 @@ def whole_training(data: Path, folder: Path) -> None:
             raise RuntimeError(f"worker {bad}: {workers.said(bad)[-2000:]}")
 
 
-def killed_training(
-    data: Path, folder: Path, chance: random.Random
-) -> Iterator[str]:
+def killed_training(data: Path, folder: Path, chance: random.Random) -> Iterator[str]:
     """Trains with one kill after the other; yields what was wrong."""
     number = signal.SIGSTOP if FLAGS.freeze else signal.SIGKILL
     for count in range(1, FLAGS.kills + 1):

@@ -10,21 +10,17 @@ unchanged: 1.00 means that time grew as the number of operations did.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import training
-from absl import app
-from absl import flags
+from absl import app, flags
 from machine import cpu_seconds
 from sizes import SIZES
 
-from bahdanau_tf import Decoding
-from bahdanau_tf import RNNSearch
+from bahdanau_tf import Decoding, RNNSearch
 
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("rounds", 5, "measurements of each, of which the median")
@@ -113,10 +109,7 @@ def measured(
     values, functions, flops = zip(*cases, strict=True)
     for function in functions:
         cpu_seconds(function)
-    rounds = [
-        [cpu_seconds(function) for function in functions]
-        for _ in range(FLAGS.rounds)
-    ]
+    rounds = [[cpu_seconds(function) for function in functions] for _ in range(FLAGS.rounds)]
     seconds = np.median(rounds, axis=0)
     unit = seconds[values.index(base)] / flops[values.index(base)]
     for value, taken, operations in zip(values, seconds, flops, strict=True):

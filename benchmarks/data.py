@@ -17,13 +17,10 @@ import tempfile
 import time
 
 import tensorflow as tf
-from absl import app
-from absl import flags
+from absl import app, flags
 
-from bahdanau_tf import ParallelCorpus
-from bahdanau_tf import WordTokenizer
-from bahdanau_tf.data.dataset import Statistics
-from bahdanau_tf.data.dataset import stream_batches
+from bahdanau_tf import ParallelCorpus, WordTokenizer
+from bahdanau_tf.data.dataset import Statistics, stream_batches
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("source", None, "text file", required=True)

@@ -33,14 +33,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import peers
 import table
-from absl import app
-from absl import flags
-from absl import logging
+from absl import app, flags, logging
 from table import Figure
 
 FLAGS = flags.FLAGS
@@ -52,16 +49,10 @@ flags.DEFINE_list("beams", ["12", "5"], "beam sizes")
 flags.DEFINE_list("batches", ["32", "1"], "sentences in a request")
 flags.DEFINE_bool("natural", True, "whether to measure the unchanged export")
 flags.DEFINE_string("signature", "serving_default", "signature to call")
-flags.DEFINE_bool(
-    "shortlist", False, "whether to measure with the model's lexicon, too"
-)
-flags.DEFINE_multi_string(
-    "peer", [], "a peer's trained model, as NAME=FOLDER; may be repeated"
-)
+flags.DEFINE_bool("shortlist", False, "whether to measure with the model's lexicon, too")
+flags.DEFINE_multi_string("peer", [], "a peer's trained model, as NAME=FOLDER; may be repeated")
 flags.DEFINE_string("words", None, "--source split into words, for --peer")
-flags.DEFINE_string(
-    "peer_dir", str(peers.PEER_DIR), "folder of the peers' environments"
-)
+flags.DEFINE_string("peer_dir", str(peers.PEER_DIR), "folder of the peers' environments")
 # At batch 1 one of so many lines is translated: fewer requests are enough.
 SHARE_ALONE = 8
 # To be so many times as fast as JoeyNMT, in sentences per second.
@@ -102,9 +93,7 @@ class Search(NamedTuple):
                 "max_length_ratio": 1000.0,
                 "min_length_ratio": 1000.0,
             }
-        return replace(
-            given, beam_size=self.beam, shortlist=self.shortlist, **options
-        )
+        return replace(given, beam_size=self.beam, shortlist=self.shortlist, **options)
 
     def goal(self, batch: int) -> float | None:
         """How many times as fast as JoeyNMT it should be, if that is said."""
@@ -141,15 +130,12 @@ def subject() -> tuple[Any, list[str]]:
         text = Path(FLAGS.source).read_text(encoding="utf-8")
         return Translator.load(FLAGS.model_dir), text.split("\n")[:-1]
     from sizes import SIZES
-    from untrained import make_lines
-    from untrained import make_translator
+    from untrained import make_lines, make_translator
 
     return make_translator(SIZES["small"]), make_lines(FLAGS.sentences)
 
 
-def compare(
-    search: Search, version: Path, lines: list[str], batch: int
-) -> None:
+def compare(search: Search, version: Path, lines: list[str], batch: int) -> None:
     """Measures an export, and each peer between two times of it.
 
     Args:
@@ -185,9 +171,7 @@ def compare(
         table.add([Figure(row, ratio, at_least=goal)])
 
 
-def peer_rate(
-    peer: str, count: int, beam: int, batch: int, steps: int | None
-) -> float:
+def peer_rate(peer: str, count: int, beam: int, batch: int, steps: int | None) -> float:
     """A peer's sentences per second over the first lines of `--words`.
 
     Args:
@@ -219,9 +203,7 @@ def exports(translator: Any) -> Iterator[tuple[Search, Path]]:
         ends.append(None)
     shortlists = [False, True] if FLAGS.shortlist else [False]
     given = translator.decoding
-    for beam, steps, shortlist in itertools.product(
-        map(int, FLAGS.beams), ends, shortlists
-    ):
+    for beam, steps, shortlist in itertools.product(map(int, FLAGS.beams), ends, shortlists):
         search = Search(beam, steps, shortlist)
         translator.decoding = search.decoding(given)
         with tempfile.TemporaryDirectory() as folder:
@@ -241,9 +223,7 @@ def measured(version: Path, lines: list[str], batch: int) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def measure(
-    version: str, batch: int, signature: str, lines: list[str]
-) -> dict[str, float]:
+def measure(version: str, batch: int, signature: str, lines: list[str]) -> dict[str, float]:
     """Loads an export and translates the lines.
 
     Returns:
@@ -264,9 +244,7 @@ def measure(
     translate = tf.saved_model.load(version).signatures[signature]
     loaded = time.process_time()
     lines = sorted(lines, key=lambda line: len(line.split()))
-    requests = [
-        tf.constant(lines[i : i + batch]) for i in range(0, len(lines), batch)
-    ]
+    requests = [tf.constant(lines[i : i + batch]) for i in range(0, len(lines), batch)]
     words = 0
 
     def run(request: Any) -> None:

@@ -16,21 +16,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from absl import app
-from absl import flags
+from absl import app, flags
 from sacrebleu import corpus_bleu
 
-from bahdanau_tf import Translation
-from bahdanau_tf import Translator
+from bahdanau_tf import Translation, Translator
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model_dir", None, "a trained model", required=True)
@@ -75,9 +71,7 @@ def differences(own: list[str], wanted: list[str]) -> list[Difference]:
     codes = SequenceMatcher(None, own, wanted, False).get_opcodes()
     for what, a, b, c, d in codes:
         if what == "replace" and b - a == d - c:
-            parts += [
-                (a + n, [own[a + n]], [wanted[c + n]]) for n in range(b - a)
-            ]
+            parts += [(a + n, [own[a + n]], [wanted[c + n]]) for n in range(b - a)]
         elif what != "equal":
             parts.append((a, own[a:b], wanted[c:d]))
     extra = Counter(word for _, words, _ in parts for word in words)
@@ -87,9 +81,7 @@ def differences(own: list[str], wanted: list[str]) -> list[Difference]:
 
 def _is_form(one: Difference, _: Counter[str]) -> bool:
     pair = [" ".join(words).lower() for words in (one.own, one.wanted)]
-    return bool(min(pair)) and (
-        pair[0] == pair[1] or pair[0][:STEM] == pair[1][:STEM]
-    )
+    return bool(min(pair)) and (pair[0] == pair[1] or pair[0][:STEM] == pair[1][:STEM])
 
 
 def _is_function(one: Difference, known: Counter[str]) -> bool:
@@ -103,9 +95,7 @@ def _is_repetition(one: Difference, _: Counter[str]) -> bool:
 
 def _is_order(one: Difference, _: Counter[str]) -> bool:
     missing, extra = one.elsewhere
-    return all(word in missing for word in one.own) and all(
-        word in extra for word in one.wanted
-    )
+    return all(word in missing for word in one.own) and all(word in extra for word in one.wanted)
 
 
 def _is_rare(one: Difference, known: Counter[str]) -> bool:
@@ -133,19 +123,12 @@ def mended(own: list[str], which: Sequence[Difference]) -> str:
     return " ".join(words)
 
 
-def kinds(
-    own: list[list[str]], wanted: list[list[str]], known: Counter[str]
-) -> Iterator[str]:
+def kinds(own: list[list[str]], wanted: list[list[str]], known: Counter[str]) -> Iterator[str]:
     """The lines of a table: each kind, how often, and its price."""
     found: list[list[tuple[str, Difference]]] = []
     for pair in zip(own, wanted, strict=True):
         every = differences(*pair)
-        found.append(
-            [
-                (next(k for k, is_it in KINDS.items() if is_it(d, known)), d)
-                for d in every
-            ]
-        )
+        found.append([(next(k for k, is_it in KINDS.items() if is_it(d, known)), d) for d in every])
     references = [[" ".join(words) for words in wanted]]
 
     def score(kind: str) -> float:
@@ -182,9 +165,7 @@ def recall(
             totals[name] += count
             hits[name] += min(count, there[word])
     for name in sorted(filter(None, totals)):
-        yield f"{name}: {hits[name]:,} of {totals[name]:,}, " + (
-            f"{hits[name] / totals[name]:.1%}"
-        )
+        yield f"{name}: {hits[name]:,} of {totals[name]:,}, " + (f"{hits[name] / totals[name]:.1%}")
 
 
 def frequency(known: Counter[str]) -> Callable[[int, str], str]:
@@ -231,11 +212,7 @@ def attention(translations: Sequence[Translation]) -> Iterator[str]:
 def repeated(sentences: list[list[str]]) -> int:
     """Sentences in which a pair of words follows itself, or a word."""
     return sum(
-        any(
-            s[n : n + k] == s[n + k : n + 2 * k]
-            for k in (1, 2)
-            for n in range(len(s) - 2 * k + 1)
-        )
+        any(s[n : n + k] == s[n + k : n + 2 * k] for k in (1, 2) for n in range(len(s) - 2 * k + 1))
         for s in sentences
     )
 
@@ -259,25 +236,17 @@ def main(_: Sequence[str]) -> None:
         *recall(own, wanted, frequency(known)),
         *recall(own, wanted, copied([words_of(x) for x in sources])),
         *attention(translations),
-        f"sentences with a repetition: {repeated(own)}, "
-        f"of the references {repeated(wanted)}",
+        f"sentences with a repetition: {repeated(own)}, of the references {repeated(wanted)}",
     ]
-    ratio = np.array(
-        [len(a) / len(b) for a, b in zip(own, wanted, strict=True) if b]
-    )
+    ratio = np.array([len(a) / len(b) for a, b in zip(own, wanted, strict=True) if b])
     short, long = np.mean(ratio < 0.8), np.mean(ratio > 1.25)
     lines.append(
         f"words for one of the reference: {np.mean(ratio):.3f}; less than 0.8 "
         f"in {short:.1%}, more than 1.25 in {long:.1%}"
     )
-    given = np.array(
-        [one.log_prob for one in translator.score(sources, references)]
-    )
+    given = np.array([one.log_prob for one in translator.score(sources, references)])
     found = np.array([one.log_prob for one in translations])
-    lines.append(
-        "references more probable than the translation: "
-        f"{np.mean(given > found):.1%}"
-    )
+    lines.append(f"references more probable than the translation: {np.mean(given > found):.1%}")
     print("\n".join(lines))
 
 

@@ -10,12 +10,9 @@ import resource
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -122,9 +119,7 @@ class Trace:
             seconds += spent
             runs |= places
         if self.passed[item.nodeid]:
-            self.tests.append(
-                Test(item.nodeid, round(seconds, 3), sorted(runs))
-            )
+            self.tests.append(Test(item.nodeid, round(seconds, 3), sorted(runs)))
 
 
 class Chosen:
@@ -172,9 +167,7 @@ def run_pytest(package: Path, files: Sequence[str], plugin: Any) -> int:
 
 def in_fork(run: Callable[[], int]) -> int:
     """Calls a function in a fork; its result, or minus a signal."""
-    fork = multiprocessing.get_context("fork").Process(
-        target=lambda: os._exit(run())
-    )
+    fork = multiprocessing.get_context("fork").Process(target=lambda: os._exit(run()))
     fork.start()
     fork.join()
     return int(fork.exitcode or 0)
@@ -199,9 +192,7 @@ def first_failure(package: Path, tests: Sequence[Test]) -> str | None:
     """Runs tests, until one fails; how it ended."""
     running = package / "running"
     running.write_text("import")
-    files = dict.fromkeys(
-        str(REPOSITORY / test.name.split("::")[0]) for test in tests
-    )
+    files = dict.fromkeys(str(REPOSITORY / test.name.split("::")[0]) for test in tests)
 
     def run() -> int:
         return run_pytest(package, ["-x", *files], Chosen(tests, running))

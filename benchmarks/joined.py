@@ -12,18 +12,14 @@ the paired bootstrap. The lines should be in the order of the text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import compress
 from pathlib import Path
 
-from absl import app
-from absl import flags
+from absl import app, flags
 
-from bahdanau_tf import Decoding
-from bahdanau_tf import evaluation
-from bahdanau_tf.translator import Translator
-from bahdanau_tf.translator import load_best
+from bahdanau_tf import Decoding, evaluation
+from bahdanau_tf.translator import Translator, load_best
 
 FLAGS = flags.FLAGS
 flags.DEFINE_multi_string("system", None, "NAME=MODEL_DIR", required=True)
@@ -88,9 +84,7 @@ def rows(sources: list[str], references: list[str]) -> Iterator[str]:
                 "alone": joined(alone, found),
                 "joined": translate(translator, joined(sources, found)),
             }
-            each = evaluation.compare(
-                said, joined(references, found), tokenize=tokenize
-            )
+            each = evaluation.compare(said, joined(references, found), tokenize=tokenize)
             apart, together = (row.score.score for row in each)
             yield (
                 f"| {name} | {ends} | {len(found)} | {apart:.2f} | "

@@ -22,24 +22,15 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from absl import app
-from absl import flags
-from tiny import differences
-from tiny import environment
-from tiny import left_over
-from tiny import temporary
-from tiny import training
-from tiny import write_texts
+from absl import app, flags
+from tiny import differences, environment, left_over, temporary, training, write_texts
 from watched import Moment
 
 from bahdanau_tf import Translator
-from bahdanau_tf.serving import Request
-from bahdanau_tf.serving import answers
+from bahdanau_tf.serving import Request, answers
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("out_dir", None, "a new folder", required=True)

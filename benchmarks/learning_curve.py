@@ -19,8 +19,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -29,14 +28,11 @@ from typing import Any
 import cells
 import tensorflow as tf
 import yaml
-from absl import app
-from absl import flags
-from peers import PEER_DIR
-from peers import environment
+from absl import app, flags
+from peers import PEER_DIR, environment
 from sacrebleu import corpus_bleu
 
-from bahdanau_tf.translator import Translator
-from bahdanau_tf.translator import load_best
+from bahdanau_tf.translator import Translator, load_best
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("out_dir", None, "folder of the trainings", required=True)
@@ -45,9 +41,7 @@ flags.DEFINE_list("minutes", ["5", "15", "30", "60"], "when BLEU is taken")
 flags.DEFINE_list("texts", ["train", "val"], "names of training and dev text")
 flags.DEFINE_list("languages", ["en", "fr"], "endings of source and target")
 flags.DEFINE_integer("jobs", 1, "trainings of ours side by side")
-flags.DEFINE_string(
-    "peer_dir", str(PEER_DIR), "folder of JoeyNMT's environment"
-)
+flags.DEFINE_string("peer_dir", str(PEER_DIR), "folder of JoeyNMT's environment")
 
 JOEYNMT = Path(__file__).parent / "peers" / "joeynmt_train.py"
 EVERY = 100  # updates between JoeyNMT's evaluations

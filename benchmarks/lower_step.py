@@ -13,26 +13,20 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 import training
-from absl import app
-from absl import flags
-from lowered import STORED
-from lowered import LoweredStep
-from lowered import drawn
-from sizes import SIZES
-from sizes import Size
+from absl import app, flags
+from lowered import STORED, LoweredStep, drawn
+from sizes import SIZES, Size
 from tensorflow.compiler.xla.service import hlo_pb2
 
 from bahdanau_tf.losses import TokenCrossentropy
-from bahdanau_tf.training.step import train_step
-from bahdanau_tf.training.step import update
+from bahdanau_tf.training.step import train_step, update
 
 FLAGS = flags.FLAGS
 
@@ -46,9 +40,7 @@ flags.DEFINE_string("output", None, "The .npz to write.", required=True)
 FLAGS.set_default("repeats", 0)
 
 
-def compiled_step(
-    model: keras.Model, optimizer: Any, loss: TokenCrossentropy
-) -> Any:
+def compiled_step(model: keras.Model, optimizer: Any, loss: TokenCrossentropy) -> Any:
     """The update of `train_step`, compiled for batches of one shape.
 
     Args:
@@ -134,9 +126,7 @@ def without_copies(hlo: bytes) -> bytes:
     return module.SerializeToString()
 
 
-def make_step(
-    size: Size, make: Callable[..., Any]
-) -> tuple[Any, list[keras.Variable], list[int]]:
+def make_step(size: Size, make: Callable[..., Any]) -> tuple[Any, list[keras.Variable], list[int]]:
     """The `train_step` or `compiled_step` of a new model.
 
     Args:
@@ -169,9 +159,7 @@ def compare(size: Size, compiled: Any, batch: Any) -> None:
             started = time.process_time()
             loss = float(step(*batch))
             taken.append(time.process_time() - started)
-            print(
-                f"update {number}, {name}: loss {loss:.7g}, {taken[-1]:.3f} s"
-            )
+            print(f"update {number}, {name}: loss {loss:.7g}, {taken[-1]:.3f} s")
         seconds.append(taken)
     one, other = np.median(seconds[1:], axis=0)
     print(

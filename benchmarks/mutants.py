@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import random
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -152,9 +151,7 @@ def everything(package: Path, rooms: Sequence[str]) -> list[Mutant]:
         file
         for room in rooms
         for file in (
-            [package / room]
-            if room.endswith(".py")
-            else sorted((package / room).rglob("*.py"))
+            [package / room] if room.endswith(".py") else sorted((package / room).rglob("*.py"))
         )
     ]
     return [mutant for file in files for mutant in mutants_of(package, file)]

@@ -33,9 +33,7 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
-from collections.abc import Sequence
-from collections.abc import Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +44,9 @@ import hypothesis.strategies  # noqa: F401 - what every fork has already
 import keras  # noqa: F401
 import tensorflow as tf  # noqa: F401
 import tensorflow_text  # noqa: F401
-from absl import app
-from absl import flags
-from forked_tests import REPOSITORY
-from forked_tests import Test
-from forked_tests import first_failure
-from forked_tests import trace
-from mutants import Mutant
-from mutants import draw
-from mutants import everything
+from absl import app, flags
+from forked_tests import REPOSITORY, Test, first_failure, trace
+from mutants import Mutant, draw, everything
 from places import noting
 
 FLAGS = flags.FLAGS
@@ -65,9 +57,7 @@ flags.DEFINE_integer("mutants", 200, "How many to draw.")
 flags.DEFINE_integer("seed", 15, "Which to draw.")
 flags.DEFINE_string("again", None, "Results whose survivors to run instead.")
 flags.DEFINE_float("seconds", 60, "What the tests of a mutant may cost.")
-flags.DEFINE_enum(
-    "show", None, ["killed", "survived"], "Print these instead of running."
-)
+flags.DEFINE_enum("show", None, ["killed", "survived"], "Print these instead of running.")
 
 # The first tests of a mutant, in seconds; most mutants need no others.
 FIRST = 3
@@ -95,9 +85,7 @@ def tests_of(room: str, stage: str) -> list[Path]:
     own = [folder / f"test_{name}.py" for name in TESTS[room]]
     if stage == "room":
         return own
-    return [
-        path for path in sorted(folder.glob("test_*.py")) if path not in own
-    ]
+    return [path for path in sorted(folder.glob("test_*.py")) if path not in own]
 
 
 class Results:
@@ -127,9 +115,7 @@ class Results:
     @property
     def survivors(self) -> list[str]:
         """The names of those that have met tests, and live."""
-        met = dict.fromkeys(
-            line["mutant"] for line in self.lines if "mutant" in line
-        )
+        met = dict.fromkeys(line["mutant"] for line in self.lines if "mutant" in line)
         return [name for name in met if name not in self.killed]
 
     def add(self, **line: Any) -> dict[str, Any]:
@@ -151,9 +137,7 @@ def copy_of_package(folder: str, other: Mapping[str, str]) -> Path:
 def noting_sources(places: Set[str]) -> dict[str, str]:
     """Files that tell when places in them run."""
     return {
-        path: noting(
-            (REPOSITORY / "bahdanau_tf" / path).read_text("utf-8"), path, places
-        )
+        path: noting((REPOSITORY / "bahdanau_tf" / path).read_text("utf-8"), path, places)
         for path in {place.split(":")[0] for place in places}
     }
 
@@ -198,9 +182,7 @@ def judge(mutant: Mutant, tests: Sequence[Test]) -> str:
 
 def that_meet(mutant: Mutant, tests: Sequence[Test]) -> list[Test]:
     """The tests that run what a mutant changes, the cheapest first."""
-    return cheapest_first(
-        [test for test in tests if mutant.statement in test.runs]
-    )
+    return cheapest_first([test for test in tests if mutant.statement in test.runs])
 
 
 class Stage:
@@ -220,9 +202,7 @@ class Stage:
         """Shows each room's first file to its mutants, then the second."""
         files = {room: tests_of(room, stage) for room in TESTS}
         for rank in range(max(map(len, files.values()))):
-            for mutant in sorted(
-                self.mutants, key=lambda m: [*TESTS].index(m.room)
-            ):
+            for mutant in sorted(self.mutants, key=lambda m: [*TESTS].index(m.room)):
                 if rank < len(files[mutant.room]):
                     self.meet(mutant, files[mutant.room][rank])
 
@@ -238,12 +218,9 @@ class Stage:
             return
         tests_now = tests[max(before, 0) : met]
         result = judge(mutant, tests_now) if tests_now else "survived"
-        self.results.add(
-            mutant=mutant.name, file=file.name, result=result, met=met
-        )
+        self.results.add(mutant=mutant.name, file=file.name, result=result, met=met)
         print(
-            f"{mutant.name}\n"
-            f"    {result}: {met} of {len(tests)} tests of {file.name}",
+            f"{mutant.name}\n    {result}: {met} of {len(tests)} tests of {file.name}",
             flush=True,
         )
 
@@ -256,15 +233,11 @@ class Stage:
                 tests = trace(package, file)
             found = self.results.add(traced=file.name, tests=tests)
             seconds = sum(test.seconds for test in tests)
-            print(
-                f"{file.name}: {len(tests)} tests, {seconds:.0f} s", flush=True
-            )
+            print(f"{file.name}: {len(tests)} tests, {seconds:.0f} s", flush=True)
         return [Test(*test) for test in found["tests"]]
 
 
-def that_survived(
-    mutants: Sequence[Mutant], results: Results, stage: str
-) -> list[Mutant]:
+def that_survived(mutants: Sequence[Mutant], results: Results, stage: str) -> list[Mutant]:
     """Those that have met all tests of a stage, and live."""
     return [
         mutant
@@ -283,11 +256,7 @@ def that_stand(names: Sequence[str], mutants: Sequence[Mutant]) -> list[Mutant]:
     for name in names:
         place, mistake = name.split(": ", 1)
         path, line, column = place.split(":")
-        same = [
-            mutant
-            for mutant in mutants
-            if (mutant.path, mutant.mistake) == (path, mistake)
-        ]
+        same = [mutant for mutant in mutants if (mutant.path, mutant.mistake) == (path, mistake)]
         if same:
             found.append(
                 min(
@@ -326,10 +295,7 @@ def main(_: Sequence[str]) -> None:
     for name, result in shown.items() if FLAGS.show else ():
         print(f"{name}\n    {result}")
     done = len(results.killed) + len(survivors)
-    print(
-        f"{len(results.killed)} of {done} killed, "
-        f"{len(mutants) - done} not run yet"
-    )
+    print(f"{len(results.killed)} of {done} killed, {len(mutants) - done} not run yet")
 
 
 if __name__ == "__main__":

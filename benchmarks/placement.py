@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 import training
-from absl import app
-from absl import flags
+from absl import app, flags
 from sizes import SIZES
 from tensorflow.python.eager import context
 
@@ -35,9 +34,7 @@ class Placement(NamedTuple):
     to_host: list[str]
 
 
-def placement(
-    function: tf.types.experimental.PolymorphicFunction, *arguments: object
-) -> Placement:
+def placement(function: tf.types.experimental.PolymorphicFunction, *arguments: object) -> Placement:
     """Reads how TensorFlow divides a function among devices.
 
     TensorFlow has no public function for this.
@@ -64,11 +61,7 @@ def placement(
             for node in nodes
             if node.op not in (*NO_WORK, *SENDS)
         ),
-        [
-            node.attr["tensor_name"].s.decode()
-            for node in nodes
-            if node.op == "_Send"
-        ],
+        [node.attr["tensor_name"].s.decode() for node in nodes if node.op == "_Send"],
     )
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from collections.abc import Set
+from collections.abc import Iterator, Set
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -15,9 +14,7 @@ def first(function: ast.FunctionDef) -> ast.stmt:
     return function.body[has_docstring and len(function.body) > 1]
 
 
-def places_of(
-    node: ast.AST, path: str, place: str = ""
-) -> Iterator[tuple[ast.AST, str]]:
+def places_of(node: ast.AST, path: str, place: str = "") -> Iterator[tuple[ast.AST, str]]:
     """Each node with its statement, "path:line", or "path" outside functions.
 
     The head of a function, so its defaults, is with the first statement of its
@@ -50,9 +47,7 @@ def noting(source: str, path: str, wanted: Set[str]) -> str:
         if isinstance(node, ast.ClassDef):
             continue
         for name, block in ast.iter_fields(node):
-            if name in ("body", "orelse", "finalbody") and isinstance(
-                block, list
-            ):
+            if name in ("body", "orelse", "finalbody") and isinstance(block, list):
                 block[:] = [
                     part
                     for statement in block

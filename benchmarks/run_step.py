@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from absl import app
-from absl import flags
+from absl import app, flags
 from jax._src.lib import xla_client
 from lowered import LoweredStep
 
@@ -58,9 +56,7 @@ def compiled(hlo: bytes, device: Any) -> Callable[..., list[Any]]:
     return run
 
 
-def train(
-    step: LoweredStep, device: Any, updates: int
-) -> tuple[list[float], list[float]]:
+def train(step: LoweredStep, device: Any, updates: int) -> tuple[list[float], list[float]]:
     """Runs the step again and again on its batch.
 
     Args:
@@ -89,10 +85,7 @@ def matrix_rate(device: Any, dtype: str) -> float:
     """Operations per second of a large square product, the best of ten."""
     side = SIDES.get(device.platform, SIDE)
     keys = jax.random.split(jax.random.key(0))
-    a, b = (
-        jax.device_put(jax.random.normal(key, (side, side), dtype), device)
-        for key in keys
-    )
+    a, b = (jax.device_put(jax.random.normal(key, (side, side), dtype), device) for key in keys)
     product = jax.jit(jnp.matmul)
     jax.block_until_ready(product(a, b))
     seconds = []
@@ -111,10 +104,7 @@ def main(_: Sequence[str]) -> None:
         print("no GPU: this run shows that the step works, not a GPU's speed")
     step = LoweredStep.load(FLAGS.step)
     losses, seconds = train(step, device, FLAGS.updates)
-    print(
-        f"loss at update 1: {losses[0]:.7g}, at update {len(losses)}: "
-        f"{losses[-1]:.7g}"
-    )
+    print(f"loss at update 1: {losses[0]:.7g}, at update {len(losses)}: {losses[-1]:.7g}")
     taken = statistics.median(seconds[WARM_UP:] or seconds)
     rate = matrix_rate(device, step.dtype)
     print(

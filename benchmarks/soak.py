@@ -30,17 +30,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from absl import app
-from absl import flags
-from tiny import environment
-from tiny import left_over
-from tiny import training
-from tiny import write_texts
+from absl import app, flags
+from tiny import environment, left_over, training, write_texts
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("out_dir", None, "a new folder", required=True)
@@ -106,9 +101,7 @@ class Soak:
         self.started: list[subprocess.Popen] = []
         write_texts(out / "data")
         self.sentences = (out / "data" / "test.en").read_text().split("\n")[:-1]
-        self.words = sorted(
-            {w for line in self.sentences for w in line.split()}
-        )
+        self.words = sorted({w for line in self.sentences for w in line.split()})
 
     def prepare(self) -> None:
         """Trains a model to decode with, and starts both long processes."""

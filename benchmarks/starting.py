@@ -19,14 +19,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import table
-from absl import app
-from absl import flags
-from absl import logging
+from absl import app, flags, logging
 from table import Figure
 
 FLAGS = flags.FLAGS
@@ -134,9 +131,7 @@ def run(arguments: list[str], given: str = "") -> tuple[float, str]:
         env=os.environ | dict.fromkeys(one_thread, "1"),
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = (after.ru_utime + after.ru_stime) - (
-        before.ru_utime + before.ru_stime
-    )
+    used = (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
     return used, done.stdout
 
 

@@ -18,9 +18,7 @@ from typing import NamedTuple
 from absl import flags
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string(
-    "table", None, "A Markdown file to which the figures are added."
-)
+flags.DEFINE_string("table", None, "A Markdown file to which the figures are added.")
 PACKAGES = ("tensorflow", "keras", "numpy")
 
 

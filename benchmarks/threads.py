@@ -17,17 +17,14 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import peers
 import table
 import training
-from absl import app
-from absl import flags
+from absl import app, flags
 from peers.job import peak_gib
-from sizes import SIZES
-from sizes import Size
+from sizes import SIZES, Size
 from table import Figure
 
 FLAGS = flags.FLAGS
@@ -63,8 +60,7 @@ def training_job(size: Size) -> Callable[[], object]:
 
 def translation_job(size: Size) -> Callable[[], object]:
     """A translation of lines of 5 to 30 words by an untrained model."""
-    from untrained import make_lines
-    from untrained import make_translator
+    from untrained import make_lines, make_translator
 
     from bahdanau_tf.options import Decoding
 
@@ -137,8 +133,7 @@ def main(_: Sequence[str]) -> None:
         )
     table.add(
         Figure(
-            f"{FLAGS.job}, size {FLAGS.size}: time with {count} threads over "
-            f"that with {counts[0]}",
+            f"{FLAGS.job}, size {FLAGS.size}: time with {count} threads over that with {counts[0]}",
             medians[count] / medians[counts[0]],
             at_most=GOALS[FLAGS.job] if [counts[0], count] == [1, 2] else None,
         )
@@ -147,9 +142,7 @@ def main(_: Sequence[str]) -> None:
     for peer in FLAGS.peers if FLAGS.job == "training" else ():
         batch, *_ = training.make_batch(size)
         for count in counts:
-            figures = training.peer_figures(
-                peer, size, batch[0].values(), count
-            )
+            figures = training.peer_figures(peer, size, batch[0].values(), count)
             seconds = figures["seconds_per_update"]
             print(
                 f"{peer}, {count} threads: {seconds:.3f} s an update; this "

@@ -69,8 +69,7 @@ def temporary(folder: Path) -> list[str]:
     return sorted(
         one.name
         for one in found
-        if TEMPORARY.fullmatch(one.name)
-        and [*one.rglob("*")] != [one / "assets"]
+        if TEMPORARY.fullmatch(one.name) and [*one.rglob("*")] != [one / "assets"]
     )
 
 
@@ -112,7 +111,4 @@ def differences(folder: Path, whole: Path) -> Iterator[str]:
 def read_log(folder: Path) -> list[dict[str, object]]:
     """The lines of a log, without what depends on the clock."""
     lines = (folder / "log.jsonl").read_text("utf-8").split("\n")[:-1]
-    return [
-        {k: v for k, v in json.loads(line).items() if k not in CHANGING}
-        for line in lines
-    ]
+    return [{k: v for k, v in json.loads(line).items() if k not in CHANGING} for line in lines]

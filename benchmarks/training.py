@@ -18,10 +18,7 @@ import platform
 import resource
 import statistics
 import tempfile
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +27,9 @@ import numpy as np
 import peers
 import table
 import tensorflow as tf
-from absl import app
-from absl import flags
-from machine import cpu_seconds
-from machine import matrix_rate
-from sizes import SIZES
-from sizes import Size
+from absl import app, flags
+from machine import cpu_seconds, matrix_rate
+from sizes import SIZES, Size
 from table import Figure
 
 from bahdanau_tf import RNNSearch
@@ -45,18 +39,10 @@ from bahdanau_tf.training.step import train_step
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_enum(
-    "size", "small", ["tiny", "small", "paper"], "Sizes of the model."
-)
-flags.DEFINE_enum(
-    "optimizer", None, ["adadelta", "adam", "sgd"], "Default: by --size."
-)
-flags.DEFINE_bool(
-    "factored_output", False, "Output layer of two matrices instead of one."
-)
-flags.DEFINE_float(
-    "dropout", 0.0, "Dropout rate of embeddings, annotations and readout."
-)
+flags.DEFINE_enum("size", "small", ["tiny", "small", "paper"], "Sizes of the model.")
+flags.DEFINE_enum("optimizer", None, ["adadelta", "adam", "sgd"], "Default: by --size.")
+flags.DEFINE_bool("factored_output", False, "Output layer of two matrices instead of one.")
+flags.DEFINE_float("dropout", 0.0, "Dropout rate of embeddings, annotations and readout.")
 flags.DEFINE_float(
     "shortest",
     1.0,
@@ -64,17 +50,13 @@ flags.DEFINE_float(
     "and the batch is one of 20 that were sorted by length together.",
 )
 flags.DEFINE_integer("repeats", 5, "Updates to time, after a first one.")
-flags.DEFINE_bool(
-    "bfloat16", False, "Whether to measure rounded products too, in turns."
-)
+flags.DEFINE_bool("bfloat16", False, "Whether to measure rounded products too, in turns.")
 flags.DEFINE_list(
     "peers",
     [],
     f"Toolkits to measure on the same batch: {', '.join(peers.PEERS)}.",
 )
-flags.DEFINE_string(
-    "peer_dir", str(peers.PEER_DIR), "Folder of the peers' environments."
-)
+flags.DEFINE_string("peer_dir", str(peers.PEER_DIR), "Folder of the peers' environments.")
 
 POOL = 20  # batches sorted by length together
 # Goals: how many times as fast as JoeyNMT, and with bfloat16 as float32.
@@ -159,16 +141,11 @@ def make_optimizer(size: Size) -> keras.optimizers.Optimizer:
     return Recipe(optimizer=name, learning_rate=rate).make_optimizer(1000)
 
 
-def make_step(
-    size: Size, product_dtype: str = "float32"
-) -> Callable[..., tf.Tensor]:
+def make_step(size: Size, product_dtype: str = "float32") -> Callable[..., tf.Tensor]:
     """The training step of a new model; prints its number of weights."""
     model, optimizer = make_model(size), make_optimizer(size)
     weights = sum(int(np.prod(w.shape)) for w in model.weights)
-    print(
-        f"{weights / 1e6:.1f} million weights, {optimizer.name}, products in "
-        f"{product_dtype}"
-    )
+    print(f"{weights / 1e6:.1f} million weights, {optimizer.name}, products in {product_dtype}")
     loss = TokenCrossentropy()
     return train_step(model, optimizer, loss, product_dtype=product_dtype)
 
@@ -208,9 +185,7 @@ def compare(
     table.add([Figure(what, ratio, at_least=goal)])
 
 
-def peer_figures(
-    peer: str, size: Size, batch: Any, threads: int = 1
-) -> dict[str, float]:
+def peer_figures(peer: str, size: Size, batch: Any, threads: int = 1) -> dict[str, float]:
     """What `peers.measure` finds of a peer's training on one batch.
 
     Args:
@@ -297,17 +272,12 @@ def in_turns(
         for dtype, step in steps.items():
             seconds[dtype].append(cpu_seconds(step, *batch))
         taken = ", ".join(f"{one[-1]:.3f} s" for one in seconds.values())
-        print(
-            f"update {number + 1}: {taken}, matrix product "
-            f"{rates[-1] / 1e9:.1f} GFLOP/s"
-        )
+        print(f"update {number + 1}: {taken}, matrix product {rates[-1] / 1e9:.1f} GFLOP/s")
     medians = {dtype: statistics.median(one) for dtype, one in seconds.items()}
     return medians, statistics.median(rates)
 
 
-def figures(
-    medians: Mapping[str, float], words: float, least: float
-) -> Iterator[Figure]:
+def figures(medians: Mapping[str, float], words: float, least: float) -> Iterator[Figure]:
     """The rows of the table.
 
     Args:

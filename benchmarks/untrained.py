@@ -11,10 +11,8 @@ import keras
 import numpy as np
 from sizes import Size
 
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import Translator
-from bahdanau_tf.text import Vocabulary
-from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf import RNNSearch, Translator
+from bahdanau_tf.text import Vocabulary, WordTokenizer
 from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.translation import Lexicon
 
@@ -29,9 +27,7 @@ def make_translator(size: Size) -> Translator:
     tokens = [*SPECIAL, *words][: size.vocabulary_size]
     source, target = (WordTokenizer(Vocabulary(tokens)) for _ in range(2))
     first, own = min(SHORTLISTED[0], len(tokens) // 2), SHORTLISTED[1]
-    drawn = np.random.default_rng(1).integers(
-        first, len(tokens), [len(tokens), own]
-    )
+    drawn = np.random.default_rng(1).integers(first, len(tokens), [len(tokens), own])
     drawn[0] = -1  # padding
     model = RNNSearch(
         len(tokens),
@@ -48,7 +44,4 @@ def make_lines(count: int, shortest: int = 4, longest: int = 24) -> list[str]:
     """Sentences of its words, of these lengths."""
     draw = random.Random(1)
     lengths = (draw.randint(shortest, longest) for _ in range(count))
-    return [
-        " ".join(f"w{draw.randrange(KNOWN)}" for _ in range(length))
-        for length in lengths
-    ]
+    return [" ".join(f"w{draw.randrange(KNOWN)}" for _ in range(length)) for length in lengths]

@@ -15,13 +15,11 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bahdanau_tf import Translator
 from bahdanau_tf.cli import main
-from bahdanau_tf.training import callbacks
-from bahdanau_tf.training import loop
+from bahdanau_tf.training import callbacks, loop
 from bahdanau_tf.training.checkpoints import Checkpoints
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.folder import ModelFolder
@@ -96,9 +94,7 @@ def watch(path: Path) -> None:
         function = getattr(owner, attribute)
         setattr(owner, attribute, moments.told(name, function))
     make_step = loop.train_step
-    loop.train_step = lambda *arguments: moments.told(
-        "update", make_step(*arguments)
-    )
+    loop.train_step = lambda *arguments: moments.told("update", make_step(*arguments))
 
 
 if __name__ == "__main__":

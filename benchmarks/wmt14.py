@@ -13,21 +13,15 @@ prints the peak of memory beside the one that was counted.
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from absl import app
-from absl import flags
+from absl import app, flags
 from machine import cpu_seconds
-from sizes import SIZES
-from sizes import Size
-from training import make_batch
-from training import make_step
-from training import step_flops
+from sizes import SIZES, Size
+from training import make_batch, make_step, step_flops
 
 FLAGS = flags.FLAGS
 
@@ -42,16 +36,12 @@ flags.DEFINE_float(
     "Measured: operations of an update at 30,000 words by its seconds, in "
     "which the pass over the weights is contained.",
 )
-flags.DEFINE_float(
-    "gpu_tflops", 989.0, "Datasheet: an H100 SXM's products in bfloat16."
-)
+flags.DEFINE_float("gpu_tflops", 989.0, "Datasheet: an H100 SXM's products in bfloat16.")
 flags.DEFINE_float("gpu_share", 0.1, "Assumed: share of these in an update.")
 flags.DEFINE_float("gpu_gbytes", 3350.0, "Datasheet: its memory, GB/s.")
 flags.DEFINE_float("kernel_us", 5.0, "Assumed: time of a small GPU kernel.")
 flags.DEFINE_integer("kernels", 20, "Assumed: kernels of a step, forward.")
-flags.DEFINE_float(
-    "loopback_gbytes", 0.21, "Measured: all-reduce between two processes, GB/s."
-)
+flags.DEFINE_float("loopback_gbytes", 0.21, "Measured: all-reduce between two processes, GB/s.")
 flags.DEFINE_list(
     "networks",
     ["1.25", "12.5"],
@@ -104,9 +94,7 @@ def weight_count(size: Size) -> int:
     decoder = (m + n + 2 * n) * 3 * n + n
     readout = (m + n + 2 * n) * 2 * maxout + 2 * maxout
     output = maxout * m + vocabulary * m + vocabulary
-    return (
-        embeddings + encoder + attention + bridge + decoder + readout + output
-    )
+    return embeddings + encoder + attention + bridge + decoder + readout + output
 
 
 def activation_count(size: Size, source: float, target: float) -> int:
@@ -223,9 +211,7 @@ def print_hours(size: Size, costs: dict[int, Cost]) -> None:
             hours = (updates * x / 3600 for x in seconds)
             row = [f"{vocabulary:,}", devices, f"{updates:,.0f}"]
             row += [f"{dense:.2f}", f"{sparse:.2f}"]
-            rows.append(
-                row + [f"{x:,.0f}" if x >= 10 else f"{x:.1f}" for x in hours]
-            )
+            rows.append(row + [f"{x:,.0f}" if x >= 10 else f"{x:.1f}" for x in hours])
     names = [f"{8 * x:g} Gbit/s" for x in networks]
     head = ["words", "devices", "updates", "dense GB", "sparse GB"]
     head += [f"core, {x}" for x in ("loopback", *names)]
@@ -262,10 +248,7 @@ def main(_: Sequence[str]) -> None:
     if FLAGS.measure:
         measure(size)
         return
-    longest = {
-        k: cost_of(size._replace(vocabulary_size=k), 50, 50)
-        for k in VOCABULARIES
-    }
+    longest = {k: cost_of(size._replace(vocabulary_size=k), 50, 50) for k in VOCABULARIES}
     mean = {
         k: cost_of(
             size._replace(vocabulary_size=k),

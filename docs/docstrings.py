@@ -56,9 +56,7 @@ def _converted(lines: list[str]) -> Iterator[str]:
             yield line
         else:
             if line.strip():
-                in_section = SECTION.match(line) or (
-                    in_section and line.startswith("    ")
-                )
+                in_section = SECTION.match(line) or (in_section and line.startswith("    "))
             yield _sentence(line)
         before = line
 

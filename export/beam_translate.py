@@ -30,9 +30,7 @@ import posixpath
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 try:
@@ -43,16 +41,10 @@ except ModuleNotFoundError as error:
         sys.exit(needs)
     raise ImportError(needs) from error
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.metrics import Metrics
-from apache_beam.metrics import MetricsFilter
-from apache_beam.ml.inference.base import ModelHandler
-from apache_beam.ml.inference.base import PredictionResult
-from apache_beam.ml.inference.base import RunInference
-from apache_beam.options.pipeline_options import DirectOptions
-from apache_beam.options.pipeline_options import PipelineOptions
-from apache_beam.options.pipeline_options import StandardOptions
-from apache_beam.runners.runner import PipelineResult
-from apache_beam.runners.runner import PipelineState
+from apache_beam.metrics import Metrics, MetricsFilter
+from apache_beam.ml.inference.base import ModelHandler, PredictionResult, RunInference
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.runners.runner import PipelineResult, PipelineState
 
 # DirectRunner would try Prism first, which has no processes.
 PROCESSES = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
@@ -92,9 +84,7 @@ class Export:
         self._constant, self._error = tf.constant, tf.errors.OpError
         self._run([b"a"])  # an export that cannot run is no fault of a line
 
-    def translate(
-        self, lines: Sequence[str | bytes], batch_size: int
-    ) -> list[Translated]:
+    def translate(self, lines: Sequence[str | bytes], batch_size: int) -> list[Translated]:
         """Translates lines, those of similar length together.
 
         Args:
@@ -151,9 +141,7 @@ def _why_not_utf8(line: str | bytes) -> str:
     return "UTF-16, wanted UTF-8" if is_utf16 else "not UTF-8"
 
 
-def _translated(
-    text: str = "", cut: bool = False, failure: str = ""
-) -> Translated:
+def _translated(text: str = "", cut: bool = False, failure: str = "") -> Translated:
     # As `Translation.line`: a vocabulary of bytes can write both.
     text = text.replace("\0", "").replace("\n", " ")
     return {"text": text, "cut": cut, "failure": failure}
@@ -246,16 +234,12 @@ class _Write(beam.DoFn):
             **checksums,
             "lines": len(lines),
             "failed": [
-                {"line": n, "reason": one["failure"]}
-                for n, one in numbered
-                if one["failure"]
+                {"line": n, "reason": one["failure"]} for n, one in numbered if one["failure"]
             ],
             "cut": [n for n, one in numbered if one["cut"]],
         }
         self._place(FileSystems.join(self._output, name), text)
-        self._place(
-            _report_file(self._output, name), json.dumps(report, indent=1)
-        )
+        self._place(_report_file(self._output, name), json.dumps(report, indent=1))
         logging.info("%s: %d lines translated", name, len(lines))
         _count("translated")
         for what in ("failed", "cut"):
@@ -408,16 +392,12 @@ def beam_options(arguments: Sequence[str]) -> PipelineOptions:
 def counts(result: PipelineResult) -> Counter[str]:
     """What the workers have counted."""
     found = result.metrics().query(MetricsFilter().with_namespace(COUNTED))
-    return Counter(
-        {one.key.metric.name: one.committed for one in found["counters"]}
-    )
+    return Counter({one.key.metric.name: one.committed for one in found["counters"]})
 
 
 def main() -> int:
     """Reads the flags, translates, prints; returns 1 if Beam gave up."""
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0], allow_abbrev=False
-    )
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
     add = parser.add_argument
     add("--model", required=True, help="numbered folder of an export")
     add("--input", required=True, help="pattern of files; .gz are unpacked")
@@ -441,8 +421,7 @@ def main() -> int:
         | "Files" >> beam.Create(files)
         | "Spread over the workers" >> beam.Reshuffle()
         | "Read" >> beam.ParDo(_Unfinished(flags.output, model))
-        | "Translate"
-        >> RunInference(_ShardHandler(flags.model, flags.batch_size))
+        | "Translate" >> RunInference(_ShardHandler(flags.model, flags.batch_size))
         | "Write" >> beam.ParDo(_Write(flags.output))
     )
     result = pipeline.run()

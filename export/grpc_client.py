@@ -20,22 +20,13 @@ import numpy as np
 try:
     import grpc
     import tensorflow as tf
-    from tensorflow_serving.apis import predict_pb2
-    from tensorflow_serving.apis import prediction_service_pb2_grpc
+    from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 except ModuleNotFoundError as error:
-    needs = (
-        f'grpc_client needs {error.name}: pip install "bahdanau_tf[serving]"'
-    )
+    needs = f'grpc_client needs {error.name}: pip install "bahdanau_tf[serving]"'
     if __name__ == "__main__":
         sys.exit(needs)
     raise ImportError(needs) from error
-from retrying import LARGEST_REPLY
-from retrying import ServingError
-from retrying import TryAgain
-from retrying import WrongReply
-from retrying import batches
-from retrying import one_line
-from retrying import retrying
+from retrying import LARGEST_REPLY, ServingError, TryAgain, WrongReply, batches, one_line, retrying
 
 BUSY = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}
 
@@ -79,9 +70,7 @@ class GrpcClient:
             self.channel = grpc.secure_channel(
                 address, grpc.ssl_channel_credentials(trusted), options
             )
-        self.stub = prediction_service_pb2_grpc.PredictionServiceStub(
-            self.channel
-        )
+        self.stub = prediction_service_pb2_grpc.PredictionServiceStub(self.channel)
 
     def __enter__(self) -> GrpcClient:
         return self
@@ -103,9 +92,7 @@ class GrpcClient:
         for batch in batches(sentences, self.batch_size):
             rows = self.predict(text=batch).get("translation", np.array(None))
             if rows.dtype != object or rows.ndim != 1:
-                raise WrongReply(
-                    self.address, "translation", rows, "a string per sentence"
-                )
+                raise WrongReply(self.address, "translation", rows, "a string per sentence")
             translations += [row.decode("utf-8", "replace") for row in rows]
         return translations
 
@@ -130,15 +117,10 @@ class GrpcClient:
         request.model_spec.signature_name = signature
         for name, strings in inputs.items():
             values = [one.encode("utf-8") for one in strings]
-            request.inputs[name].CopyFrom(
-                tf.make_tensor_proto(values, tf.string, [len(values)])
-            )
+            request.inputs[name].CopyFrom(tf.make_tensor_proto(values, tf.string, [len(values)]))
         reply = retrying(lambda: self._send(request), self.attempts)
         try:
-            outputs = {
-                name: tf.make_ndarray(tensor)
-                for name, tensor in reply.outputs.items()
-            }
+            outputs = {name: tf.make_ndarray(tensor) for name, tensor in reply.outputs.items()}
         except (TypeError, ValueError) as error:
             raise ServingError(f"{self.address}: the reply: {error}") from error
         count = max(map(len, inputs.values()), default=0)
@@ -147,9 +129,7 @@ class GrpcClient:
                 raise WrongReply(self.address, name, rows, f"{count} rows")
         return outputs
 
-    def _send(
-        self, request: predict_pb2.PredictRequest
-    ) -> predict_pb2.PredictResponse:
+    def _send(self, request: predict_pb2.PredictRequest) -> predict_pb2.PredictResponse:
         try:
             return self.stub.Predict(request, timeout=self.timeout)
         except grpc.RpcError as error:
@@ -158,9 +138,7 @@ class GrpcClient:
                     f"{self.address}: no answer within {self.timeout:g} s"
                 ) from error
             kind = TryAgain if error.code() in BUSY else ServingError
-            raise kind(
-                f"{self.address}: {error.code().name} {error.details()}"
-            ) from error
+            raise kind(f"{self.address}: {error.code().name} {error.details()}") from error
 
 
 def main() -> int:

@@ -14,10 +14,8 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rest_client import RestClient
@@ -146,16 +144,12 @@ def main() -> int:
         if options.grpc:
             from grpc_client import GrpcClient  # It imports TensorFlow.
 
-            client = GrpcClient(
-                options.grpc, options.model, plaintext=True, **settings
-            )
+            client = GrpcClient(options.grpc, options.model, plaintext=True, **settings)
         else:
             client = RestClient(options.url, options.model, **settings)
     except (ValueError, ImportError) as error:
         parser.error(str(error))
-    load = run_load(
-        client.translate, batches, options.concurrency, options.seconds
-    )
+    load = run_load(client.translate, batches, options.concurrency, options.seconds)
     print(load.report(size))
     return 1 if load.errors or not load.latencies else 0
 

@@ -18,13 +18,7 @@ import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
-from retrying import LARGEST_REPLY
-from retrying import ServingError
-from retrying import TryAgain
-from retrying import WrongReply
-from retrying import batches
-from retrying import one_line
-from retrying import retrying
+from retrying import LARGEST_REPLY, ServingError, TryAgain, WrongReply, batches, one_line, retrying
 
 BUSY = {429, 502, 503}
 LONGEST_MESSAGE = 1 << 16  # bytes of the reply with a server's error message
@@ -44,8 +38,7 @@ class _RefusesRedirects(urllib.request.HTTPRedirectHandler):
     ) -> None:
         reply.close()
         raise ServingError(
-            f"{request.full_url}: {code}, redirected to {place}: give this "
-            "address if you trust it"
+            f"{request.full_url}: {code}, redirected to {place}: give this address if you trust it"
         )
 
 
@@ -96,9 +89,7 @@ class RestClient:
         for batch in batches(sentences, self.batch_size):
             rows = self.predict(text=batch).get("translation", ())
             if not rows or not all(isinstance(row, str) for row in rows):
-                raise WrongReply(
-                    self.url, "translation", rows, "a string per sentence"
-                )
+                raise WrongReply(self.url, "translation", rows, "a string per sentence")
             translations += rows
         return translations
 
@@ -128,9 +119,7 @@ class RestClient:
         try:
             outputs = {**json.loads(reply)["outputs"]}
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise ServingError(
-                f"{self.url}: not a model server's reply: {reply[:200]!r}"
-            ) from None
+            raise ServingError(f"{self.url}: not a model server's reply: {reply[:200]!r}") from None
         count = max(map(len, inputs.values()), default=0)
         for name, rows in outputs.items():
             if not isinstance(rows, list) or len(rows) != count:
@@ -149,16 +138,12 @@ class RestClient:
             # urllib wraps errors before the reply in a URLError.
             reason = getattr(error, "reason", error)
             if isinstance(reason, TimeoutError):
-                raise ServingError(
-                    f"{place}: no answer within {self.timeout:g} s"
-                ) from error
+                raise ServingError(f"{place}: no answer within {self.timeout:g} s") from error
             again = isinstance(reason, ConnectionError)
             kind = TryAgain if again else ServingError
             raise kind(f"{place}: {reason}") from error
         if len(data) > LARGEST_REPLY:
-            raise ServingError(
-                f"{place}: the reply has more than {LARGEST_REPLY} bytes"
-            )
+            raise ServingError(f"{place}: the reply has more than {LARGEST_REPLY} bytes")
         return data
 
 
@@ -185,9 +170,7 @@ def main() -> int:
     options = parser.parse_args()
     try:
         lines = options.sentence or [line.rstrip("\n") for line in sys.stdin]
-        client = RestClient(
-            options.url, options.model, options.timeout, ca_file=options.ca_file
-        )
+        client = RestClient(options.url, options.model, options.timeout, ca_file=options.ca_file)
         for batch in batches(lines, client.batch_size):
             for translation in client.translate(batch):
                 print(one_line(translation))

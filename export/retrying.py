@@ -5,9 +5,7 @@ from __future__ import annotations
 import random
 import reprlib
 import time
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -22,10 +20,7 @@ class ServingError(Exception):
     """
 
     def __str__(self) -> str:
-        return "".join(
-            one if one.isprintable() else ascii(one)[1:-1]
-            for one in super().__str__()
-        )
+        return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in super().__str__())
 
 
 class WrongReply(ServingError):
@@ -38,12 +33,9 @@ class WrongReply(ServingError):
         wanted: What it should be.
     """
 
-    def __init__(
-        self, place: str, name: str, value: object, wanted: str
-    ) -> None:
+    def __init__(self, place: str, name: str, value: object, wanted: str) -> None:
         super().__init__(
-            f"{place}: {reprlib.repr(name)} of the reply is "
-            f"{reprlib.repr(value)}, wanted {wanted}"
+            f"{place}: {reprlib.repr(name)} of the reply is {reprlib.repr(value)}, wanted {wanted}"
         )
 
 

@@ -22,8 +22,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from http.server import SimpleHTTPRequestHandler
-from http.server import ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -79,24 +78,19 @@ class Model:
         versions = [int(name) for name in names if name.isdecimal()]
         if not versions:
             raise ValueError(
-                f"Model: {base} has no numbered folders, wanted the folder "
-                "that contains them"
+                f"Model: {base} has no numbered folders, wanted the folder that contains them"
             )
         self.version = max(versions)
         folder = base / str(self.version)
         self._loaded = tf.saved_model.load(str(folder))
-        saved = saved_model_pb2.SavedModel.FromString(
-            (folder / "saved_model.pb").read_bytes()
-        )
+        saved = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
         self.signature_def = {
             name: one
             for name, one in saved.meta_graphs[0].signature_def.items()
             if not name.startswith("__")
         }
 
-    def predict(
-        self, signature: str, inputs: dict[str, tf.Tensor]
-    ) -> dict[str, np.ndarray]:
+    def predict(self, signature: str, inputs: dict[str, tf.Tensor]) -> dict[str, np.ndarray]:
         """Runs a signature.
 
         Raises:
@@ -106,8 +100,7 @@ class Model:
         if signature not in self.signature_def:
             raise Refused(
                 INVALID_ARGUMENT,
-                f'Serving signature name: "{signature}" not found in '
-                "signature def",
+                f'Serving signature name: "{signature}" not found in signature def',
             )
         wanted = set(self.signature_def[signature].inputs)
         if wanted != set(inputs):
@@ -131,9 +124,7 @@ class Model:
     def metadata(self) -> dict[str, Any]:
         """The reply to a metadata request: the signatures."""
         signatures = {
-            name: json_format.MessageToDict(
-                one, preserving_proto_field_name=True
-            )
+            name: json_format.MessageToDict(one, preserving_proto_field_name=True)
             for name, one in self.signature_def.items()
         }
         return {
@@ -172,24 +163,16 @@ def rest_predict(model: Any, body: bytes) -> dict[str, Any]:
     if not isinstance(given, dict) or "b64" in given:
         given = {"text": given}
     try:
-        inputs = {
-            name: tf.constant(_strings(value), tf.string)
-            for name, value in given.items()
-        }
+        inputs = {name: tf.constant(_strings(value), tf.string) for name, value in given.items()}
     except (TypeError, ValueError, RecursionError) as error:
         raise Refused(INVALID_ARGUMENT, f"JSON Value: {error}") from error
     for tensor in inputs.values():
         _check_size(tensor.shape)
-    outputs = {
-        name: _as_json(array)
-        for name, array in model.predict(signature, inputs).items()
-    }
+    outputs = {name: _as_json(array) for name, array in model.predict(signature, inputs).items()}
     if not by_row:
         return {"outputs": outputs}
     rows = zip(*outputs.values(), strict=True)
-    return {
-        "predictions": [dict(zip(outputs, row, strict=True)) for row in rows]
-    }
+    return {"predictions": [dict(zip(outputs, row, strict=True)) for row in rows]}
 
 
 def _check_size(shape: tf.TensorShape) -> None:
@@ -197,8 +180,7 @@ def _check_size(shape: tf.TensorShape) -> None:
     if size is None or size > LARGEST_BATCH:
         raise Refused(
             INVALID_ARGUMENT,
-            f"Task size {size} is larger than maximum input batch size "
-            f"{LARGEST_BATCH}",
+            f"Task size {size} is larger than maximum input batch size {LARGEST_BATCH}",
         )
 
 
@@ -211,9 +193,7 @@ def _columns(instances: Any) -> Any:
     try:
         return {name: [row[name] for row in instances] for name in instances[0]}
     except (KeyError, TypeError):
-        raise Refused(
-            INVALID_ARGUMENT, "Failed to process 'instances' list"
-        ) from None
+        raise Refused(INVALID_ARGUMENT, "Failed to process 'instances' list") from None
 
 
 def _strings(value: Any) -> Any:
@@ -276,9 +256,7 @@ def rest_server(model: Any, port: int = 0) -> RestServer:
             elif not re.fullmatch("[0-9]{1,18}", length):
                 self._refuse(400, f"Content-Length is {length!r}")
             elif int(length) > LARGEST_BODY:
-                self._refuse(
-                    413, f"{length} bytes, wanted {LARGEST_BODY} at most"
-                )
+                self._refuse(413, f"{length} bytes, wanted {LARGEST_BODY} at most")
             else:
                 self._predict(int(length))
 
@@ -348,8 +326,7 @@ def _read_tensor(tensor: Any) -> tf.Tensor:
 def grpc_server(model: Any, port: int = 0, credentials: Any = None) -> Any:
     """Starts a server of the gRPC interface; returns it and its port."""
     import grpc
-    from tensorflow_serving.apis import predict_pb2
-    from tensorflow_serving.apis import prediction_service_pb2_grpc
+    from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
     codes = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -362,10 +339,7 @@ def grpc_server(model: Any, port: int = 0, credentials: Any = None) -> Any:
                         NOT_FOUND,
                         f"Servable not found for request: {spec.name}",
                     )
-                inputs = {
-                    name: _read_tensor(tensor)
-                    for name, tensor in request.inputs.items()
-                }
+                inputs = {name: _read_tensor(tensor) for name, tensor in request.inputs.items()}
                 outputs = model.predict(spec.signature_name or DEFAULT, inputs)
             except Refused as error:
                 context.abort(codes[error.code], str(error))
@@ -375,12 +349,8 @@ def grpc_server(model: Any, port: int = 0, credentials: Any = None) -> Any:
                 reply.outputs[name].CopyFrom(tf.make_tensor_proto(array))
             return reply
 
-    server = grpc.server(
-        ThreadPoolExecutor(AT_ONCE), maximum_concurrent_rpcs=WAITING
-    )
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        Service(), server
-    )
+    server = grpc.server(ThreadPoolExecutor(AT_ONCE), maximum_concurrent_rpcs=WAITING)
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(Service(), server)
     address = f"{LOOPBACK}:{port}"
     if credentials is None:
         port = server.add_insecure_port(address)

@@ -40,9 +40,7 @@ class Page:
         size: Width and height of the window.
     """
 
-    def __init__(
-        self, binary: str, profile: Path, size: tuple[int, int] = (900, 900)
-    ) -> None:
+    def __init__(self, binary: str, profile: Path, size: tuple[int, int] = (900, 900)) -> None:
         self.requests: list[str] = []
         self.problems: list[str] = []
         self._number, self._buffer = 0, b""
@@ -65,9 +63,7 @@ class Page:
         os.close(theirs_out)
         self._session: dict[str, str] = {}
         target = self.call("Target.createTarget", url="about:blank")
-        attached = self.call(
-            "Target.attachToTarget", targetId=target["targetId"], flatten=True
-        )
+        attached = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         self._session = {"sessionId": attached["sessionId"]}
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
@@ -139,10 +135,7 @@ class Page:
         """Loads an address and waits until it is complete."""
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=url)
-        self.wait_for(
-            "document.readyState == 'complete' &&"
-            " location.href != 'about:blank'"
-        )
+        self.wait_for("document.readyState == 'complete' && location.href != 'about:blank'")
 
     def point_at(self, selector: str, number: int = 0) -> None:
         """Moves the mouse over the middle of an element."""

@@ -7,15 +7,13 @@ public class is missing here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf import layers
-from bahdanau_tf import models
+from bahdanau_tf import layers, models
 
 K, M, N = 9, 3, 4
 LONGEST = 8
@@ -107,9 +105,7 @@ def cell(make: Callable[[], Any], states: int) -> Case:
 
 
 def masked(make: Callable[[], Any]) -> Case:
-    return Case(
-        make, lambda size: (vectors(size, M), tf.constant(mask_of(size)))
-    )
+    return Case(make, lambda size: (vectors(size, M), tf.constant(mask_of(size))))
 
 
 def attention(make: Callable[[], Any]) -> Case:
@@ -132,9 +128,7 @@ def readout(make: Callable[[], Any]) -> Case:
 
 
 def model(make: Callable[[], Any]) -> Case:
-    return Case(
-        make, lambda size: ({"source": ids(size), "target": ids(size, 1)},)
-    )
+    return Case(make, lambda size: ({"source": ids(size), "target": ids(size, 1)},))
 
 
 def decoder_inputs(size: Size) -> tuple[Any, ...]:
@@ -152,25 +146,17 @@ MODEL = {"units": N, "embedding_dim": M}
 
 CASES: dict[str, Case] = {
     "AttentionDecoder": Case(
-        lambda: layers.AttentionDecoder(
-            layers.GRUCell(N), layers.BahdanauAttention(5)
-        ),
+        lambda: layers.AttentionDecoder(layers.GRUCell(N), layers.BahdanauAttention(5)),
         decoder_inputs,
         call=call_decoder,
     ),
     "BackwardBridge": bridge(lambda: layers.BackwardBridge(N, M)),
-    "BahdanauAttention": attention(
-        lambda: layers.BahdanauAttention(5, use_bias=True)
-    ),
+    "BahdanauAttention": attention(lambda: layers.BahdanauAttention(5, use_bias=True)),
     "BidirectionalEncoder": masked(
-        lambda: layers.BidirectionalEncoder(
-            layers.GRUCell(N), layers=2, residual=True
-        )
+        lambda: layers.BidirectionalEncoder(layers.GRUCell(N), layers=2, residual=True)
     ),
     "ConditionalDecoder": Case(
-        lambda: layers.ConditionalDecoder(
-            layers.GRUCell(N), layers.BahdanauAttention(5)
-        ),
+        lambda: layers.ConditionalDecoder(layers.GRUCell(N), layers.BahdanauAttention(5)),
         decoder_inputs,
         call=call_decoder,
     ),
@@ -188,12 +174,8 @@ CASES: dict[str, Case] = {
     "KerasCell": cell(lambda: layers.KerasCell(keras.layers.LSTMCell(N)), 2),
     "LSTMCell": cell(lambda: layers.LSTMCell(N), 2),
     "LinearReadout": readout(lambda: layers.LinearReadout(K)),
-    "MaxoutReadout": readout(
-        lambda: layers.MaxoutReadout(K, 5, factor_units=M)
-    ),
-    "Recurrent": masked(
-        lambda: layers.Recurrent(layers.LSTMCell(N), reverse=True)
-    ),
+    "MaxoutReadout": readout(lambda: layers.MaxoutReadout(K, 5, factor_units=M)),
+    "Recurrent": masked(lambda: layers.Recurrent(layers.LSTMCell(N), reverse=True)),
     "SentenceBridge": bridge(lambda: layers.SentenceBridge(N, N)),
     "StackedCells": cell(
         lambda: layers.StackedCells([layers.GRUCell(N), layers.LSTMCell(N)]),
@@ -201,9 +183,7 @@ CASES: dict[str, Case] = {
     ),
     "TanhCell": cell(lambda: layers.TanhCell(N), 1),
     "TanhReadout": readout(lambda: layers.TanhReadout(K, 5)),
-    "UnidirectionalEncoder": masked(
-        lambda: layers.UnidirectionalEncoder(layers.TanhCell(N))
-    ),
+    "UnidirectionalEncoder": masked(lambda: layers.UnidirectionalEncoder(layers.TanhCell(N))),
     "WordEmbedding": Case(
         lambda: layers.WordEmbedding(K, M, use_bias=True),
         lambda size: (ids(size),),
@@ -219,11 +199,7 @@ CASES: dict[str, Case] = {
         )
     ),
     "RNNEncDec": model(lambda: models.RNNEncDec(K, K, **MODEL, maxout_units=5)),
-    "RNNSearch": model(
-        lambda: models.RNNSearch(
-            K, K, **MODEL, attention_units=5, maxout_units=5
-        )
-    ),
+    "RNNSearch": model(lambda: models.RNNSearch(K, K, **MODEL, attention_units=5, maxout_units=5)),
     "Seq2SeqLSTM": model(lambda: models.Seq2SeqLSTM(K, K, **MODEL, layers=2)),
 }
 

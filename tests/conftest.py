@@ -9,8 +9,7 @@ import random
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,7 @@ os.environ["no_proxy"] = "127.0.0.1,localhost"
 
 import hypothesis
 import pytest
-from browser import Page
-from browser import find_chromium
+from browser import Page, find_chromium
 
 # A job in the background ignores Ctrl-C, and so would what it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -7,20 +7,15 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import Translator
-from bahdanau_tf import Vocabulary
-from bahdanau_tf import WordTokenizer
-from bahdanau_tf.training import Recipe
-from bahdanau_tf.training import TrainingFiles
+from bahdanau_tf import RNNSearch, Translator, Vocabulary, WordTokenizer
+from bahdanau_tf.training import Recipe, TrainingFiles
 
 RECIPE = Recipe(
     optimizer="adam",
@@ -39,10 +34,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[END]"]
 def files(tmp_path_factory) -> TrainingFiles:
     folder = tmp_path_factory.mktemp("text")
     chance = np.random.default_rng(3)
-    lines = [
-        " ".join(chance.choice(list(LETTERS), chance.integers(1, 7)))
-        for _ in range(80)
-    ]
+    lines = [" ".join(chance.choice(list(LETTERS), chance.integers(1, 7))) for _ in range(80)]
     paths = {}
     for name, part in (("train", lines), ("dev", lines[:10])):
         for side, change in (("source", str), ("target", str.upper)):
@@ -82,9 +74,7 @@ class Untrained(NamedTuple):
 @functools.cache
 def untrained(dropout: float) -> Untrained:
     translator = make_translator(dropout)
-    return Untrained(
-        translator, [one.numpy() for one in translator.model.variables]
-    )
+    return Untrained(translator, [one.numpy() for one in translator.model.variables])
 
 
 def restarted(dropout: float = 0.0) -> Translator:
@@ -108,9 +98,7 @@ def stand_in_step(
     """
     optimizer.build(model.trainable_variables)
 
-    def step(
-        inputs: dict[str, tf.Tensor], target: tf.Tensor, *_: tf.Tensor
-    ) -> tf.Tensor:
+    def step(inputs: dict[str, tf.Tensor], target: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
         ids = np.concatenate([np.ravel(inputs["source"]), np.ravel(target)])
         move = 0.01 * np.sin(ids @ np.arange(len(ids)))
         for weight in model.trainable_weights:

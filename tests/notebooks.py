@@ -6,8 +6,7 @@ import ast
 import json
 import re
 import symtable
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +81,7 @@ def run_notebook(path: Path, parameters: Mapping[str, Any]) -> dict[str, Any]:
             unknown = {*parameters} - names_set(source(cell))
             if unknown:
                 raise ValueError(f"{path.name} has no parameter {unknown}")
-            lines = (
-                f"{name} = {value!r}" for name, value in parameters.items()
-            )
+            lines = (f"{name} = {value!r}" for name, value in parameters.items())
             blocks.append((f"{path.stem}/small", "\n".join(lines)))
     return run_blocks(blocks)
 
@@ -92,8 +89,4 @@ def run_notebook(path: Path, parameters: Mapping[str, Any]) -> dict[str, Any]:
 def names_set(text: str) -> set[str]:
     """The names that a cell sets, by any statement outside of functions."""
     symbols = symtable.symtable(as_python(text), "cell", "exec").get_symbols()
-    return {
-        symbol.get_name()
-        for symbol in symbols
-        if symbol.is_assigned() or symbol.is_imported()
-    }
+    return {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}

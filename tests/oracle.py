@@ -57,9 +57,7 @@ def close(actual: Any, wanted: Any, atol: float = ATOL) -> None:
 
 def values(nest: Any) -> Any:
     """The NumPy arrays of a nest of tensors; None stays None."""
-    return tf.nest.map_structure(
-        lambda t: None if t is None else np.asarray(t), nest
-    )
+    return tf.nest.map_structure(lambda t: None if t is None else np.asarray(t), nest)
 
 
 def specification(tensor: tf.Tensor) -> tf.TensorSpec:
@@ -101,9 +99,7 @@ def encoder_parameters(encoder: Any) -> list[dict[str, Any]]:
     return [
         {
             name: cell_parameters(recurrent.cell)
-            for name, recurrent in zip(
-                ("forward", "backward"), layer, strict=False
-            )
+            for name, recurrent in zip(("forward", "backward"), layer, strict=False)
         }
         | {"residual": encoder.residual and level > 0}
         for level, layer in enumerate(encoder.stack)
@@ -164,9 +160,7 @@ def readout_parameters(
         letters = {"state": "U_o", "previous": "V_o", "context": "C_o"}
         used = [term for term in readout.terms if widths[term]]
         blocks = np.split(whole, np.cumsum([widths[t] for t in used])[:-1])
-        return p | {
-            letters[t]: block for t, block in zip(used, blocks, strict=True)
-        }
+        return p | {letters[t]: block for t, block in zip(used, blocks, strict=True)}
     for name, weight in (
         ("U_o", readout.state_kernel),
         ("V_o", readout.previous_kernel),
@@ -198,9 +192,7 @@ def model_parameters(model: keras.Model) -> dict[str, Any]:
         "bridge": bridge_parameters(model.bridge),
         "attention": attention_parameters(model.decoder.attention),
         "decoder": decoder_parameters(model.decoder),
-        "readout": readout_parameters(
-            model.readout, widths, model.target_embedding.embeddings
-        ),
+        "readout": readout_parameters(model.readout, widths, model.target_embedding.embeddings),
     }
     for letter, embedding in (
         ("x", model.source_embedding),

@@ -30,8 +30,7 @@ An absent bias is zero, and so is a term whose matrix is absent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,14 +84,9 @@ def _recurrent(h: Array, p: Params, gate: str) -> Array:
     return h @ p[f"U{gate}"] + p.get(f"b_U{gate.strip('_')}", 0.0)
 
 
-def _update_and_reset(
-    x: Array, h: Array, p: Params, c: Array | None
-) -> tuple[Array, Array]:
+def _update_and_reset(x: Array, h: Array, p: Params, c: Array | None) -> tuple[Array, Array]:
     """z, r = σ(x W + h U + c C + b), each with its own matrices."""
-    z, r = (
-        sigmoid(_given(x, c, p, gate) + _recurrent(h, p, gate))
-        for gate in ("_z", "_r")
-    )
+    z, r = (sigmoid(_given(x, c, p, gate) + _recurrent(h, p, gate)) for gate in ("_z", "_r"))
     return z, r
 
 
@@ -118,18 +112,14 @@ def gru_step(x: Array, h: Array, p: Params, c: Array | None = None) -> Array:
     return (1.0 - z) * h + z * candidate
 
 
-def gru_textbook_step(
-    x: Array, h: Array, p: Params, c: Array | None = None
-) -> Array:
+def gru_textbook_step(x: Array, h: Array, p: Params, c: Array | None = None) -> Array:
     """As `gru_step`, but z keeps the old state: h' = z ∘ h + (1 - z) ∘ h~."""
     z, r = _update_and_reset(x, h, p, c)
     candidate = np.tanh(_given(x, c, p, "") + _recurrent(r * h, p, ""))
     return z * h + (1.0 - z) * candidate
 
 
-def gru_reset_after_step(
-    x: Array, h: Array, p: Params, c: Array | None = None
-) -> Array:
+def gru_reset_after_step(x: Array, h: Array, p: Params, c: Array | None = None) -> Array:
     """The gated unit of cuDNN: reset after the product, z keeps the old state.
 
     h~ = tanh(x W + c C + b + r ∘ (h U + b_U)),  h' = z ∘ h + (1 - z) ∘ h~
@@ -159,8 +149,7 @@ def lstm_step(
     """
     h, memory = state
     i, f, m, o = (
-        _given(x, c, p, gate) + _recurrent(h, p, gate)
-        for gate in ("_i", "_f", "_c", "_o")
+        _given(x, c, p, gate) + _recurrent(h, p, gate) for gate in ("_i", "_f", "_c", "_o")
     )
     memory = sigmoid(f) * memory + sigmoid(i) * np.tanh(m)
     return sigmoid(o) * np.tanh(memory), memory
@@ -221,9 +210,7 @@ def unroll(
     return np.stack([outputs[t] for t in steps], axis=1), state
 
 
-def encode(
-    p: Params, x: Array, x_mask: Array, cell: Callable = gru_step
-) -> Array:
+def encode(p: Params, x: Array, x_mask: Array, cell: Callable = gru_step) -> Array:
     """Annotations h_j = [forward h_j ; backward h_j]   (A.2.1, equation 7).
 
     Args:
@@ -281,9 +268,7 @@ def last_annotation(annotations: Array, x_mask: Array) -> Array:
 # Attention: (query, annotations, mask, p) -> context, weights.
 
 
-def masked_average(
-    scores: Array, annotations: Array, mask: Array
-) -> tuple[Array, Array]:
+def masked_average(scores: Array, annotations: Array, mask: Array) -> tuple[Array, Array]:
     """α_j = exp(e_j) / Σ_k exp(e_k) over words only,  c = Σ_j α_j h_j.
 
     Args:
@@ -313,9 +298,7 @@ def additive_attention(
     return masked_average(scores, annotations, mask)
 
 
-def dot_attention(
-    query: Array, annotations: Array, mask: Array, _p: Params
-) -> tuple[Array, Array]:
+def dot_attention(query: Array, annotations: Array, mask: Array, _p: Params) -> tuple[Array, Array]:
     """e_j = s · h_j   (Luong et al. 2015, "dot")."""
     scores = np.einsum("bn,btn->bt", query, annotations)
     return masked_average(scores, annotations, mask)
@@ -329,16 +312,12 @@ def general_attention(
     return masked_average(scores, annotations, mask)
 
 
-def fixed_context(
-    _query: Array, annotations: Array, mask: Array, _p: Params
-) -> tuple[Array, None]:
+def fixed_context(_query: Array, annotations: Array, mask: Array, _p: Params) -> tuple[Array, None]:
     """c_i = c = forward h_Tx, of RNNencdec; no weights."""
     return last_annotation(annotations, mask), None
 
 
-def no_context(
-    _query: Array, _annotations: Array, _mask: Array, _p: Params
-) -> tuple[None, None]:
+def no_context(_query: Array, _annotations: Array, _mask: Array, _p: Params) -> tuple[None, None]:
     """No context."""
     return None, None
 
@@ -443,16 +422,12 @@ def forward(
     embedded = p["E_y"][y] + p.get("b_Ey", 0.0)
     if first_input is not None:
         first_input = np.broadcast_to(first_input, embedded[:, 0].shape)
-    rows = decode(
-        p, embedded, y_mask, state, attend, order, first_input, cell, activation
-    )
+    rows = decode(p, embedded, y_mask, state, attend, order, first_input, cell, activation)
     logits, weights, contexts, states = (
         None if column[0] is None else np.stack(column, axis=1)
         for column in zip(*rows, strict=True)
     )
-    return Forward(
-        annotations, output(state), logits, weights, contexts, states
-    )
+    return Forward(annotations, output(state), logits, weights, contexts, states)
 
 
 def decode(
@@ -505,16 +480,12 @@ def decode(
     return rows
 
 
-def rnnsearch(
-    p: Params, x: Array, x_mask: Array, y: Array, y_mask: Array, **parts: Any
-) -> Forward:
+def rnnsearch(p: Params, x: Array, x_mask: Array, y: Array, y_mask: Array, **parts: Any) -> Forward:
     """RNNsearch; `parts` are those of `forward`."""
     return forward(p, x, x_mask, y, y_mask, **parts)
 
 
-def rnnencdec(
-    p: Params, x: Array, x_mask: Array, y: Array, y_mask: Array, **parts: Any
-) -> Forward:
+def rnnencdec(p: Params, x: Array, x_mask: Array, y: Array, y_mask: Array, **parts: Any) -> Forward:
     """RNNencdec: c_i = c = forward h_Tx, s_0 = tanh(c W_s + b_s)."""
     parts = {"bridge": summary_bridge, "attention": fixed_context, **parts}
     return forward(p, x, x_mask, y, y_mask, **parts)
@@ -538,9 +509,7 @@ def global_norm(gradients: Mapping[str, Array]) -> float:
     return float(np.sqrt(sum((g**2).sum() for g in gradients.values())))
 
 
-def clip_by_global_norm(
-    gradients: Mapping[str, Array], limit: float = 1.0
-) -> dict[str, Array]:
+def clip_by_global_norm(gradients: Mapping[str, Array], limit: float = 1.0) -> dict[str, Array]:
     """Scales gradients down to the limit if their global norm reaches it."""
     norm = global_norm(gradients)
     scale = limit / norm if norm >= limit else 1.0
@@ -619,9 +588,7 @@ def original_search(
 
     searches = 1
     while True:
-        found = _search_once(
-            p, s_0, attend, width, 3 * x.shape[1], min_length, end, ignored
-        )
+        found = _search_once(p, s_0, attend, width, 3 * x.shape[1], min_length, end, ignored)
         if found:
             return sorted(found, key=lambda h: h.cost), width, searches
         ignored, width = None, width * (2 if ignored is None else 1)
@@ -646,9 +613,7 @@ def _search_once(
             c = attend(h.state)
             # As in the original, index 0 is no previous word either.
             last = embedded[[h.words[-1]]] if any(h.words[-1:]) else None
-            costs = h.cost - log_softmax(
-                readout(h.state, last, c, p["readout"])[0]
-            )
+            costs = h.cost - log_softmax(readout(h.state, last, c, p["readout"])[0])
             if ignored is not None:
                 costs[ignored] = np.inf
             if step < min_length:

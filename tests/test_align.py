@@ -9,15 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from toys import english
-from toys import french
-from toys import toy_translator
+from toys import english, french, toy_translator
 
-from bahdanau_tf import Decoding
-from bahdanau_tf import RNNEncDec
-from bahdanau_tf import SubwordTokenizer
-from bahdanau_tf import Translator
-from bahdanau_tf import plot_alignment
+from bahdanau_tf import Decoding, RNNEncDec, SubwordTokenizer, Translator, plot_alignment
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import align
 from bahdanau_tf.evaluation import parse_pharaoh
@@ -56,15 +50,10 @@ def reversing() -> Translator:
     return make_translator(english(reverse=True), french(reverse=True))
 
 
-def step_by_step(
-    translator: Translator, source: str, target: str
-) -> tuple[np.ndarray, float]:
+def step_by_step(translator: Translator, source: str, target: str) -> tuple[np.ndarray, float]:
     """Reference: α and log p(y | x) of one pair, decoded word by word."""
     model = translator.model
-    sources = [
-        text.tokenize(tf.constant([source])).to_tensor()
-        for text in translator.source_texts
-    ]
+    sources = [text.tokenize(tf.constant([source])).to_tensor() for text in translator.source_texts]
     memory, state = model.encode(sources[0] if len(sources) == 1 else sources)
     state = tf.nest.map_structure(lambda x: x[:, None], state)
     previous, log_prob, rows = model.start_id, 0.0, []
@@ -148,9 +137,7 @@ def test_align_reproduces_the_alignment_of_search(
         assert one.target_offsets == other.target_offsets
         assert one.hard_alignment == other.hard_alignment
         # In float64 the worst weights are 4e-6 and 1.4e-5 away from these.
-        np.testing.assert_allclose(
-            one.weights[:rows], other.weights[:rows], atol=3e-5
-        )
+        np.testing.assert_allclose(one.weights[:rows], other.weights[:rows], atol=3e-5)
 
 
 def test_an_empty_sentence_has_no_links(translator):
@@ -189,9 +176,7 @@ def run(tmp_path, translator, monkeypatch) -> Callable[..., int]:
         path = tmp_path / name
         path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
         files.append(f"--{name}={path}")
-    return lambda *flags: main(
-        ["align", "--model_dir=x", "--window=2", *files, *flags]
-    )
+    return lambda *flags: main(["align", "--model_dir=x", "--window=2", *files, *flags])
 
 
 def test_the_command_writes_links(run, translator, capfd):
@@ -213,9 +198,7 @@ def test_the_command_writes_weights(run, tmp_path, translator):
     for found, one in zip(objects, wanted, strict=True):
         assert (found["source"], found["text"]) == (one.source, one.text)
         assert found["tokens"] == one.tokens
-        assert {tuple(pair) for pair in found["alignment"]} == (
-            one.hard_alignment
-        )
+        assert {tuple(pair) for pair in found["alignment"]} == (one.hard_alignment)
         np.testing.assert_allclose(found["weights"], one.weights, atol=1e-4)
 
 

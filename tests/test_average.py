@@ -8,14 +8,11 @@ import keras
 import letters
 import numpy as np
 import tensorflow as tf
-from letters import RECIPE
-from letters import make_translator
-from letters import weights
+from letters import RECIPE, make_translator, weights
 
 from bahdanau_tf import Translator
 from bahdanau_tf.optimizers import Adam
-from bahdanau_tf.training import loop
-from bahdanau_tf.training import train
+from bahdanau_tf.training import loop, train
 from bahdanau_tf.training.dev import Evaluation
 from bahdanau_tf.training.selection import averaged
 
@@ -39,10 +36,7 @@ def average(values: list[list[np.ndarray]]) -> list[np.ndarray]:
     """In float64, from the weights after each update."""
     mean = [np.float64(value) for value in values[0]]
     for after in values[1:]:
-        mean = [
-            DECAY * old + (1 - DECAY) * new
-            for old, new in zip(mean, after, strict=True)
-        ]
+        mean = [DECAY * old + (1 - DECAY) * new for old, new in zip(mean, after, strict=True)]
     return mean
 
 
@@ -51,9 +45,7 @@ def assert_close(found: list[np.ndarray], wanted: list[np.ndarray]) -> None:
         np.testing.assert_allclose(one, other, atol=2e-6)
 
 
-def test_the_average_is_evaluated_and_saved_and_goes_on(
-    files, tmp_path, monkeypatch
-):
+def test_the_average_is_evaluated_and_saved_and_goes_on(files, tmp_path, monkeypatch):
     """Over two runs; the update is the fast one. Training has the weights."""
     evaluated = []
 
@@ -77,8 +69,7 @@ def test_the_average_is_evaluated_and_saved_and_goes_on(
         assert_close(found, average(seen.values[:step]))
     # It is another one than the weights.
     moved = [
-        np.abs(one - other).max()
-        for one, other in zip(evaluated[-1], seen.values[-1], strict=True)
+        np.abs(one - other).max() for one, other in zip(evaluated[-1], seen.values[-1], strict=True)
     ]
     assert min(moved) > 1e-4
 

@@ -6,12 +6,10 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bahdanau_tf.translation import sentences as module
-from bahdanau_tf.translation.sentences import LONG
-from bahdanau_tf.translation.sentences import in_batches
+from bahdanau_tf.translation.sentences import LONG, in_batches
 
 
 @pytest.fixture(autouse=True, scope="module")

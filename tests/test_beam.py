@@ -17,13 +17,9 @@ import pytest
 import tensorflow as tf
 from test_c_runtime import with_words
 
-beam = pytest.importorskip(
-    "apache_beam", reason="needs Apache Beam; `make check-beam` installs it"
-)
-from apache_beam.ml.inference.base import KeyedModelHandler  # noqa: E402
-from apache_beam.ml.inference.base import RunInference  # noqa: E402
-from apache_beam.testing.util import assert_that  # noqa: E402
-from apache_beam.testing.util import equal_to  # noqa: E402
+beam = pytest.importorskip("apache_beam", reason="needs Apache Beam; `make check-beam` installs it")
+from apache_beam.ml.inference.base import KeyedModelHandler, RunInference  # noqa: E402
+from apache_beam.testing.util import assert_that, equal_to  # noqa: E402
 
 KIT = Path(__file__).resolve().parents[1] / "export"
 
@@ -91,9 +87,7 @@ def command(model: Path, text: Path, *flags: str) -> list[str]:
 
 def translate(model: Path, text: Path, *flags: str) -> str:
     """Runs the script; returns its last line."""
-    done = subprocess.run(
-        command(model, text, *flags), text=True, capture_output=True
-    )
+    done = subprocess.run(command(model, text, *flags), text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -129,9 +123,7 @@ def test_no_line_of_a_text_in_utf16_is_translated(kit, model, encoding):
     assert [one["failure"] for one in found] == ["UTF-16, wanted UTF-8"] * 2
 
 
-def test_lines_of_similar_length_are_translated_together(
-    kit, model, monkeypatch
-):
+def test_lines_of_similar_length_are_translated_together(kit, model, monkeypatch):
     export = kit.Export(str(model))
     run, batches = export._run, []
 
@@ -183,12 +175,7 @@ def test_strings_keep_their_keys_in_a_pipeline_of_ones_own(kit, model):
         wanted = {"cut": False, "failure": ""}
         assert_that(
             found,
-            equal_to(
-                [
-                    (n, line, wanted | {"text": line.upper()})
-                    for n, line in lines.items()
-                ]
-            ),
+            equal_to([(n, line, wanted | {"text": line.upper()}) for n, line in lines.items()]),
         )
 
 
@@ -209,8 +196,7 @@ def test_a_killed_run_leaves_whole_shards_and_goes_on(model, text):
     os.killpg(running.pid, signal.SIGKILL)
     running.communicate()
     done = {
-        path: (path.stat().st_ino, path.stat().st_mtime_ns)
-        for path in sorted(reports.iterdir())
+        path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in sorted(reports.iterdir())
     }
     kept = [path.stem for path in done]
     assert kept
@@ -280,9 +266,7 @@ def refused(kit, monkeypatch, capsys, *flags: str) -> str:
     return capsys.readouterr().err.split("\n")[-2]
 
 
-def test_mistakes_are_said_in_one_sentence(
-    kit, model, text, monkeypatch, capsys
-):
+def test_mistakes_are_said_in_one_sentence(kit, model, text, monkeypatch, capsys):
     (text / "more").mkdir()
     write(text / "more" / "03.en", ["a"])
     write(text / "more" / "reports", ["a"])
@@ -307,9 +291,7 @@ def test_mistakes_are_said_in_one_sentence(
         assert not (text / "out").exists()
 
 
-def test_no_file_that_is_no_translation_is_overwritten(
-    kit, text, tmp_path, monkeypatch
-):
+def test_no_file_that_is_no_translation_is_overwritten(kit, text, tmp_path, monkeypatch):
     """The input by another name, and files without a report."""
     monkeypatch.chdir(tmp_path)
     for folder in ("out", "other"):

@@ -76,9 +76,7 @@ def test_frequent_words_come_first_and_are_limited(peers: Any) -> None:
     assert peers.frequent_words(text, 2) == ["b", "a"]
 
 
-def test_training_data_is_read_back_and_repeated(
-    peers: Any, job: Any, tmp_path: Path
-) -> None:
+def test_training_data_is_read_back_and_repeated(peers: Any, job: Any, tmp_path: Path) -> None:
     pairs = [(["à", "b"], ["1"]), (["c"], ["2", "3"]), (["d"], ["4"])]
     words = [["b", "à", "c", "d"], ["1", "2", "3", "4"]]
     peers.write_data(tmp_path, pairs, words)

@@ -18,24 +18,21 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from c_runtime.harness import INVALID_ARGUMENT
-from c_runtime.harness import PYTHON_VARIABLE
-from c_runtime.harness import Runtime
+from c_runtime.harness import INVALID_ARGUMENT, PYTHON_VARIABLE, Runtime
 from toys import toy_model
 
-from bahdanau_tf import Decoding
-from bahdanau_tf import Lexicon
-from bahdanau_tf import RNNEncDec
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import SubwordTokenizer
-from bahdanau_tf import Translator
-from bahdanau_tf import Vocabulary
-from bahdanau_tf import WordTokenizer
-from bahdanau_tf.serving.export import CORE_OPS
-from bahdanau_tf.serving.export import TEXT_OPS
-from bahdanau_tf.serving.requests import TARGET_INPUTS
-from bahdanau_tf.serving.requests import Request
-from bahdanau_tf.serving.requests import probes
+from bahdanau_tf import (
+    Decoding,
+    Lexicon,
+    RNNEncDec,
+    RNNSearch,
+    SubwordTokenizer,
+    Translator,
+    Vocabulary,
+    WordTokenizer,
+)
+from bahdanau_tf.serving.export import CORE_OPS, TEXT_OPS
+from bahdanau_tf.serving.requests import TARGET_INPUTS, Request, probes
 
 EXPORT_SCRIPT = Path(__file__).resolve().parents[1] / "export" / "export.py"
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
@@ -70,9 +67,7 @@ class Toy(tf.Module):
         for step in tf.range(4):
             steps = steps.write(step, tf.strings.upper(words[:, step]))
         return {
-            "upper": tf.strings.reduce_join(
-                tf.transpose(steps.stack()), axis=1, separator="|"
-            ),
+            "upper": tf.strings.reduce_join(tf.transpose(steps.stack()), axis=1, separator="|"),
             "length": tf.strings.length(text),
             "half": tf.cast(tf.strings.length(text), tf.float32) / 2.0,
             "long": tf.strings.length(text) > 5,
@@ -112,17 +107,12 @@ def test_strings_and_numbers_go_in_and_out(runtime, toy):
 def test_input_of_a_wrong_shape_or_type_is_an_error_not_a_crash(runtime, toy):
     wrong: list[Any] = [b"hello", b"", 3]
     asked = [Request("serving_default", {"text": one}) for one in wrong]
-    answers, _ = runtime.run(
-        toy, [*asked, Request("serving_default", {"text": [b"a"]})]
-    )
+    answers, _ = runtime.run(toy, [*asked, Request("serving_default", {"text": [b"a"]})])
     assert [one.code for one in answers] == [INVALID_ARGUMENT] * 3 + [0]
 
 
 def test_stress_run_compares_answers_and_reports_memory(runtime, toy):
-    requests = [
-        Request("serving_default", {"text": [b"a"] * count})
-        for count in (1, 2, 3)
-    ]
+    requests = [Request("serving_default", {"text": [b"a"] * count}) for count in (1, 2, 3)]
     _, (stress, _) = runtime.run(toy, requests, "--stress", "4", "2")
     assert (stress["errors"], stress["differences"]) == (0, 0)
     assert stress["runs"] > len(requests)
@@ -147,9 +137,7 @@ def translator_of(
 ) -> Translator:
     """A translator with a `toy_model`."""
     model = toy_model(source, target, model_class, **options)
-    return Translator(
-        model, source, target, Decoding(beam_size=3, max_length=12)
-    )
+    return Translator(model, source, target, Decoding(beam_size=3, max_length=12))
 
 
 def words(language: str, vocabulary: list[str]) -> WordTokenizer:
@@ -170,9 +158,7 @@ def with_words() -> Translator:
 
 
 def without_attention() -> Translator:
-    return translator_of(
-        words("en", ENGLISH), words("fr", FRENCH), model_class=RNNEncDec
-    )
+    return translator_of(words("en", ENGLISH), words("fr", FRENCH), model_class=RNNEncDec)
 
 
 def with_shortlist() -> Translator:
@@ -217,9 +203,7 @@ def exported(request, tmp_path_factory) -> tuple[Translator, Path]:
     translator.save(saved)
     script = [sys.executable, str(EXPORT_SCRIPT), str(saved), str(base)]
     path = {"PYTHONPATH": os.pathsep.join(sys.path)}
-    found = subprocess.run(
-        script, capture_output=True, text=True, env={**os.environ, **path}
-    )
+    found = subprocess.run(script, capture_output=True, text=True, env={**os.environ, **path})
     assert found.returncode == 0, found.stderr[-2000:]
     return translator, Path(found.stdout.split("\n")[-2])
 
@@ -238,16 +222,12 @@ def requests_of(signature: str, texts: list[bytes], targets: Any) -> Request:
     return Request(signature, inputs)
 
 
-def assert_equal(
-    found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]
-) -> None:
+def assert_equal(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> None:
     assert sorted(found) == sorted(wanted)
     for name, value in found.items():
         assert value.shape == wanted[name].shape, name
         if value.dtype.kind == "f":
-            np.testing.assert_allclose(
-                value, wanted[name], TOLERANCE, TOLERANCE, err_msg=name
-            )
+            np.testing.assert_allclose(value, wanted[name], TOLERANCE, TOLERANCE, err_msg=name)
         else:
             np.testing.assert_array_equal(value, wanted[name], err_msg=name)
 
@@ -261,22 +241,15 @@ def test_every_signature_gives_the_same_as_in_python(exported, runtime, capsys):
     alone = [(texts[row], targets[row]) for row in (3, 8, 10)]
     asked = [requests_of(name, texts, targets) for name in names]
     asked += [requests_of(name, [], []) for name in names]
-    asked += [
-        requests_of(name, [text], [target])
-        for name in names
-        for text, target in alone
-    ]
+    asked += [requests_of(name, [text], [target]) for name in names for text, target in alone]
     answers, (facts,) = runtime.run(version, asked)
     for request, answer in zip(asked, answers, strict=True):
         assert answer.code == 0, answer.message
         inputs = {
-            name: tf.constant(rows, tf.string, [len(rows)])
-            for name, rows in request.inputs.items()
+            name: tf.constant(rows, tf.string, [len(rows)]) for name, rows in request.inputs.items()
         }
         wanted = loaded.signatures[request.signature](**inputs)
-        assert_equal(
-            answer.outputs, {name: one.numpy() for name, one in wanted.items()}
-        )
+        assert_equal(answer.outputs, {name: one.numpy() for name, one in wanted.items()})
     with capsys.disabled():
         firsts = [round(one.milliseconds) for one in answers[: len(names)]]
         sys.stdout.write(f"\n{facts}\nfirst runs {names}: {firsts} ms\n")
@@ -313,9 +286,7 @@ def test_eight_threads_for_a_minute_give_equal_answers_in_constant_memory(
         for name in NAMES
         for begin, end in ((0, 1), (1, 4), (4, 17))
     ]
-    _, (stress, facts) = runtime.run(
-        version, asked, "--stress", str(THREADS), str(SECONDS)
-    )
+    _, (stress, facts) = runtime.run(version, asked, "--stress", str(THREADS), str(SECONDS))
     resident = stress.pop("resident_kilobytes")
     warm = resident[SECONDS // 3 :]
     with capsys.disabled():
@@ -340,9 +311,7 @@ def many_words() -> Translator:
 
 
 def many_pieces() -> Translator:
-    return translator_of(
-        subwords(KOREAN), subwords(JAPANESE), attention_units=8
-    )
+    return translator_of(subwords(KOREAN), subwords(JAPANESE), attention_units=8)
 
 
 ADMITTED = [  # rows of 8 KiB; more bytes are not read
@@ -358,9 +327,7 @@ ADMITTED = [  # rows of 8 KiB; more bytes are not read
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [many_words, many_pieces])
-def test_no_request_within_the_limits_needs_60_megabytes(
-    make, runtime, tmp_path, capsys
-):
+def test_no_request_within_the_limits_needs_60_megabytes(make, runtime, tmp_path, capsys):
     """The limits: 32 rows in batching.config, 8 KiB a row in the signatures."""
     version = make().export(tmp_path)
     for name in NAMES:

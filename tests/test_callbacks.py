@@ -12,14 +12,10 @@ import letters
 import numpy as np
 import pytest
 import tensorflow as tf
-from letters import RECIPE
-from letters import log_of
-from letters import restarted
-from letters import weights
+from letters import RECIPE, log_of, restarted, weights
 
 from bahdanau_tf import Translator
-from bahdanau_tf.training import loop
-from bahdanau_tf.training import train
+from bahdanau_tf.training import loop, train
 from bahdanau_tf.training.dev import Evaluation
 
 files = letters.files  # the fixture
@@ -117,9 +113,7 @@ def test_keras_own_callbacks_stop_and_write(files, tmp_path):
         keras.callbacks.EarlyStopping("val_bleu", patience=2, mode="max"),
         keras.callbacks.CSVLogger(path),
     ]
-    result = train(
-        restarted(), files, recipe, tmp_path / "model", callbacks=callbacks
-    )
+    result = train(restarted(), files, recipe, tmp_path / "model", callbacks=callbacks)
     assert (result.stopped_by, result.steps) == ("callback", 28)
     assert result.best_bleu == 5.0
     with open(path, encoding="utf-8") as file:
@@ -140,9 +134,7 @@ class Zeroed(keras.callbacks.Callback):
             self.model.stop_training = True
 
 
-def test_what_a_callback_changes_is_saved_but_was_not_evaluated(
-    files, tmp_path
-):
+def test_what_a_callback_changes_is_saved_but_was_not_evaluated(files, tmp_path):
     """It comes between the best model and the checkpoint."""
     result = train(restarted(), files, SEVENS, tmp_path, callbacks=[Zeroed()])
     assert (result.stopped_by, result.steps) == ("callback", 14)

@@ -81,9 +81,7 @@ def empty(path: Path) -> None:
 
 @pytest.mark.parametrize("file", [".data-00000-of-00001", ".index"])
 @pytest.mark.parametrize("damage", [flip, cut, empty, os.remove])
-def test_if_the_newest_checkpoint_is_damaged_the_one_before_is_read(
-    tmp_path, file, damage
-):
+def test_if_the_newest_checkpoint_is_damaged_the_one_before_is_read(tmp_path, file, damage):
     written(tmp_path)
     assert names(tmp_path) == files_of(2, 3)
     damage(tmp_path / f"ckpt-3{file}")
@@ -158,9 +156,7 @@ def test_a_missing_folder_has_no_checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 2000])
-def test_a_full_disk_is_reported_in_one_line_and_keeps_old_checkpoints(
-    tmp_path, size
-):
+def test_a_full_disk_is_reported_in_one_line_and_keeps_old_checkpoints(tmp_path, size):
     written(tmp_path)
     value, _, checkpoints = restored(tmp_path)
     with (

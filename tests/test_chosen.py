@@ -16,17 +16,13 @@ from letters import stand_in_step
 from bahdanau_tf import cli
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import train as command
-from bahdanau_tf.commands.common.doubtful import doubts
-from bahdanau_tf.commands.common.doubtful import few_pairs
+from bahdanau_tf.commands.common.doubtful import doubts, few_pairs
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.flags.chosen import given_values
-from bahdanau_tf.flags.train import check
-from bahdanau_tf.flags.train import choose
-from bahdanau_tf.flags.train import options
+from bahdanau_tf.flags.train import check, choose, options
 from bahdanau_tf.options import ModelOptions
-from bahdanau_tf.training import TrainingResult
-from bahdanau_tf.training import loop
+from bahdanau_tf.training import TrainingResult, loop
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 
@@ -56,9 +52,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     made = Trained(corpus, tmp_path_factory.mktemp("model") / "model", "")
     with pytest.MonkeyPatch.context() as patched:
         notes: list[str] = []
-        patched.setattr(
-            command.StatusLine, "note", lambda self, text: notes.append(text)
-        )
+        patched.setattr(command.StatusLine, "note", lambda self, text: notes.append(text))
         patched.setattr(loop, "train_step", stand_in_step)
         assert main([*made.texts, *SMALL]) == 0
     return made._replace(told="\n".join(notes))
@@ -114,9 +108,7 @@ def test_the_file_of_flags_means_the_same(trained):
 
 def test_flags_that_only_the_folders_own_model_uses_are_accepted(tmp_path):
     """They are not those that would be chosen for a new folder."""
-    (tmp_path / "train.flags").write_text(
-        "--model=seq2seq-lstm\n--layers=2\n--init_from=/gone\n"
-    )
+    (tmp_path / "train.flags").write_text("--model=seq2seq-lstm\n--layers=2\n--init_from=/gone\n")
     (tmp_path / "text").write_text("a b\n")
     flags = cli.defined_flags("train")
     texts = [f"--train_{n}={tmp_path / 'text'}" for n in ("source", "target")]
@@ -140,9 +132,7 @@ def test_it_goes_on_with_what_was_chosen(trained, capsys, own):
     out, err = capsys.readouterr()
     assert "chosen" not in err
     assert "resuming from update 7" in err
-    assert out.startswith(
-        "7 updates, epoch limit reached; best model: dev BLEU"
-    )
+    assert out.startswith("7 updates, epoch limit reached; best model: dev BLEU")
     assert contents(trained.folder) == before
 
 
@@ -175,9 +165,7 @@ def test_the_last_value_given_stays(trained, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("with_flags", [False, True])
-def test_it_goes_on_without_naming_the_texts(
-    trained, tmp_path, monkeypatch, capsys, with_flags
-):
+def test_it_goes_on_without_naming_the_texts(trained, tmp_path, monkeypatch, capsys, with_flags):
     """With the folder alone, from another one, or with its file of flags."""
     before = contents(trained.folder)
     words = [f"--flagfile={trained.folder / 'train.flags'}"] * with_flags
@@ -192,9 +180,7 @@ def test_it_goes_on_without_naming_the_texts(
     assert "--train_source is missing" in capsys.readouterr().err
 
 
-def test_a_dev_text_is_remembered_with_the_texts(
-    trained, tmp_path, monkeypatch, capsys
-):
+def test_a_dev_text_is_remembered_with_the_texts(trained, tmp_path, monkeypatch, capsys):
     """Its paths hold for other current folders, too."""
     monkeypatch.setattr(loop, "train_step", stand_in_step)
     monkeypatch.chdir(trained.corpus)
@@ -211,9 +197,7 @@ def test_a_dev_text_is_remembered_with_the_texts(
     assert "resuming from update 7" in capsys.readouterr().err
 
 
-def test_another_choice_in_the_same_folder_is_refused(
-    trained, tmp_path, capsys
-):
+def test_another_choice_in_the_same_folder_is_refused(trained, tmp_path, capsys):
     before = contents(trained.folder)
     for words, said in (
         (["--units=9"], "--units is 8 there and 9 now"),
@@ -337,9 +321,7 @@ def test_lines_that_are_all_too_long_are_told(tmp_path, capsys):
     assert not (tmp_path / "model").exists()
 
 
-def test_a_dev_text_of_unequal_sides_is_refused_before_all_else(
-    tmp_path, capsys
-):
+def test_a_dev_text_of_unequal_sides_is_refused_before_all_else(tmp_path, capsys):
     for name, lines in (("train", 40), ("source", 30), ("target", 29)):
         text = "".join(f"line {n}\n" for n in range(lines))
         (tmp_path / name).write_text(text)
@@ -347,8 +329,7 @@ def test_a_dev_text_of_unequal_sides_is_refused_before_all_else(
     words += [f"--dev_{x}={tmp_path / x}" for x in ("source", "target")]
     assert main(["train", *words, f"--model_dir={tmp_path / 'model'}"]) == 2
     assert capsys.readouterr().err == (
-        "bahdanau-tf: train: --dev_source has 30 lines and --dev_target 29, "
-        "wanted equal numbers\n"
+        "bahdanau-tf: train: --dev_source has 30 lines and --dev_target 29, wanted equal numbers\n"
     )
 
 
@@ -391,9 +372,7 @@ def test_pairs_may_be_held_out_with_a_recipe(tmp_path, monkeypatch, capsys):
         ["--units=8", "--updates=1", "--monitor=loss"],
     ],
 )
-def test_the_flags_of_any_training_make_the_same_one(
-    tmp_path, monkeypatch, capsys, own
-):
+def test_the_flags_of_any_training_make_the_same_one(tmp_path, monkeypatch, capsys, own):
     """In another folder, and when it goes on without the recipe."""
     monkeypatch.setattr(loop, "train_step", stand_in_step)
     corpus, one, other = (tmp_path / name for name in ("text", "one", "other"))
@@ -411,10 +390,7 @@ def test_the_flags_of_any_training_make_the_same_one(
     assert "chosen" not in capsys.readouterr().err
     for name in ("text.json", "source/tokenizer.json"):
         assert (one / name).read_bytes() == (other / name).read_bytes()
-    found = [
-        json.loads((folder / "training.json").read_text())
-        for folder in (one, other)
-    ]
+    found = [json.loads((folder / "training.json").read_text()) for folder in (one, other)]
     assert found[0]["recipe"] == found[1]["recipe"]
     sizes = [one["model"]["config"]["units"] for one in found]
     assert sizes[0] == sizes[1]
@@ -443,9 +419,7 @@ def test_an_option_that_is_gone_must_have_done_nothing(
 
 
 @pytest.mark.parametrize("as_copy", [False, True])
-def test_the_same_text_on_both_sides_is_told(
-    tmp_path, monkeypatch, capsys, as_copy
-):
+def test_the_same_text_on_both_sides_is_told(tmp_path, monkeypatch, capsys, as_copy):
     ended = TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
     monkeypatch.setattr(command, "train", lambda *_: ended)
     one, copy, other = (tmp_path / name for name in ("one", "copy", "other"))
@@ -550,9 +524,7 @@ def test_a_table_is_read_as_two_texts(tmp_path, read_by_train, ending, capsys):
     assert "have tabs" not in said
 
 
-@pytest.mark.parametrize(
-    ("row", "columns"), [("no tab", "1 column"), ("a\tb\tc", "3 columns")]
-)
+@pytest.mark.parametrize(("row", "columns"), [("no tab", "1 column"), ("a\tb\tc", "3 columns")])
 def test_a_table_has_two_columns(tmp_path, capsys, row, columns):
     path = table(tmp_path / "pairs.tsv", [*PAIRS[:2], (row,), *PAIRS])
     folder = tmp_path / "model"
@@ -589,9 +561,7 @@ def test_an_empty_packed_text_is_no_table(tmp_path):
     assert not [*doubts({"train_source": str(path)})]
 
 
-def test_a_size_that_a_named_part_does_not_take_is_not_chosen(
-    tmp_path, monkeypatch
-):
+def test_a_size_that_a_named_part_does_not_take_is_not_chosen(tmp_path, monkeypatch):
     """The file of flags would be refused otherwise."""
     ended = TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
     monkeypatch.setattr(command, "train", lambda *_: ended)
@@ -611,9 +581,7 @@ def test_a_size_that_a_named_part_does_not_take_is_not_chosen(
 
 
 @pytest.mark.parametrize("has_gpu", [False, True])
-def test_what_is_measured_reaches_the_rules(
-    has_gpu, trained, tmp_path, monkeypatch, capsys
-):
+def test_what_is_measured_reaches_the_rules(has_gpu, trained, tmp_path, monkeypatch, capsys):
     """The lines of a dev text, and the machine."""
     dev = [tmp_path / "dev.en.gz", tmp_path / "dev.fr.gz"]
     for path in dev:

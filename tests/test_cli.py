@@ -20,11 +20,9 @@ import pytest
 from letters import stand_in_step
 
 from bahdanau_tf.__main__ import open_standard_streams
-from bahdanau_tf.cli import COMMANDS
-from bahdanau_tf.cli import main
+from bahdanau_tf.cli import COMMANDS, main
 from bahdanau_tf.commands import demo
-from bahdanau_tf.commands.common.lines import MOST_CHARACTERS
-from bahdanau_tf.commands.common.lines import windows
+from bahdanau_tf.commands.common.lines import MOST_CHARACTERS, windows
 from bahdanau_tf.corpora.grammar import corpus as grammar
 from bahdanau_tf.text import load_text
 from bahdanau_tf.training import loop
@@ -85,8 +83,7 @@ def model_dir(corpus, tmp_path_factory) -> Path:
 ENVIRONMENT = {
     name: value
     for name, value in os.environ.items()
-    if name
-    not in ("CUDA_VISIBLE_DEVICES", "PYTHONUNBUFFERED", "TF_CPP_MIN_LOG_LEVEL")
+    if name not in ("CUDA_VISIBLE_DEVICES", "PYTHONUNBUFFERED", "TF_CPP_MIN_LOG_LEVEL")
 }
 
 
@@ -146,9 +143,7 @@ def test_translate_reads_and_writes_pipes(model_dir):
     assert lines[1] == ""
 
 
-def test_evaluate_prints_scores_with_signatures(
-    model_dir, corpus, tmp_path, capsys
-):
+def test_evaluate_prints_scores_with_signatures(model_dir, corpus, tmp_path, capsys):
     hypotheses = tmp_path / "hypotheses"
     hypotheses.write_text((corpus / "test.fr").read_text())
     reference = f"--reference={corpus / 'test.fr'}"
@@ -191,10 +186,7 @@ class Trained(NamedTuple):
 def awkward(corpus, tmp_path_factory) -> Trained:
     """RNNencdec trained on .gz files with blank lines and a very long line."""
     folder = tmp_path_factory.mktemp("awkward")
-    lines = {
-        side: (corpus / f"train.{side}").read_text().split("\n")[:-1]
-        for side in ("en", "fr")
-    }
+    lines = {side: (corpus / f"train.{side}").read_text().split("\n")[:-1] for side in ("en", "fr")}
     lines["en"][3] = ""
     lines["fr"][5] = " "
     lines["en"][7] = "long " * 10_000
@@ -223,9 +215,7 @@ def test_compressed_training_text_with_blank_and_long_lines(awkward):
     assert "target language: fr (guessed from the text" in awkward.told
     assert "learning the tokenizers from 158 sentence pairs" in awkward.told
     assert "without 2 pairs with a blank line" in awkward.told
-    assert re.search(
-        r"^update \d+, epoch .* words/s, learn", awkward.told, re.M
-    )
+    assert re.search(r"^update \d+, epoch .* words/s, learn", awkward.told, re.M)
 
 
 def check_capitals(model_dir: Path, capsys: pytest.CaptureFixture) -> None:
@@ -273,9 +263,7 @@ def test_the_same_command_resumes_training(awkward, monkeypatch, capsys):
     assert "158 sentence pairs, without 2 pairs with a blank line" in err
 
 
-def test_other_settings_in_an_old_model_dir_are_refused(
-    model_dir, corpus, capfd
-):
+def test_other_settings_in_an_old_model_dir_are_refused(model_dir, corpus, capfd):
     before = sorted(model_dir.rglob("*"))
     assert main([*train_flags(corpus, model_dir), "--units=20"]) == 2
     assert "--units is 16 there and 20 now" in one_sentence(capfd)
@@ -307,9 +295,7 @@ def test_other_settings_in_an_old_model_dir_are_refused(
         (["--source_vocabulary_size=1"], "--source_vocabulary_size is 1"),
     ],
 )
-def test_a_bad_flag_is_reported_in_one_line(
-    corpus, tmp_path, capfd, change, sentence
-):
+def test_a_bad_flag_is_reported_in_one_line(corpus, tmp_path, capfd, change, sentence):
     assert main([*train_flags(corpus, tmp_path / "model"), *change]) == 2
     assert sentence in one_sentence(capfd)
 
@@ -351,9 +337,7 @@ def test_an_unwritable_folder_is_reported_in_one_line(corpus, tmp_path, capfd):
     assert "file" in one_sentence(capfd)
 
 
-def test_a_line_without_end_is_refused_and_the_flag_allows_it(
-    model_dir, tmp_path, capfd
-):
+def test_a_line_without_end_is_refused_and_the_flag_allows_it(model_dir, tmp_path, capfd):
     source = tmp_path / "source"
     source.write_text("the cat\n" + "the " * 20 + "\n")
     words = ["translate", f"--model_dir={model_dir}", f"--input={source}"]
@@ -375,15 +359,11 @@ def test_the_line_of_invalid_utf8_is_reported(model_dir, tmp_path, capfd):
     assert main(["translate", *flags]) == 2
     out, err = capfd.readouterr()
     assert out.count("\n") == 1  # the line before it
-    assert err.endswith(
-        f"bahdanau-tf: translate: {source}: line 2 is not UTF-8\n"
-    )
+    assert err.endswith(f"bahdanau-tf: translate: {source}: line 2 is not UTF-8\n")
     assert "Traceback" not in err
 
 
-def test_evaluate_refuses_different_line_counts(
-    model_dir, corpus, tmp_path, capfd
-):
+def test_evaluate_refuses_different_line_counts(model_dir, corpus, tmp_path, capfd):
     short = tmp_path / "short"
     short.write_text("Une phrase.\n")
     flags = [
@@ -470,16 +450,10 @@ def test_a_warning_is_a_sentence_without_the_line_of_code(monkeypatch, capsys):
     assert capsys.readouterr().err == "bahdanau-tf: data: no font\n"
 
 
-@pytest.mark.parametrize(
-    ("lengths", "wanted"), [([2, 9, 12], 9), ([0, 3, 1], 3), ([0], 0)]
-)
-def test_demo_draws_the_longest_translation_up_to_ten_words(
-    monkeypatch, tmp_path, lengths, wanted
-):
+@pytest.mark.parametrize(("lengths", "wanted"), [([2, 9, 12], 9), ([0, 3, 1], 3), ([0], 0)])
+def test_demo_draws_the_longest_translation_up_to_ten_words(monkeypatch, tmp_path, lengths, wanted):
     drawn: list[list[str]] = []
-    monkeypatch.setattr(
-        demo, "plot_alignment", lambda source, words, *_: drawn.append(words)
-    )
+    monkeypatch.setattr(demo, "plot_alignment", lambda source, words, *_: drawn.append(words))
     found = [Translation("", tokens=["a"] * length) for length in lengths]
     demo._draw(found, tmp_path / "alignment.png")
     assert drawn == [["a"] * wanted]
@@ -497,7 +471,5 @@ def test_demo_trains_a_good_translator(tmp_path):
     assert "the same translations" in done.stdout
     picture = (tmp_path / "demo" / "alignment.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
-    settings = json.loads(
-        (tmp_path / "demo" / "model" / "training.json").read_text()
-    )
+    settings = json.loads((tmp_path / "demo" / "model" / "training.json").read_text())
     assert settings["format_version"] == 1

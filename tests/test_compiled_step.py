@@ -81,30 +81,22 @@ def test_the_compiled_step_equals_the_training_step(trained: Any) -> None:
     rtol = 1e-5 if is_exact else 0.02
     np.testing.assert_allclose(trained.compiled, trained.plain, rtol=rtol)
     assert trained.compiled[-1] < trained.compiled[0]
-    for one, other in zip(
-        trained.variables, trained.plain_variables, strict=True
-    ):
+    for one, other in zip(trained.variables, trained.plain_variables, strict=True):
         assert one.dtype == other.dtype
         if is_exact:  # an update is about 0.01
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)
 
 
-def test_jax_gives_the_losses_of_tensorflow(
-    trained: Any, benchmarks: Any, tmp_path: Path
-) -> None:
+def test_jax_gives_the_losses_of_tensorflow(trained: Any, benchmarks: Any, tmp_path: Path) -> None:
     jax = pytest.importorskip("jax", reason="JAX is not installed")
     trained.lowered.save(tmp_path / "step.npz")
     lowered = benchmarks("lowered").LoweredStep.load(tmp_path / "step.npz")
-    losses, seconds = benchmarks("run_step").train(
-        lowered, jax.devices("cpu")[0], UPDATES
-    )
+    losses, seconds = benchmarks("run_step").train(lowered, jax.devices("cpu")[0], UPDATES)
     np.testing.assert_allclose(losses, trained.compiled, rtol=1e-6)
     assert len(seconds) == UPDATES
 
 
-def test_a_lowered_step_is_saved_and_loaded(
-    benchmarks: Any, tmp_path: Path
-) -> None:
+def test_a_lowered_step_is_saved_and_loaded(benchmarks: Any, tmp_path: Path) -> None:
     lowered = benchmarks("lowered")
     weight = lowered.drawn(5, (40, 30))
     step = lowered.LoweredStep(

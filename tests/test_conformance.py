@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from conformance import ABSTRACT
-from conformance import CASES
-from conformance import Case
-from conformance import Size
-from conformance import mask_of
-from conformance import public_layers
-from oracle import randomized
-from oracle import specification
+from conformance import ABSTRACT, CASES, Case, Size, mask_of, public_layers
+from oracle import randomized, specification
 
 # Raised by Keras' `model.save` with NumPy 2.
 pytestmark = pytest.mark.filterwarnings(
@@ -135,18 +128,14 @@ def test_a_layer_made_from_its_config_is_equal(name: str) -> None:
 
 def to_json(config: Any) -> Any:
     """A config as read from a JSON file, without the shapes of weights."""
-    config = json.loads(
-        json.dumps(config, default=keras.saving.serialize_keras_object)
-    )
+    config = json.loads(json.dumps(config, default=keras.saving.serialize_keras_object))
     return without_builds(config)
 
 
 def without_builds(config: Any) -> Any:
     if isinstance(config, dict):
         return {
-            key: without_builds(value)
-            for key, value in config.items()
-            if key != "build_config"
+            key: without_builds(value) for key, value in config.items() if key != "build_config"
         }
     if isinstance(config, list):
         return [without_builds(value) for value in config]
@@ -154,9 +143,7 @@ def without_builds(config: Any) -> Any:
 
 
 @every_case
-def test_a_keras_model_with_the_layer_is_saved_and_loaded(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_keras_model_with_the_layer_is_saved_and_loaded(name: str, tmp_path: Path) -> None:
     inputs = list(CASES[name].inputs(Size()))
     holder = Holder(name, example(name))
     wanted = holder(inputs)
@@ -179,9 +166,7 @@ def reloaded(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @every_case
-def test_a_saved_model_of_the_layer_is_reloaded(
-    name: str, reloaded: Any
-) -> None:
+def test_a_saved_model_of_the_layer_is_reloaded(name: str, reloaded: Any) -> None:
     for size in SIZES:
         tensors = tf.nest.flatten(CASES[name].inputs(size))
         found = getattr(reloaded, f"run_{name}")(*tensors)
@@ -194,12 +179,7 @@ COMPILED_IN_PARTS = {"Ensemble", "RNNEncDec"}
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(
-            name, marks=[pytest.mark.slow] * (name in COMPILED_IN_PARTS)
-        )
-        for name in CASES
-    ],
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in COMPILED_IN_PARTS)) for name in CASES],
 )
 def test_xla_agrees(name: str) -> None:
     """The graph is compiled as it is, not traced again."""
@@ -215,9 +195,7 @@ def test_xla_agrees(name: str) -> None:
 
 
 @every_case
-def test_mixed_bfloat16_equals_float32_up_to_rounding(
-    name: str, bfloat16: None
-) -> None:
+def test_mixed_bfloat16_equals_float32_up_to_rounding(name: str, bfloat16: None) -> None:
     """Weights stay float32; outputs are those of float32 up to rounding."""
     case, exact = CASES[name], example(name)
     layer = started(case)
@@ -231,9 +209,7 @@ def test_mixed_bfloat16_equals_float32_up_to_rounding(
     ):
         assert one.dtype in (tf.bfloat16, other.dtype)
         one = tf.cast(one, tf.float32)
-        np.testing.assert_allclose(
-            one, tf.cast(other, tf.float32), rtol=0.1, atol=0.1
-        )
+        np.testing.assert_allclose(one, tf.cast(other, tf.float32), rtol=0.1, atol=0.1)
 
 
 @every_case_with_time

@@ -7,9 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bahdanau_tf import search
 from bahdanau_tf.search import constraints
@@ -44,9 +42,7 @@ def apply(constraint, logits, tokens, length, graph=False):
     def traced(logits, tokens, step):
         return constraint(logits, history_of(tokens, step))
 
-    return traced(
-        tf.constant(logits, tf.float32), tf.constant(padded), tf.constant(step)
-    ).numpy()
+    return traced(tf.constant(logits, tf.float32), tf.constant(padded), tf.constant(step)).numpy()
 
 
 def check(constraint, tokens, vocabulary, is_forbidden, length=8):
@@ -65,15 +61,11 @@ def check(constraint, tokens, vocabulary, is_forbidden, length=8):
 
 def histories(vocabulary=4, longest=6):
     """int arrays [B, K, step], with a step from 0 to `longest`."""
-    shapes = st.tuples(
-        st.integers(1, 3), st.integers(1, 3), st.integers(0, longest)
-    )
+    shapes = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(0, longest))
 
     def tokens(shape):
         size = int(np.prod(shape))
-        words = st.lists(
-            st.integers(0, vocabulary - 1), min_size=size, max_size=size
-        )
+        words = st.lists(st.integers(0, vocabulary - 1), min_size=size, max_size=size)
         return words.map(lambda w: np.array(w, np.int32).reshape(shape))
 
     return shapes.flatmap(tokens)
@@ -212,9 +204,7 @@ def test_search_finds_the_best_allowed_sentences(name, seed):
         chosen.remove(CASES["forbidden words"])
     table = bigrams(seed)
     allowed = [
-        tokens
-        for tokens in sentences()
-        if all(predicate(tokens) for _, predicate in chosen)
+        tokens for tokens in sentences() if all(predicate(tokens) for _, predicate in chosen)
     ]
     allowed.sort(key=lambda tokens: -log_prob(table, tokens))
     count = min(5, len(allowed))
@@ -231,9 +221,7 @@ def test_search_finds_the_best_allowed_sentences(name, seed):
     )
     assert result.finished.numpy().all()
     for n, tokens in enumerate(allowed[:count]):
-        np.testing.assert_allclose(
-            result.log_probs[0, n], log_prob(table, tokens), atol=1e-4
-        )
+        np.testing.assert_allclose(result.log_probs[0, n], log_prob(table, tokens), atol=1e-4)
         length = int(result.lengths[0, n])
         assert tuple(result.tokens[0, n, :length].numpy()) == tokens
 
@@ -257,9 +245,7 @@ def test_greedy_and_sampled_search_obey_constraints(name):
         **options,
     )
     for result in (greedy, drawn):
-        for tokens, length in zip(
-            result.tokens.numpy()[0], result.lengths.numpy()[0], strict=True
-        ):
+        for tokens, length in zip(result.tokens.numpy()[0], result.lengths.numpy()[0], strict=True):
             assert predicate(tuple(tokens[:length].tolist()))
     assert len({tuple(t) for t in drawn.tokens.numpy()[0]}) > 1
 

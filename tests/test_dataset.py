@@ -16,34 +16,21 @@ from dataclasses import FrozenInstanceError
 from itertools import compress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.data import ParallelCorpus
-from bahdanau_tf.data import dataset
-from bahdanau_tf.data import lengths as dataset_lengths
-from bahdanau_tf.data import parallel
-from bahdanau_tf.data.batching import Batching
-from bahdanau_tf.data.batching import Position
-from bahdanau_tf.data.batching import cut
-from bahdanau_tf.data.dataset import CHUNK
-from bahdanau_tf.data.dataset import _Stream
-from bahdanau_tf.data.dataset import make_dataset
-from bahdanau_tf.data.dataset import measure
-from bahdanau_tf.data.dataset import stream_batches
-from bahdanau_tf.data.lengths import fitting
-from bahdanau_tf.data.lengths import longer_sides
+from bahdanau_tf.data import ParallelCorpus, dataset, lengths as dataset_lengths, parallel
+from bahdanau_tf.data.batching import Batching, Position, cut
+from bahdanau_tf.data.dataset import CHUNK, _Stream, make_dataset, measure, stream_batches
+from bahdanau_tf.data.lengths import fitting, longer_sides
 from bahdanau_tf.data.parallel import TextFile
-from bahdanau_tf.text import SubwordTokenizer
-from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.text import SubwordTokenizer, WordTokenizer
 
 END = 1
 SIDES = ("source", "target")
@@ -56,16 +43,12 @@ class Numbers(tf.Module):
         super().__init__()
         self.sampled = False
 
-    def tokenize(
-        self, strings: tf.Tensor, sample: bool = False
-    ) -> tf.RaggedTensor:
+    def tokenize(self, strings: tf.Tensor, sample: bool = False) -> tf.RaggedTensor:
         self.sampled |= sample
         return numbers(strings)
 
 
-@tf.function(
-    input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
-)
+@tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
 def numbers(strings: tf.Tensor) -> tf.RaggedTensor:
     """Traced once for all tests."""
     words = tf.strings.split(strings)
@@ -79,8 +62,7 @@ class Lines:
 
     def __init__(self, folder: Path, lengths: list[tuple[int, int]]) -> None:
         self.pairs = [
-            ([i + 2] * source, [i + 2] * target)
-            for i, (source, target) in enumerate(lengths)
+            ([i + 2] * source, [i + 2] * target) for i, (source, target) in enumerate(lengths)
         ]
         self.paths = folder / "source", folder / "target"
         for side, path in enumerate(self.paths):
@@ -90,9 +72,7 @@ class Lines:
     def fitting(self, max_length: int = 50) -> list[int]:
         """First words of the pairs that no filter drops."""
         return [
-            pair[0][0]
-            for pair in self.pairs
-            if all(0 < len(side) <= max_length for side in pair)
+            pair[0][0] for pair in self.pairs if all(0 < len(side) <= max_length for side in pair)
         ]
 
     def longest(self, number: int) -> int:
@@ -155,9 +135,7 @@ def test_batches_contain_padded_ids_and_weights_as_keras_expects(
 
 
 def test_element_spec_leaves_batch_and_lengths_unknown(lines: Lines) -> None:
-    features, target, weights = make_dataset(
-        lines.paths, Numbers(), Numbers()
-    ).element_spec
+    features, target, weights = make_dataset(lines.paths, Numbers(), Numbers()).element_spec
     for spec in (*features.values(), target, weights):
         assert spec.shape.as_list() == [None, None]
 
@@ -167,17 +145,13 @@ def test_keras_fit_accepts_the_dataset(few: Lines) -> None:
     read = keras.layers.Embedding(400, 4)(source)
     vectors = keras.layers.Embedding(400, 4)(target)
     vectors += keras.ops.mean(read, axis=1, keepdims=True)
-    model = keras.Model(
-        {"source": source, "target": target}, keras.layers.Dense(400)(vectors)
-    )
+    model = keras.Model({"source": source, "target": target}, keras.layers.Dense(400)(vectors))
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile("adam", loss)
     dataset = make_dataset(few.paths, Numbers(), Numbers())
     count = tf.data.experimental.assert_cardinality(measure(dataset).batches)
     dataset = dataset.apply(count)
-    history = model.fit(
-        dataset, validation_data=dataset, epochs=2, shuffle=False, verbose=0
-    )
+    history = model.fit(dataset, validation_data=dataset, epochs=2, shuffle=False, verbose=0)
     assert np.isfinite(history.history["val_loss"]).all()
 
 
@@ -202,9 +176,7 @@ class Streamed(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=BATCHINGS)
-def streamed(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Streamed:
+def streamed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Streamed:
     lines = of_any_length(tmp_path_factory.mktemp("few"), 110)
     corpus = ParallelCorpus(*lines.paths)
     stream = _Stream(corpus, Numbers(), Numbers(), request.param)
@@ -256,9 +228,7 @@ def test_a_pool_may_span_several_chunks(tmp_path: Path) -> None:
     assert sorted(flat(batches[3:])) == list(range(pool + 2, 2 * CHUNK + 9))
 
 
-def test_shuffle_is_a_permutation_of_the_whole_corpus(
-    lines: Lines, corpus: ParallelCorpus
-) -> None:
+def test_shuffle_is_a_permutation_of_the_whole_corpus(lines: Lines, corpus: ParallelCorpus) -> None:
     def orders(shuffle: str, seed: int = 0) -> list[list[int]]:
         batching = Batching(shuffle=shuffle, seed=seed)
         stream = _Stream(corpus, Numbers(), Numbers(), batching)
@@ -336,9 +306,7 @@ def test_cut_sorts_by_length_and_respects_size_and_budget(
 
 
 def test_batches_stay_in_the_token_budget(lines: Lines) -> None:
-    dataset = make_dataset(
-        lines.paths, Numbers(), Numbers(), token_budget=100, batch_size=20
-    )
+    dataset = make_dataset(lines.paths, Numbers(), Numbers(), token_budget=100, batch_size=20)
     cells = [max(b[0]["source"].shape[1], b[1].shape[1]) for b in dataset]
     rows = [len(b[1]) for b in dataset]
     used = [r * c for r, c in zip(rows, cells, strict=True)]
@@ -351,8 +319,7 @@ def test_batches_stay_in_the_token_budget(lines: Lines) -> None:
 
 def found(stream: Iterable[tuple[Any, Position]]) -> list[tuple]:
     return [
-        (batch[1].numpy().tolist(), Position(*map(int, position)))
-        for batch, position, *_ in stream
+        (batch[1].numpy().tolist(), Position(*map(int, position))) for batch, position, *_ in stream
     ]
 
 
@@ -426,18 +393,14 @@ def test_pairs_with_many_source_words_are_left_out(tmp_path: Path) -> None:
     lines = Lines(tmp_path, lengths)
 
     class Twice(Numbers):
-        def tokenize(
-            self, strings: tf.Tensor, sample: bool = False
-        ) -> tf.RaggedTensor:
+        def tokenize(self, strings: tf.Tensor, sample: bool = False) -> tf.RaggedTensor:
             return super().tokenize(tf.strings.join([strings] * 2, " "))
 
     options = {"max_length": None, "max_words": 4, "shuffle": "none"}
     found = make_dataset(lines.paths, Twice(), Numbers(), **options)
     assert sorted(flat(epoch_of(found))) == [2, 3, 6]
     with pytest.raises(ValueError, match="at most max_words=4 source words"):
-        make_dataset(
-            Lines(tmp_path, [(5, 5)]).paths, Numbers(), Numbers(), **options
-        )
+        make_dataset(Lines(tmp_path, [(5, 5)]).paths, Numbers(), Numbers(), **options)
 
 
 def test_lines_of_any_white_space_are_skipped(tmp_path: Path) -> None:
@@ -461,9 +424,7 @@ def test_every_character_of_white_space_alone_is_a_blank_line(
 
 def test_a_pair_without_tokens_is_skipped(tmp_path: Path) -> None:
     class Nothing(Numbers):
-        def tokenize(
-            self, strings: tf.Tensor, sample: bool = False
-        ) -> tf.RaggedTensor:
+        def tokenize(self, strings: tf.Tensor, sample: bool = False) -> tf.RaggedTensor:
             kept = tf.where(strings == "9", "", strings)
             return super().tokenize(kept)
 
@@ -483,13 +444,10 @@ def test_statistics_count_padding(few: Lines) -> None:
     assert statistics.tokens == tokens
     assert statistics.batches == -(-len(fitting) // 10)
     cells = sum(
-        sum(rows.shape[0] * rows.shape[1] for rows in batch[0].values())
-        for batch in dataset
+        sum(rows.shape[0] * rows.shape[1] for rows in batch[0].values()) for batch in dataset
     )
     assert statistics.padding_share == pytest.approx(1 - tokens / cells)
-    unsorted = make_dataset(
-        few.paths, Numbers(), Numbers(), batch_size=10, pool_batches=1
-    )
+    unsorted = make_dataset(few.paths, Numbers(), Numbers(), batch_size=10, pool_batches=1)
     assert statistics.padding_share < measure(unsorted).padding_share
 
 
@@ -503,9 +461,7 @@ def test_subwords_are_sampled_only_with_the_option(lines: Lines) -> None:
 class Doubled(Numbers):
     """A tokenizer that gives twice as many words if it samples."""
 
-    def tokenize(
-        self, strings: tf.Tensor, sample: bool = False
-    ) -> tf.RaggedTensor:
+    def tokenize(self, strings: tf.Tensor, sample: bool = False) -> tf.RaggedTensor:
         again = [strings, strings] if sample else [strings]
         return super().tokenize(tf.strings.join(again, " "))
 
@@ -554,9 +510,7 @@ def test_sampled_subwords_move_no_pair(few: Lines, budget: int | None) -> None:
 
 # Reading files.
 
-LINE_CHARACTERS = st.text(
-    st.sampled_from("ab \t\r\n\0é한\u2028\u0085\u00a0\ufeff"), max_size=60
-)
+LINE_CHARACTERS = st.text(st.sampled_from("ab \t\r\n\0é한\u2028\u0085\u00a0\ufeff"), max_size=60)
 
 
 @given(text=LINE_CHARACTERS, block=st.integers(1, 9), end=st.booleans())
@@ -670,14 +624,10 @@ def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
 
 def test_a_corpus_without_fitting_pairs_is_refused(lines: Lines) -> None:
     class Long(Numbers):
-        def tokenize(
-            self, strings: tf.Tensor, sample: bool = False
-        ) -> tf.RaggedTensor:
+        def tokenize(self, strings: tf.Tensor, sample: bool = False) -> tf.RaggedTensor:
             return super().tokenize(tf.strings.join([strings] * 9, " "))
 
-    with pytest.raises(
-        ValueError, match=r"^Batching: none of .*length=3 .* --max_length=\d+0 "
-    ):
+    with pytest.raises(ValueError, match=r"^Batching: none of .*length=3 .* --max_length=\d+0 "):
         make_dataset(lines.paths, Long(), Numbers(), max_length=3)
 
 
@@ -720,9 +670,7 @@ def test_of_a_large_text_a_sample_is_counted(
         ({"seed": 2**32}, "seed is 4294967296"),
     ],
 )
-def test_options_out_of_range_are_refused(
-    options: dict[str, Any], message: str
-) -> None:
+def test_options_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^Batching: {message}, wanted"):
         Batching(**options)
 
@@ -747,13 +695,8 @@ def test_ids_of_an_epoch_detokenize_to_the_corpus(tmp_path: Path) -> None:
     found: Counter[tuple[str, str]] = Counter()
     for features, target, _ in dataset:
         sides = (features["source"], target)
-        strings = [
-            text.detokenize(ids).numpy()
-            for text, ids in zip(texts, sides, strict=True)
-        ]
-        found.update(
-            (s.decode(), t.decode()) for s, t in zip(*strings, strict=True)
-        )
+        strings = [text.detokenize(ids).numpy() for text, ids in zip(texts, sides, strict=True)]
+        found.update((s.decode(), t.decode()) for s, t in zip(*strings, strict=True))
     corpora = (path.read_text("utf-8").splitlines() for path in paths)
     assert found == Counter(zip(*corpora, strict=True))
 
@@ -840,9 +783,7 @@ def test_the_end_waits_for_running_steps(monkeypatch):
 
     clock = SimpleNamespace(monotonic=itertools.count().__next__, sleep=sleep)
     monkeypatch.setattr(dataset, "time", clock)
-    thread = threading.Thread(
-        target=lambda: taken.append(steps.take(items())), daemon=True
-    )
+    thread = threading.Thread(target=lambda: taken.append(steps.take(items())), daemon=True)
     thread.start()
     running.wait()
     steps.end()

@@ -7,12 +7,9 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
-from toys import english
-from toys import french
-from toys import toy_translator
+from toys import english, french, toy_translator
 
-from bahdanau_tf import Decoding
-from bahdanau_tf import Translator
+from bahdanau_tf import Decoding, Translator
 from bahdanau_tf.cli import main
 
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -35,9 +32,7 @@ def translator() -> Translator:
 
 
 @pytest.fixture(scope="module")
-def folder(
-    translator: Translator, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def folder(translator: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("distil")
     translator.save(folder / "model")
     for side, name in enumerate(("text.en", "text.fr")):
@@ -72,10 +67,7 @@ def hypotheses(translator: Translator) -> list[list[str]]:
         dataclasses.replace(SEARCH, n_best=4),
     )
     found = wide.translate([source for source, _ in REAL])
-    return [
-        [x.text for x in (best, *best.alternatives) if x.finished and x.text]
-        for best in found
-    ]
+    return [[x.text for x in (best, *best.alternatives) if x.finished and x.text] for best in found]
 
 
 def test_translations_stand_beside_the_references(
@@ -97,8 +89,7 @@ def test_the_closest_hypothesis_is_the_best_by_chrf(
     ]
     assert written == wanted
     assert written != [
-        (source, found[0])
-        for (source, _), found in zip(REAL, hypotheses, strict=True)
+        (source, found[0]) for (source, _), found in zip(REAL, hypotheses, strict=True)
     ]
 
 
@@ -125,9 +116,7 @@ def test_unknown_words_are_written_only_if_they_are_kept(
         translator.save(folder / "model")
 
 
-def test_the_closest_of_one_is_refused(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_closest_of_one_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [
         f"--model_dir={folder / 'model'}",
         f"--train_source={folder / 'text.en'}",

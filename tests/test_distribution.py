@@ -21,18 +21,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from letters import log_of
-from worker import evaluate
-from worker import run
+from worker import evaluate, run
 
-from bahdanau_tf import Recipe
-from bahdanau_tf import Translator
+from bahdanau_tf import Recipe, Translator
 from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.training.cluster import strategy_of_environment
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.folder import check_alike
-from bahdanau_tf.training.step import check_accumulates
-from bahdanau_tf.training.step import rows_of_replica
-from bahdanau_tf.training.step import strategy_of
+from bahdanau_tf.training.step import check_accumulates, rows_of_replica, strategy_of
 
 WORKER = Path(__file__).with_name("worker.py")
 LONGEST = 600  # seconds until a process is killed, on a busy machine
@@ -52,10 +48,7 @@ def folder(tmp_path_factory: Any) -> Path:
     """17 pairs of 1 to 6 words: batches of 8, 8 and 1."""
     folder = Path(tmp_path_factory.mktemp("text"))
     chance = np.random.default_rng(3)
-    lines = [
-        " ".join(chance.choice([*"abcdefgh"], chance.integers(1, 7)))
-        for _ in range(17)
-    ]
+    lines = [" ".join(chance.choice([*"abcdefgh"], chance.integers(1, 7))) for _ in range(17)]
     for name, part in (("train", lines), ("dev", lines[:5])):
         for side, change in (("a", str), ("b", str.upper)):
             text = "".join(f"{change(line)}\n" for line in part)
@@ -66,9 +59,7 @@ def folder(tmp_path_factory: Any) -> Path:
 def cluster_of(count: int) -> dict[str, list[str]]:
     """Addresses on this machine that are free now."""
     with contextlib.ExitStack() as until_known:
-        taken = [
-            until_known.enter_context(socket.socket()) for _ in range(count)
-        ]
+        taken = [until_known.enter_context(socket.socket()) for _ in range(count)]
         for one in taken:
             one.bind(("127.0.0.1", 0))
         ports = [one.getsockname()[1] for one in taken]
@@ -76,9 +67,7 @@ def cluster_of(count: int) -> dict[str, list[str]]:
 
 
 @contextlib.contextmanager
-def started(
-    commands: list[list[str]], **options: Any
-) -> Iterator[list[subprocess.Popen[str]]]:
+def started(commands: list[list[str]], **options: Any) -> Iterator[list[subprocess.Popen[str]]]:
     """Starts the workers of a cluster; all are killed in the end."""
     environment = {
         **os.environ,
@@ -116,9 +105,7 @@ def ended(running: list[subprocess.Popen[str]]) -> list[SimpleNamespace]:
     found = []
     for one in running:
         output, errors = one.communicate(timeout=end - time.monotonic())
-        found.append(
-            SimpleNamespace(status=one.returncode, output=output, errors=errors)
-        )
+        found.append(SimpleNamespace(status=one.returncode, output=output, errors=errors))
     return found
 
 
@@ -164,22 +151,16 @@ def compare(found: SimpleNamespace, wanted: SimpleNamespace) -> None:
     assert found.saved["steps"] == wanted.saved["steps"] == 6
     for name, value in wanted.saved.items():
         if name not in ("stopped_by", "seeds"):
-            np.testing.assert_allclose(
-                found.saved[name], value, rtol=2e-4, atol=2e-5, err_msg=name
-            )
+            np.testing.assert_allclose(found.saved[name], value, rtol=2e-4, atol=2e-5, err_msg=name)
 
 
-def test_two_replicas_train_as_one(
-    folder: Path, alone: SimpleNamespace
-) -> None:
+def test_two_replicas_train_as_one(folder: Path, alone: SimpleNamespace) -> None:
     """Lengths differ, and the last batch is one pair for two replicas."""
     (found,) = trained(folder, worker(folder, "mirrored", devices=2))
     compare(found, alone)
 
 
-def test_two_processes_train_as_one(
-    folder: Path, alone: SimpleNamespace
-) -> None:
+def test_two_processes_train_as_one(folder: Path, alone: SimpleNamespace) -> None:
     """The chief alone evaluates and writes; the callbacks of both know it."""
     names = ["chief", "other"]
     found = trained(folder, *(worker(folder, name) for name in names))
@@ -219,9 +200,7 @@ def test_a_killed_worker_ends_all_and_the_same_command_goes_on(
     """To the weights of a training that was never interrupted."""
     options = {"model": model, "dropout": 0.1}
     names = [f"{model}-{number}" for number in range(3)]
-    whole = trained(
-        folder, *(worker(folder, f"whole-{n}", **options) for n in names)
-    )
+    whole = trained(folder, *(worker(folder, f"whole-{n}", **options) for n in names))
     commands = [worker(folder, n, **options) for n in names]
     dying = [*commands]
     end = {"signal": signal.SIGKILL, "signal_at": 5}
@@ -238,9 +217,7 @@ def test_a_killed_worker_ends_all_and_the_same_command_goes_on(
         np.testing.assert_array_equal(one.saved["seeds"], wanted.saved["seeds"])
         for name in one.saved:
             if name.startswith("arr_"):
-                np.testing.assert_array_equal(
-                    one.saved[name], wanted.saved[name], name
-                )
+                np.testing.assert_array_equal(one.saved[name], wanted.saved[name], name)
 
 
 @pytest.mark.slow
@@ -257,9 +234,7 @@ def test_a_signal_to_one_worker_stops_all_at_the_same_update(
         assert len(one.saved["losses"]) == 4
         for name in one.saved:
             if name.startswith("arr_"):
-                np.testing.assert_allclose(
-                    one.saved[name], alone.saved[name], rtol=2e-4, atol=2e-5
-                )
+                np.testing.assert_allclose(one.saved[name], alone.saved[name], rtol=2e-4, atol=2e-5)
 
 
 @pytest.mark.slow
@@ -356,12 +331,8 @@ def test_each_row_belongs_to_one_replica(
     batch = {"source": ids, "target": ids}, ids, np.ones_like(ids, np.float32)
     found: list[int] = []
     for number in range(count):
-        replica = SimpleNamespace(
-            num_replicas_in_sync=count, replica_id_in_sync_group=number
-        )
-        monkeypatch.setattr(
-            tf.distribute, "get_replica_context", lambda one=replica: one
-        )
+        replica = SimpleNamespace(num_replicas_in_sync=count, replica_id_in_sync_group=number)
+        monkeypatch.setattr(tf.distribute, "get_replica_context", lambda one=replica: one)
         inputs, target, weights = rows_of_replica(batch)
         assert len(target) >= 1
         np.testing.assert_array_equal(inputs["source"], target)
@@ -388,9 +359,7 @@ def test_several_batches_of_several_replicas_are_refused() -> None:
 
 def test_other_settings_than_the_chiefs_are_refused() -> None:
     chiefs = {"recipe": {"batch_size": 8}, "training_text_checksum": "a"}
-    chief = SimpleNamespace(
-        number=1, text_from_chief=lambda _: json.dumps(chiefs)
-    )
+    chief = SimpleNamespace(number=1, text_from_chief=lambda _: json.dumps(chiefs))
     check_alike(chief, chiefs)  # type: ignore[arg-type]
     for change, said in (
         ({"recipe": {"batch_size": 9}}, "--batch_size is 9 at worker 1 and 8"),
@@ -453,9 +422,7 @@ def test_the_launches_of_the_page_tell_each_worker_who_it_is(
         flags([*words.split()])
         assert flags.model_dir
         assert flags.dev_target
-    assert sorted(one["task"]["index"] for one in found) == [
-        *range(len(addresses))
-    ]
+    assert sorted(one["task"]["index"] for one in found) == [*range(len(addresses))]
     for one in found:
         assert one["task"]["type"] == "worker"
         assert one["cluster"] == {"worker": addresses}
@@ -495,12 +462,8 @@ def test_a_wrong_cluster_is_refused_in_a_sentence(
         strategy_of_environment()
 
 
-@pytest.mark.parametrize(
-    "told", ["", {"cluster": {"worker": ["a:1"]}, "task": {"type": "worker"}}]
-)
-def test_one_worker_is_no_cluster(
-    monkeypatch: pytest.MonkeyPatch, told: object
-) -> None:
+@pytest.mark.parametrize("told", ["", {"cluster": {"worker": ["a:1"]}, "task": {"type": "worker"}}])
+def test_one_worker_is_no_cluster(monkeypatch: pytest.MonkeyPatch, told: object) -> None:
     text = told if isinstance(told, str) else json.dumps(told)
     monkeypatch.setenv("TF_CONFIG", text)
     assert strategy_of_environment() is tf.distribute.get_strategy()

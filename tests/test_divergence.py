@@ -14,12 +14,9 @@ import letters
 import numpy as np
 import pytest
 import tensorflow as tf
-from letters import RECIPE
-from letters import restarted
-from letters import weights
+from letters import RECIPE, restarted, weights
 
-from bahdanau_tf.training import loop
-from bahdanau_tf.training import train
+from bahdanau_tf.training import loop, train
 from bahdanau_tf.training.dev import Evaluation
 
 files = letters.files  # the fixture
@@ -69,9 +66,7 @@ def skipped(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def test_the_pairs_of_skipped_updates_are_written(
-    files, tmp_path, skipping, capsys
-):
+def test_the_pairs_of_skipped_updates_are_written(files, tmp_path, skipping, capsys):
     """Their text has the ids of the batch, and stands in the line named."""
     batches = skipping(2, 13)
     translator = restarted()
@@ -97,14 +92,10 @@ def test_the_pairs_of_skipped_updates_are_written(
     assert "\nupdate 13 was skipped" in told
 
 
-def test_training_stops_after_a_number_in_a_row_and_goes_on(
-    files, tmp_path, skipping
-):
+def test_training_stops_after_a_number_in_a_row_and_goes_on(files, tmp_path, skipping):
     """Two of three are not enough; each skipped pair is written once."""
     skipping(3, 4, 6, 13, 14, 15)
-    with pytest.raises(
-        ValueError, match=r"max_skipped is 3, and loss .*skipped\.jsonl\. The"
-    ):
+    with pytest.raises(ValueError, match=r"max_skipped is 3, and loss .*skipped\.jsonl\. The"):
         train(restarted(), files, RARE, tmp_path)
     steps = [one["step"] for one in skipped(tmp_path)]
     assert steps[::8] == [3, 4, 6, 13, 14, 15]
@@ -151,12 +142,8 @@ def test_a_training_that_learns_nothing_says_so(
 
     found = iter(losses)
     monkeypatch.setattr(loop, "train_step", make_step)
-    monkeypatch.setattr(
-        loop.DevSet, "evaluate", lambda *_: Evaluation(1.0, next(found), [])
-    )
-    result = train(
-        restarted(), files, replace(RECIPE, epochs=len(losses)), tmp_path
-    )
+    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(1.0, next(found), []))
+    result = train(restarted(), files, replace(RECIPE, epochs=len(losses)), tmp_path)
     assert result.stopped_by == "epochs"
     first, end = capsys.readouterr().err.split("update 10, ")[1], ""
     if len(losses) > 1:

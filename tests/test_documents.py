@@ -10,31 +10,20 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from notebooks import NOTEBOOKS
-from notebooks import REPOSITORY
-from notebooks import read_notebook
-from notebooks import run_blocks
-from notebooks import source
+from notebooks import NOTEBOOKS, REPOSITORY, read_notebook, run_blocks, source
 
 import bahdanau_tf
 from bahdanau_tf import Translator
-from bahdanau_tf.cli import COMMANDS
-from bahdanau_tf.cli import _count_own
-from bahdanau_tf.cli import _expanded
-from bahdanau_tf.cli import defined_flags
-from bahdanau_tf.cli import main
+from bahdanau_tf.cli import COMMANDS, _count_own, _expanded, defined_flags, main
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data.held_out import TYPICAL
-from bahdanau_tf.flags.train import choose
-from bahdanau_tf.flags.train import options
-from bahdanau_tf.flags.train import values_of
+from bahdanau_tf.flags.train import choose, options, values_of
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 # All pages of the site, whose links must work there and in the repository.
@@ -194,9 +183,7 @@ def prepare(
 
     def prepare_page(page: Path, language: str) -> list[Block]:
         blocks = [
-            block
-            for block in blocks_of(page)
-            if block.language == language and not block.reason
+            block for block in blocks_of(page) if block.language == language and not block.reason
         ]
         shutil.copytree(corpus, tmp_path, dirs_exist_ok=True)
         if any(MODEL.search(block.text) for block in blocks):
@@ -222,8 +209,7 @@ def write_groundhog(folder: Path) -> None:
 
     import numpy as np
 
-    from bahdanau_tf.models import RNNSearch
-    from bahdanau_tf.models import groundhog
+    from bahdanau_tf.models import RNNSearch, groundhog
 
     size = 9
     model = RNNSearch(size, size, 4, 3, 4, 2)
@@ -340,12 +326,9 @@ def test_linked_headings_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for target, anchor in re.findall(r"\]\(([^)#]*)#([\w-]+)\)", text):
         path = page.parent / target if target else page
-        headings = re.findall(
-            r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE
-        )
+        headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
         anchors = {
-            re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
-            for heading in headings
+            re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
         }
         assert anchor in anchors, (target, anchor)
 
@@ -354,9 +337,7 @@ def test_linked_headings_exist(page: Path) -> None:
 def test_files_in_the_text_exist(page: Path) -> None:
     """Paths such as `bahdanau_tf/x.py` between backticks."""
     text = page.read_text(encoding="utf-8")
-    for path in re.findall(
-        r"`((?:bahdanau_tf|benchmarks|colab|docs|export|tests)/[\w/.]*)`", text
-    ):
+    for path in re.findall(r"`((?:bahdanau_tf|benchmarks|colab|docs|export|tests)/[\w/.]*)`", text):
         assert (REPOSITORY / path).exists(), path
 
 

@@ -14,18 +14,14 @@ import tarfile
 import threading
 import urllib.request
 import zipfile
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from bahdanau_tf.corpora.public import assembly
-from bahdanau_tf.corpora.public import download as downloads
-from bahdanau_tf.corpora.public.assembly import ArchiveError
-from bahdanau_tf.corpora.public.assembly import read_lines
-from bahdanau_tf.corpora.public.download import DownloadError
-from bahdanau_tf.corpora.public.download import fetch
+from bahdanau_tf.corpora.public import assembly, download as downloads
+from bahdanau_tf.corpora.public.assembly import ArchiveError, read_lines
+from bahdanau_tf.corpora.public.download import DownloadError, fetch
 from bahdanau_tf.corpora.public.registry import Download
 
 DATA = bytes(range(256)) * 2000  # 512,000 bytes: several blocks
@@ -92,9 +88,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 def cut_at(place: int) -> Callable[[Handler], None]:
     """A reply that ends early."""
-    return lambda handler: handler.send_file(
-        DATA, handler.headers["Range"], place
-    )
+    return lambda handler: handler.send_file(DATA, handler.headers["Range"], place)
 
 
 @pytest.fixture
@@ -192,9 +186,7 @@ def test_without_a_checksum_only_a_tagged_or_dated_file_is_resumed(
 
 
 @pytest.mark.parametrize("extra", [0, 5], ids=["all of it", "too much"])
-def test_a_part_as_long_as_the_file_is_used_and_a_longer_one_replaced(
-    remote, tmp_path, extra
-):
+def test_a_part_as_long_as_the_file_is_used_and_a_longer_one_replaced(remote, tmp_path, extra):
     (tmp_path / "file.part").write_bytes(DATA + bytes(extra))
     path = fetch(Download(remote.address(), DIGEST), tmp_path)
     assert path.read_bytes() == DATA
@@ -269,9 +261,7 @@ def test_an_unreachable_server_is_reported(tmp_path):
             fetch(Download(address), tmp_path)
 
 
-def test_an_untrusted_certificate_is_refused(
-    remote, tmp_path, certificate, monkeypatch
-):
+def test_an_untrusted_certificate_is_refused(remote, tmp_path, certificate, monkeypatch):
     """The same file comes once the certificate is trusted."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
@@ -289,9 +279,7 @@ def test_a_redirect_from_https_to_http_is_refused():
     request = urllib.request.Request("https://there/file")
 
     def follow(address: str) -> urllib.request.Request | None:
-        return handler.redirect_request(
-            request, io.BytesIO(), 302, "Found", {}, address
-        )
+        return handler.redirect_request(request, io.BytesIO(), 302, "Found", {}, address)
 
     assert follow("https://elsewhere/file").full_url == "https://elsewhere/file"
     with pytest.raises(DownloadError, match="not encrypted"):

@@ -11,13 +11,15 @@ import pytest
 import tensorflow as tf
 from oracle import randomized
 
-from bahdanau_tf import Decoding
-from bahdanau_tf import Ensemble
-from bahdanau_tf import RNNEncDec
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import Translator
-from bahdanau_tf import Vocabulary
-from bahdanau_tf import WordTokenizer
+from bahdanau_tf import (
+    Decoding,
+    Ensemble,
+    RNNEncDec,
+    RNNSearch,
+    Translator,
+    Vocabulary,
+    WordTokenizer,
+)
 
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
 ENGLISH = ["the", "cat", "dog", "sees", "sleeps", "a", "red", "."]
@@ -117,9 +119,7 @@ def test_an_ensemble_of_one_member_repeated_equals_that_member() -> None:
     single = make_translator(5)
     ensemble = Translator.ensemble([single, single, single])
     assert len(ensemble.source_texts) == 1
-    for one, other in zip(
-        single.translate(SENTENCES), ensemble.translate(SENTENCES), strict=True
-    ):
+    for one, other in zip(single.translate(SENTENCES), ensemble.translate(SENTENCES), strict=True):
         assert one.text == other.text
         assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
         assert one.hard_alignment == other.hard_alignment

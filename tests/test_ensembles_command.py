@@ -11,10 +11,7 @@ from types import SimpleNamespace
 import pytest
 from oracle import randomized
 
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import Seq2SeqLSTM
-from bahdanau_tf import Translator
-from bahdanau_tf import WordTokenizer
+from bahdanau_tf import RNNSearch, Seq2SeqLSTM, Translator, WordTokenizer
 from bahdanau_tf.cli import main
 from bahdanau_tf.corpora.grammar import corpus as grammar
 from bahdanau_tf.options import Decoding
@@ -93,9 +90,7 @@ def test_rows_with_enough_models_are_scored(models, corpus, capsys):
         (["--reversed={rnnsearch}"], "RNNSearch of"),
     ],
 )
-def test_models_that_do_not_match_their_flag_are_refused(
-    models, corpus, capsys, flags, sentence
-):
+def test_models_that_do_not_match_their_flag_are_refused(models, corpus, capsys, flags, sentence):
     status = main(
         [
             "ensembles",
@@ -110,9 +105,7 @@ def test_models_that_do_not_match_their_flag_are_refused(
     assert err.count("\n") == 1
 
 
-def test_translate_with_several_folders_uses_an_ensemble(
-    models, corpus, tmp_path
-):
+def test_translate_with_several_folders_uses_an_ensemble(models, corpus, tmp_path):
     folders = f"--model_dir={models['forward']},{models['reversed-1']}"
     output = tmp_path / "output"
     common = [f"--input={corpus / 'test.en'}", f"--output={output}"]

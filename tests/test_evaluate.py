@@ -29,8 +29,7 @@ class Text:
 
     def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
         rows = [
-            [1 if b"q" in word else 2 for word in line.split() * 2] + [3]
-            for line in lines.numpy()
+            [1 if b"q" in word else 2 for word in line.split() * 2] + [3] for line in lines.numpy()
         ]
         return tf.ragged.constant(rows, tf.int32, ragged_rank=1)
 
@@ -42,10 +41,7 @@ class Copier:
     target_text = Text()
 
     def translate(self, lines: list[str]) -> list[Translation]:
-        return [
-            Translation(line, line, source_tokens=line.split())
-            for line in lines
-        ]
+        return [Translation(line, line, source_tokens=line.split()) for line in lines]
 
 
 @pytest.fixture
@@ -53,17 +49,13 @@ def corpus(tmp_path, monkeypatch) -> dict[str, list[str]]:
     """Files of 60 sentences of 4 to 80 words; `google` has the most errors."""
     monkeypatch.setattr(evaluate, "load_translator", lambda _: Copier())
     drawn = random.Random(1409)
-    reference = [
-        " ".join(drawn.choices(WORDS, k=drawn.randint(4, 80)))
-        for _ in range(60)
-    ]
+    reference = [" ".join(drawn.choices(WORDS, k=drawn.randint(4, 80))) for _ in range(60)]
     reference[5] += " qu"
 
     def noisy(share: float) -> list[str]:
         return [
             " ".join(
-                word if drawn.random() > share else drawn.choice(WORDS)
-                for word in line.split()
+                word if drawn.random() > share else drawn.choice(WORDS) for word in line.split()
             )
             for line in reference
         ]
@@ -95,9 +87,7 @@ def test_a_byte_order_mark_is_ignored(tmp_path, capsys):
     assert any(" 100.00 " in f"{row} " for row in rows)
 
 
-def test_sentences_longer_than_those_of_the_training_are_counted(
-    corpus, tmp_path, capsys
-):
+def test_sentences_longer_than_those_of_the_training_are_counted(corpus, tmp_path, capsys):
     (tmp_path / "model" / "best").mkdir(parents=True)
     settings = {"format_version": 1, "recipe": {"max_length": 30}}
     (tmp_path / "model" / "training.json").write_text(json.dumps(settings))
@@ -121,11 +111,7 @@ def table(rows: list[str]) -> dict[str, dict[str, str]]:
     found = {}
     for row in rows[start:]:
         words = row.split()
-        cells = [
-            word
-            for n, word in enumerate(words[1:], 1)
-            if word != "±" and words[n - 1] != "±"
-        ]
+        cells = [word for n, word in enumerate(words[1:], 1) if word != "±" and words[n - 1] != "±"]
         if len(cells) < len(titles) and "p" in titles:
             cells.insert(1, "")  # the first system has no p
         found[words[0]] = dict(zip(titles, cells, strict=True))
@@ -206,16 +192,12 @@ def test_without_a_model_lengths_are_counted_in_words(corpus, tmp_path, capsys):
         title: int(count) for title, count in counts.items()
     }
     for title, keep in wanted.items():
-        assert cells["moses"][title] == judged(
-            corpus["moses"], corpus["reference"], keep
-        )
+        assert cells["moses"][title] == judged(corpus["moses"], corpus["reference"], keep)
 
 
 def test_equal_outputs_have_p_value_1(corpus, tmp_path, capsys):
     moses = tmp_path / "moses"
-    rows = run(
-        tmp_path, capsys, f"--hypotheses=a={moses}", f"--hypotheses=b={moses}"
-    )
+    rows = run(tmp_path, capsys, f"--hypotheses=a={moses}", f"--hypotheses=b={moses}")
     cells = table(rows)
     assert cells["a"]["BLEU"] == cells["b"]["BLEU"]
     assert cells["b"]["p"] == "1.0000"
@@ -229,9 +211,7 @@ def test_a_file_name_may_contain_an_equals_sign(corpus, tmp_path, capsys):
     assert [*table(rows)] == ["sentences", "beam=5", "google"]
 
 
-def test_tokenize_and_ignore_case_apply_to_the_whole_table(
-    corpus, tmp_path, capsys
-):
+def test_tokenize_and_ignore_case_apply_to_the_whole_table(corpus, tmp_path, capsys):
     capitals = tmp_path / "capitals"
     capitals.write_text((tmp_path / "reference").read_text().upper())
     flags = [
@@ -246,14 +226,10 @@ def test_tokenize_and_ignore_case_apply_to_the_whole_table(
     assert "tok:none" in rows[0]
     assert "case:lc" in rows[1]
     row = table(rows)["capitals"]
-    assert {float(cell) for title, cell in row.items() if title != "p"} == {
-        100.0
-    }
+    assert {float(cell) for title, cell in row.items() if title != "p"} == {100.0}
 
 
-def test_the_tokenizer_is_chosen_by_the_script_of_the_references(
-    tmp_path, capsys, monkeypatch
-):
+def test_the_tokenizer_is_chosen_by_the_script_of_the_references(tmp_path, capsys, monkeypatch):
     """13a does not split Japanese, so that BLEU is 0."""
     monkeypatch.setattr(measure, "find_spec", lambda name: None)
     files = {
@@ -268,21 +244,15 @@ def test_the_tokenizer_is_chosen_by_the_script_of_the_references(
         run(tmp_path, capsys, flag, *more) for more in ([], ["--tokenize=13a"])
     )
     for row, tokenize in ((by_char, "char"), (by_blanks, "13a")):
-        wanted = sacrebleu.corpus_bleu(
-            files["ours"], [files["reference"]], tokenize=tokenize
-        ).score
+        wanted = sacrebleu.corpus_bleu(files["ours"], [files["reference"]], tokenize=tokenize).score
         assert f"|tok:{tokenize}|" in row
         assert f"= {wanted:.2f} " in row
     assert "= 0.00 " in by_blanks
     main(["evaluate", f"--reference={tmp_path / 'reference'}", flag])
-    assert capsys.readouterr().err == (
-        "--tokenize=char, which fits the script of the references\n"
-    )
+    assert capsys.readouterr().err == ("--tokenize=char, which fits the script of the references\n")
 
 
-def test_raw_output_against_tokenized_references_gets_a_warning(
-    tmp_path, capsys
-):
+def test_raw_output_against_tokenized_references_gets_a_warning(tmp_path, capsys):
     tokenized = "今日 は 天気 が とても 良い です 。\n"
     for name, text in (
         ("reference", tokenized),
@@ -297,17 +267,14 @@ def test_raw_output_against_tokenized_references_gets_a_warning(
     cells = table(out.split("\n")[:-1])
     assert (cells["words"]["BLEU"], cells["raw"]["BLEU"]) == ("100.00", "0.00")
     assert err.split("\n")[1:] == [
-        "raw is not tokenized as the references are: "
-        "--tokenize=char compares them",
+        "raw is not tokenized as the references are: --tokenize=char compares them",
         "",
     ]
     cells = table(run(tmp_path, capsys, *flags, "--tokenize=char"))
     assert cells["raw"]["BLEU"] == "100.00"
 
 
-def test_translations_are_written_to_output(
-    corpus, tmp_path, capsys, monkeypatch
-):
+def test_translations_are_written_to_output(corpus, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(evaluate, "WINDOW", 25)
     output = tmp_path / "output"
     flags = ["--model_dir=m", f"--source={tmp_path / 'source'}"]
@@ -317,9 +284,7 @@ def test_translations_are_written_to_output(
     assert f" = {judged(corpus['source'], corpus['reference'])} " in rows[0]
 
 
-def test_an_interrupt_keeps_the_translations_so_far(
-    corpus, tmp_path, capsys, monkeypatch
-):
+def test_an_interrupt_keeps_the_translations_so_far(corpus, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(evaluate, "WINDOW", 25)
     copier, windows = Copier(), []
 
@@ -350,9 +315,7 @@ def test_an_interrupt_keeps_the_translations_so_far(
 
 
 @pytest.mark.parametrize("tokenize", ["ja-mecab", "ko-mecab"])
-def test_a_tokenizer_without_its_package_is_refused_at_once(
-    tmp_path, capsys, tokenize
-):
+def test_a_tokenizer_without_its_package_is_refused_at_once(tmp_path, capsys, tokenize):
     """Before the lines, whose counts differ, are read."""
     if find_spec("MeCab") or find_spec("mecab_ko"):
         pytest.skip("it is installed here")

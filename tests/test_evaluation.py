@@ -11,17 +11,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import sacrebleu
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.evaluation.alignments import diagonal_links
-from bahdanau_tf.evaluation.alignments import hard_links
-from bahdanau_tf.evaluation.alignments import mean_entropy
+from bahdanau_tf.evaluation.alignments import diagonal_links, hard_links, mean_entropy
 from bahdanau_tf.evaluation.scores import bleu_metric
-from bahdanau_tf.text import Vocabulary
-from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.text import Vocabulary, WordTokenizer
 
 WORDS = ["un", "chat", "noir", "dort", "sur", "la", "chaise", "."]
 
@@ -41,10 +36,7 @@ def corpus(size, noise, seed=0, shortest=5, longest=12):
 
 
 def counted(lines, n):
-    return [
-        Counter(tuple(line[i : i + n]) for i in range(len(line) - n + 1))
-        for line in lines
-    ]
+    return [Counter(tuple(line[i : i + n]) for i in range(len(line) - n + 1)) for line in lines]
 
 
 def matches(hypotheses, references, n):
@@ -60,9 +52,7 @@ def plain_bleu(hypotheses, references):
     """Papineni et al. 2002, for text with n-gram matches of every order."""
     ours = [line.split() for line in hypotheses]
     theirs = [line.split() for line in references]
-    precisions = [
-        matches(ours, theirs, n) / total(ours, n) for n in range(1, 5)
-    ]
+    precisions = [matches(ours, theirs, n) / total(ours, n) for n in range(1, 5)]
     brevity = min(0.0, 1.0 - total(theirs, 1) / total(ours, 1))
     return 100 * math.exp(brevity + np.mean(np.log(precisions)))
 
@@ -103,9 +93,7 @@ def test_a_score_is_printed_with_its_signature():
     metric = sacrebleu.CHRF()
     peer = metric.corpus_score(ours, [theirs])
     signature = f"{metric.get_signature().format()}|norm:NFC"
-    assert str(evaluation.chrf(ours, theirs)) == peer.format(
-        signature=signature
-    )
+    assert str(evaluation.chrf(ours, theirs)) == peer.format(signature=signature)
 
 
 def test_bleu_depends_on_tokenizer_and_case():
@@ -113,9 +101,7 @@ def test_bleu_depends_on_tokenizer_and_case():
         ["Un Chat dort, la nuit ici."],
         ["un chat dort , la nuit ici ."],
     )
-    assert evaluation.bleu(ours, theirs, lowercase=True).score == pytest.approx(
-        100
-    )
+    assert evaluation.bleu(ours, theirs, lowercase=True).score == pytest.approx(100)
     cased = evaluation.bleu(ours, theirs)
     raw = evaluation.bleu(ours, theirs, tokenize="none", lowercase=True)
     assert cased.score < 99
@@ -169,9 +155,7 @@ def test_an_unknown_tokenizer_is_refused():
 
 
 def test_empty_lines_are_scored():
-    score = evaluation.bleu(
-        ["", "un chat noir dort"], ["un", "un chat noir dort"]
-    )
+    score = evaluation.bleu(["", "un chat noir dort"], ["un", "un chat noir dort"])
     assert 0 < score.score < 100
     assert evaluation.bleu([""], [""]).score == 0.0
 
@@ -180,30 +164,20 @@ def test_empty_lines_are_scored():
 
 
 @settings(deadline=None, max_examples=20)
-@given(
-    st.lists(st.integers(0, 35), min_size=1, max_size=30), st.integers(1, 12)
-)
+@given(st.lists(st.integers(0, 35), min_size=1, max_size=30), st.integers(1, 12))
 def test_bleu_by_length_is_bleu_of_each_bin(lengths, width):
     ours, theirs = corpus(len(lengths), 0.2)
-    bins = evaluation.bleu_by_length(
-        ours, theirs, lengths, width=width, n_bootstrap=0
-    )
+    bins = evaluation.bleu_by_length(ours, theirs, lengths, width=width, n_bootstrap=0)
     assert sum(one.sentences for one in bins) == len(lengths)
-    assert [one.shortest for one in bins] == sorted(
-        {one.shortest for one in bins}
-    )
+    assert [one.shortest for one in bins] == sorted({one.shortest for one in bins})
     for one in bins:
         assert one.longest - one.shortest == width - 1
         assert one.shortest % width == 1 % width
         inside = [
-            i
-            for i, length in enumerate(lengths)
-            if one.shortest <= max(length, 1) <= one.longest
+            i for i, length in enumerate(lengths) if one.shortest <= max(length, 1) <= one.longest
         ]
         assert len(inside) == one.sentences
-        wanted = evaluation.bleu(
-            [ours[i] for i in inside], [theirs[i] for i in inside]
-        )
+        wanted = evaluation.bleu([ours[i] for i in inside], [theirs[i] for i in inside])
         assert one.score == wanted
 
 
@@ -272,9 +246,7 @@ def test_compare_tells_different_from_similar_systems():
 
 def test_compare_refuses_bad_systems():
     with pytest.raises(ValueError, match="1 lines of 'references', 2 refer"):
-        evaluation.compare(
-            {"function": ["a", "b"], "references": ["a"]}, ["a", "b"]
-        )
+        evaluation.compare({"function": ["a", "b"], "references": ["a"]}, ["a", "b"])
     with pytest.raises(ValueError, match="0 systems"):
         evaluation.compare({}, ["a"])
     with pytest.raises(ValueError, match="n_bootstrap 0"):
@@ -391,9 +363,7 @@ def test_pharaoh_format_of_other_programs_is_read(tmp_path):
     assert evaluation.read_pharaoh(path) == [{(0, 0), (1, 1)}, set(), {(2, 0)}]
 
 
-@pytest.mark.parametrize(
-    "item", ["0", "0-", "-1", "0-1-2", "a-b", "²-1", "0:1"]
-)
+@pytest.mark.parametrize("item", ["0", "0-", "-1", "0-1-2", "a-b", "²-1", "0:1"])
 def test_a_bad_pharaoh_link_is_named_with_its_line(tmp_path, item):
     with pytest.raises(ValueError, match="not a link"):
         evaluation.parse_pharaoh(f"0-0 {item}")

@@ -16,18 +16,11 @@ import pytest
 from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.flags.train import options
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.report import child
-from bahdanau_tf.report import results
-from bahdanau_tf.report import trainings
-from bahdanau_tf.report.trainings import COMMAND as TRAIN
-from bahdanau_tf.report.trainings import Plan
-from bahdanau_tf.report.trainings import Record
-from bahdanau_tf.report.trainings import train_all
+from bahdanau_tf.report import child, results, trainings
+from bahdanau_tf.report.trainings import COMMAND as TRAIN, Plan, Record, train_all
 from bahdanau_tf.translation import Translation
 
-FILES = trainings.Files(
-    *(f"/somewhere/{name}" for name in trainings.Files._fields)
-)
+FILES = trainings.Files(*(f"/somewhere/{name}" for name in trainings.Files._fields))
 
 # Replaces `bahdanau-tf train`: records that it ran and leaves a model.
 # Depending on its arguments it fails, or waits for a signal in its first run.
@@ -83,9 +76,7 @@ def test_a_finished_system_with_other_flags_is_left_to_train(tmp_path):
     assert (found["one"] / "runs").read_text() == "run\nrun\n"
 
 
-def test_a_training_stops_when_its_time_is_up_and_is_resumed(
-    monkeypatch, tmp_path, capsys
-):
+def test_a_training_stops_when_its_time_is_up_and_is_resumed(monkeypatch, tmp_path, capsys):
     """A fake clock shows one hour as soon as the training has begun."""
     folder = tmp_path / "slow"
     clock = SimpleNamespace(
@@ -105,9 +96,7 @@ def test_a_training_stops_when_its_time_is_up_and_is_resumed(
     assert Record.read(folder).seconds >= 3600
 
 
-def test_sigterm_stops_the_trainings_after_they_have_saved(
-    monkeypatch, tmp_path
-):
+def test_sigterm_stops_the_trainings_after_they_have_saved(monkeypatch, tmp_path):
     """SIGTERM, as from `timeout`: no training is left running."""
     before = signal.getsignal(signal.SIGTERM)
 
@@ -168,9 +157,7 @@ def test_a_training_stops_if_its_parent_is_killed(tmp_path):
 def test_a_failed_training_is_reported_and_stops_the_others(tmp_path):
     """The other training would wait for ever."""
     plans = [Plan("slow", ("waits",)), Plan("bad", ("fails",))]
-    with pytest.raises(
-        ValueError, match=r"of bad failed, see .*no such corpus"
-    ):
+    with pytest.raises(ValueError, match=r"of bad failed, see .*no such corpus"):
         train_all(plans, tmp_path, 600.0, 2)
     assert not Record.read(tmp_path / "slow").is_over
 

@@ -18,11 +18,9 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler
-from http.server import ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +28,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from browser import Page
-from google.protobuf import descriptor_pb2
-from google.protobuf import descriptor_pool
-from google.protobuf import message_factory
-from google.protobuf import text_format
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
 KIT = Path(__file__).resolve().parents[1] / "export"
 WIDTH = 12  # S and T of the toy model
@@ -59,9 +54,7 @@ class ToyModel:
 
     name = "translator"
     names = ("serving_default", "greedy", "n_best", "align", "score")
-    word = re.compile(
-        r"[\u3040-\u30ff\u4e00-\u9fff]|[^\s\u3040-\u30ff\u4e00-\u9fff]+"
-    )
+    word = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]|[^\s\u3040-\u30ff\u4e00-\u9fff]+")
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, list[bytes]]] = []
@@ -112,8 +105,7 @@ class ToyModel:
         found = list(self.word.finditer(text))[: WIDTH - 1]
         words = [one.group() for one in found]
         spans = [
-            (len(text[: one.start()].encode()), len(text[: one.end()].encode()))
-            for one in found
+            (len(text[: one.start()].encode()), len(text[: one.end()].encode())) for one in found
         ]
         turned = [word.upper() for word in reversed(words)]
         target, spaced = "", []
@@ -186,9 +178,7 @@ def rest(model) -> Iterator[str]:
 
 @pytest.fixture
 def grpc_address(model) -> Iterator[str]:
-    pytest.importorskip(
-        "tensorflow_serving", reason="needs tensorflow-serving-api"
-    )
+    pytest.importorskip("tensorflow_serving", reason="needs tensorflow-serving-api")
     server, port = kit("stand_in_server").grpc_server(model)
     yield f"127.0.0.1:{port}"
     server.stop(None).wait()
@@ -201,9 +191,7 @@ def client(request) -> Any:
         url = request.getfixturevalue("rest")
         return lambda **more: kit("rest_client").RestClient(url, **more)
     address = request.getfixturevalue("grpc_address")
-    return lambda **more: kit("grpc_client").GrpcClient(
-        address, plaintext=True, **more
-    )
+    return lambda **more: kit("grpc_client").GrpcClient(address, plaintext=True, **more)
 
 
 def error_of(client: Any, **inputs: Any) -> str:
@@ -272,9 +260,7 @@ def test_clients_repeat_requests_to_a_busy_server(client, model):
 
 
 def test_clients_do_not_repeat_a_bad_request(client, model):
-    assert '"nothing" not found' in error_of(
-        client(), signature="nothing", text=["a"]
-    )
+    assert '"nothing" not found' in error_of(client(), signature="nothing", text=["a"])
     assert len(model.calls) == 1
 
 
@@ -307,9 +293,7 @@ def test_clients_report_an_unreachable_server():
 
 def test_grpc_client_reports_an_unreachable_server():
     pytest.importorskip("tensorflow_serving", reason="needs its API package")
-    with kit("grpc_client").GrpcClient(
-        "127.0.0.1:9", plaintext=True, attempts=2
-    ) as client:
+    with kit("grpc_client").GrpcClient("127.0.0.1:9", plaintext=True, attempts=2) as client:
         assert "UNAVAILABLE" in error_of(client)
 
 
@@ -373,9 +357,7 @@ WRONG_REPLIES = {
 def test_rest_client_refuses_wrong_replies(wrong, capsys, monkeypatch):
     """In a line without control characters; what was written is kept."""
     script = kit("rest_client")
-    monkeypatch.setattr(
-        sys, "stdin", io.StringIO("".join(f"{i}\n" for i in range(35)))
-    )
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{i}\n" for i in range(35))))
     right = reply_of({"translation": ["right"] * 32})
     with replying(right, WRONG_REPLIES[wrong]) as url:
         monkeypatch.setattr(sys, "argv", ["rest_client.py", f"--url={url}"])
@@ -414,9 +396,7 @@ def test_rest_client_reads_no_endless_reply(monkeypatch):
         {"score": np.float32([1.0])},
     ],
 )
-def test_grpc_client_refuses_wrong_replies(
-    grpc_address, model, monkeypatch, outputs
-):
+def test_grpc_client_refuses_wrong_replies(grpc_address, model, monkeypatch, outputs):
     monkeypatch.setattr(model, "predict", lambda *_: outputs)
     with (
         kit("grpc_client").GrpcClient(grpc_address, plaintext=True) as client,
@@ -477,13 +457,9 @@ def test_grpc_client_verifies_certificates(model, certificate):
 
 def test_rest_client_is_a_command(rest):
     command = [sys.executable, str(KIT / "rest_client.py"), "--url"]
-    found = subprocess.run(
-        [*command, rest], input="a b\n\nc 고\n", capture_output=True, text=True
-    )
+    found = subprocess.run([*command, rest], input="a b\n\nc 고\n", capture_output=True, text=True)
     assert (found.returncode, found.stdout) == (0, "B A\n\n고 C\n")
-    found = subprocess.run(
-        [*command, "http://127.0.0.1:9", "a"], capture_output=True, text=True
-    )
+    found = subprocess.run([*command, "http://127.0.0.1:9", "a"], capture_output=True, text=True)
     assert (found.returncode, found.stdout) == (1, "")
     assert found.stderr.count("\n") == 1
     assert found.stderr.startswith("rest_client: http://127.0.0.1:9")
@@ -493,18 +469,12 @@ def test_rest_client_is_a_command(rest):
     ("name", "client"),
     [("rest_client", "RestClient"), ("grpc_client", "GrpcClient")],
 )
-def test_clients_write_a_line_for_each_of_their_input(
-    name, client, monkeypatch, capsys
-):
+def test_clients_write_a_line_for_each_of_their_input(name, client, monkeypatch, capsys):
     """Whatever a vocabulary of bytes writes; not if the input is no UTF-8."""
     if name == "grpc_client":
-        pytest.importorskip(
-            "tensorflow_serving", reason="needs tensorflow-serving-api"
-        )
+        pytest.importorskip("tensorflow_serving", reason="needs tensorflow-serving-api")
     script = kit(name)
-    monkeypatch.setattr(
-        getattr(script, client), "translate", lambda *_: ["a\nb\0"] * 2
-    )
+    monkeypatch.setattr(getattr(script, client), "translate", lambda *_: ["a\nb\0"] * 2)
     monkeypatch.setattr(sys, "argv", [name, "x", "y"])
     assert script.main() == 0
     assert capsys.readouterr().out == "a b\na b\n"
@@ -521,9 +491,7 @@ def test_clients_write_a_line_for_each_of_their_input(
 
 
 def post(url: str, body: str) -> tuple[int, Any]:
-    request = urllib.request.Request(
-        f"{url}/v1/models/translator:predict", body.encode()
-    )
+    request = urllib.request.Request(f"{url}/v1/models/translator:predict", body.encode())
     try:
         with urllib.request.urlopen(request) as reply:
             return reply.status, json.load(reply)
@@ -621,9 +589,7 @@ PREDICT = "POST /v1/models/translator:predict"
         (["Host: localhost.example.org", "Content-Length: 2"], [b"{}"], 421),
     ],
 )
-def test_stand_in_answers_odd_requests_with_a_status(
-    model, headers, body, status
-):
+def test_stand_in_answers_odd_requests_with_a_status(model, headers, body, status):
     server = kit("stand_in_server").rest_server(model)
     server.RequestHandlerClass.timeout = 0.2 if status == 408 else 60
     with serving(server) as url:
@@ -697,9 +663,7 @@ def test_stand_in_serves_a_saved_model(tmp_path):
 
     module = Upper()
     for version in ("9", "10"):
-        tf.saved_model.save(
-            module, tmp_path / version, {"serving_default": module.serve}
-        )
+        tf.saved_model.save(module, tmp_path / version, {"serving_default": module.serve})
     model = stand_in.Model(tmp_path)
     assert model.version == 10
     found = model.predict(stand_in.DEFAULT, {"text": tf.constant(["a", "b"])})
@@ -764,9 +728,7 @@ def test_health_check_reports_the_state_of_the_model(rest, model):
 # check_with_docker.sh.
 
 
-def check_with_docker(
-    folder: Path, docker: str | None, *flags: str
-) -> tuple[int, str]:
+def check_with_docker(folder: Path, docker: str | None, *flags: str) -> tuple[int, str]:
     """Runs the script with `docker` replaced by a script, or missing (None)."""
     for name in ("bash", "dirname", "env"):
         (folder / name).symlink_to(shutil.which(name))
@@ -792,9 +754,7 @@ def check_with_docker(
         ("exit 0", ["--cpu"], "'--cpu' is unknown, wanted --gpu"),
     ],
 )
-def test_check_with_docker_reports_what_is_missing(
-    tmp_path, docker, flags, complaint
-):
+def test_check_with_docker_reports_what_is_missing(tmp_path, docker, flags, complaint):
     code, said = check_with_docker(tmp_path, docker, *flags)
     assert code == 1
     assert said.startswith(f"check_with_docker: {complaint}")
@@ -848,9 +808,7 @@ def test_load_stops_after_the_requests_or_the_time(rest, model):
         (["--url=localhost"], "url is 'localhost', wanted http:// or https://"),
     ],
 )
-def test_load_refuses_bad_flags(
-    flags, complaint, tmp_path, monkeypatch, capsys
-):
+def test_load_refuses_bad_flags(flags, complaint, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("EMPTY").write_text("")
     monkeypatch.setattr(sys, "argv", ["load.py", *flags])
@@ -860,9 +818,7 @@ def test_load_refuses_bad_flags(
     assert complaint in capsys.readouterr().err
 
 
-def test_load_splits_lines_only_at_line_feeds(
-    rest, model, tmp_path, monkeypatch
-):
+def test_load_splits_lines_only_at_line_feeds(rest, model, tmp_path, monkeypatch):
     path = tmp_path / "lines"
     flags = [f"--url={rest}", f"--sentences={path}", "--requests=2"]
     monkeypatch.setattr(sys, "argv", ["load.py", "--concurrency=1", *flags])
@@ -890,9 +846,7 @@ def message_of(name: str, fields: dict[str, Any], proto3: bool = True) -> Any:
     _add_message(file, name, fields, kinds)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return message_factory.GetMessageClass(
-        pool.FindMessageTypeByName(f"kit_{name}.{name}")
-    )
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"kit_{name}.{name}"))
 
 
 def _add_message(file: Any, name: str, fields: Any, kinds: Any) -> None:
@@ -934,9 +888,7 @@ def test_batching_parameters_fit_the_clients():
     url = "http://localhost:8501"
     assert kit("rest_client").RestClient(url).batch_size <= largest
     with pytest.raises(text_format.ParseError):
-        text_format.Parse(
-            "max_batchsize { value: 1 }", message_of("Other", BATCHING)()
-        )
+        text_format.Parse("max_batchsize { value: 1 }", message_of("Other", BATCHING)())
 
 
 def test_monitoring_is_enabled():
@@ -1006,9 +958,7 @@ def test_compose_file_for_gpus_changes_only_the_model_server():
 
 
 @contextlib.contextmanager
-def nginx(
-    folder: Path, upstream: str, *changes: tuple[str, str]
-) -> Iterator[str]:
+def nginx(folder: Path, upstream: str, *changes: tuple[str, str]) -> Iterator[str]:
     """Runs nginx with export/nginx.conf on a free port, for another server."""
     program = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin")
     if program is None:
@@ -1028,9 +978,7 @@ def nginx(
         assert text.count(old) == 1
         text = text.replace(old, new)
     for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"):
-        text = text.replace(
-            "http {", f"http {{\n  {kind}_temp_path {folder}/{kind};"
-        )
+        text = text.replace("http {", f"http {{\n  {kind}_temp_path {folder}/{kind};")
     (folder / "nginx.conf").write_text(text, "utf-8")
     folder.chmod(0o755)
     process = subprocess.Popen(
@@ -1068,9 +1016,7 @@ def test_web_server_forwards_only_what_the_page_needs(rest, model, tmp_path):
             assert "default-src 'none'" in policy
             script = (KIT / "playground" / "playground.js").read_bytes()
             assert reply.read() == script
-        with urllib.request.urlopen(
-            f"{url}/v1/models/translator/metadata"
-        ) as reply:
+        with urllib.request.urlopen(f"{url}/v1/models/translator/metadata") as reply:
             assert json.load(reply) == model.metadata()
         for path in ("/v1/models/translator", "/v1/models/other/metadata"):
             with pytest.raises(urllib.error.HTTPError, match="404"):
@@ -1164,8 +1110,7 @@ def text_of(page: Page, selector: str) -> str:
 
 def texts_of(page: Page, selector: str) -> list[str]:
     return page.evaluate(
-        f"[...document.querySelectorAll('{selector}')]"
-        ".map((one) => one.textContent)"
+        f"[...document.querySelectorAll('{selector}')].map((one) => one.textContent)"
     )
 
 
@@ -1203,8 +1148,7 @@ def test_page_converts_byte_offsets_to_utf16(shown):
     page = shown("a")
     for text in ("", "aé漢😀z", "\U0001f468\u200d\U0001f469 e\u0301"):
         found = page.evaluate(
-            "import('/playground.js')"
-            f".then((page) => page.positions({json.dumps(text)}))"
+            f"import('/playground.js').then((page) => page.positions({json.dumps(text)}))"
         )
         wanted = [
             # UTF-16 units before each byte's character
@@ -1235,13 +1179,10 @@ def test_page_joins_tokens_that_share_characters(shown):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "text", ["5 €", "고양이가 잔다 .", "החתול ישן", " a\u0301 😀", "€"]
-)
+@pytest.mark.parametrize("text", ["5 €", "고양이가 잔다 .", "החתול ישן", " a\u0301 😀", "€"])
 def test_page_joins_tokens_without_characters_to_the_next(shown, text):
     """A piece may be only a space, or one byte of a character."""
-    from test_c_runtime import KOREAN
-    from test_c_runtime import subwords
+    from test_c_runtime import KOREAN, subwords
 
     pytest.importorskip("tensorflow_text", reason="needs tensorflow-text")
     tokenizer = subwords(KOREAN)
@@ -1264,22 +1205,15 @@ def test_page_joins_tokens_without_characters_to_the_next(shown, text):
             f"{json.dumps(line)}, {json.dumps(offsets)}, {count + 1}, true))"
         )
         assert parts.pop()["tokens"] == [count]
-        assert sorted(t for one in parts for t in one["tokens"]) == [
-            *range(count)
-        ]
+        assert sorted(t for one in parts for t in one["tokens"]) == [*range(count)]
         units = line.encode("utf-16-le")
-        words = [
-            units[2 * one["start"] : 2 * one["end"]].decode("utf-16-le")
-            for one in parts
-        ]
+        words = [units[2 * one["start"] : 2 * one["end"]].decode("utf-16-le") for one in parts]
         assert all(words)
         assert "".join("".join(words).split()) == "".join(line.split())
 
 
 @pytest.mark.slow
-def test_page_shows_right_to_left_text_from_right_to_left(
-    shown, model, monkeypatch
-):
+def test_page_shows_right_to_left_text_from_right_to_left(shown, model, monkeypatch):
     """Also if the first token of a subword model is only a space."""
     row = model.row
 
@@ -1310,9 +1244,7 @@ def test_page_shows_right_to_left_text_from_right_to_left(
 
 
 @pytest.mark.slow
-def test_page_shows_no_end_symbol_of_an_unfinished_translation(
-    shown, model, monkeypatch
-):
+def test_page_shows_no_end_symbol_of_an_unfinished_translation(shown, model, monkeypatch):
     row = model.row
 
     def unfinished(text: str) -> dict[str, Any]:
@@ -1389,9 +1321,7 @@ def test_page_shows_the_last_text_requested(shown, model):
 
 
 @pytest.mark.slow
-def test_page_works_under_the_web_servers_content_security_policy(
-    page, rest, tmp_path
-):
+def test_page_works_under_the_web_servers_content_security_policy(page, rest, tmp_path):
     """The page works with the headers that nginx sends."""
     with nginx(tmp_path, rest) as url:
         page.problems.clear()
@@ -1407,9 +1337,7 @@ def test_page_works_under_the_web_servers_content_security_policy(
 
 @pytest.mark.slow
 def test_an_export_is_served_by_rest_grpc_and_page(tmp_path, page):
-    pytest.importorskip(
-        "tensorflow_serving", reason="needs tensorflow-serving-api"
-    )
+    pytest.importorskip("tensorflow_serving", reason="needs tensorflow-serving-api")
     from test_c_runtime import with_words
 
     translator = with_words()
@@ -1420,9 +1348,7 @@ def test_an_export_is_served_by_rest_grpc_and_page(tmp_path, page):
     model = stand_in.Model(tmp_path)
     server, port = stand_in.grpc_server(model)
     try:
-        with kit("grpc_client").GrpcClient(
-            f"127.0.0.1:{port}", plaintext=True
-        ) as client:
+        with kit("grpc_client").GrpcClient(f"127.0.0.1:{port}", plaintext=True) as client:
             assert client.translate(texts) == wanted
     finally:
         server.stop(None).wait()

@@ -14,22 +14,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from google.protobuf import text_format  # type: ignore[import-untyped]
-from toys import english
-from toys import french
-from toys import toy_translator
+from toys import english, french, toy_translator
 
 from bahdanau_tf import Decoding
-from bahdanau_tf.serving.saved_model import GRAPHS
-from bahdanau_tf.serving.saved_model import count_nodes
-from bahdanau_tf.serving.saved_model import read_graphs
+from bahdanau_tf.serving.saved_model import GRAPHS, count_nodes, read_graphs
 from bahdanau_tf.serving.slimming import slim
 
 
 @pytest.fixture(scope="module")
 def version(tmp_path_factory: Any) -> Path:
-    translator = toy_translator(
-        english(), french(), Decoding(beam_size=3, max_length=9)
-    )
+    translator = toy_translator(english(), french(), Decoding(beam_size=3, max_length=9))
     return translator.export(tmp_path_factory.mktemp("served"), n_best=2)
 
 
@@ -80,9 +74,7 @@ meta_graphs {
 """
 
 
-def test_nodes_are_counted_where_functions_are_called(
-    tmp_path: Path, version: Path
-) -> None:
+def test_nodes_are_counted_where_functions_are_called(tmp_path: Path, version: Path) -> None:
     saved = text_format.Parse(GRAPH, type(read_graphs(version))())
     (tmp_path / GRAPHS).write_bytes(saved.SerializeToString())
     found = count_nodes(tmp_path)
@@ -95,9 +87,7 @@ def test_nodes_are_counted_where_functions_are_called(
 # Whole exports.
 
 
-def test_an_export_has_no_gradients(
-    version: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_export_has_no_gradients(version: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert count_nodes(version).gradients == 0
     with caplog.at_level(logging.WARNING):
         tf.saved_model.load(str(version))
@@ -158,11 +148,7 @@ def test_few_rows_meet_output_weights_in_columns(version: Path) -> None:
 def test_a_signature_reads_its_text_once(version: Path) -> None:
     """Characters are read by a function of all languages, once a text."""
     every = functions(version)
-    readers = [
-        name
-        for name, one in every.items()
-        if "UnicodeDecodeWithOffsets" in ops(one)
-    ]
+    readers = [name for name, one in every.items() if "UnicodeDecodeWithOffsets" in ops(one)]
     assert len(readers) == 1
 
     def calls(name: str) -> int:
@@ -175,9 +161,7 @@ def test_a_signature_reads_its_text_once(version: Path) -> None:
         return sum(one in readers for one in called) + sum(map(calls, called))
 
     found = {
-        next(
-            key for key in count_nodes(version).signatures if f"_{key}_" in name
-        ): calls(name)
+        next(key for key in count_nodes(version).signatures if f"_{key}_" in name): calls(name)
         for name in every
         if name.startswith("__inference_")
         and any(f"_{key}_" in name for key in count_nodes(version).signatures)
@@ -278,9 +262,7 @@ class Looping(tf.Module):
                 (0, total),
             )[1]
 
-        _, total = tf.while_loop(
-            lambda i, _: i < steps, step, (0, tf.zeros([3]))
-        )
+        _, total = tf.while_loop(lambda i, _: i < steps, step, (0, tf.zeros([3])))
         return {"total": total, "count": self.count.read_value()}
 
 
@@ -290,9 +272,7 @@ def test_what_is_the_same_at_every_step_leaves_the_loops(
     module = Looping()
     tf.saved_model.save(module, str(tmp_path), module.serve)
     slim(tmp_path)
-    bodies = [
-        ops(x) for name, x in functions(tmp_path).items() if "body" in name
-    ]
+    bodies = [ops(x) for name, x in functions(tmp_path).items() if "body" in name]
     assert len(bodies) == 2
     assert not any("Pad" in body or "Shape" in body for body in bodies)
     assert sum("StridedSlice" in body for body in bodies) == 1  # `first`
@@ -359,9 +339,7 @@ meta_graphs { graph_def { library { function {
 """
 
 
-def test_a_reshape_that_changes_nothing_is_left_out(
-    version: Path, tmp_path: Path
-) -> None:
+def test_a_reshape_that_changes_nothing_is_left_out(version: Path, tmp_path: Path) -> None:
     """Of tensors with one unknown size at most; two may have changed."""
 
     def shape(found: re.Match) -> str:
@@ -377,9 +355,7 @@ def test_a_reshape_that_changes_nothing_is_left_out(
     assert function.ret["same"] == "n:y:0"
     assert function.ret["other"] == "a:output:0"
     assert function.ret["unknown"] == "c:output:0"
-    assert sorted(ops(function)) == [
-        *("Placeholder", "Reshape", "Reshape", "Sinh", "Tanh")
-    ]
+    assert sorted(ops(function)) == [*("Placeholder", "Reshape", "Reshape", "Sinh", "Tanh")]
 
 
 # TensorFlow's optimizer.
@@ -404,8 +380,7 @@ def test_a_server_runs_the_graphs_as_they_are_written(version: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        env=os.environ
-        | {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "meta_optimizer=3"},
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "meta_optimizer=3"},
     )
     begun = re.findall(r"Starting optimization for .* item: (\S+)", done.stderr)
     assert "tf_graph" in begun

@@ -9,8 +9,7 @@ import pytest
 
 from bahdanau_tf.data.held_out import measure
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.evaluation import is_tokenized
-from bahdanau_tf.evaluation import script
+from bahdanau_tf.evaluation import is_tokenized, script
 
 ENGLISH = [f"The {n} dogs of house {n % 7} do not sleep." for n in range(300)]
 KOREAN = [f"{n}번 집의 개들은 자지 않는다." for n in range(300)]
@@ -31,9 +30,7 @@ def test_counts_are_those_of_python(tmp_path):
     assert facts.pairs == 311
     assert facts.different == 301
     assert facts.source.characters == len({*"".join(source), "\n"})
-    assert facts.target.characters == len(
-        {*"".join(target).replace("x", ""), "\n"}
-    )
+    assert facts.target.characters == len({*"".join(target).replace("x", ""), "\n"})
     lengths = sorted(len(line) for line in source if line)
     assert facts.source.length == lengths[-2]  # 1 of 311 is longer
     assert facts.source.words == 9

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -12,19 +11,14 @@ import pytest
 import tensorflow as tf
 from oracle import randomized
 
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import layers
-from bahdanau_tf import losses
-from bahdanau_tf.layers import decoder as decoder_module
-from bahdanau_tf.layers import recurrent as recurrent_module
+from bahdanau_tf import RNNSearch, layers, losses
+from bahdanau_tf.layers import decoder as decoder_module, recurrent as recurrent_module
 from bahdanau_tf.layers.decoder import STEP_ORDERS
 from bahdanau_tf.layers.readout import pair_maximum
 from bahdanau_tf.layers.recurrent import has_own_gradient
 from bahdanau_tf.losses import TokenCrossentropy
-from bahdanau_tf.optimizers import Adadelta
-from bahdanau_tf.optimizers import Adam
-from bahdanau_tf.training.step import train_step
-from bahdanau_tf.training.step import words_loss
+from bahdanau_tf.optimizers import Adadelta, Adam
+from bahdanau_tf.training.step import train_step, words_loss
 
 B, TX, TY, M, N, A, K = 4, 5, 6, 3, 7, 8, 11
 SOURCE_MASK = np.arange(TX) < np.array([5, 3, 1, 0])[:, None]
@@ -52,10 +46,7 @@ def values_and_gradients(
             tape.watch(watched)
         outputs = tf.nest.flatten(function(*inputs))
         total = tf.add_n(
-            [
-                tf.reduce_sum(tf.sin(y) * normal(*y.shape, seed=i))
-                for i, y in enumerate(outputs)
-            ]
+            [tf.reduce_sum(tf.sin(y) * normal(*y.shape, seed=i)) for i, y in enumerate(outputs)]
         )
         gradients = first.gradient(total, watched)
         lengths = tf.add_n([tf.reduce_sum(g**2) for g in gradients])
@@ -105,9 +96,7 @@ def make_decoder(step_order: str, kind: type = layers.AttentionDecoder) -> Any:
     return randomized(decoder)
 
 
-def run_decoder(
-    decoder: Any, way: Any, inputs: Sequence[tf.Tensor], dropout: bool = False
-) -> Any:
+def run_decoder(decoder: Any, way: Any, inputs: Sequence[tf.Tensor], dropout: bool = False) -> Any:
     embedded, state, annotations = inputs
     memory = layers.Memory(
         annotations,
@@ -127,9 +116,7 @@ def decoder_inputs(words: int = TY) -> list[tf.Tensor]:
 
 @dropouts
 @pytest.mark.parametrize("step_order", [*STEP_ORDERS, "conditional"])
-def test_decoder_gradients_equal_those_of_the_plain_loop(
-    step_order: str, dropout: bool
-) -> None:
+def test_decoder_gradients_equal_those_of_the_plain_loop(step_order: str, dropout: bool) -> None:
     decoder = make_decoder(step_order)
     found, wanted = (
         values_and_gradients(
@@ -151,8 +138,7 @@ def test_a_decoder_of_ones_own_computes_what_it_overrides() -> None:
 
     embedded, *inputs = decoder_inputs()
     own, papers = (
-        make_decoder("original", kind)
-        for kind in (WithoutTerm, layers.AttentionDecoder)
+        make_decoder("original", kind) for kind in (WithoutTerm, layers.AttentionDecoder)
     )
     papers.context_kernel.assign(0.0 * papers.context_kernel)
     found, wanted = (
@@ -182,9 +168,7 @@ def test_decoder_gradients_of_a_single_word(step_order: str) -> None:
             total = tf.add_n([tf.reduce_sum(tf.sin(y)) for y in outputs])
         return [
             *outputs,
-            *tape.gradient(
-                total, [*inputs, *weights], unconnected_gradients="zero"
-            ),
+            *tape.gradient(total, [*inputs, *weights], unconnected_gradients="zero"),
         ]
 
     shapes = ([None, None, M], [None, N], [None, None, 4])
@@ -199,9 +183,7 @@ def test_decoder_gradients_of_a_single_word(step_order: str) -> None:
 
 
 @pytest.mark.parametrize("step_order", STEP_ORDERS)
-@pytest.mark.parametrize(
-    ("attention", "dropout"), [("fixed", True), ("none", False)]
-)
+@pytest.mark.parametrize(("attention", "dropout"), [("fixed", True), ("none", False)])
 def test_gradients_without_attention_equal_those_of_the_plain_loop(
     attention: str, step_order: str, dropout: bool
 ) -> None:
@@ -260,9 +242,7 @@ def loss_of_all(
     loss: TokenCrossentropy, factors: list[tf.Tensor], labels: Any, weights: Any
 ) -> tf.Tensor:
     features, kernel, bias = factors
-    return loss(
-        labels, tf.matmul(features, kernel, transpose_b=True) + bias, weights
-    )
+    return loss(labels, tf.matmul(features, kernel, transpose_b=True) + bias, weights)
 
 
 SMOOTHED = {"label_smoothing": 0.1, "divisor": 3.0}
@@ -285,9 +265,7 @@ def test_loss_in_chunks_equals_loss_of_all_logits(
     labels = tf.constant(np.arange(words) % K, tf.int32)
     weights = tf.constant(np.linspace(0.5, 2, words), tf.float32)
     found = {}
-    chunks = tf.function(
-        lambda: loss.of_words(*factors, labels, weights), autograph=False
-    )
+    chunks = tf.function(lambda: loss.of_words(*factors, labels, weights), autograph=False)
     for name, function in (
         ("chunks", chunks),
         ("all", lambda: loss_of_all(loss, factors, labels, weights)),
@@ -321,9 +299,7 @@ def test_loss_of_words_refuses_means_and_second_derivatives() -> None:
     features = tf.Variable(one)
     with tf.GradientTape() as second:
         with tf.GradientTape() as first:
-            cost = TokenCrossentropy().of_words(
-                features, one, tf.ones(1), [0], tf.ones(1)
-            )
+            cost = TokenCrossentropy().of_words(features, one, tf.ones(1), [0], tf.ones(1))
         gradient = first.gradient(cost, features)
     with pytest.raises(LookupError, match="InplaceSub"):
         second.gradient(gradient, features)
@@ -368,9 +344,7 @@ def make_batch() -> tuple[Any, tf.Tensor, tf.Tensor]:
         *(pytest.param(name, marks=pytest.mark.slow) for name in [*MODELS][1:]),
     ],
 )
-def test_fast_loss_and_gradients_of_a_model_equal_plain_ones(
-    monkeypatch: Any, name: str
-) -> None:
+def test_fast_loss_and_gradients_of_a_model_equal_plain_ones(monkeypatch: Any, name: str) -> None:
     model = make_model(**MODELS[name])
     inputs, target, weights = make_batch()
     loss = TokenCrossentropy(label_smoothing=0.1)
@@ -392,9 +366,7 @@ def test_fast_loss_and_gradients_of_a_model_equal_plain_ones(
     )(inputs, target, weights)
     for module in (decoder_module, recurrent_module):
         monkeypatch.setattr(module, "has_own_gradient", lambda *_: False)
-    plain = gradients(
-        lambda: loss(target, model(inputs, training=True), weights)
-    )
+    plain = gradients(lambda: loss(target, model(inputs, training=True), weights))
     equal(fast, plain, 1e-5)
 
 
@@ -444,19 +416,14 @@ def test_a_training_step_in_half_precision(policy: str) -> None:
         (Adadelta(0.5, max_norm=None), keras.optimizers.Adadelta(0.5, 0.95)),
     ],
 )
-def test_updates_and_optimizer_state_equal_those_of_keras(
-    ours: Any, theirs: Any
-) -> None:
+def test_updates_and_optimizer_state_equal_those_of_keras(ours: Any, theirs: Any) -> None:
     ours.epsilon = theirs.epsilon
     pairs = []
     for optimizer in (ours, theirs):
         weights = [keras.Variable(normal(*s)) for s in ((5, 3), (2,))]
         for step in range(4):
             optimizer.apply(
-                [
-                    tf.cast(normal(*w.shape, seed=step), w.dtype)
-                    for w in weights
-                ],
+                [tf.cast(normal(*w.shape, seed=step), w.dtype) for w in weights],
                 weights,
             )
         counted = ("gradient_norm", "skipped_updates", "learning_rate")

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from limits import largest_file
 
-from bahdanau_tf.system.files import found_directory
-from bahdanau_tf.system.files import remove_leftovers
-from bahdanau_tf.system.files import replaced_directory
-from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.files import (
+    found_directory,
+    remove_leftovers,
+    replaced_directory,
+    write_atomically,
+)
 
 
 def test_a_folder_is_replaced_as_a_whole(tmp_path):
@@ -152,9 +154,7 @@ def test_a_kill_at_any_moment_leaves_a_complete_folder(tmp_path):
         assert found in (old, new)
         assert after == found
         assert left == ["file", "model"]
-    assert [] in [
-        at_path for at_path, *_ in moments
-    ]  # killed between two renames
+    assert [] in [at_path for at_path, *_ in moments]  # killed between two renames
     assert (moments[0][1], moments[-1][1]) == (old, new)
 
 

@@ -13,28 +13,17 @@ import letters
 import numpy as np
 import pytest
 import tensorflow as tf
-from letters import LETTERS
-from letters import RECIPE
-from letters import weights
+from letters import LETTERS, RECIPE, weights
 from oracle import randomized
-from toys import english
-from toys import french
+from toys import english, french
 
-from bahdanau_tf import GeneralAttention
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import Seq2SeqLSTM
-from bahdanau_tf import Translator
+from bahdanau_tf import GeneralAttention, RNNSearch, Seq2SeqLSTM, Translator
 from bahdanau_tf.cli import main
 from bahdanau_tf.models.scoring import with_added_rows
-from bahdanau_tf.options import ModelOptions
-from bahdanau_tf.options import TextOptions
+from bahdanau_tf.options import ModelOptions, TextOptions
 from bahdanau_tf.text import SubwordTokenizer
 from bahdanau_tf.text.words import with_added_words
-from bahdanau_tf.training import Start
-from bahdanau_tf.training import TrainingFiles
-from bahdanau_tf.training import TrainingPlan
-from bahdanau_tf.training import loop
-from bahdanau_tf.training import train
+from bahdanau_tf.training import Start, TrainingFiles, TrainingPlan, loop, train
 from bahdanau_tf.translation import Lexicon
 
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -138,20 +127,14 @@ def test_the_most_frequent_unknown_words_are_added(tmp_path):
     found = two.tokenize(tf.constant(lines)).to_list()
     for before, after in zip(ids, found, strict=True):
         for one, other in zip(before, after, strict=True):
-            assert other == one or (
-                one == tokenizer.unk_id and other >= len(old)
-            )
+            assert other == one or (one == tokenizer.unk_id and other >= len(old))
 
 
 def plan_of(files: TrainingFiles, folder: Path, start: Start) -> TrainingPlan:
-    return TrainingPlan(
-        TextOptions(), ModelOptions(), RECIPE, files, folder, start=start
-    )
+    return TrainingPlan(TextOptions(), ModelOptions(), RECIPE, files, folder, start=start)
 
 
-def test_a_training_begins_with_a_trained_model_and_goes_on_without_it(
-    files, trained, tmp_path
-):
+def test_a_training_begins_with_a_trained_model_and_goes_on_without_it(files, trained, tmp_path):
     start, folder = Start(str(trained)), tmp_path / "model"
     plan = plan_of(files, folder, start)
     translator = plan.prepare()
@@ -168,9 +151,7 @@ def test_a_training_begins_with_a_trained_model_and_goes_on_without_it(
             plan_of(files, folder, other).prepare()
 
 
-def test_the_lexicon_of_the_first_model_is_left_out(
-    files, trained, tmp_path, capsys
-):
+def test_the_lexicon_of_the_first_model_is_left_out(files, trained, tmp_path, capsys):
     old = Translator.load(trained)
     words = old.source_text.vocabulary_size
     old.lexicon = Lexicon(np.full([words, 1], -1), 4)
@@ -241,17 +222,13 @@ def test_sub_words_take_no_words(files, tmp_path, capsys):
     size = text.vocabulary_size
     model = RNNSearch(size, size, 4, 4, 4, 4)
     Translator(model, text, text).save(tmp_path / "trained")
-    plan = plan_of(
-        files, tmp_path / "model", Start(str(tmp_path / "trained"), 5)
-    )
+    plan = plan_of(files, tmp_path / "model", Start(str(tmp_path / "trained"), 5))
     with pytest.raises(ValueError, match=r"--added_words: .* has sub-words"):
         plan.prepare()
     assert not (tmp_path / "model" / "text.json").exists()
 
 
-def test_in_python_a_loaded_translator_is_trained_and_resumed(
-    files, trained, tmp_path
-):
+def test_in_python_a_loaded_translator_is_trained_and_resumed(files, trained, tmp_path):
     for epochs in (1, 2):
         translator = Translator.load(trained)
         recipe = replace(RECIPE, epochs=epochs)

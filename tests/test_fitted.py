@@ -4,36 +4,28 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import fields
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import resources
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import cli
-from bahdanau_tf.data.held_out import TYPICAL
-from bahdanau_tf.data.held_out import Facts
-from bahdanau_tf.data.held_out import Side
+from bahdanau_tf import RNNSearch, cli
+from bahdanau_tf.data.held_out import TYPICAL, Facts, Side
 from bahdanau_tf.flags.chosen import given_values
-from bahdanau_tf.flags.train import choose
-from bahdanau_tf.flags.train import options
-from bahdanau_tf.flags.train import values_of
-from bahdanau_tf.options import ModelOptions
-from bahdanau_tf.options import Recipe
-from bahdanau_tf.options import TextOptions
-from bahdanau_tf.options.cost import BESIDES
-from bahdanau_tf.options.cost import CORE
-from bahdanau_tf.options.cost import OUTPUT
-from bahdanau_tf.options.cost import seconds_per_epoch
-from bahdanau_tf.options.cost import subwords
-from bahdanau_tf.options.cost import updates_per_epoch
+from bahdanau_tf.flags.train import choose, options, values_of
+from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
+from bahdanau_tf.options.cost import (
+    BESIDES,
+    CORE,
+    OUTPUT,
+    seconds_per_epoch,
+    subwords,
+    updates_per_epoch,
+)
 from bahdanau_tf.options.fine_tuning import fine_tuned
-from bahdanau_tf.options.fitted import CHOSEN
-from bahdanau_tf.options.fitted import fitted
+from bahdanau_tf.options.fitted import CHOSEN, fitted
 
 RECIPES = sorted(
     entry.name.removesuffix(".flags")
@@ -119,8 +111,7 @@ def test_larger_texts_get_larger_models_and_fewer_epochs(facts, more, given):
     given = {**given, "minutes": 0.0}
     times = (facts.pairs + more) / facts.pairs
     source, target = (
-        replace(side, size=math.ceil(side.size * times))
-        for side in (facts.source, facts.target)
+        replace(side, size=math.ceil(side.size * times)) for side in (facts.source, facts.target)
     )
     larger = Facts(
         facts.pairs + more,
@@ -147,9 +138,7 @@ def test_no_more_sub_words_than_a_text_can_give(lines, joint, size, characters):
 def test_every_option_of_the_list_is_chosen_for_some_text():
     flags = ({}, {"model": "seq2seq-lstm"}, {"target_vocabulary_size": 500})
     assert {*CHOSEN} == {
-        name
-        for given in (*flags, {"dev_source": "x"})
-        for name in of(TYPICAL, given)
+        name for given in (*flags, {"dev_source": "x"}) for name in of(TYPICAL, given)
     } | {"target_vocabulary_size"}
 
 
@@ -181,9 +170,7 @@ def test_pairs_that_are_repeated_make_no_larger_model():
 def test_dropout_follows_what_fits_into_the_time():
     """Each pair is seen rarely in a short time, whatever --epochs allows."""
     rates = [
-        of(replace(TYPICAL, pairs=pairs), {"minutes": minutes})[
-            "annotation_dropout"
-        ]
+        of(replace(TYPICAL, pairs=pairs), {"minutes": minutes})["annotation_dropout"]
         for pairs, minutes in ((29_000, 5.0), (29_000, 60.0), (9_000, 600.0))
     ]
     assert rates[0] < rates[1] < rates[2]
@@ -205,15 +192,11 @@ def test_evaluations_take_a_few_percent(facts, minutes, dev_lines):
 
 
 @pytest.mark.parametrize("pairs", [300, 1000, 5000, 29_000])
-@pytest.mark.parametrize(
-    "end", [{"epochs": 3.0}, {"minutes": 3.0}, {"updates": 100}]
-)
+@pytest.mark.parametrize("end", [{"epochs": 3.0}, {"minutes": 3.0}, {"updates": 100}])
 def test_a_short_training_has_some_evaluations(pairs, end):
     """The first comes early; there are ten, unless they are dear."""
     side = replace(TYPICAL.source, size=70 * pairs)
-    facts = replace(
-        TYPICAL, pairs=pairs, different=pairs, source=side, target=side
-    )
+    facts = replace(TYPICAL, pairs=pairs, different=pairs, source=side, target=side)
     values = of(facts, end)
     known = {"target_vocabulary_size": None, **values, **end}
     an_epoch = pairs / values["batch_size"]
@@ -256,25 +239,18 @@ def test_what_is_chosen_fits_a_number_of_updates():
 )
 def test_the_ends_are_told(given, said):
     (told,) = [
-        choice.reason
-        for choice in fitted(TYPICAL, given)
-        if "evaluate_every" in choice.values
+        choice.reason for choice in fitted(TYPICAL, given) if "evaluate_every" in choice.values
     ]
     assert told.startswith(said)
     assert ", one of which takes about" in told
     often = re.search("evaluated every ([0-9,]+) updates", told)
     every = of(TYPICAL, given)["evaluate_every"]
-    assert (often and int(often[1].replace(",", ""))) == (
-        every if every > 1 else None
-    )
+    assert (often and int(often[1].replace(",", ""))) == (every if every > 1 else None)
 
 
 def test_updates_of_several_batches_are_fewer():
     one, many = of(TYPICAL, {}), of(TYPICAL, {"accumulate": 16})
-    pairs = [
-        values["evaluate_every"] * values["batch_size"]
-        for values in (one, many)
-    ]
+    pairs = [values["evaluate_every"] * values["batch_size"] for values in (one, many)]
     assert 16 * pairs[1] == pytest.approx(pairs[0], rel=0.1)
     assert many["warmup_steps"] < one["warmup_steps"]
     told = " ".join(c.reason for c in fitted(TYPICAL, {"units": 64}))
@@ -283,9 +259,7 @@ def test_updates_of_several_batches_are_fewer():
 
 def test_a_large_text_gets_a_large_model_only_if_there_is_time():
     side = replace(TYPICAL.source, size=60_000_000)
-    large = replace(
-        TYPICAL, pairs=10**6, different=10**6, source=side, target=side
-    )
+    large = replace(TYPICAL, pairs=10**6, different=10**6, source=side, target=side)
     assert of(large, {})["units"] == 256
     assert of(large, {"minutes": 0.0})["units"] == 512
     assert of(large, {"minutes": 10_000.0})["units"] == 512
@@ -304,9 +278,7 @@ def test_more_cores_take_less_time_if_batches_have_parts_for_them():
     assert seconds(cores=16) < seconds(cores=8) < seconds(cores=4)
     assert seconds(cores=64, batch_size=80) == seconds(cores=10)
     assert seconds(cores=64, batch_size=7) == seconds()
-    assert seconds(cores=64, batch_size=1000) == pytest.approx(
-        seconds() / 16**0.85
-    )
+    assert seconds(cores=64, batch_size=1000) == pytest.approx(seconds() / 16**0.85)
     assert seconds(cores=64) == seconds(cores=10)  # a batch will have 80 pairs
 
 
@@ -314,13 +286,10 @@ def test_cores_that_no_batch_has_parts_for_are_not_counted():
     """Batches have 80 pairs at most, so ten parts; of long lines fewer."""
     for letters, used in ((60, 10), (250, 3)):
         side = replace(TYPICAL.source, size=500_000 * letters, length=letters)
-        text = replace(
-            TYPICAL, pairs=500_000, different=500_000, source=side, target=side
-        )
+        text = replace(TYPICAL, pairs=500_000, different=500_000, source=side, target=side)
         for minutes in (10, 60, 600):
             few, many = (
-                of(text, {"cores": cores, "minutes": float(minutes)})
-                for cores in (used, 64)
+                of(text, {"cores": cores, "minutes": float(minutes)}) for cores in (used, 64)
             )
             assert few == many
         fewer = of(text, {"cores": 1, "minutes": 600.0})
@@ -346,9 +315,7 @@ def test_every_optimizer_goes_on_at_a_lower_rate():
 def test_slower_processors_take_longer_and_see_the_text_less_often():
     known = {"units": 256, "source_vocabulary_size": 4000}
     slow, fast = {"product_rate": 6e10}, {"product_rate": 2.7e11}
-    seconds = [
-        seconds_per_epoch(TYPICAL, {**known, **one}) for one in (slow, fast)
-    ]
+    seconds = [seconds_per_epoch(TYPICAL, {**known, **one}) for one in (slow, fast)]
     assert seconds[0] / seconds[1] == pytest.approx(27 / 6)
     side = replace(TYPICAL.source, size=4_000_000)
     text = replace(TYPICAL, pairs=70_000, source=side, target=side)
@@ -420,9 +387,7 @@ def test_longer_lines_than_any_limit_are_not_said_to_fit(letters, are_most):
 def test_more_cores_train_more():
     side = replace(TYPICAL.source, size=8_000_000)
     text = replace(TYPICAL, pairs=120_000, source=side, target=side)
-    rates = [
-        of(text, {"cores": cores})["annotation_dropout"] for cores in (1, 8)
-    ]
+    rates = [of(text, {"cores": cores})["annotation_dropout"] for cores in (1, 8)]
     assert rates[0] < rates[1]
     said = " ".join(one.reason for one in fitted(text, {"cores": 2}))
     assert " of 2 cores" in said
@@ -481,9 +446,7 @@ def test_scripts_decide_whether_sub_words_are_joint():
 
 def test_many_characters_get_as_many_sub_words():
     side = replace(TYPICAL.source, script="han", characters=6000)
-    values = of(
-        replace(TYPICAL, pairs=10_000, different=10_000, source=side), {}
-    )
+    values = of(replace(TYPICAL, pairs=10_000, different=10_000, source=side), {})
     assert values["source_vocabulary_size"] > 6260
     assert values["target_vocabulary_size"] < 3000
 
@@ -533,11 +496,7 @@ def test_what_would_have_no_effect_is_not_chosen(words, absent):
 
 
 def test_an_hour_is_said_to_be_a_choice():
-    (said,) = [
-        choice.reason
-        for choice in fitted(TYPICAL, {})
-        if "minutes" in choice.values
-    ]
+    (said,) = [choice.reason for choice in fitted(TYPICAL, {}) if "minutes" in choice.values]
     assert said.startswith("at most 60 minutes")
     assert "--minutes=N" in said
 

@@ -10,21 +10,16 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
-from importlib import import_module
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bahdanau_tf import cli
-from bahdanau_tf.cli import COMMANDS
-from bahdanau_tf.cli import defined_flags
-from bahdanau_tf.cli import main
+from bahdanau_tf.cli import COMMANDS, defined_flags, main
 from bahdanau_tf.flags.train import options
-from bahdanau_tf.options import Decoding
-from bahdanau_tf.options import ModelOptions
-from bahdanau_tf.options import Recipe
+from bahdanau_tf.options import Decoding, ModelOptions, Recipe
 
 RECIPES = sorted(
     entry.name.removesuffix(".flags")
@@ -52,9 +47,7 @@ def refused(tmp_path: Path, text: Path, monkeypatch, capfd):
 
     It must leave no file behind and must not import TensorFlow.
     """
-    monkeypatch.setattr(
-        cli, "_quiet_start", lambda: pytest.fail("TensorFlow is imported")
-    )
+    monkeypatch.setattr(cli, "_quiet_start", lambda: pytest.fail("TensorFlow is imported"))
 
     def run(command: str, *flags: str) -> str:
         before = sorted(tmp_path.rglob("*"))
@@ -119,9 +112,7 @@ def test_help_has_groups_and_every_flag(command, capsys, monkeypatch):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_required_flags_are_marked_and_missed(refused, command, capfd):
-    required = getattr(
-        import_module(f"bahdanau_tf.flags.{command}"), "REQUIRED", ()
-    )
+    required = getattr(import_module(f"bahdanau_tf.flags.{command}"), "REQUIRED", ())
     main([command, "--help"])
     said = capfd.readouterr().out.split("\n")
     marked = [row for row in said if row.endswith("  (required)")]
@@ -340,9 +331,7 @@ def test_an_unknown_value_is_named(train_refused, flag):
         (["--model_dir=/dev/null/x"], "--model_dir: /dev/null is a file"),
     ],
 )
-def test_flags_that_would_be_ignored_or_fail_are_refused(
-    train_refused, text, flags, said
-):
+def test_flags_that_would_be_ignored_or_fail_are_refused(train_refused, text, flags, said):
     flags = [flag.format(text=text) for flag in flags]
     assert said.format(text=text) in train_refused(*flags)
 
@@ -388,9 +377,7 @@ def test_numbers_of_numpy_are_numbers():
     assert Recipe(epochs=2, token_budget=None, max_norm=np.float64(1)).epochs
     assert ModelOptions(units=np.int32(8)).units == 8
     of_numpy = Decoding(beam_size=np.int64(3), alpha=np.float64(0.5))
-    assert json.dumps(vars(of_numpy)) == json.dumps(
-        vars(Decoding(beam_size=3, alpha=0.5))
-    )
+    assert json.dumps(vars(of_numpy)) == json.dumps(vars(Decoding(beam_size=3, alpha=0.5)))
 
 
 def test_h_prints_the_same_help(capsys):
@@ -421,9 +408,7 @@ def test_recipes_have_only_flags_that_are_used(name):
     flags = defined_flags("train")
     words = cli._expanded([f"--recipe={name}", "--epochs=3"], flags)
     assert flags(["train", *words]) == ["train"]
-    assert (
-        options(flags).recipe.epochs == 3
-    )  # later flags override earlier ones
+    assert options(flags).recipe.epochs == 3  # later flags override earlier ones
     assert flags.recipe == name
 
 
@@ -446,9 +431,7 @@ def test_a_recipe_may_follow_a_space():
     assert "--max_length=30" in words[0]
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "rate"), [("adadelta", 1.0), ("adam", 0.001), ("sgd", 0.7)]
-)
+@pytest.mark.parametrize(("optimizer", "rate"), [("adadelta", 1.0), ("adam", 0.001), ("sgd", 0.7)])
 def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
     assert replace(Recipe(), optimizer=optimizer).rate == rate
     assert Recipe(optimizer=optimizer, learning_rate=0.5).rate == 0.5
@@ -531,9 +514,7 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
         ("data", ["give"], "wanted 'data list' or"),
     ],
 )
-def test_other_commands_refuse_bad_flags(
-    refused, tmp_path, text, command, flags, said
-):
+def test_other_commands_refuse_bad_flags(refused, tmp_path, text, command, flags, said):
     flags = [flag.format(tmp=tmp_path, text=text) for flag in flags]
     if command in ("translate", "export") and "model_dir" not in flags[0]:
         flags.append("--model_dir=x")
@@ -577,14 +558,12 @@ SELECT = [
         ),
         (
             "evaluate",
-            ["--reference={z}", "--source={z}", "--output={text}"]
-            + ["--hypotheses=other={text}"],
+            ["--reference={z}", "--source={z}", "--output={text}"] + ["--hypotheses=other={text}"],
             "hypotheses",
         ),
         (
             "distil",
-            ["--train_source={text}", "--train_target={tmp}/source.txt"]
-            + ["--out_dir={tmp}"],
+            ["--train_source={text}", "--train_target={tmp}/source.txt"] + ["--out_dir={tmp}"],
             "train_target",
         ),
         (
@@ -599,8 +578,7 @@ SELECT = [
         ),
         (
             "select",
-            [*SELECT, "--output_source={tmp}/n", "--output_target={tmp}/m"]
-            + ["--scores={tmp}/m"],
+            [*SELECT, "--output_source={tmp}/n", "--output_target={tmp}/m"] + ["--scores={tmp}/m"],
             "output_target",
         ),
     ],
@@ -669,9 +647,7 @@ def test_an_output_that_is_standard_input_is_refused(refused, text):
 def test_a_closed_stream_is_refused(text, command, closed, called):
     """What would be written there is lost, and no text can be read."""
     done = subprocess.run(
-        f'"{sys.executable}" -m bahdanau_tf {command} {closed}'.format(
-            text=text
-        ),
+        f'"{sys.executable}" -m bahdanau_tf {command} {closed}'.format(text=text),
         shell=True,
         capture_output=True,
         text=True,
@@ -712,9 +688,7 @@ def test_a_device_may_be_named_twice(text):
     import_module("bahdanau_tf.flags.select").check(flags)
 
 
-def test_a_shortage_of_memory_is_reported_in_one_line(
-    text, tmp_path, monkeypatch, capfd
-):
+def test_a_shortage_of_memory_is_reported_in_one_line(text, tmp_path, monkeypatch, capfd):
     import tensorflow as tf
 
     from bahdanau_tf.commands import translate
@@ -744,9 +718,7 @@ def test_a_shortage_of_memory_is_reported_in_one_line(
         (OSError("The site is closed."), "The site is closed."),
     ],
 )
-def test_an_error_of_the_system_is_a_sentence(
-    text, monkeypatch, capfd, error, said
-):
+def test_an_error_of_the_system_is_a_sentence(text, monkeypatch, capfd, error, said):
     from bahdanau_tf.commands import translate
 
     def load(_):
@@ -892,9 +864,7 @@ sys.exit(__main__.main())
 
 def test_a_command_ends_after_what_is_registered_for_its_end(tmp_path):
     """All is written, and temporary folders are removed."""
-    done = subprocess.run(
-        [sys.executable, "-c", ENDING, tmp_path], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", ENDING, tmp_path], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (3, "")
     assert done.stdout == "resultregistered\n"
     assert not [*tmp_path.iterdir()]
@@ -1028,9 +998,7 @@ def test_names_do_not_reach_a_terminal_raw(tmp_path, capsys):
     one, other = tmp_path / f"{name}1", tmp_path / f"{name}2"
     for text in (one, other):
         text.write_text("a b c d e\n" * 3)
-    systems = [
-        f"--hypotheses={name}{text.name}={text}" for text in (one, other)
-    ]
+    systems = [f"--hypotheses={name}{text.name}={text}" for text in (one, other)]
     assert main(["evaluate", *systems, f"--reference={one}"]) == 0
     (tmp_path / "translator.json").write_text(f'{{"{name}": 1}}')
     words = ["translate", f"--model_dir={tmp_path}", "--traceback"]

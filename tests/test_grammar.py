@@ -11,10 +11,7 @@ from pathlib import Path
 import pytest
 
 from bahdanau_tf.corpora.grammar import corpus as grammar
-from bahdanau_tf.corpora.grammar.corpus import AllChoices
-from bahdanau_tf.corpora.grammar.corpus import Example
-from bahdanau_tf.corpora.grammar.corpus import generate
-from bahdanau_tf.corpora.grammar.corpus import write_corpus
+from bahdanau_tf.corpora.grammar.corpus import AllChoices, Example, generate, write_corpus
 
 
 def table(rows: str) -> dict[str, tuple[str, str]]:
@@ -171,9 +168,7 @@ def test_elision_and_contraction_follow_french_rules(
 def test_negation_has_two_words(examples: list[Example]) -> None:
     for example in examples:
         english = re.findall(r"\b(not|never|no longer)\b", example.source)
-        french = re.findall(
-            r"\b(?:ne |n').*?\b(pas|jamais|plus)\b", example.target
-        )
+        french = re.findall(r"\b(?:ne |n').*?\b(pas|jamais|plus)\b", example.target)
         expected = {"not": "pas", "never": "jamais", "no longer": "plus"}
         assert sorted(french) == sorted(expected[word] for word in english)
 
@@ -258,12 +253,8 @@ def test_tokens_equal_those_of_moses(examples: list[Example]) -> None:
     sacremoses = pytest.importorskip("sacremoses")
     english, french = (sacremoses.MosesTokenizer(lang) for lang in ("en", "fr"))
     for example in examples[:500]:
-        assert example.source_tokens == english.tokenize(
-            example.source, escape=False
-        )
-        assert example.target_tokens == french.tokenize(
-            example.target, escape=False
-        )
+        assert example.source_tokens == english.tokenize(example.source, escape=False)
+        assert example.target_tokens == french.tokenize(example.target, escape=False)
 
 
 def test_sentences_are_distinct_and_have_one_translation() -> None:
@@ -296,10 +287,7 @@ def test_splits_never_overlap() -> None:
 
 @pytest.mark.parametrize("limits", [(3, 3), (5, 8), (20, 25), (50, 60)])
 def test_lengths_are_within_the_given_limits(limits: tuple[int, int]) -> None:
-    lengths = {
-        len(e.source_tokens)
-        for e in generate(30, min_words=limits[0], max_words=limits[1])
-    }
+    lengths = {len(e.source_tokens) for e in generate(30, min_words=limits[0], max_words=limits[1])}
     assert limits[0] <= min(lengths)
     assert max(lengths) <= limits[1]
 
@@ -362,9 +350,7 @@ def test_all_choices_enumerates_every_combination() -> None:
         ({"count": 1, "min_words": 0}, "min_words is 0"),
     ],
 )
-def test_bad_arguments_of_generate_are_refused(
-    arguments: dict, message: str
-) -> None:
+def test_bad_arguments_of_generate_are_refused(arguments: dict, message: str) -> None:
     with pytest.raises(ValueError, match=f"^generate: .*{message}"):
         generate(**arguments)
 

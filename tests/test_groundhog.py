@@ -14,8 +14,7 @@ import pickletools
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,14 +24,12 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bahdanau_tf.layers.weights import as_rows
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models import groundhog
-from bahdanau_tf.models.rnnsearch import RNNEncDec
-from bahdanau_tf.models.rnnsearch import RNNSearch
+from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
 from bahdanau_tf.models.scoring import token_log_probs
 from bahdanau_tf.translation import Lexicon
 
@@ -92,9 +89,7 @@ class Original:
     def batch(self) -> dict[str, tf.Tensor]:
         """The batch of the file, batch axis first, padded with 0."""
         return {
-            side: tf.constant(
-                (self.file[f"batch_{letter}"] * self.mask(letter)).T, tf.int32
-            )
+            side: tf.constant((self.file[f"batch_{letter}"] * self.mask(letter)).T, tf.int32)
             for side, letter in (("source", "x"), ("target", "y"))
         }
 
@@ -103,9 +98,7 @@ class Original:
 
 
 @pytest.fixture(scope="module", params=MODELS)
-def original(
-    request: pytest.FixtureRequest, shared: Callable[[str], Path]
-) -> Original:
+def original(request: pytest.FixtureRequest, shared: Callable[[str], Path]) -> Original:
     return Original(request.param, shared("groundhog") / request.param)
 
 
@@ -132,9 +125,7 @@ def by_name(model: Any, values: Any = None) -> dict[str, np.ndarray]:
     """GroundHog's names -> a model's weights, or given values instead."""
     if values is None:
         values = [weight.numpy() for weight in model.trainable_variables]
-    of_weight = dict(
-        zip(map(id, model.trainable_variables), values, strict=True)
-    )
+    of_weight = dict(zip(map(id, model.trainable_variables), values, strict=True))
     named: dict[str, np.ndarray] = {}
     for weight, names, is_transposed in groundhog.named_weights(model):
         value = of_weight[id(weight)]
@@ -269,9 +260,7 @@ def test_gradients_equal_the_original_before_and_after_clipping(
 ) -> None:
     model = original.model
     cost, gradients = cost_and_gradients(model, original)()
-    assert float(cost) == pytest.approx(
-        float(original.file["batch_cost"]), rel=1e-6
-    )
+    assert float(cost) == pytest.approx(float(original.file["batch_cost"]), rel=1e-6)
     clipped, norm = tf.clip_by_global_norm(gradients, 1.0)
     wanted_norm = original.load("train")["grad_norm_before_update"][0]
     assert float(norm) == pytest.approx(float(wanted_norm), rel=1e-5)
@@ -300,13 +289,9 @@ def test_five_adadelta_updates_equal_the_original(original: Original) -> None:
         optimizer.apply(gradients, model.trainable_variables)
         if update in (0, 4):
             named = by_name(model)
-            for name, array in original.load(
-                f"params_after{update + 1}"
-            ).items():
+            for name, array in original.load(f"params_after{update + 1}").items():
                 close(named[name], array)
-    assert float(compute()[0]) == pytest.approx(
-        float(train["cost_after5"]), rel=1e-6
-    )
+    assert float(compute()[0]) == pytest.approx(float(train["cost_after5"]), rel=1e-6)
 
 
 # The original beam search.
@@ -367,9 +352,7 @@ def word0_step(model: Any) -> Callable:
         inner, begun = state
         is_word = (ids != 0)[..., None]
         embedded = model.target_embedding(ids)
-        glimpse, inner = model.decoder.step(
-            embedded, begun == 0, inner, memory.attended
-        )
+        glimpse, inner = model.decoder.step(embedded, begun == 0, inner, memory.attended)
         hidden = model.readout.hidden(
             glimpse.state,
             as_rows(tf.where(is_word, embedded, 0.0)),
@@ -429,9 +412,7 @@ def test_a_wide_beam_finds_every_sentence() -> None:
     """With three words and three steps, all 13 sentences that end are found."""
     random = np.random.default_rng(11)
     table = np.log(random.dirichlet(np.ones(4), size=4))
-    result = search_table(
-        table, eos_id=3, max_length=3, beam_size=100, min_length=0
-    )
+    result = search_table(table, eos_id=3, max_length=3, beam_size=100, min_length=0)
     wanted = {}
     for words in [[], *([a] for a in range(3)),
                   *([a, b] for a in range(3) for b in range(3))]:  # fmt: skip
@@ -447,19 +428,13 @@ def test_a_wide_beam_finds_every_sentence() -> None:
 def test_the_beam_shrinks_with_each_finished_sentence() -> None:
     """With a beam of two, the search stops after two finished sentences."""
     table = np.log([[0.2, 0.45, 0.35], [0.1, 0.3, 0.6], [1, 1, 1]])
-    result = search_table(
-        table, eos_id=2, max_length=9, beam_size=2, min_length=0
-    )
+    result = search_table(table, eos_id=2, max_length=9, beam_size=2, min_length=0)
     assert result.tokens == [[2], [1, 2]]
-    again = search_table(
-        table, eos_id=2, max_length=9, beam_size=2, min_length=2
-    )
+    again = search_table(table, eos_id=2, max_length=9, beam_size=2, min_length=2)
     assert again.tokens == [[1, 1, 2], [0, 1, 2]]
 
 
-def test_search_restarts_with_the_ignored_word_and_then_with_a_wider_beam() -> (
-    None
-):
+def test_search_restarts_with_the_ignored_word_and_then_with_a_wider_beam() -> None:
     # The end follows only the ignored word 1, whose own path is improbable, so
     # a beam of one does not contain it.
     probabilities = np.array([[0.9, 0.1, 0], [0, 0, 1], [1, 0, 0]])
@@ -492,15 +467,11 @@ def randomised(model: Any) -> dict[str, np.ndarray]:
 
 def small(name: str) -> Any:
     attention = {"attention_units": 3} if name == "rnnsearch" else {}
-    return MODELS[name](
-        11, 9, units=6, embedding_dim=5, maxout_units=4, **attention
-    )
+    return MODELS[name](11, 9, units=6, embedding_dim=5, maxout_units=4, **attention)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_saved_file_gives_the_logits_of_the_reference(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_saved_file_gives_the_logits_of_the_reference(name: str, tmp_path: Path) -> None:
     """All sizes differ; saved under GroundHog's names and read again."""
     arrays = randomised(small(name))
     np.savez(tmp_path / "search_model.npz", **arrays)
@@ -662,16 +633,12 @@ def read(tmp_path: Path) -> Callable[[bytes], dict[int, str]]:
 
 
 @pytest.mark.parametrize("protocol", PICKLES)
-def test_vocabularies_of_python_2_are_read(
-    protocol: int, read: Callable
-) -> None:
+def test_vocabularies_of_python_2_are_read(protocol: int, read: Callable) -> None:
     assert read(PICKLES[protocol]) == WORDS
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 2])
-def test_vocabularies_of_ids_or_of_words_are_read(
-    protocol: int, read: Callable
-) -> None:
+def test_vocabularies_of_ids_or_of_words_are_read(protocol: int, read: Callable) -> None:
     """Thousands of words, written by Python 3 in the old protocols."""
     words = {i: f"word {i}\n\\ \u00e9\u4e2d\U0001f600" for i in range(3000)}
     inverted = {word: index for index, word in words.items()}
@@ -691,10 +658,7 @@ def test_unusual_words_are_read(read: Callable) -> None:
 
 def protocol_bombs(fuse: Path) -> dict[str, bytes]:
     made = f"S'{fuse}'\n".encode()
-    bombs = {
-        f"reduce {protocol}": pickle.dumps(Bomb(fuse), protocol)
-        for protocol in range(6)
-    }
+    bombs = {f"reduce {protocol}": pickle.dumps(Bomb(fuse), protocol) for protocol in range(6)}
     return bombs | {
         "inst": b"(" + made + b"ios\nmkdir\n.",
         "obj": b"(cos\nmkdir\n" + made + b"o.",
@@ -733,9 +697,7 @@ def test_only_opcodes_of_strings_numbers_and_dictionaries_are_accepted(
     known += "PROTO STOP"
     for opcode in pickletools.opcodes:
         if opcode.name not in known.split():
-            with pytest.raises(
-                ValueError, match=r"opcode .* makes no string or number"
-            ):
+            with pytest.raises(ValueError, match=r"opcode .* makes no string or number"):
                 read(opcode.code.encode("latin-1") + b"0\n0\n.")
 
 

@@ -31,8 +31,7 @@ ARTICLE = {
     "de": "Alle Menschen sind frei und gleich an Würde und Rechten geboren. "
     "Sie sind mit Vernunft und Gewissen begabt und sollen einander im Geist "
     "der Brüderlichkeit begegnen.",
-    "el": "Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια "
-    "και τα δικαιώματα.",
+    "el": "Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια και τα δικαιώματα.",
     "en": "All human beings are born free and equal in dignity and rights. "
     "They are endowed with reason and conscience and should act towards one "
     "another in a spirit of brotherhood.",
@@ -46,18 +45,15 @@ ARTICLE = {
     "droits. Ils sont doués de raison et de conscience et doivent agir les "
     "uns envers les autres dans un esprit de fraternité.",
     "he": "כל בני האדם נולדו בני חורין ושווים בערכם ובזכויותיהם.",
-    "hi": "सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता और "
-    "समानता प्राप्त है।",
+    "hi": "सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता और समानता प्राप्त है।",
     "hu": "Minden emberi lény szabadon születik és egyenlő méltósága és joga "
     "van. Az emberek, ésszel és lelkiismerettel bírván, egymással szemben "
     "testvéri szellemben kell hogy viseltessenek.",
     "it": "Tutti gli esseri umani nascono liberi ed eguali in dignità e "
     "diritti. Essi sono dotati di ragione e di coscienza e devono agire gli "
     "uni verso gli altri in spirito di fratellanza.",
-    "ja": "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とに"
-    "ついて平等である。",
-    "ko": "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 "
-    "동등하다.",
+    "ja": "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。",
+    "ko": "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다.",
     "nl": "Alle mensen worden vrij en gelijk in waardigheid en rechten "
     "geboren. Zij zijn begiftigd met verstand en geweten, en behoren zich "
     "jegens elkander in een geest van broederschap te gedragen.",
@@ -86,8 +82,7 @@ ARTICLE = {
     "vi": "Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm "
     "và quyền lợi. Mọi con người đều được tạo hoá ban cho lý trí và lương "
     "tâm và cần phải đối xử với nhau trong tình anh em.",
-    "zh": "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟"
-    "关系的精神相对待。",
+    "zh": "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。",
 }
 TOO_SHORT = {
     "ar",
@@ -143,9 +138,7 @@ def test_unsegmented_japanese_is_split_by_its_own_rules(
     for split in ("train", "dev"):
         lines = read_lines(shared(f"data/small_parallel_enja/{split}.ja"))
         paths[split] = tmp_path / split
-        paths[split].write_text(
-            "".join(f"{line.replace(' ', '')}\n" for line in lines)
-        )
+        paths[split].write_text("".join(f"{line.replace(' ', '')}\n" for line in lines))
     language = guess_language(read_lines(paths["train"]))
     assert language == "ja"
     text = WordTokenizer.train([paths["train"]], 8000, language)
@@ -169,8 +162,7 @@ def test_unclear_text_is_undetermined(lines: list[str]) -> None:
 
 TOYS = {
     "en": "The dog sleeps. The queen sees a small garden. The old king reads.",
-    "tr": "Kız ağacı gördü. Yaşlı adam kapıyı açtı. Çocuk sığırı çağırdı. "
-    "İşçi taşı kırdı.",
+    "tr": "Kız ağacı gördü. Yaşlı adam kapıyı açtı. Çocuk sığırı çağırdı. İşçi taşı kırdı.",
     "de": "Der König schläft. Die Straße ist groß. „Das Mädchen grüßt.“",
     "es": "El niño duerme. La niña sueña. ¿Sueña el señor? La araña duerme.",
     "pl": "Kot spał. Chłopiec czytał. Biała krowa piła. Mały pies szczekał.",
@@ -226,12 +218,8 @@ def test_a_few_unusual_lines_do_not_matter() -> None:
     assert guess_language([ARTICLE["en"]] * 20 + odd) == "en"
 
 
-def languages(
-    source: str | None = None, target: str | None = None
-) -> TextOptions:
-    return TextOptions(
-        source_language=source, target_language=target, true_case=True
-    )
+def languages(source: str | None = None, target: str | None = None) -> TextOptions:
+    return TextOptions(source_language=source, target_language=target, true_case=True)
 
 
 @pytest.fixture
@@ -258,9 +246,7 @@ def test_a_language_of_a_flag_or_of_the_folder_is_not_guessed(files, capsys):
     found = with_languages(languages(target="it"), files, known)
     assert found == languages("fr", "it")
     found = with_languages(languages("ko", "it"), files, known)
-    assert found == languages(
-        "ko", "it"
-    )  # the check of the folder refuses it later
+    assert found == languages("ko", "it")  # the check of the folder refuses it later
     assert not capsys.readouterr().err
 
 

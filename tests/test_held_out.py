@@ -7,11 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from bahdanau_tf.data.held_out import held_out_rows
-from bahdanau_tf.data.held_out import hold_out
+from bahdanau_tf.data.held_out import held_out_rows, hold_out
 from bahdanau_tf.data.parallel import ParallelCorpus
 
 NAMES = ("train.source", "train.target", "dev.source", "dev.target")
@@ -34,10 +32,7 @@ def parts(folder: Path) -> list[list[str]]:
 )
 def test_no_source_line_is_on_both_sides(numbers, wanted):
     """Lines repeat, with other translations and with blanks around them."""
-    pairs = [
-        (f"{' ' * (i % 3)}line {number}", f"{i}")
-        for i, number in enumerate(numbers)
-    ]
+    pairs = [(f"{' ' * (i % 3)}line {number}", f"{i}") for i, number in enumerate(numbers)]
     with TemporaryDirectory() as name:
         folder = Path(name)
         corpus = corpus_of(folder, pairs)
@@ -48,9 +43,7 @@ def test_no_source_line_is_on_both_sides(numbers, wanted):
             assert most > len(pairs) // 20  # too many of the same line
             assert not (folder / "text").exists()
             return
-        train_source, train_target, dev_source, dev_target = parts(
-            folder / "text"
-        )
+        train_source, train_target, dev_source, dev_target = parts(folder / "text")
     dev = {line.strip() for line in dev_source}
     assert not dev & {line.strip() for line in train_source}
     assert wanted <= len(dev_source) == count <= wanted + len(pairs) // 20

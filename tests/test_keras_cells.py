@@ -11,11 +11,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from oracle import close
-from oracle import randomized
+from oracle import close, randomized
 
-from bahdanau_tf import layers
-from bahdanau_tf import models
+from bahdanau_tf import layers, models
 from bahdanau_tf.layers.decoder import STEP_ORDERS
 
 # Raised by Keras' `model.save` with NumPy 2.
@@ -50,8 +48,7 @@ class UserCell(keras.layers.Layer):
     def call(self, inputs: Any, states: Any) -> Any:
         state, count = states
         state = keras.ops.tanh(
-            keras.ops.matmul(inputs, self.kernel)
-            + keras.ops.matmul(state, self.recurrent_kernel)
+            keras.ops.matmul(inputs, self.kernel) + keras.ops.matmul(state, self.recurrent_kernel)
         )
         return state, [state, count + 1.0]
 
@@ -76,9 +73,7 @@ def test_an_encoder_equals_keras_rnn(name: str) -> None:
     forward, backward = randomized(encoder).stack[0]
     encoded = tf.function(encoder)(words, mask=tf.constant(MASK))
     for half, recurrent in ((0, forward), (1, backward)):
-        loop = keras.layers.RNN(
-            recurrent.cell.cell, return_sequences=True, go_backwards=half == 1
-        )
+        loop = keras.layers.RNN(recurrent.cell.cell, return_sequences=True, go_backwards=half == 1)
         for row, length in enumerate(MASK.sum(1)):
             wanted = loop(words[row : row + 1, :length])[0]
             wanted = wanted[::-1] if half else wanted
@@ -100,9 +95,7 @@ def decoders(order: str) -> tuple[Any, Any]:
         kind(cell, layers.BahdanauAttention(5))
         for cell in (keras.layers.GRUCell(N), layers.GRUResetAfterCell(N))
     )
-    shape = layers.Encoded(
-        (None, None, 2 * N), (((None, N),),), (((None, N),),), (None, None)
-    )
+    shape = layers.Encoded((None, None, 2 * N), (((None, N),),), (((None, N),),), (None, None))
     for decoder in (theirs, ours):
         decoder.build_for(M, shape)
     randomized(ours)
@@ -149,9 +142,7 @@ def test_a_decoder_with_keras_gru_equals_one_with_ours(order: str) -> None:
 
 def model_of(name: str, **options: Any) -> Any:
     make = CELLS[name]
-    encoder = layers.BidirectionalEncoder(
-        layers.StackedCells([make(), layers.GRUCell(N)])
-    )
+    encoder = layers.BidirectionalEncoder(layers.StackedCells([make(), layers.GRUCell(N)]))
     return models.RNNSearch(
         K,
         K,
@@ -197,9 +188,7 @@ def test_any_cell_and_any_score_give_alignments() -> None:
             difference = query[:, :, None] - keys[:, None]
             return -tf.reduce_sum(tf.square(difference), -1)
 
-    decoder = layers.AttentionDecoder(
-        keras.layers.SimpleRNNCell(N), Distance(), "main-text"
-    )
+    decoder = layers.AttentionDecoder(keras.layers.SimpleRNNCell(N), Distance(), "main-text")
     annotations = normal(B, T, 2 * N)
     encoded = layers.Encoded(annotations, (), (), tf.constant(MASK))
     memory = decoder.attention.memory(encoded)
@@ -222,13 +211,10 @@ def search(**parts: Any) -> Any:
     [
         (
             lambda: search(attention=keras.layers.AdditiveAttention()),
-            "AttentionDecoder: attention is AdditiveAttention, wanted a "
-            "subclass of Attention",
+            "AttentionDecoder: attention is AdditiveAttention, wanted a subclass of Attention",
         ),
         (
-            lambda: search(
-                encoder=keras.layers.Bidirectional(keras.layers.GRU(4))
-            ),
+            lambda: search(encoder=keras.layers.Bidirectional(keras.layers.GRU(4))),
             "RNNSearch: encoder is Bidirectional, wanted an encoder such as",
         ),
         (
@@ -278,9 +264,7 @@ def search(**parts: Any) -> Any:
             "AttentionDecoder: cell is StackedRNNCells, .* in StackedCells",
         ),
         (
-            lambda: layers.AttentionDecoder(
-                layers.GRUCell(4), keras.layers.Attention()
-            ),
+            lambda: layers.AttentionDecoder(layers.GRUCell(4), keras.layers.Attention()),
             "AttentionDecoder: attention is Attention, wanted a subclass of",
         ),
         (
@@ -288,15 +272,15 @@ def search(**parts: Any) -> Any:
             "KerasCell: dropout of the LSTMCell is 0.5, wanted 0",
         ),
         (
-            lambda: layers.Recurrent(
-                keras.layers.GRUCell(4), state_dropout=0.5
-            )(normal(B, T, M), training=True),
+            lambda: layers.Recurrent(keras.layers.GRUCell(4), state_dropout=0.5)(
+                normal(B, T, M), training=True
+            ),
             "KerasCell: GRUCell does not support state_dropout, wanted 0",
         ),
         (
-            lambda: layers.Recurrent(
-                keras.layers.GRUCell(4, dtype="float32"), dtype="float64"
-            )(normal(B, T, M)),
+            lambda: layers.Recurrent(keras.layers.GRUCell(4, dtype="float32"), dtype="float64")(
+                normal(B, T, M)
+            ),
             "KerasCell: GRUCell computes in float32, .* inputs are float64",
         ),
         (lambda: search(maxout_units=0), "RNNSearch: maxout_units is 0"),
@@ -307,8 +291,6 @@ def search(**parts: Any) -> Any:
         ),
     ],
 )
-def test_errors_name_argument_class_and_what_was_wanted(
-    make: Any, words: str
-) -> None:
+def test_errors_name_argument_class_and_what_was_wanted(make: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()

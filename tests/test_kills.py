@@ -16,8 +16,7 @@ import letters
 import pytest
 
 from bahdanau_tf import Translator
-from bahdanau_tf.training import loop
-from bahdanau_tf.training import train
+from bahdanau_tf.training import loop, train
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 files = letters.files  # the fixture
@@ -80,9 +79,7 @@ def with_another_best(folder: Path) -> None:
         (with_another_best, "best: .* differs"),
     ],
 )
-def test_what_a_kill_could_change_is_found(
-    tiny, two_trained, tmp_path, change, sentence
-):
+def test_what_a_kill_could_change_is_found(tiny, two_trained, tmp_path, change, sentence):
     trained, _ = two_trained
     folder = Path(shutil.copytree(trained, tmp_path / "model"))
     assert [*tiny.differences(folder, trained)] == []

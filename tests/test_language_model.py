@@ -5,21 +5,22 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections import Counter
-from collections import defaultdict
+from collections import Counter, defaultdict
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from bahdanau_tf.corpora.grammar.corpus import generate
-from bahdanau_tf.data.selection import BEGIN
-from bahdanau_tf.data.selection import END
-from bahdanau_tf.data.selection import SPECIAL
-from bahdanau_tf.data.selection import UNKNOWN
-from bahdanau_tf.data.selection import NGramModel
-from bahdanau_tf.data.selection import WordList
-from bahdanau_tf.data.selection import split_words
+from bahdanau_tf.data.selection import (
+    BEGIN,
+    END,
+    SPECIAL,
+    UNKNOWN,
+    NGramModel,
+    WordList,
+    split_words,
+)
 
 
 class PlainKneserNey:
@@ -55,9 +56,7 @@ class PlainKneserNey:
 
     def probability(self, word, history):
         history = tuple(history[max(len(history) - self.order + 1, 0) :])
-        shorter = (
-            self.probability(word, history[1:]) if history else 1 / self.kinds
-        )
+        shorter = self.probability(word, history[1:]) if history else 1 / self.kinds
         words = self.after.get(history)
         if not words:
             return shorter
@@ -73,9 +72,7 @@ def random_sentences(generator, size, count, max_words=7):
     return [
         [
             BEGIN,
-            *generator.choices(
-                range(UNKNOWN, size), weights, k=generator.randint(0, max_words)
-            ),
+            *generator.choices(range(UNKNOWN, size), weights, k=generator.randint(0, max_words)),
             END,
         ]
         for _ in range(count)

@@ -11,27 +11,26 @@ import pytest
 import reference
 import tensorflow as tf
 from conformance import CASES
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
-from oracle import ACTIVATIONS
-from oracle import ATTENTIONS
-from oracle import CELLS
-from oracle import array
-from oracle import attention_parameters
-from oracle import bridge_parameters
-from oracle import cell_parameters
-from oracle import close
-from oracle import decoder_parameters
-from oracle import encoder_parameters
-from oracle import everywhere
-from oracle import randomized
-from oracle import readout_parameters
+from hypothesis import given, settings, strategies as st
+from oracle import (
+    ACTIVATIONS,
+    ATTENTIONS,
+    CELLS,
+    array,
+    attention_parameters,
+    bridge_parameters,
+    cell_parameters,
+    close,
+    decoder_parameters,
+    encoder_parameters,
+    everywhere,
+    randomized,
+    readout_parameters,
+)
 
 from bahdanau_tf import layers
 from bahdanau_tf.layers.decoder import STEP_ORDERS
-from bahdanau_tf.layers.readout import OutputColumns
-from bahdanau_tf.layers.readout import OutputWeights
+from bahdanau_tf.layers.readout import OutputColumns, OutputWeights
 from bahdanau_tf.layers.weights import linear
 
 B, T, M, N = 4, 5, 3, 6
@@ -39,9 +38,7 @@ MAKE_CELLS = {
     "GRUCell-bias": lambda n=N: layers.GRUCell(n, use_gate_bias=True),
     **{owner.__name__: lambda n=N, owner=owner: owner(n) for owner in CELLS},
 }
-cells = pytest.mark.parametrize(
-    "make_cell", MAKE_CELLS.values(), ids=MAKE_CELLS
-)
+cells = pytest.mark.parametrize("make_cell", MAKE_CELLS.values(), ids=MAKE_CELLS)
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
@@ -96,9 +93,7 @@ def test_a_cell_of_one_unit_equals_the_reference(make_cell: Any) -> None:
     cell = built(make_cell(1), (None, M))
     x, states = normal(B, M), states_of(cell)
     new = cell.step(cell.project(tf.constant(x)), states)
-    wanted = CELLS[type(cell)][0](
-        x, as_reference(states), cell_parameters(cell)
-    )
+    wanted = CELLS[type(cell)][0](x, as_reference(states), cell_parameters(cell))
     close(new, wanted)
 
 
@@ -120,9 +115,7 @@ def test_cells_work_in_keras_rnn(make_cell: Any) -> None:
         (layers.LSTMCell, keras.layers.LSTMCell),
     ],
 )
-def test_cells_with_the_weights_of_keras_equal_keras(
-    ours: Any, theirs: Any
-) -> None:
+def test_cells_with_the_weights_of_keras_equal_keras(ours: Any, theirs: Any) -> None:
     cell, other = built(ours(N), (None, M)), theirs(N)
     other.build((None, M))
     values = cell.get_weights()
@@ -168,9 +161,7 @@ def test_a_kernel_of_concatenated_inputs_equals_two_kernels(
 
 
 def test_stacked_cells_equal_the_reference() -> None:
-    stack = layers.StackedCells(
-        [layers.LSTMCell(4), layers.GRUCell(5), layers.LSTMCell(6)]
-    )
+    stack = layers.StackedCells([layers.LSTMCell(4), layers.GRUCell(5), layers.LSTMCell(6)])
     built(stack, (None, M))
     x, states = normal(B, M), states_of(stack)
     assert stack.state_size == [6, 6, 5, 4, 4]  # the top cell's states first
@@ -228,20 +219,14 @@ def test_recurrent_accepts_one_word_no_mask_and_no_rows() -> None:
     close(layer(normal(B, T, M)), tf.nest.map_structure(np.asarray, masked), 0)
 
 
-@pytest.mark.parametrize(
-    ("depth", "residual"), [(1, False), (2, False), (3, True)]
-)
+@pytest.mark.parametrize(("depth", "residual"), [(1, False), (2, False), (3, True)])
 @pytest.mark.parametrize("make_cell", [layers.GRUCell, layers.LSTMCell])
-@pytest.mark.parametrize(
-    "kind", [layers.BidirectionalEncoder, layers.UnidirectionalEncoder]
-)
+@pytest.mark.parametrize("kind", [layers.BidirectionalEncoder, layers.UnidirectionalEncoder])
 def test_encoders_equal_the_reference(
     kind: Any, make_cell: Any, depth: int, residual: bool
 ) -> None:
     cell = make_cell(N)
-    encoder = built(
-        kind(cell, layers=depth, residual=residual), (None, None, M)
-    )
+    encoder = built(kind(cell, layers=depth, residual=residual), (None, None, M))
     step = CELLS[type(cell)][0]
     x = normal(B, T, M)
     encoded = everywhere(lambda x, mask: encoder(x, mask=mask), x, MASK)
@@ -352,9 +337,7 @@ def test_padding_and_other_rows_do_not_change_attention(data: Any) -> None:
     both = attention(query, attention.memory(encoded_of(annotations, mask)))
     alone = attention(
         query[:1],
-        attention.memory(
-            encoded_of(annotations[:1, :length], mask[:1, :length])
-        ),
+        attention.memory(encoded_of(annotations[:1, :length], mask[:1, :length])),
     )
     close(both[0][:1], alone[0].numpy(), 1e-5 * max(scale, 1))
     close(both[1][:1, :length], alone[1].numpy(), 1e-5)
@@ -382,9 +365,7 @@ def test_fixed_context_returns_the_same_context_for_every_query() -> None:
 
 # Bridges.
 
-ENCODED_SHAPE = layers.Encoded(
-    (None, None, 2 * N), (((None, N),),), (((None, N),),), (None, None)
-)
+ENCODED_SHAPE = layers.Encoded((None, None, 2 * N), (((None, N),),), (((None, N),),), (None, None))
 
 
 def test_tanh_bridges_equal_the_reference() -> None:
@@ -397,11 +378,7 @@ def test_tanh_bridges_equal_the_reference() -> None:
     ):
         bridge = built(kind([N, N], M), ENCODED_SHAPE)
         (state, memory), first = everywhere(bridge, encoded)
-        part = (
-            annotations
-            if kind is layers.BackwardBridge
-            else annotations[..., :N]
-        )
+        part = annotations if kind is layers.BackwardBridge else annotations[..., :N]
         close(state, oracle(part, mask, bridge_parameters(bridge)))
         close((memory, first), [np.zeros((B, N)), np.zeros((B, M))], 0)
 
@@ -455,9 +432,7 @@ def test_readouts_equal_the_reference(
     if kind is layers.LinearReadout and tied and not factor_units:
         pytest.skip("has no width of its own: see the error tests")
     options = {} if kind is layers.LinearReadout else {"units": M}
-    readout = kind(
-        11, factor_units=factor_units, terms=terms, tied=tied, **options
-    )
+    readout = kind(11, factor_units=factor_units, terms=terms, tied=tied, **options)
     shapes = [(None, WIDTHS[term]) for term in WIDTHS]
     built(readout, *shapes)
     embeddings = tf.Variable(normal(11, M, seed=5))
@@ -537,9 +512,7 @@ CONTEXTS = ["attention", "fixed", "none"]
         (layers.LSTMCell, "attention", "conditional"),
     ],
 )
-def test_decoder_equals_the_reference(
-    make_cell: Any, context: str, order: str
-) -> None:
+def test_decoder_equals_the_reference(make_cell: Any, context: str, order: str) -> None:
     attention = {
         "attention": layers.BahdanauAttention(7),
         "fixed": layers.FixedContext(),
@@ -585,9 +558,7 @@ def by_steps(
     previous = first
     for i in range(embedded.shape[1]):
         is_first = tf.fill([B, 1], i == 0)
-        now, state = step(
-            tf.constant(previous[:, None]), is_first, state, memory
-        )
+        now, state = step(tf.constant(previous[:, None]), is_first, state, memory)
         if now.weights is not None:
             now = now._replace(weights=now.weights[:, 0])
         for one, every in zip(now, glimpse, strict=True):
@@ -622,9 +593,7 @@ def test_embedding_and_the_gradient_of_a_repeated_word() -> None:
     upstream = normal(2, 3, M)
     with tf.GradientTape() as tape:
         total = tf.reduce_sum(embedding(ids) * upstream)
-    gradient, bias_gradient = tape.gradient(
-        total, [w.value for w in embedding.weights]
-    )
+    gradient, bias_gradient = tape.gradient(total, [w.value for w in embedding.weights])
     wanted = np.zeros((5, M))
     np.add.at(wanted, ids, upstream)
     assert isinstance(gradient, tf.Tensor)
@@ -702,9 +671,7 @@ def test_a_seed_generator_gives_every_matrix_other_values() -> None:
     for cell in cells:
         cell.build((None, 8))
     blocks = [
-        block.tobytes()
-        for cell in cells
-        for block in np.split(array(cell.recurrent_kernel), 3, -1)
+        block.tobytes() for cell in cells for block in np.split(array(cell.recurrent_kernel), 3, -1)
     ]
     assert len(set(blocks)) == 6
 
@@ -808,15 +775,11 @@ def shapes(n: int, c: int) -> list[Any]:
             r"MaxoutReadout: terms is \['stat'\]",
         ),
         (
-            lambda: layers.TanhReadout(9, 4, terms=("context",)).build(
-                (None, 5), (None, 3), None
-            ),
+            lambda: layers.TanhReadout(9, 4, terms=("context",)).build((None, 5), (None, 3), None),
             r"TanhReadout: terms is \['context'\], wanted one that",
         ),
         (
-            lambda: layers.MaxoutReadout(9, 4, tied=True).build(
-                (None, 5), (None, 3), None
-            ),
+            lambda: layers.MaxoutReadout(9, 4, tied=True).build((None, 5), (None, 3), None),
             r"tied embeddings units \(4\) and embedding_dim \(3\)",
         ),
         (
@@ -840,9 +803,7 @@ def shapes(n: int, c: int) -> list[Any]:
             r"encoder's states \(sizes \[6\]\).*cell's \(sizes \[6, 6\]\)",
         ),
         (
-            lambda: layers.BackwardBridge(N, M).build(
-                ENCODED_SHAPE._replace(backward_states=())
-            ),
+            lambda: layers.BackwardBridge(N, M).build(ENCODED_SHAPE._replace(backward_states=())),
             "BackwardBridge: bridge.*encoder=BidirectionalEncoder",
         ),
         (

@@ -87,9 +87,7 @@ def test_a_joint_vocabulary_keeps_the_capitals_of_the_target(
         text = "".join(f"{line.upper()}\n" for line in LINES)
         (tmp_path / name).write_text(text, "utf-8")
     options = TextOptions("bpe", joint=True, source_vocabulary_size=340)
-    source, target = options.learn(
-        str(tmp_path / "source"), str(tmp_path / "target")
-    )
+    source, target = options.learn(str(tmp_path / "source"), str(tmp_path / "target"))
     line = LINES[0].upper()
     counts = [len(text.tokenize([line])[0]) for text in (source, target)]
     assert max(counts) < len(line)

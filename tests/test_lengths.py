@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bahdanau_tf.text import SubwordTokenizer
-from bahdanau_tf.text import Vocabulary
-from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
 from bahdanau_tf.translation.lengths import source_lengths
 
 

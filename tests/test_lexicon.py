@@ -15,20 +15,20 @@ import pytest
 import tensorflow as tf
 from oracle import randomized
 
-from bahdanau_tf import Decoding
-from bahdanau_tf import Ensemble
-from bahdanau_tf import RNNEncDec
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import SubwordTokenizer
-from bahdanau_tf import Translator
-from bahdanau_tf import Vocabulary
-from bahdanau_tf import WordTokenizer
+from bahdanau_tf import (
+    Decoding,
+    Ensemble,
+    RNNEncDec,
+    RNNSearch,
+    SubwordTokenizer,
+    Translator,
+    Vocabulary,
+    WordTokenizer,
+)
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import lexicon as lexicon_command
 from bahdanau_tf.commands.lexicon import first_ids
-from bahdanau_tf.translation import Lexicon
-from bahdanau_tf.translation import Translated
-from bahdanau_tf.translation import learn_lexicon
+from bahdanau_tf.translation import Lexicon, Translated, learn_lexicon
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 
@@ -40,9 +40,7 @@ FIRST = 5  # of 12 target words: [PAD] [UNK] [END] le chat
 SOURCE_SIZE, TARGET_SIZE = 11, 12
 
 
-def make_translator(
-    seed: int = 7, lexicon: Lexicon | None = None, **options: Any
-) -> Translator:
+def make_translator(seed: int = 7, lexicon: Lexicon | None = None, **options: Any) -> Translator:
     source = WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), language="en")
     target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
     model = RNNSearch(
@@ -101,20 +99,14 @@ def batches(seed: int = 3) -> list[Any]:
     return found
 
 
-def found(
-    translator: Translator, decoding: Decoding, sentences: Any = SENTENCES
-) -> Translated:
-    return translator.graph.translate_graph(
-        tf.constant(sentences, tf.string), decoding
-    )
+def found(translator: Translator, decoding: Decoding, sentences: Any = SENTENCES) -> Translated:
+    return translator.graph.translate_graph(tf.constant(sentences, tf.string), decoding)
 
 
 def assert_equal(one: Translated, other: Translated) -> None:
     assert one.texts.numpy().tolist() == other.texts.numpy().tolist()
     for name in ("tokens", "lengths", "finished"):
-        np.testing.assert_array_equal(
-            getattr(one.result, name), getattr(other.result, name)
-        )
+        np.testing.assert_array_equal(getattr(one.result, name), getattr(other.result, name))
     for name in ("scores", "log_probs", "weights"):
         np.testing.assert_allclose(
             getattr(one.result, name), getattr(other.result, name), atol=1e-4
@@ -122,9 +114,7 @@ def assert_equal(one: Translated, other: Translated) -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 2**20])
-def test_a_source_word_keeps_the_target_words_with_most_attention(
-    translator, monkeypatch, at_once
-):
+def test_a_source_word_keeps_the_target_words_with_most_attention(translator, monkeypatch, at_once):
     monkeypatch.setattr("bahdanau_tf.translation.shortlist.AT_ONCE", at_once)
     model = translator.model
     lexicon = learn_lexicon(model, batches(), words=3, first=FIRST)
@@ -137,9 +127,7 @@ def test_a_source_word_keeps_the_target_words_with_most_attention(
                 sums[source[b, j], target[b, i]] += float(weights[b, i, j])
     assert lexicon.first == FIRST
     for x in range(SOURCE_SIZE):
-        wanted = [
-            y for (one, y), _ in sums.most_common() if one == x and y >= FIRST
-        ][:3]
+        wanted = [y for (one, y), _ in sums.most_common() if one == x and y >= FIRST][:3]
         wanted += [-1] * (3 - len(wanted))
         assert lexicon.words[x].tolist() == wanted
 
@@ -220,9 +208,7 @@ def test_a_translation_does_not_depend_on_other_rows(translator):
     for row, sentence in enumerate(SENTENCES):
         alone = found(translator, short, [sentence])
         assert alone.texts[0].numpy() == together.texts[row].numpy()
-        np.testing.assert_allclose(
-            alone.result.scores[0], together.result.scores[row], atol=1e-4
-        )
+        np.testing.assert_allclose(alone.result.scores[0], together.result.scores[row], atol=1e-4)
     assert found(translator, short, []).texts.shape[0] == 0
 
 
@@ -317,9 +303,7 @@ def test_an_ensemble_learns_from_its_mean_attention(translator):
 
 
 def test_learning_needs_attention_to_one_source(translator):
-    plain = RNNEncDec(
-        SOURCE_SIZE, TARGET_SIZE, units=4, embedding_dim=4, maxout_units=2
-    )
+    plain = RNNEncDec(SOURCE_SIZE, TARGET_SIZE, units=4, embedding_dim=4, maxout_units=2)
     with pytest.raises(ValueError, match="RNNEncDec has no attention"):
         learn_lexicon(plain, batches())
     sources = Ensemble([translator.model] * 2, sources=[0, 1])
@@ -388,9 +372,7 @@ def test_bytes_are_not_counted_as_frequent_words(tmp_path):
     assert first_ids(make_translator().target_text, 6) == 6  # of words
 
 
-def test_a_folder_that_cannot_be_written_is_refused_at_once(
-    folder, capfd, monkeypatch
-):
+def test_a_folder_that_cannot_be_written_is_refused_at_once(folder, capfd, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     monkeypatch.setattr(lexicon_command, "ParallelCorpus", pytest.fail)
     assert main(command(folder)) == 2

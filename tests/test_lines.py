@@ -8,10 +8,7 @@ import sys
 import pytest
 
 from bahdanau_tf.system import terminal
-from bahdanau_tf.system.terminal import LineCounter
-from bahdanau_tf.system.terminal import ProgressLine
-from bahdanau_tf.system.terminal import StatusLine
-from bahdanau_tf.system.terminal import counted
+from bahdanau_tf.system.terminal import LineCounter, ProgressLine, StatusLine, counted
 
 
 class Terminal(io.StringIO):
@@ -53,15 +50,11 @@ def test_a_log_gets_a_line_every_half_minute(clock, monkeypatch):
         counter.advance(10)
     counter.close()
     assert log.getvalue() == (
-        "300 lines, 10.0 lines/s\n"
-        "600 lines, 10.0 lines/s\n"
-        "650 lines, 10.0 lines/s\n"
+        "300 lines, 10.0 lines/s\n600 lines, 10.0 lines/s\n650 lines, 10.0 lines/s\n"
     )
 
 
-@pytest.mark.parametrize(
-    ("seconds", "rate"), [(35, "0.057"), (2000, "0.001"), (0.5, "4.0")]
-)
+@pytest.mark.parametrize(("seconds", "rate"), [(35, "0.057"), (2000, "0.001"), (0.5, "4.0")])
 def test_no_count_is_logged_twice(clock, monkeypatch, seconds, rate):
     log = io.StringIO()
     monkeypatch.setattr(sys, "stderr", log)
@@ -107,9 +100,7 @@ def test_a_terminal_shows_one_line_that_is_rewritten(clock, monkeypatch):
     )
 
 
-def test_odd_lines_are_reported_every_half_minute_and_counted(
-    clock, monkeypatch
-):
+def test_odd_lines_are_reported_every_half_minute_and_counted(clock, monkeypatch):
     log = io.StringIO()
     monkeypatch.setattr(sys, "stderr", log)
     counter = LineCounter()

@@ -5,16 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
-from test_search import EOS
-from test_search import LENGTH_PENALTIES
-from test_search import START
-from test_search import Table
-from test_search import assert_same
-from test_search import hypotheses
-from test_search import reference_beam
+from hypothesis import given, settings, strategies as st
+from test_search import EOS, LENGTH_PENALTIES, START, Table, assert_same, hypotheses, reference_beam
 
 from bahdanau_tf import search
 from bahdanau_tf.search import constraints
@@ -32,9 +24,7 @@ def searched(step, state, counts=None, **options):
         logits, state, weights = step(ids, state, memory)
         return search.Features(logits, to_logits), state, weights
 
-    return search.beam_search(
-        with_features, state, start_id=START, eos_id=EOS, **options
-    )
+    return search.beam_search(with_features, state, start_id=START, eos_id=EOS, **options)
 
 
 @settings(deadline=None, max_examples=15)
@@ -63,9 +53,7 @@ def test_a_beam_equals_beam_search_without_early_stopping(
         shrink=shrink,
     )
     for row in range(table.rows):
-        wanted = reference_beam(
-            table, row, beam_size, n_best, length, divisor, shrink
-        )
+        wanted = reference_beam(table, row, beam_size, n_best, length, divisor, shrink)
         assert_same(hypotheses(result, row), wanted)
 
 
@@ -118,9 +106,7 @@ def test_logits_of_hopeless_hypotheses_are_not_computed():
         return tf.cast(logits, tf.float32), state + 1, None
 
     counts: list[int] = []
-    result = searched(
-        step, tf.zeros([1]), counts, beam_size=3, max_length=6, n_best=1
-    )
+    result = searched(step, tf.zeros([1]), counts, beam_size=3, max_length=6, n_best=1)
     np.testing.assert_array_equal(result.tokens[0, 0, :2], [EOS, 0])
     # One at first. The bound of words "0", log .6 * 6 / 11, is more than the
     # score of the end, log .39; that of "2", log .01 * 6 / 11, is less.

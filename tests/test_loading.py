@@ -17,12 +17,7 @@ import tensorflow as tf
 from oracle import randomized
 
 import bahdanau_tf
-from bahdanau_tf import cli
-from bahdanau_tf import keras_register
-from bahdanau_tf import layers
-from bahdanau_tf import losses
-from bahdanau_tf import models
-from bahdanau_tf import optimizers
+from bahdanau_tf import cli, keras_register, layers, losses, models, optimizers
 from bahdanau_tf.translation.saved import read_model
 
 # Raised by Keras' `model.save` with NumPy 2.
@@ -35,9 +30,7 @@ IDS = np.array([[2, 3, 5, 1], [4, 1, 0, 0]], "int32")
 
 
 def rnnsearch() -> Any:
-    return models.RNNSearch(
-        K, K, units=N, embedding_dim=3, attention_units=5, maxout_units=2
-    )
+    return models.RNNSearch(K, K, units=N, embedding_dim=3, attention_units=5, maxout_units=2)
 
 
 def words() -> Any:
@@ -136,9 +129,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         save(name, model)
     for make in (by_the_docstring, with_a_decoder):
         model = make()
-        model.compile(
-            "adam", [losses.TokenCrossentropy(), None], run_eagerly=True
-        )
+        model.compile("adam", [losses.TokenCrossentropy(), None], run_eagerly=True)
         model.fit(inputs_of(model), labels_of(make), verbose=0)
         save(make.__name__, model)
     return wanted
@@ -155,9 +146,7 @@ def run(code: str, *arguments: str, **environment: str) -> Any:
 
 
 @pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
-def test_functional_models_load(
-    make: Callable, saved: dict[str, Any], tmp_path: Path
-) -> None:
+def test_functional_models_load(make: Callable, saved: dict[str, Any], tmp_path: Path) -> None:
     path = next(path for path in saved if Path(path).stem == make.__name__)
     loaded = keras.models.load_model(path)
     assert len(loaded.weights) == len(make().weights)
@@ -191,9 +180,7 @@ def test_an_attention_has_its_weights_wherever_it_comes_from(
     loaded = keras.models.load_model(tmp_path / "model.keras")
     clone = keras.models.clone_model(model)
     weights = attention_of(model).get_weights()
-    annotations = tf.ones(
-        [1, 2, attention_of(model).key_projection.kernel.shape[0]]
-    )
+    annotations = tf.ones([1, 2, attention_of(model).key_projection.kernel.shape[0]])
     encoded = layers.Encoded(annotations, (), (), None)
     wanted = attention_of(model).memory(encoded).keys
     for other in (loaded, clone):
@@ -214,9 +201,7 @@ def with_keys_of_its_own() -> Any:
     states, annotations = keras.Input([N]), keras.Input([None, 3])
     mask = keras.Input([None], dtype="bool")
     config = layers.BahdanauAttention(5, name="attention").get_config()
-    attention = layers.BahdanauAttention.from_config(
-        {**config, "has_own_keys": False}
-    )
+    attention = layers.BahdanauAttention.from_config({**config, "has_own_keys": False})
     keys = keras.layers.Dense(5, use_bias=False)(annotations)
     outputs = attention(states, layers.Memory(annotations, keys, mask))
     return randomized(keras.Model([states, annotations, mask], outputs))
@@ -261,9 +246,7 @@ def test_models_with_an_attention_by_a_user_load(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     functional = keras.Model([words, query], contexts)
     inputs = [random.normal(size=(2, *size)) for size in ((5, 3), (N,))]
-    parts = models.RNNSearch(
-        K, K, 4, 3, maxout_units=2, attention=OwnAttention()
-    )
+    parts = models.RNNSearch(K, K, 4, 3, maxout_units=2, attention=OwnAttention())
     for name, model, given in (
         ("functional", functional, [x.astype("float32") for x in inputs]),
         ("parts", parts, {"source": IDS, "target": IDS}),

@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from bahdanau_tf.losses import Perplexity
-from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.losses import Perplexity, TokenCrossentropy
 
 
 def example(
@@ -27,9 +24,7 @@ def example(
     return (target * weights).astype("int32"), logits, weights
 
 
-def smoothed_cost(
-    target: np.ndarray, logits: np.ndarray, smoothing: float
-) -> np.ndarray:
+def smoothed_cost(target: np.ndarray, logits: np.ndarray, smoothing: float) -> np.ndarray:
     """-Σ_k q_k log p_k with q = (1 - ε) onehot + ε / K."""
     log_p = reference.log_softmax(logits.astype("float64"))
     words = logits.shape[-1]
@@ -62,9 +57,7 @@ def test_reductions_and_divisor_equal_numpys() -> None:
         loss = TokenCrossentropy(**options)
         actual = loss(target, logits, sample_weight=weights)
         np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-6)
-    again = TokenCrossentropy.from_config(
-        TokenCrossentropy(0.1, divisor=128).get_config()
-    )
+    again = TokenCrossentropy.from_config(TokenCrossentropy(0.1, divisor=128).get_config())
     assert (again.label_smoothing, again.divisor) == (0.1, 128)
 
 
@@ -134,9 +127,7 @@ def test_a_weight_of_a_sentence_is_that_of_all_its_words(reduction) -> None:
             tf.TensorSpec([None], tf.float32),
         ],
     )
-    np.testing.assert_allclose(
-        graph(target, logits, of_sentences), wanted, rtol=1e-5
-    )
+    np.testing.assert_allclose(graph(target, logits, of_sentences), wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

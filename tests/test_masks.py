@@ -9,13 +9,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from oracle import close
-from oracle import randomized
+from oracle import close, randomized
 
-from bahdanau_tf import layers
-from bahdanau_tf import losses
-from bahdanau_tf import models
-from bahdanau_tf import optimizers
+from bahdanau_tf import layers, losses, models, optimizers
 
 K, N, M = 9, 4, 3
 SOURCE = np.array([[2, 3, 5, 1], [4, 1, 0, 0]], "int32")
@@ -24,9 +20,7 @@ TARGET = np.array([[7, 1, 0, 0], [5, 6, 8, 1]], "int32")
 
 def rnnsearch() -> Any:
     return randomized(
-        models.RNNSearch(
-            K, K, units=N, embedding_dim=M, attention_units=5, maxout_units=2
-        )
+        models.RNNSearch(K, K, units=N, embedding_dim=M, attention_units=5, maxout_units=2)
     )
 
 
@@ -77,13 +71,9 @@ def test_a_language_model_ignores_padding() -> None:
     ids = keras.Input([None], dtype="int32")
     words = layers.WordEmbedding(K, M, mask_zero=True)(ids)
     states, _ = layers.Recurrent(layers.GRUCell(N))(words)
-    logits = layers.TanhReadout(K, 5, terms=("state", "previous"))(
-        states, words
-    )
+    logits = layers.TanhReadout(K, 5, terms=("state", "previous"))(states, words)
     model = randomized(keras.Model(ids, logits))
-    model.compile(
-        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    )
+    model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     found = model.evaluate(TARGET, TARGET, verbose=0)
     assert found == pytest.approx(of_words(model(TARGET)).mean(), rel=1e-5)
 
@@ -119,9 +109,7 @@ def test_attention_between_keras_layers_passes_the_mask_on() -> None:
     context, _ = attention(queries, layers.Memory(annotations, keys, mask))
     logits = keras.layers.Dense(K)(context)
     model = randomized(keras.Model([source, target], logits))
-    model.compile(
-        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    )
+    model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     found = model.evaluate([SOURCE, TARGET], TARGET, verbose=0)
     wanted = of_words(model([SOURCE, TARGET])).mean()
     assert found == pytest.approx(wanted, rel=1e-5)

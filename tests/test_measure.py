@@ -5,9 +5,7 @@ from collections.abc import Callable
 import pytest
 import sacrebleu
 
-from bahdanau_tf.evaluation import bleu_tokenizer
-from bahdanau_tf.evaluation import has_blanks
-from bahdanau_tf.evaluation import measure
+from bahdanau_tf.evaluation import bleu_tokenizer, has_blanks, measure
 
 JAPANESE = ["今日は天気がとても良いです。", "犬が公園を走っている。"]
 TOKENIZED = [
@@ -26,9 +24,7 @@ def no_mecab(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def score(ours: list[str], theirs: list[str], tokenize: str) -> float:
     """The score computed by sacreBLEU itself."""
-    return sacrebleu.corpus_bleu(
-        ours, [theirs], tokenize=tokenize, force=True
-    ).score
+    return sacrebleu.corpus_bleu(ours, [theirs], tokenize=tokenize, force=True).score
 
 
 @pytest.mark.parametrize(
@@ -140,7 +136,5 @@ def test_corpora_get_the_right_tokenizer(
         (THAI, False),
     ],
 )
-def test_has_blanks_is_true_if_spaces_separate_words(
-    sentences: list[str], wanted: bool
-) -> None:
+def test_has_blanks_is_true_if_spaces_separate_words(sentences: list[str], wanted: bool) -> None:
     assert has_blanks(sentences) is wanted

@@ -72,14 +72,10 @@ def test_a_rate_that_follows_the_time_leaves_nothing(allocated):
     optimizer, rates = keras.optimizers.Adam(), itertools.count(1)
     run = SimpleNamespace(
         optimizer=optimizer,
-        recipe=SimpleNamespace(
-            is_paced=True, rate_after=lambda *_: 1.0 / next(rates)
-        ),
+        recipe=SimpleNamespace(is_paced=True, rate_after=lambda *_: 1.0 / next(rates)),
         pace=SimpleNamespace(share=lambda step: 0.5),
         step=1,
     )
     callback = LearningRate(run)
     assert grown(allocated, lambda: callback.on_train_batch_begin(0)) < MOST
-    assert float(optimizer.learning_rate) == pytest.approx(
-        1.0 / (next(rates) - 1)
-    )
+    assert float(optimizer.learning_rate) == pytest.approx(1.0 / (next(rates) - 1))

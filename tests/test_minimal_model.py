@@ -8,8 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import keras
@@ -18,18 +17,20 @@ import pytest
 import tensorflow as tf
 from oracle import randomized
 
-from bahdanau_tf import Decoding
-from bahdanau_tf import Ensemble
-from bahdanau_tf import Lexicon
-from bahdanau_tf import Recipe
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import StepwiseModel
-from bahdanau_tf import TranslationModel
-from bahdanau_tf import Translator
-from bahdanau_tf import Vocabulary
-from bahdanau_tf import WordTokenizer
-from bahdanau_tf import token_log_probs
-from bahdanau_tf import train
+from bahdanau_tf import (
+    Decoding,
+    Ensemble,
+    Lexicon,
+    Recipe,
+    RNNSearch,
+    StepwiseModel,
+    TranslationModel,
+    Translator,
+    Vocabulary,
+    WordTokenizer,
+    token_log_probs,
+    train,
+)
 from bahdanau_tf.serving.limits import LimitedText
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training import TrainingFiles
@@ -117,18 +118,14 @@ def test_it_translates_scores_and_reloads(trained: Any) -> None:
     np.testing.assert_allclose(scored.token_log_probs, wanted, atol=1e-6)
     logits = model({"source": SOURCE, "target": TARGET}).numpy()[0]
     by_hand = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-    np.testing.assert_allclose(
-        wanted, by_hand[np.arange(3), TARGET[0]], atol=1e-5
-    )
+    np.testing.assert_allclose(wanted, by_hand[np.arange(3), TARGET[0]], atol=1e-5)
 
 
 def test_it_can_be_in_an_ensemble_with_other_models(trained: Any) -> None:
     other = RNNSearch(7, 7, 4, 3, attention_units=2, maxout_units=2)
     inputs = {"source": SOURCE, "target": TARGET}
     joined = Ensemble([trained.model, other])(inputs)
-    mean = sum(
-        tf.nn.softmax(model(inputs)).numpy() for model in (trained.model, other)
-    )
+    mean = sum(tf.nn.softmax(model(inputs)).numpy() for model in (trained.model, other))
     np.testing.assert_allclose(tf.nn.softmax(joined), mean / 2, atol=1e-6)
 
 
@@ -154,9 +151,7 @@ def test_it_can_use_a_shortlist(trained: Any, joined: bool) -> None:
     wanted = searched(plain, replace(decoding, shortlist=False))
     texts = [result.texts.numpy().tolist() for result in (found["all"], wanted)]
     assert texts[0] == texts[1]
-    np.testing.assert_allclose(
-        found["all"].result.scores, wanted.result.scores, atol=1e-5
-    )
+    np.testing.assert_allclose(found["all"].result.scores, wanted.result.scores, atol=1e-5)
     lines = found["some"].texts.numpy().flat
     words = {word for line in lines for word in line.split()}
     assert words
@@ -183,16 +178,12 @@ def test_features_step_by_step_equal_features_of_the_whole_sentence(
     order: str,
 ) -> None:
     """The default `StepwiseModel.features` equals a model's own `features`."""
-    model = RNNSearch(
-        7, 7, 4, 3, attention_units=2, maxout_units=2, step_order=order
-    )
+    model = RNNSearch(7, 7, 4, 3, attention_units=2, maxout_units=2, step_order=order)
     randomized(model, 0, scale=0.7)
     inputs = {"source": tf.constant(SOURCE), "target": tf.constant(TARGET)}
     words = tf.constant([0, 1, 2, 3, 4])
     for given in (None, words):
         wanted, alignment = model.features(inputs, words=given)
-        found, weights = tf.function(StepwiseModel.features)(
-            model, inputs, words=given
-        )
+        found, weights = tf.function(StepwiseModel.features)(model, inputs, words=given)
         np.testing.assert_allclose(found, wanted, atol=1e-5)
         np.testing.assert_allclose(weights, alignment, atol=1e-5)

@@ -13,14 +13,11 @@ import sacrebleu
 import tensorflow as tf
 
 from bahdanau_tf import RNNSearch
-from bahdanau_tf.losses import TokenCrossentropy
-from bahdanau_tf.losses import is_word
+from bahdanau_tf.losses import TokenCrossentropy, is_word
 from bahdanau_tf.optimizers import Adam
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.training import minimum_risk
-from bahdanau_tf.training.minimum_risk import Risk
-from bahdanau_tf.training.minimum_risk import minimum_risk_loss
-from bahdanau_tf.training.minimum_risk import sentence_bleu
+from bahdanau_tf.training.minimum_risk import Risk, minimum_risk_loss, sentence_bleu
 from bahdanau_tf.training.step import train_step
 
 EOS, UNK = 2, 1
@@ -89,15 +86,11 @@ def test_the_loss_equals_the_equations_of_the_paper(
     model, seen = toy(), []
     drawn = minimum_risk._drawn
     monkeypatch.setattr(minimum_risk, "SHARPNESS", 0.5)
-    monkeypatch.setattr(
-        minimum_risk, "_drawn", lambda *x: seen.append(drawn(*x)) or seen[0]
-    )
+    monkeypatch.setattr(minimum_risk, "_drawn", lambda *x: seen.append(drawn(*x)) or seen[0])
     risk, loss = Risk(200, EOS, UNK), TokenCrossentropy(divisor=2.0)
     inputs, target, weights = batch()
     weights *= tf.constant([[2.0], [1.0], [0.0]])
-    found = minimum_risk_loss(
-        model, loss, risk, tf.constant(3, tf.int64), inputs, target, weights
-    )
+    found = minimum_risk_loss(model, loss, risk, tf.constant(3, tf.int64), inputs, target, weights)
     wanted = 0.0
     for row, weight in ((0, 2.0), (1, 1.0)):
         different = {tuple(ids) for ids in seen[0][row].numpy()}
@@ -117,9 +110,7 @@ def test_the_loss_equals_the_equations_of_the_paper(
 
 def test_samples_end_and_are_at_most_twice_as_long_as_the_reference() -> None:
     seed = tf.constant(1, tf.int64)
-    found = minimum_risk._drawn(
-        toy(), Risk(50, EOS, UNK), seed, SOURCE, batch()[1]
-    )
+    found = minimum_risk._drawn(toy(), Risk(50, EOS, UNK), seed, SOURCE, batch()[1])
     assert found.shape[:2] == (3, 50)
     for rows, reference in zip(found.numpy(), TARGET, strict=True):
         for row in rows:
@@ -136,9 +127,7 @@ def test_training_lowers_the_expected_loss() -> None:
 
     def expected() -> float:
         values = [
-            minimum_risk_loss(
-                model, loss, risk, tf.constant(x, tf.int64), *batch()
-            )
+            minimum_risk_loss(model, loss, risk, tf.constant(x, tf.int64), *batch())
             for x in range(5)
         ]
         return float(np.mean(values))
@@ -169,9 +158,7 @@ def test_draws_of_a_sentence_do_not_depend_on_its_part_of_the_batch() -> None:
     whole = minimum_risk._drawn(model, risk, seed, source, target).numpy()
     for row in range(3):
         own = slice(row, row + 1)
-        found = minimum_risk._drawn(
-            model, risk, seed, source[own], target[own]
-        ).numpy()
+        found = minimum_risk._drawn(model, risk, seed, source[own], target[own]).numpy()
         width = found.shape[-1]
         np.testing.assert_array_equal(found[0], whole[row, :, :width])
         assert not whole[row, :, width:].any()

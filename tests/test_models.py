@@ -14,28 +14,32 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from oracle import ACTIVATIONS
-from oracle import ATTENTIONS
-from oracle import CELLS
-from oracle import array
-from oracle import cell_parameters
-from oracle import close
-from oracle import everywhere
-from oracle import model_parameters
-from oracle import randomized
+from oracle import (
+    ACTIVATIONS,
+    ATTENTIONS,
+    CELLS,
+    array,
+    cell_parameters,
+    close,
+    everywhere,
+    model_parameters,
+    randomized,
+)
 
 import bahdanau_tf
 from bahdanau_tf import layers
 from bahdanau_tf.layers.decoder import STEP_ORDERS
 from bahdanau_tf.losses import TokenCrossentropy
-from bahdanau_tf.models import Ensemble
-from bahdanau_tf.models import RNNEncDec
-from bahdanau_tf.models import RNNSearch
-from bahdanau_tf.models import Seq2SeqLSTM
-from bahdanau_tf.models import from_preset
-from bahdanau_tf.models import presets
-from bahdanau_tf.models import scoring
-from bahdanau_tf.models import token_log_probs
+from bahdanau_tf.models import (
+    Ensemble,
+    RNNEncDec,
+    RNNSearch,
+    Seq2SeqLSTM,
+    from_preset,
+    presets,
+    scoring,
+    token_log_probs,
+)
 
 # Raised by Keras' `model.save` with NumPy 2.
 pytestmark = pytest.mark.filterwarnings(
@@ -81,13 +85,9 @@ VARIANTS = {
     "shared": lambda **options: RNNSearch(
         K_Y, K_Y, share_embeddings=True, tie_embeddings=True, **SIZES, **options
     ),
-    "tied-full": partial(
-        search, tie_embeddings=True, factored_output=False, maxout_units=M
-    ),
+    "tied-full": partial(search, tie_embeddings=True, factored_output=False, maxout_units=M),
     "no-embedding-bias": partial(search, embedding_bias=False),
-    "attention-bias": lambda: search(
-        attention=layers.BahdanauAttention(5, use_bias=True)
-    ),
+    "attention-bias": lambda: search(attention=layers.BahdanauAttention(5, use_bias=True)),
     "general": lambda: search(attention=layers.GeneralAttention()),
     "dot": lambda: search(
         attention=layers.DotAttention(),
@@ -106,14 +106,10 @@ VARIANTS = {
         encoder=layers.BidirectionalEncoder(layers.GRUCell(N), layers=2)
     ),
     "residual-encoder": lambda: search(
-        encoder=layers.BidirectionalEncoder(
-            layers.GRUCell(N), layers=2, residual=True
-        )
+        encoder=layers.BidirectionalEncoder(layers.GRUCell(N), layers=2, residual=True)
     ),
     "tanh-readout": lambda: search(readout=layers.TanhReadout(K_Y, 3)),
-    "linear-readout": lambda: search(
-        readout=layers.LinearReadout(K_Y, factor_units=3)
-    ),
+    "linear-readout": lambda: search(readout=layers.LinearReadout(K_Y, factor_units=3)),
     "forward-encoder": lambda: search(
         encoder=layers.UnidirectionalEncoder(layers.GRUCell(N)),
         bridge=layers.ForwardBridge(N, M),
@@ -122,9 +118,7 @@ VARIANTS = {
     "encdec-main-text": partial(encdec, step_order="main-text"),
     "encdec-conditional": partial(encdec, step_order="conditional"),
     "encdec-residual": lambda: encdec(
-        encoder=layers.UnidirectionalEncoder(
-            layers.GRUCell(N), layers=2, residual=True
-        )
+        encoder=layers.UnidirectionalEncoder(layers.GRUCell(N), layers=2, residual=True)
     ),
     "encdec-no-context": partial(encdec, use_context=False),
     "rnn-attention": partial(preset, "rnn-attention"),
@@ -179,9 +173,7 @@ RAGGED = tf.ragged.constant([[2, 3, 1], [4]], dtype=tf.int32)
         (SOURCE, TARGET - 1, "target has ids from -1 to"),
     ],
 )
-def test_ids_that_are_no_batch_are_refused(
-    source: Any, target: Any, words: str
-) -> None:
+def test_ids_that_are_no_batch_are_refused(source: Any, target: Any, words: str) -> None:
     with pytest.raises(ValueError, match=f"RNNSearch: {words}"):
         example("paper")({"source": source, "target": target})
 
@@ -203,9 +195,7 @@ def oracle_parts(model: Any) -> dict[str, Any]:
         layers.BackwardBridge: reference.backward_bridge,
         layers.ForwardBridge: reference.summary_bridge,
         layers.SentenceBridge: reference.copy_bridge,
-        layers.ZeroBridge: lambda h, _m, _p: np.zeros(
-            (len(h), model.decoder.cell.units)
-        ),
+        layers.ZeroBridge: lambda h, _m, _p: np.zeros((len(h), model.decoder.cell.units)),
     }[type(model.bridge)]
     return {
         "order": model.decoder.step_order,
@@ -217,17 +207,13 @@ def oracle_parts(model: Any) -> dict[str, Any]:
     }
 
 
-def reference_forward(
-    model: Any, source: np.ndarray, target: np.ndarray
-) -> reference.Forward:
+def reference_forward(model: Any, source: np.ndarray, target: np.ndarray) -> reference.Forward:
     p, parts = model_parameters(model), oracle_parts(model)
     first = np.zeros(model.target_embedding.embedding_dim)
     if isinstance(model.bridge, layers.ZeroBridge):
         first = array(model.bridge.start_vector)
     elif isinstance(model.bridge, layers.SentenceBridge):
-        annotations = reference.encode(
-            p, source, source != 0, parts["encoder_cell"]
-        )
+        annotations = reference.encode(p, source, source != 0, parts["encoder_cell"])
         first = reference.last_annotation(annotations, source != 0)
     return reference.forward(
         p,
@@ -306,9 +292,7 @@ def test_attention_presets_equal_the_textbooks_loop(name: str) -> None:
     h = np.concatenate(textbook_encoder(model, step), -1)[0]
     attention, p = model.decoder.attention, cell_parameters(model.decoder.cell)
     gates = CELLS[type(model.decoder.cell)][1]
-    context_kernels = np.split(
-        array(model.decoder.context_kernel), len(gates), -1
-    )
+    context_kernels = np.split(array(model.decoder.context_kernel), len(gates), -1)
     p |= {f"C{g}": c for g, c in zip(gates, context_kernels, strict=True)}
     w_a, u_a, v_a = (array(w) for w in attention.weights)
     table = array(model.target_embedding.embeddings)
@@ -369,9 +353,7 @@ def test_seq2seq_lstm_equals_its_equations() -> None:
 
     for word in SOURCE[1][SOURCE[1] != 0]:
         read(array(model.source_embedding.embeddings)[[word]], encoder)
-    logits = everywhere(
-        lambda x, y: model({"source": x, "target": y}), SOURCE, TARGET
-    )
+    logits = everywhere(lambda x, y: model({"source": x, "target": y}), SOURCE, TARGET)
     y = array(model.bridge.start_vector)[None]
     for i, word in enumerate(TARGET[1]):
         wanted = textbook_softmax(model, read(y, decoder))
@@ -382,16 +364,12 @@ def test_seq2seq_lstm_equals_its_equations() -> None:
 # Decoding.
 
 
-def stepwise(
-    model: Any, source: Any, target: np.ndarray, step: Any = None
-) -> tuple[Any, Any]:
+def stepwise(model: Any, source: Any, target: np.ndarray, step: Any = None) -> tuple[Any, Any]:
     """`decode_step` with given targets [B, K, T_y] -> logits, weights."""
     step = step or model.decode_step
     memory, state = model.encode(tf.constant(source))
     beams = target.shape[1]
-    state = tf.nest.map_structure(
-        lambda t: tf.repeat(t[:, None], beams, axis=1), state
-    )
+    state = tf.nest.map_structure(lambda t: tf.repeat(t[:, None], beams, axis=1), state)
     ids = tf.fill(target.shape[:2], model.start_id)
     logits, weights = [], []
     for i in range(target.shape[2]):
@@ -579,9 +557,7 @@ def test_parameter_counts_of_the_paper() -> None:
     ("name", "count"),
     [("rnnsearch-50", 84_349_101), ("rnnencdec-50", 72_487_101)],
 )
-def test_presets_have_the_papers_parameter_counts(
-    name: str, count: int
-) -> None:
+def test_presets_have_the_papers_parameter_counts(name: str, count: int) -> None:
     assert from_preset(name).count_params() == count
 
 
@@ -629,9 +605,7 @@ def test_presets_apply_overrides_to_all_their_parts() -> None:
 
 
 def test_sutskever_2014_has_uniform_initial_weights() -> None:
-    model = from_preset(
-        "sutskever-2014", units=64, embedding_dim=32, **VOCABULARIES
-    )
+    model = from_preset("sutskever-2014", units=64, embedding_dim=32, **VOCABULARIES)
     assert len(model.encoder.stack) == len(model.decoder.cell.cells) == 4
     for weight in model.weights:
         found = array(weight)
@@ -689,9 +663,7 @@ def test_saved_and_loaded_models_are_equal(name: str, tmp_path: Path) -> None:
     model.save(path)
     loaded = keras.models.load_model(path, safe_mode=True)
     assert type(loaded) is type(model)
-    assert [(w.name, w.shape) for w in loaded.weights] == [
-        (w.name, w.shape) for w in model.weights
-    ]
+    assert [(w.name, w.shape) for w in loaded.weights] == [(w.name, w.shape) for w in model.weights]
     batch = batch_of(SOURCE, TARGET)
     close(loaded(batch), example_logits(name), 0)
 
@@ -716,16 +688,12 @@ def test_the_gradient_of_shared_embeddings_is_that_of_both_sides() -> None:
             loss = TokenCrossentropy()(batch["target"], model(batch))
         weights = model.trainable_variables
         found: dict[str, np.ndarray] = {}
-        for weight, by in zip(
-            weights, tape.gradient(loss, weights), strict=True
-        ):
+        for weight, by in zip(weights, tape.gradient(loss, weights), strict=True):
             found[place(weight)] = found.get(place(weight), 0) + np.asarray(by)
         sums.append(found)
     assert sums[0].keys() == sums[1].keys()
     for path, gradient in sums[0].items():
-        np.testing.assert_allclose(
-            gradient, sums[1][path], atol=1e-5, rtol=1e-5
-        )
+        np.testing.assert_allclose(gradient, sums[1][path], atol=1e-5, rtol=1e-5)
 
 
 # Dropout.
@@ -773,9 +741,7 @@ def test_annotation_dropout_is_that_of_all_that_an_encoder_returns() -> None:
     plain, dropped = (model._encoded(SOURCE, flag) for flag in (False, True))
     for name in ("annotations", "forward_states", "backward_states"):
         pairs = [
-            np.concatenate(
-                [np.ravel(x) for x in tf.nest.flatten(getattr(one, name))]
-            )
+            np.concatenate([np.ravel(x) for x in tf.nest.flatten(getattr(one, name))])
             for one in (plain, dropped)
         ]
         known = pairs[0] != 0
@@ -797,15 +763,11 @@ def test_state_dropout_is_that_of_encoder_and_decoder(name: str) -> None:
         states,
         model._attended(encoded),
     )
-    kept, other = (
-        model.decoder(*given, training=flag).state for flag in (False, True)
-    )
+    kept, other = (model.decoder(*given, training=flag).state for flag in (False, True))
     assert np.abs(kept - other).max() > 1e-3
 
 
-@pytest.mark.parametrize(
-    "dropout", ["embedding_dropout", "state_dropout", "readout_dropout"]
-)
+@pytest.mark.parametrize("dropout", ["embedding_dropout", "state_dropout", "readout_dropout"])
 def test_dropouts_of_the_lstm_are_applied_only_in_training(
     dropout: str,
 ) -> None:
@@ -892,15 +854,11 @@ def encoder_of(kind: Any = layers.BidirectionalEncoder, **options: Any) -> Any:
             "source_vocabulary_size is 11 and target_vocabulary_size is 13",
         ),
         (
-            lambda: search(
-                tie_embeddings=True, readout=layers.TanhReadout(K_Y, 3)
-            ),
+            lambda: search(tie_embeddings=True, readout=layers.TanhReadout(K_Y, 3)),
             "tie_embeddings and readout are both given",
         ),
         (
-            lambda: search(
-                factored_output=False, readout=layers.TanhReadout(K_Y, 3)
-            ),
+            lambda: search(factored_output=False, readout=layers.TanhReadout(K_Y, 3)),
             "factored_output and readout are both given",
         ),
         (
@@ -924,9 +882,7 @@ def encoder_of(kind: Any = layers.BidirectionalEncoder, **options: Any) -> Any:
             "BackwardBridge: bridge .* encoder",
         ),
         (
-            lambda: search(
-                bridge=layers.CopyBridge(N, M), encoder=encoder_of(layers=2)
-            ),
+            lambda: search(bridge=layers.CopyBridge(N, M), encoder=encoder_of(layers=2)),
             r"encoder's states \(sizes \[6, 6\]\) .* cell's \(sizes \[6\]\)",
         ),
         (
@@ -950,9 +906,7 @@ def encoder_of(kind: Any = layers.BidirectionalEncoder, **options: Any) -> Any:
             "Seq2SeqLSTM: got annotation_dropout, share_embeddings, which",
         ),
         (
-            lambda: search(
-                attention=layers.GeneralAttention(), dtype="mixed_bfloat16"
-            ),
+            lambda: search(attention=layers.GeneralAttention(), dtype="mixed_bfloat16"),
             r"attention.dtype \(float32\) and dtype \(bfloat16\)",
         ),
         (

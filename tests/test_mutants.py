@@ -55,9 +55,7 @@ def test_each_mutant_has_one_mistake(mutants: Any, tmp_path: Path) -> None:
         after = mutant.source.split("\n")
         different = [
             number
-            for number, (one, other) in enumerate(
-                zip(lines, after, strict=True)
-            )
+            for number, (one, other) in enumerate(zip(lines, after, strict=True))
             if one != other
         ]
         assert different == [mutant.line - 1]
@@ -82,9 +80,7 @@ def test_noting_records_which_mutants_run(mutants: Any, tmp_path: Path) -> None:
     found = {m.mistake: m.statement for m in mutants.mutants_of(tmp_path, path)}
     places = importlib.import_module("places")
     noted: set[str] = set()
-    source = places.noting(
-        path.read_text("utf-8"), path.name, {*found.values()}
-    )
+    source = places.noting(path.read_text("utf-8"), path.name, {*found.values()})
     names: dict[str, Any] = {"__runs__": noted.add}
     exec(source, names)
     assert noted == set()
@@ -99,6 +95,4 @@ def test_noting_records_which_mutants_run(mutants: Any, tmp_path: Path) -> None:
     always = {"-1 -> 1", "1 -> 2", "True -> False", "x > 2 -> x >= 2"}
     assert always <= runs(1) & runs(3, y=False)
     assert "-x -> x" in runs(1) - runs(3, y=False)
-    assert [*runs(3, y=False) - runs(1)] == [
-        "raise ValueError(f'{x + 1}, not {-1}') -> pass"
-    ]
+    assert [*runs(3, y=False) - runs(1)] == ["raise ValueError(f'{x + 1}, not {-1}') -> pass"]

@@ -20,11 +20,9 @@ from letters import stand_in_step
 from oracle import randomized
 
 import bahdanau_tf
-from bahdanau_tf import RNNEncDec
-from bahdanau_tf import TanhReadout
+from bahdanau_tf import RNNEncDec, TanhReadout
 from bahdanau_tf.cli import main
-from bahdanau_tf.losses import TokenCrossentropy
-from bahdanau_tf.losses import is_word
+from bahdanau_tf.losses import TokenCrossentropy, is_word
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.training import loop
 from bahdanau_tf.training.step import words_loss
@@ -204,9 +202,7 @@ def flags_of(folder: Path, *more: str) -> list[str]:
 
 
 @pytest.mark.parametrize("model", ["rnnsearch", "rnnencdec"])
-def test_named_parts_equal_built_in_parts_with_the_same_equations(
-    folder: Path, model: Any
-) -> None:
+def test_named_parts_equal_built_in_parts_with_the_same_equations(folder: Path, model: Any) -> None:
     own = ModelOptions(model, **SIZES, cell="named_parts.Plain")
     same = ModelOptions(model, **SIZES, cell="TanhCell")
     if model == "rnnsearch":
@@ -216,14 +212,9 @@ def test_named_parts_equal_built_in_parts_with_the_same_equations(
             cell="named_parts.Plain",
             attention="named_parts.General",
         )
-        same = ModelOptions(
-            model, **SIZES, cell="TanhCell", attention="GeneralAttention"
-        )
+        same = ModelOptions(model, **SIZES, cell="TanhCell", attention="GeneralAttention")
     one, other = randomized(own.make(6, 7)), randomized(same.make(6, 7))
-    kinds = {
-        type(cell).__name__
-        for cell in (one.decoder.cell, one.encoder.stack[0][0].cell)
-    }
+    kinds = {type(cell).__name__ for cell in (one.decoder.cell, one.encoder.stack[0][0].cell)}
     assert kinds == {"Plain"}
     inputs = {"source": IDS, "target": IDS}
     np.testing.assert_allclose(one(inputs), other(inputs), atol=1e-6)
@@ -292,9 +283,7 @@ def test_a_keras_cell_is_used_in_encoder_and_decoder() -> None:
 
 
 def test_a_named_attention_begins_as_the_initialization_says() -> None:
-    score = ModelOptions(
-        **SIZES, attention="GeneralAttention", initialization="glorot"
-    )
+    score = ModelOptions(**SIZES, attention="GeneralAttention", initialization="glorot")
     kernel = score.make(6, 7).decoder.attention.kernel.numpy()
     limit = (6 / sum(kernel.shape)) ** 0.5
     assert 0.6 * limit < np.abs(kernel).max() <= limit
@@ -332,9 +321,7 @@ def test_a_new_process_translates_and_resumes_training(
     with monkeypatch.context() as patch:
         patch.setattr(ModelOptions, "try_parts", lambda _: None)
         assert main(train) == 2
-    assert (
-        "--cell is 'LayeredCell' there and None now" in capsys.readouterr().err
-    )
+    assert "--cell is 'LayeredCell' there and None now" in capsys.readouterr().err
     translate = [
         "translate",
         model,
@@ -384,20 +371,14 @@ HOSTILE = {
     "unnamed class": entry("Score", "hostile_module", None),
     "function": entry("function", "hostile_module", "run", "run"),
     "function of Python": entry("function", "builtins", "eval", "eval"),
-    "function of Keras": entry(
-        "function", "keras.utils", "get_file", "get_file"
-    ),
+    "function of Keras": entry("function", "keras.utils", "get_file", "get_file"),
     "function of a registered name": entry(
         "function", "hostile_module", "bahdanau_tf>GRUCell", "run"
     ),
     "dotted name": entry("utils.get_file", "keras", None),
     "function as a class": entry("load_model", "keras.models", None),
-    "class of Keras that is no part": entry(
-        "BackupAndRestore", "keras.callbacks", None
-    ),
-    "layer that runs a file": entry(
-        "TFSMLayer", "keras.layers", None, {"filepath": "x"}
-    ),
+    "class of Keras that is no part": entry("BackupAndRestore", "keras.callbacks", None),
+    "layer that runs a file": entry("TFSMLayer", "keras.layers", None, {"filepath": "x"}),
     "lambda": entry("__lambda__", "builtins", None, {"value": ["4wEAAA=="]}),
     "type": entry("__typespec__", "hostile_module", None),
     "nested": entry(
@@ -529,9 +510,7 @@ def test_bad_parts_are_refused_before_any_text_is_read(
     assert not model.exists()
 
 
-def test_models_without_the_part_refuse_the_flag(
-    folder: Path, tmp_path: Path, capsys: Any
-) -> None:
+def test_models_without_the_part_refuse_the_flag(folder: Path, tmp_path: Path, capsys: Any) -> None:
     for model, flag in (("rnnencdec", "attention"), ("seq2seq-lstm", "cell")):
         words = [
             "train",
@@ -564,9 +543,7 @@ def test_a_size_that_a_part_does_not_use_is_refused(
     assert not model.exists()
 
 
-def test_only_the_part_that_fails_is_named(
-    folder: Path, monkeypatch: Any
-) -> None:
+def test_only_the_part_that_fails_is_named(folder: Path, monkeypatch: Any) -> None:
     with pytest.raises(MemoryError, match="no more"):
         ModelOptions(**SIZES, attention="named_parts.Hungry").try_parts()
 
@@ -575,9 +552,7 @@ def test_only_the_part_that_fails_is_named(
             raise RuntimeError("no device")
 
     monkeypatch.setattr("bahdanau_tf.options.model.try_model", broken)
-    options = ModelOptions(
-        **SIZES, attention="GeneralAttention", cell="TanhCell"
-    )
+    options = ModelOptions(**SIZES, attention="GeneralAttention", cell="TanhCell")
     broken_for = ["GeneralAttention"]
     with pytest.raises(ValueError, match=r"attention is 'General\w+', w") as e:
         options.try_parts()
@@ -600,9 +575,7 @@ def test_newer_options_do_not_move_older_positional_ones() -> None:
     assert (options.attention, options.cell) == (None, None)
 
 
-def test_a_registered_class_is_not_imported(
-    folder: Path, tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_a_registered_class_is_not_imported(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """For example a class defined in a notebook, which no module contains."""
     options = ModelOptions(**SIZES, attention="named_parts.General")
     path = tmp_path / "model.keras"

@@ -15,14 +15,10 @@ import sacrebleu
 from bahdanau_tf import evaluation
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands.distil import _pairs
-from bahdanau_tf.report.results import Corpus
-from bahdanau_tf.report.results import Results
-from bahdanau_tf.report.results import Scoring
+from bahdanau_tf.report.results import Corpus, Results, Scoring
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation.rescoring import Hypothesis
-from bahdanau_tf.translation.rescoring import NBest
-from bahdanau_tf.translation.rescoring import choose_weight
+from bahdanau_tf.translation.rescoring import Hypothesis, NBest, choose_weight
 
 WORDS = {
     "vietnamese": ["một", "người", "đàn", "ông", "đứng", "ở", "giữa", "phố"],
@@ -55,9 +51,7 @@ def texts(request: pytest.FixtureRequest) -> tuple[list[str], list[str]]:
     """Translations with some errors, and references in NFC."""
     words = WORDS[request.param]
     orders = [*itertools.islice(itertools.permutations(words), 0, 40000, 1009)]
-    references = [
-        unicodedata.normalize("NFC", " ".join(order)) for order in orders
-    ]
+    references = [unicodedata.normalize("NFC", " ".join(order)) for order in orders]
     ours = [
         line.replace(unicodedata.normalize("NFC", words[1]), "?", n % 3 == 0)
         for n, line in enumerate(references)

@@ -16,14 +16,16 @@ from typing import Any
 import keras
 import pytest
 from letters import stand_in_step
-from notebooks import FOLDER
-from notebooks import NOTEBOOKS
-from notebooks import as_python
-from notebooks import code_cells
-from notebooks import names_set
-from notebooks import read_notebook
-from notebooks import run_notebook
-from notebooks import source
+from notebooks import (
+    FOLDER,
+    NOTEBOOKS,
+    as_python,
+    code_cells,
+    names_set,
+    read_notebook,
+    run_notebook,
+    source,
+)
 from toys import search_eagerly
 
 from bahdanau_tf.corpora import write_corpus
@@ -127,9 +129,7 @@ def test_stored_without_outputs(path: Path) -> None:
 def test_first_cell_says_how_long_it_takes(path: Path) -> None:
     first = source(read_notebook(path)["cells"][0])
     assert first.startswith("# ")
-    assert re.search(
-        r"\*\*(Time|걸리는 시간|所要時間):\*\* .*\d+ ?(minute|분|分)", first
-    )
+    assert re.search(r"\*\*(Time|걸리는 시간|所要時間):\*\* .*\d+ ?(minute|분|分)", first)
     assert re.search(r"\d{4}-\d\d-\d\d", first)
     assert "TensorFlow" in first
 
@@ -157,9 +157,7 @@ class Place:
         """From here on, there is Colab's dialog."""
         self.uploads = [*uploads]
         files = SimpleNamespace(upload=self.upload)
-        self.monkeypatch.setitem(
-            sys.modules, "google.colab", SimpleNamespace(files=files)
-        )
+        self.monkeypatch.setitem(sys.modules, "google.colab", SimpleNamespace(files=files))
 
     def upload(self) -> dict[str, bytes]:
         """As `google.colab.files.upload`: writes the files, returns them."""
@@ -170,11 +168,7 @@ class Place:
 
     def install(self, path: Path, wheel: str = "") -> None:
         """Runs the cell; `wheel` is what the reader writes into it."""
-        (cell,) = (
-            cell
-            for cell in code_cells(read_notebook(path))
-            if cell["id"] == "install"
-        )
+        (cell,) = (cell for cell in code_cells(read_notebook(path)) if cell["id"] == "install")
         text = source(cell).replace('WHEEL = ""', f"WHEEL = {wheel!r}", 1)
         # IPython fills the braces of a `%` line in, as an f-string does.
         text = re.sub(r"%pip install (.*)", r"pip(rf'\1')", text)
@@ -258,15 +252,11 @@ def test_install_says_what_to_do_where_there_is_nothing(path, place):
 def test_cells_that_install_are_equal(path: Path) -> None:
     """Except for comments and texts; no other cell installs anything."""
     first, *others = (
-        source(cell)
-        for cell in code_cells(read_notebook(path))
-        if "%pip" in source(cell)
+        source(cell) for cell in code_cells(read_notebook(path)) if "%pip" in source(cell)
     )
     assert others == []
     assert "%pip install" in first
-    assert without_texts(first) == without_texts(
-        source(code_cells(read_notebook(QUICK_START))[0])
-    )
+    assert without_texts(first) == without_texts(source(code_cells(read_notebook(QUICK_START))[0]))
 
 
 @every_notebook
@@ -316,10 +306,7 @@ def test_code_of_a_translation_equals_the_english_code(path: Path) -> None:
     english = FOLDER / f"{path.stem[:-3]}.ipynb"
     view = f'.view("{path.stem[-2:]}")'  # of a cell's last value
     ours, wanted = (
-        [
-            without_texts(source(cell).removesuffix(view))
-            for cell in code_cells(read_notebook(one))
-        ]
+        [without_texts(source(cell).removesuffix(view)) for cell in code_cells(read_notebook(one))]
         for one in (path, english)
     )
     assert ours == wanted
@@ -390,22 +377,15 @@ def test_every_cell_runs(
 
 
 @pytest.mark.slow
-def test_quick_start_shows_what_it_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_quick_start_shows_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In full size; the truth is that of the grammar."""
     monkeypatch.chdir(tmp_path)
     found = run_notebook(QUICK_START, {})
     assert found["attention"] <= found["diagonal"] / 2
     assert found["entropy"] <= found["equal"] / 2
     shown = found["translation"]
-    assert shown.text == (
-        "Le cheval blanc de la reine ne voit pas l'homme intelligent."
-    )
-    aligned = {
-        (shown.source_tokens[i], shown.tokens[j])
-        for i, j in shown.hard_alignment
-    }
+    assert shown.text == ("Le cheval blanc de la reine ne voit pas l'homme intelligent.")
+    aligned = {(shown.source_tokens[i], shown.tokens[j]) for i, j in shown.hard_alignment}
     assert aligned >= {
         ("horse", "cheval"),
         ("white", "blanc"),

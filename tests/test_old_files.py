@@ -63,9 +63,7 @@ def test_training_a_keras_model_continues(opened: Callable) -> None:
 
 
 @pytest.mark.parametrize("name", ["words", "subwords"])
-def test_translators_give_the_same_translations_and_scores(
-    name: str, opened: Callable
-) -> None:
+def test_translators_give_the_same_translations_and_scores(name: str, opened: Callable) -> None:
     folder, expected = opened("translators")
     translator = Translator.load(folder / name)
     sources, wanted = expected["sources"], expected[name]["translations"]
@@ -107,9 +105,7 @@ def files(folder: Path, *splits: str) -> list[str]:
     ]
 
 
-def test_a_training_is_refused_in_a_sentence(
-    opened: Callable, capfd: Any
-) -> None:
+def test_a_training_is_refused_in_a_sentence(opened: Callable, capfd: Any) -> None:
     folder, expected = opened("training")
     model_dir = f"--model_dir={folder / 'model'}"
     flags = [model_dir, *expected["flags"], "--epochs=4"]

@@ -9,11 +9,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from oracle import close
-from oracle import randomized
+from oracle import close, randomized
 
-from bahdanau_tf import layers
-from bahdanau_tf import models
+from bahdanau_tf import layers, models
 
 N, M, K = 4, 3, 9
 SOURCE = np.array([[2, 3, 5, 1], [4, 1, 0, 0]], "int32")
@@ -63,9 +61,7 @@ def test_loops_write_one_position_after_the_other(name: str) -> None:
     """What tf2onnx takes for granted: it appends whatever a loop writes."""
     make, inputs = CASES[name]
     graph = tf.function(make(), autograph=False).get_concrete_function(
-        tf.nest.map_structure(
-            lambda x: tf.TensorSpec([None, None, *x.shape[2:]], x.dtype), inputs
-        )
+        tf.nest.map_structure(lambda x: tf.TensorSpec([None, None, *x.shape[2:]], x.dtype), inputs)
     )
     written = 0
     for body in loops(graph):

@@ -15,14 +15,15 @@ import tensorflow as tf
 from oracle import randomized
 
 from bahdanau_tf.layers import WordEmbedding
-from bahdanau_tf.losses import Perplexity
-from bahdanau_tf.losses import TokenCrossentropy
-from bahdanau_tf.optimizers import SGD
-from bahdanau_tf.optimizers import Adadelta
-from bahdanau_tf.optimizers import Adam
-from bahdanau_tf.optimizers import HalvedEveryHalfEpoch
-from bahdanau_tf.optimizers import InverseSquareRoot
-from bahdanau_tf.optimizers import WarmupLinearDecay
+from bahdanau_tf.losses import Perplexity, TokenCrossentropy
+from bahdanau_tf.optimizers import (
+    SGD,
+    Adadelta,
+    Adam,
+    HalvedEveryHalfEpoch,
+    InverseSquareRoot,
+    WarmupLinearDecay,
+)
 
 # Raised by Keras' `model.save` with NumPy 2.
 pytestmark = pytest.mark.filterwarnings(
@@ -38,8 +39,7 @@ WEIGHTS = (TARGET != 0).astype("float32")
 def tiny_model(seed: int = 0) -> keras.Model:
     """Words of the source and the word at the place: quickly traced."""
     source, target = (
-        keras.Input([None], dtype="int32", name=name)
-        for name in ("source", "target")
+        keras.Input([None], dtype="int32", name=name) for name in ("source", "target")
     )
     read = keras.ops.mean(WordEmbedding(6, 3)(source), 1, keepdims=True)
     state = keras.ops.tanh(WordEmbedding(7, 3)(target) + read)
@@ -68,9 +68,7 @@ def gradients() -> Callable[[list[np.ndarray]], list[np.ndarray]]:
         return found
 
     def at(values: list[np.ndarray]) -> list[np.ndarray]:
-        for weight, value in zip(
-            model.trainable_variables, values, strict=True
-        ):
+        for weight, value in zip(model.trainable_variables, values, strict=True):
             weight.assign(value)
         return [g.numpy().astype("float64") for g in compute()]
 
@@ -160,9 +158,7 @@ def test_apply_equals_numpy(name: str) -> None:
             [tf.constant(g, tf.float32) for g in found],
             model.trainable_variables,
         )
-        assert float(optimizer.gradient_norm.numpy()) == pytest.approx(
-            norm, rel=1e-5
-        )
+        assert float(optimizer.gradient_norm.numpy()) == pytest.approx(norm, rel=1e-5)
     equal_weights(model, wanted, 2e-5)
 
 
@@ -193,9 +189,7 @@ def applying(optimizer: Any, weight: Any) -> Callable:
 
 @pytest.mark.parametrize("in_graph", [False, True])
 @optimizers
-def test_accumulated_gradients_give_one_step_of_their_mean(
-    name: str, in_graph: bool
-) -> None:
+def test_accumulated_gradients_give_one_step_of_their_mean(name: str, in_graph: bool) -> None:
     """One step with the mean of two batches equals two accumulated steps."""
     rate = keras.optimizers.schedules.ExponentialDecay(0.1, 1, 0.5)
     random = np.random.default_rng(0)
@@ -290,15 +284,11 @@ def test_decay_and_moving_average_go_on_in_a_skipped_update() -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @optimizers
-def test_a_gradient_that_is_not_finite_changes_nothing(
-    name: str, bad: float
-) -> None:
+def test_a_gradient_that_is_not_finite_changes_nothing(name: str, bad: float) -> None:
     weights = [keras.Variable(np.ones(3)), keras.Variable(np.ones((2, 2)))]
     optimizer = OPTIMIZERS[name][0]()
     good = [tf.fill([3], 0.5), tf.fill([2, 2], 0.25)]
-    step = tf.function(
-        lambda *g: optimizer.apply(list(g), weights), autograph=False
-    )
+    step = tf.function(lambda *g: optimizer.apply(list(g), weights), autograph=False)
     optimizer.build(weights)
     step(*good)
     counted = {"gradient_norm", "skipped_updates"}
@@ -393,9 +383,7 @@ def test_compile_and_fit_learn_with_callbacks(tmp_path: Path) -> None:
     assert history["perplexity"][-1] < 0.5 * history["perplexity"][0]
     loaded = keras.models.load_model(best)
     found = loaded.evaluate(copying_data(), verbose=0, return_dict=True)
-    assert found["perplexity"] == pytest.approx(
-        min(history["val_perplexity"]), rel=1e-3
-    )
+    assert found["perplexity"] == pytest.approx(min(history["val_perplexity"]), rel=1e-3)
     assert isinstance(loaded.optimizer, Adam)
     assert loaded.optimizer.max_norm == 1.0
 
@@ -455,17 +443,12 @@ def test_the_training_of_sutskever_et_al_in_fit_equals_numpy() -> None:
     model.fit(data, verbose=0, shuffle=False)
     for step_rate in (0.7, 0.35, 0.35 / 4):
         found = gradients()(values)
-        values = [
-            value - step_rate * g / 128
-            for value, g in zip(values, found, strict=True)
-        ]
+        values = [value - step_rate * g / 128 for value, g in zip(values, found, strict=True)]
     equal_weights(model, values, 1e-5)
 
 
 def test_warmup_linear_decay_rises_stays_and_falls() -> None:
-    rate = WarmupLinearDecay(
-        2.0, 100, warmup_steps=10, constant_share=0.5, final_share=0.1
-    )
+    rate = WarmupLinearDecay(2.0, 100, warmup_steps=10, constant_share=0.5, final_share=0.1)
     for step, wanted in (
         (0, 0.2),
         (4, 1.0),
@@ -480,7 +463,5 @@ def test_warmup_linear_decay_rises_stays_and_falls() -> None:
     again = keras.optimizers.schedules.deserialize(config)
     for step in (4, 50, 75, 900):
         assert float(again(step)) == float(rate(step))
-    rate = WarmupLinearDecay(
-        2.0, 100
-    )  # the default of `Recipe`: to 2 % of the peak
+    rate = WarmupLinearDecay(2.0, 100)  # the default of `Recipe`: to 2 % of the peak
     assert float(rate(tf.constant(100))) == pytest.approx(0.04)

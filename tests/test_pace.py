@@ -11,17 +11,12 @@ import keras
 import letters
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import strategies as st
-from letters import RECIPE
-from letters import log_of
-from letters import restarted
+from hypothesis import given, strategies as st
+from letters import RECIPE, log_of, restarted
 
 from bahdanau_tf.data.batching import Position
 from bahdanau_tf.optimizers import WarmupLinearDecay
-from bahdanau_tf.training import Recipe
-from bahdanau_tf.training import loop
-from bahdanau_tf.training import train
+from bahdanau_tf.training import Recipe, loop, train
 from bahdanau_tf.training.dev import Evaluation
 from bahdanau_tf.training.run import Pace
 
@@ -51,9 +46,7 @@ TIMED = replace(
     st.integers(0, 50),
     st.sampled_from([0.0, 0.3, 0.5, 1.0]),
 )
-def test_by_updates_the_rate_is_that_of_the_schedule(
-    total, step, warmup_steps, constant_share
-):
+def test_by_updates_the_rate_is_that_of_the_schedule(total, step, warmup_steps, constant_share):
     recipe = Recipe(
         learning_rate=0.5,
         schedule="linear",
@@ -196,9 +189,7 @@ def test_an_update_uses_the_rate_that_was_assigned():
     assert weight.numpy() == pytest.approx([-1.5])
 
 
-def test_time_ends_a_training_and_lets_the_rate_fall(
-    alone, tmp_path, monkeypatch, capsys
-):
+def test_time_ends_a_training_and_lets_the_rate_fall(alone, tmp_path, monkeypatch, capsys):
     clock = Clock(monkeypatch)
     result = train(restarted(), alone, TIMED, tmp_path)
     assert (result.stopped_by, result.seconds) == ("minutes", 60.0)
@@ -230,9 +221,7 @@ def test_time_ends_a_training_and_lets_the_rate_fall(
         ({"minutes": 0, "epochs": 6, "constant_share": 1.0}, 10),
     ],
 )
-def test_patience_waits_until_the_rate_falls(
-    limit, steps, files, tmp_path, monkeypatch
-):
+def test_patience_waits_until_the_rate_falls(limit, steps, files, tmp_path, monkeypatch):
     """Nothing is learned, so each evaluation is as bad as the first."""
     Clock(monkeypatch)
     same = Evaluation(0.0, 1.0, [])
@@ -243,9 +232,7 @@ def test_patience_waits_until_the_rate_falls(
     assert RECIPE.minutes == 0
 
 
-def test_patience_waits_again_if_with_more_epochs_the_rate_rises(
-    files, tmp_path, monkeypatch
-):
+def test_patience_waits_again_if_with_more_epochs_the_rate_rises(files, tmp_path, monkeypatch):
     same = Evaluation(0.0, 1.0, [])
     monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
     recipe = replace(TIMED, patience=1, evaluate_every=5, minutes=0)

@@ -57,9 +57,7 @@ def test_every_source_file_is_in_the_wheel(
     packed = {file.as_posix() for file in wheel.files}
     assert "bahdanau_tf/py.typed" in sources
     assert sources <= packed
-    assert {file.split("/")[0] for file in packed if ".py" in file} == {
-        "bahdanau_tf"
-    }
+    assert {file.split("/")[0] for file in packed if ".py" in file} == {"bahdanau_tf"}
 
 
 def test_version_is_the_newest_of_the_changelog(
@@ -154,9 +152,7 @@ def test_the_command_prints_the_same_as_the_module(
     wheel: metadata.Distribution,
 ) -> None:
     command = Path(sys.executable).with_name("bahdanau-tf")
-    result = subprocess.run(
-        [command, "--help"], capture_output=True, text=True, timeout=300
-    )
+    result = subprocess.run([command, "--help"], capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     module = run("-m", "bahdanau_tf", "--help")
     assert result.stdout == module.stdout

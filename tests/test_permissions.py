@@ -11,20 +11,15 @@ import tensorflow as tf
 from letters import stand_in_step
 
 from bahdanau_tf.cli import main
-from bahdanau_tf.serving.export import publish
-from bahdanau_tf.serving.export import workplace
-from bahdanau_tf.serving.export import write_warmup
+from bahdanau_tf.serving.export import publish, workplace, write_warmup
 from bahdanau_tf.serving.saved_model import write_saved_model
-from bahdanau_tf.system.files import replaced_directory
-from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.files import replaced_directory, write_atomically
 from bahdanau_tf.training import loop
 
 pytestmark = [
     pytest.mark.usefixtures("eager_search"),
     # Raised by Keras' `model.save` with NumPy 2.
-    pytest.mark.filterwarnings(
-        "ignore:__array__ implementation doesn't:DeprecationWarning"
-    ),
+    pytest.mark.filterwarnings("ignore:__array__ implementation doesn't:DeprecationWarning"),
 ]
 
 
@@ -46,9 +41,7 @@ def others(folder: Path, umask: int) -> dict[str, str]:
     return found
 
 
-def test_files_and_folders_that_are_replaced(
-    tmp_path: Path, umask: int
-) -> None:
+def test_files_and_folders_that_are_replaced(tmp_path: Path, umask: int) -> None:
     for text in (b"old", b"new"):
         with replaced_directory(tmp_path / "folder") as aside:
             (aside / "inside").write_bytes(text)
@@ -71,9 +64,7 @@ def test_the_versions_of_an_export(tmp_path: Path, umask: int) -> None:
     assert not others(base, umask)
 
 
-def test_all_of_a_training(
-    tmp_path: Path, umask: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_of_a_training(tmp_path: Path, umask: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Checkpoints, the best model, tokenizers, flags, settings, logs."""
     monkeypatch.setattr(loop, "train_step", stand_in_step)
     text = tmp_path / "text"

@@ -5,21 +5,15 @@ from __future__ import annotations
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
 
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.options import ModelOptions
-from bahdanau_tf.options import Recipe
-from bahdanau_tf.options import TextOptions
-from bahdanau_tf.text import SubwordTokenizer
-from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.training import TrainingFiles
-from bahdanau_tf.training import TrainingPlan
-from bahdanau_tf.training import is_begun
+from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
+from bahdanau_tf.text import SubwordTokenizer, WordTokenizer
+from bahdanau_tf.training import TrainingFiles, TrainingPlan, is_begun
 from bahdanau_tf.training.folder import locked
 from bahdanau_tf.training.texts import check_words
 
@@ -41,9 +35,7 @@ def files(tmp_path_factory) -> TrainingFiles:
 def plan(files, tmp_path) -> TrainingPlan:
     return TrainingPlan(
         TextOptions(source_language="en", target_language="fr"),
-        ModelOptions(
-            units=4, embedding_dim=4, attention_units=4, maxout_units=4
-        ),
+        ModelOptions(units=4, embedding_dim=4, attention_units=4, maxout_units=4),
         Recipe(),
         files,
         tmp_path / "model",
@@ -51,18 +43,13 @@ def plan(files, tmp_path) -> TrainingPlan:
 
 
 @pytest.mark.parametrize("tokenizer", ["bpe", "unigram"])
-def test_the_default_vocabulary_size_is_reduced_for_small_texts(
-    plan, capsys, tokenizer
-):
+def test_the_default_vocabulary_size_is_reduced_for_small_texts(plan, capsys, tokenizer):
     plan = replace(plan, text=replace(plan.text, tokenizer=tokenizer))
     translator = plan.prepare()
     size = translator.target_text.vocabulary_size
     assert 256 < size < 2000
     assert translator.model.target_embedding.embeddings.shape[0] == size
-    said = (
-        f"target vocabulary: {size:,} ids, not 30,001: the text has no more "
-        "sub-words"
-    )
+    said = f"target vocabulary: {size:,} ids, not 30,001: the text has no more sub-words"
     assert said in capsys.readouterr().err.split("\n")
     # The requested size is stored, so that the same command resumes.
     settings = json.loads((plan.model_dir / "text.json").read_text())
@@ -95,9 +82,7 @@ def test_a_text_with_only_long_lines_is_refused(plan, tmp_path):
 def test_the_folder_of_a_saved_translator_is_refused(plan):
     plan.prepare().save(plan.model_dir / "best")
     best = replace(plan, model_dir=plan.model_dir / "best")
-    before = {
-        p: p.read_bytes() for p in best.model_dir.rglob("*") if p.is_file()
-    }
+    before = {p: p.read_bytes() for p in best.model_dir.rglob("*") if p.is_file()}
     with pytest.raises(ValueError, match="which holds a translator"):
         best.prepare()
     for path, data in before.items():
@@ -159,9 +144,7 @@ def test_text_of_a_users_own_in_the_folder_is_kept(plan, there):
 
 def test_a_folder_with_a_model_keeps_its_settings(plan):
     first = plan.prepare()
-    half = (
-        plan.model_dir / "checkpoints" / "ckpt-1_temp"
-    )  # left by a killed process
+    half = plan.model_dir / "checkpoints" / "ckpt-1_temp"  # left by a killed process
     half.mkdir(parents=True)
     assert not is_begun(plan.model_dir)
     half.with_name("ckpt-1.index").touch()
@@ -191,9 +174,7 @@ def test_a_folder_locked_by_another_process_is_refused(plan):
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-def test_a_disk_that_has_no_room_for_the_lock_is_named(
-    tmp_path, monkeypatch, is_new
-):
+def test_a_disk_that_has_no_room_for_the_lock_is_named(tmp_path, monkeypatch, is_new):
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
@@ -218,14 +199,10 @@ def test_a_disk_that_has_no_room_for_the_lock_is_named(
         "ငါမင်းကိုချစ်တယ်",
     ],
 )
-def test_text_without_words_is_refused_before_learning(
-    plan, files, tmp_path, capsys, side, line
-):
+def test_text_without_words_is_refused_before_learning(plan, files, tmp_path, capsys, side, line):
     path = tmp_path / "text"
     path.write_text(f"{line}\n" * 60)
-    files = replace(
-        files, dev_source=None, dev_target=None, **{f"train_{side}": str(path)}
-    )
+    files = replace(files, dev_source=None, dev_target=None, **{f"train_{side}": str(path)})
     with pytest.raises(ValueError, match="--tokenizer=unigram") as said:
         replace(plan, files=files).prepare()
     assert str(path) in str(said.value)
@@ -245,14 +222,10 @@ def test_text_without_words_is_refused_before_learning(
         ("word", "und", "1 + 1 = 2"),
     ],
 )
-def test_text_that_can_be_split_is_accepted(
-    tmp_path, tokenizer, language, line
-):
+def test_text_that_can_be_split_is_accepted(tmp_path, tokenizer, language, line):
     path = tmp_path / "text"
     path.write_text(f"{line}\n")
-    text = TextOptions(
-        tokenizer, source_language=language, target_language=language
-    )
+    text = TextOptions(tokenizer, source_language=language, target_language=language)
     check_words(text, TrainingFiles(str(path), str(path)))
 
 

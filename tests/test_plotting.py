@@ -10,15 +10,10 @@ import numpy as np
 import pytest
 
 from bahdanau_tf import plotting
-from bahdanau_tf.evaluation import LengthBin
-from bahdanau_tf.evaluation import Score
+from bahdanau_tf.evaluation import LengthBin, Score
 from bahdanau_tf.plotting import paper
 from bahdanau_tf.text import vocabulary
-from bahdanau_tf.tracing import Candidate
-from bahdanau_tf.tracing import Contributions
-from bahdanau_tf.tracing import Gate
-from bahdanau_tf.tracing import Step
-from bahdanau_tf.tracing import Trace
+from bahdanau_tf.tracing import Candidate, Contributions, Gate, Step, Trace
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -110,16 +105,12 @@ def test_any_text_is_drawn(tmp_path):
     path = tmp_path / "alignment.png"
     with warnings.catch_warnings():  # some characters may have no font
         warnings.filterwarnings("ignore", "Glyph|plot: no installed font")
-        figure = plotting.plot_alignment(
-            source, ["が"], np.full([1, 6], 0.5), str(path)
-        )
+        figure = plotting.plot_alignment(source, ["が"], np.full([1, 6], 0.5), str(path))
     assert labels(figure.axes[0].xaxis) == source
     assert path.stat().st_size > 0
 
 
-def test_characters_that_no_font_has_are_told_in_a_sentence(
-    monkeypatch, tmp_path
-):
+def test_characters_that_no_font_has_are_told_in_a_sentence(monkeypatch, tmp_path):
     """In one, without those of matplotlib for each character."""
     paper._fonts.cache_clear()
     monkeypatch.setattr(paper, "_installed", lambda: iter(()))
@@ -171,9 +162,7 @@ def test_bleu_by_length_draws_a_line_and_a_band_for_each_system(tmp_path):
     figure = plotting.plot_bleu_by_length(curves, path)
     (axes,) = figure.axes
     first, second = axes.get_lines()
-    np.testing.assert_allclose(
-        first.get_xydata(), [[5.5, 30], [15.5, 31], [25.5, 29]]
-    )
+    np.testing.assert_allclose(first.get_xydata(), [[5.5, 30], [15.5, 31], [25.5, 29]])
     np.testing.assert_allclose(second.get_xydata(), [[5.5, 25], [15.5, 10]])
     shown = [text.get_text() for text in axes.get_legend().get_texts()]
     assert shown == ["RNNsearch", "RNNencdec"]

@@ -12,23 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from toys import ENGLISH
-from toys import FRENCH
-from toys import SPECIAL
-from toys import english
-from toys import french
-from toys import toy_translator
+from toys import ENGLISH, FRENCH, SPECIAL, english, french, toy_translator
 
-from bahdanau_tf import Decoding
-from bahdanau_tf import Dictionary
-from bahdanau_tf import RNNEncDec
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import SubwordTokenizer
-from bahdanau_tf import Translation
-from bahdanau_tf import Translator
-from bahdanau_tf import Vocabulary
-from bahdanau_tf import WordTokenizer
-from bahdanau_tf import token_log_probs
+from bahdanau_tf import (
+    Decoding,
+    Dictionary,
+    RNNEncDec,
+    RNNSearch,
+    SubwordTokenizer,
+    Translation,
+    Translator,
+    Vocabulary,
+    WordTokenizer,
+    token_log_probs,
+)
 from bahdanau_tf.search import History
 from bahdanau_tf.translation import Lexicon
 from bahdanau_tf.translation.shortlist import of_words
@@ -40,9 +37,7 @@ UNK, END = 1, 2
 SIZE = 5  # padding, unknown, end and two words
 TEXT = SimpleNamespace(pad_id=0, unk_id=UNK, eos_id=END)
 SOURCES = np.array([[3, 0, 0], [3, 3, 0], [3, 3, 3], [3, 3, 0], [3, 0, 0]])
-PREFIXES = np.array(
-    [[0, 0, 0, 0], [3, 4, 0, 0], [4, 0, 0, 0], [4, 4, 4, 1], [1, 3, 3, 0]]
-)
+PREFIXES = np.array([[0, 0, 0, 0], [3, 4, 0, 0], [4, 0, 0, 0], [4, 4, 4, 1], [1, 3, 3, 0]])
 
 
 def table_of(seed: int) -> np.ndarray:
@@ -127,9 +122,7 @@ def test_search_finds_the_best_sequences_with_the_prefix(seed, unknown):
 
 
 @pytest.mark.parametrize("ratio", ["0.3", "0.6", "1.05", "1.1", "1.2"])
-@pytest.mark.parametrize(
-    ("limit", "rounded"), [("min", math.ceil), ("max", math.floor)]
-)
+@pytest.mark.parametrize(("limit", "rounded"), [("min", math.ceil), ("max", math.floor)])
 def test_limits_are_multiples_of_the_length(ratio, limit, rounded):
     """Of a decimal number, where a binary one is rounded, too."""
     lengths = np.array([10, 20, 50, 60, 7])
@@ -150,9 +143,7 @@ def test_empty_prefixes_change_nothing():
     table = table_of(2)
     decoding = Decoding(beam_size=3, n_best=3, no_repeated_ngrams=2)
     free = searched(table, decoding, None)
-    for one, other in zip(
-        searched(table, decoding, np.zeros([5, 2])), free, strict=True
-    ):
+    for one, other in zip(searched(table, decoding, np.zeros([5, 2])), free, strict=True):
         if one is not None:
             np.testing.assert_allclose(one, other, atol=1e-5)
 
@@ -166,9 +157,7 @@ def test_words_of_the_prefix_may_be_repeated():
 def test_words_are_sampled_with_their_probability():
     """Compares frequencies of the first word, with `max_length` 1."""
     table, count, tau = table_of(4), 3000, 0.8
-    decoding = Decoding(
-        sampling=True, n_best=count, max_length=1, temperature=tau
-    )
+    decoding = Decoding(sampling=True, n_best=count, max_length=1, temperature=tau)
     tokens = searched(table, decoding, None).tokens.numpy()[..., 0]
     for row, logits in enumerate(table[:, 0] / tau):
         logits[0] = -np.inf  # padding is never generated
@@ -182,9 +171,7 @@ def test_only_equal_sentences_have_equal_samples():
     """All tables are equal, and the sources of rows 0 and 4, and of 1 and 3."""
     table = np.tile(table_of(5)[:1], [5, 1, 1])
     decoding = Decoding(sampling=True, n_best=40, max_length=1, seed=1)
-    first, second, third, fourth, last = searched(
-        table, decoding, None
-    ).tokens.numpy()[..., 0]
+    first, second, third, fourth, last = searched(table, decoding, None).tokens.numpy()[..., 0]
     assert first.tolist() == last.tolist()
     assert second.tolist() == fourth.tolist()
     assert first.tolist() != second.tolist() != third.tolist()
@@ -286,9 +273,7 @@ def test_translations_begin_with_the_prefix(translator):
 
 
 def test_scores_include_the_words_of_the_prefix(translator):
-    (found,) = translator.translate(
-        ["a dog."], n_best(translator), prefixes=["le Zyx"]
-    )
+    (found,) = translator.translate(["a dog."], n_best(translator), prefixes=["le Zyx"])
     for one in whole(found):
         ids = translator.target_text.vocabulary.ids(tf.constant(one.tokens))
         (log_probs,) = token_log_probs(
@@ -304,16 +289,12 @@ def test_scores_include_the_words_of_the_prefix(translator):
 def test_a_prefix_longer_than_the_limit_is_scored_and_aligned(translator):
     """As by teacher forcing: other words have no room."""
     words = "un chien rouge voit le chat rouge dort un chat voit un chien"
-    (found,) = translator.translate(
-        ["a red dog sees."], n_best(translator), prefixes=[words]
-    )
+    (found,) = translator.translate(["a red dog sees."], n_best(translator), prefixes=[words])
     assert found.tokens == words.split()[:9]
     assert not found.finished
     assert not found.alternatives
     (scored,) = translator.score(["a red dog sees."], [words])
-    assert found.log_prob == pytest.approx(
-        float(scored.token_log_probs[:9].sum()), abs=1e-4
-    )
+    assert found.log_prob == pytest.approx(float(scored.token_log_probs[:9].sum()), abs=1e-4)
     ids = {
         "source": translator.source_text.tokenize(["a red dog sees."]),
         "target": translator.target_text.tokenize([words]),
@@ -328,9 +309,7 @@ def test_a_greedy_translation_is_continued_unchanged(translator):
     decoding = replace(translator.decoding, beam_size=1, unknown="forbid")
     free = translator.translate(SENTENCES, decoding)
     for share in (0.0, 0.5, 1.0):
-        prefixes = [
-            one.text.encode()[: place_of(one, share)].decode() for one in free
-        ]
+        prefixes = [one.text.encode()[: place_of(one, share)].decode() for one in free]
         again = translator.translate(SENTENCES, decoding, prefixes=prefixes)
         for one, other in zip(free, again, strict=True):
             assert other.text == one.text
@@ -338,9 +317,7 @@ def test_a_greedy_translation_is_continued_unchanged(translator):
             assert other.target_offsets == one.target_offsets
             assert other.score == pytest.approx(one.score, abs=1e-4)
             if one.source:
-                np.testing.assert_allclose(
-                    other.weights, one.weights, atol=1e-5
-                )
+                np.testing.assert_allclose(other.weights, one.weights, atol=1e-5)
 
 
 def place_of(translation: Translation, share: float) -> int:
@@ -350,9 +327,7 @@ def place_of(translation: Translation, share: float) -> int:
 
 
 def test_an_ensemble_with_a_reversed_source_continues_prefixes():
-    ensemble = Translator.ensemble(
-        [make_translator(), make_translator(RNNEncDec, 8, reverse=True)]
-    )
+    ensemble = Translator.ensemble([make_translator(), make_translator(RNNEncDec, 8, reverse=True)])
     decoding = replace(ensemble.decoding, beam_size=2)
     found = ensemble.translate(SENTENCES, decoding, prefixes=GIVEN)
     for one, text, words in zip(found, GIVEN, WORDS, strict=True):
@@ -413,9 +388,7 @@ def test_a_constraint_in_a_shortlist_equals_that_of_the_vocabulary():
                 if one >= 0:
                     wanted[n, :, place] = full[n, :, one]
         short = of_words(constraint, first, tf.constant(own), size)
-        found = short(
-            tf.constant(logits), history._replace(tokens=tf.constant(places))
-        )
+        found = short(tf.constant(logits), history._replace(tokens=tf.constant(places)))
         np.testing.assert_array_equal(found, wanted)
 
 
@@ -431,9 +404,7 @@ def test_the_words_of_a_prefix_are_added_to_the_shortlist():
         prefixes=GIVEN,
         constraints=[only_after(rouge, 0)],  # no word follows padding
     )
-    for row, (one, text, words) in enumerate(
-        zip(found, GIVEN, WORDS, strict=True)
-    ):
+    for row, (one, text, words) in enumerate(zip(found, GIVEN, WORDS, strict=True)):
         for other in whole(one) if one.source else []:
             check(other, text, words)
             assert {*other.tokens} <= {"le", "chat", *words}

@@ -13,22 +13,14 @@ import pytest
 import tensorflow as tf
 from letters import RECIPE
 
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import Translator
-from bahdanau_tf import layers
+from bahdanau_tf import RNNSearch, Translator, layers
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import SGD
-from bahdanau_tf.system import device
-from bahdanau_tf.system import tensors
-from bahdanau_tf.system.tensors import operand
-from bahdanau_tf.system.tensors import product
-from bahdanau_tf.system.tensors import products_in
-from bahdanau_tf.training import loop
-from bahdanau_tf.training import step
-from bahdanau_tf.training import train
+from bahdanau_tf.system import device, tensors
+from bahdanau_tf.system.tensors import operand, product, products_in
+from bahdanau_tf.training import loop, step, train
 from bahdanau_tf.training.dev import Evaluation
-from bahdanau_tf.training.step import train_step
-from bahdanau_tf.training.step import words_loss
+from bahdanau_tf.training.step import train_step, words_loss
 
 files = letters.files
 STEP = 2**-8  # bfloat16's relative distance to the next number, at most
@@ -48,9 +40,7 @@ def test_operands_and_results_are_rounded(transposed):
     shapes[1] = shapes[1][:: -1 if transposed[1] else 1]
     a, b = (random.normal(size=s).astype(np.float32) for s in shapes)
     left, right = (
-        to_bfloat16(x).astype(np.float64).T
-        if is_transposed
-        else to_bfloat16(x).astype(np.float64)
+        to_bfloat16(x).astype(np.float64).T if is_transposed else to_bfloat16(x).astype(np.float64)
         for x, is_transposed in zip((a, b), transposed, strict=True)
     )
     with products_in(tf.bfloat16):
@@ -110,9 +100,7 @@ def test_gradients_are_those_of_float32_up_to_rounding(dtype, cell, step_order):
     is the larger one.
     """
     readout = layers.TanhReadout(50, 32, kernel_initializer="glorot_uniform")
-    model = make_model(
-        cell=getattr(layers, cell)(32), readout=readout, step_order=step_order
-    )
+    model = make_model(cell=getattr(layers, cell)(32), readout=readout, step_order=step_order)
     energy = model.decoder.attention.energy.kernel
     energy.assign(tf.ones_like(energy) / 8)  # zero at first, as in the paper
     batch, loss = make_batch(), TokenCrossentropy(label_smoothing=0.1)
@@ -142,11 +130,7 @@ def test_the_graph_of_an_update_has_rounded_products_only_if_asked(monkeypatch):
         loss = TokenCrossentropy()
         step = train_step(model, SGD(0.1), loss, product_dtype=dtype)
         definition = step.get_concrete_function().graph.as_graph_def()
-        nodes = [
-            node
-            for function in definition.library.function
-            for node in function.node_def
-        ]
+        nodes = [node for function in definition.library.function for node in function.node_def]
         return [
             tf.as_dtype(node.attr["T"].type)
             for node in (*definition.node, *nodes)
@@ -222,9 +206,7 @@ def test_the_rate_of_a_product_is_that_of_the_fastest():
     assert device.product_rate(lambda: next(slow_first)) == 2 * 512**3 / 0.5
 
 
-@pytest.mark.parametrize(
-    ("capability", "wanted"), [((7, 5), False), ((9, 0), True)]
-)
+@pytest.mark.parametrize(("capability", "wanted"), [((7, 5), False), ((9, 0), True)])
 def test_gpus_that_multiply_bfloat16_faster(monkeypatch, capability, wanted):
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["x"])
     monkeypatch.setattr(
@@ -267,8 +249,7 @@ def test_small_gradients_survive_float16_with_a_scale(policy):
     moved = np.concatenate([np.ravel(one) for one in wanted])
     size = np.linalg.norm(moved)
     errors = [
-        np.linalg.norm(np.concatenate([np.ravel(x) for x in one]) - moved)
-        for one in (found, lost)
+        np.linalg.norm(np.concatenate([np.ravel(x) for x in one]) - moved) for one in (found, lost)
     ]
     assert errors[0] < 0.05 * size
     assert errors[1] > 0.3 * size
@@ -287,8 +268,7 @@ def test_an_overflow_halves_the_scale_and_skips_one_update():
         cost = float(step(*batch))
         assert np.isfinite(cost)
         moved = any(
-            (one != other).any()
-            for one, other in zip(before, model.get_weights(), strict=True)
+            (one != other).any() for one, other in zip(before, model.get_weights(), strict=True)
         )
         scale = float(optimizer.dynamic_scale)
         found.append((moved, scale, int(inner.iterations)))
@@ -301,9 +281,7 @@ def test_an_overflow_halves_the_scale_and_skips_one_update():
     assert int(inner.skipped_updates) == 0
 
 
-def test_a_training_in_float16_is_resumed_with_its_scale(
-    files, tmp_path, monkeypatch
-):
+def test_a_training_in_float16_is_resumed_with_its_scale(files, tmp_path, monkeypatch):
     """Its checkpoints have the scale, and the slots of the optimizer."""
     made: list[Any] = []
     train_step_ = loop.train_step
@@ -347,9 +325,7 @@ def test_fit_scales_the_loss_of_a_model_in_float16():
         optimizer = SGD(1.0, max_norm=1.0, gradient_accumulation_steps=2)
         # So small a loss that no update is skipped, at the first scale.
         model.compile(optimizer, TokenCrossentropy(divisor=100))
-        history = model.fit(
-            inputs, target, batch_size=3, epochs=4, shuffle=False, verbose=0
-        )
+        history = model.fit(inputs, target, batch_size=3, epochs=4, shuffle=False, verbose=0)
         losses.append(history.history["loss"])
         is_scaled = model.optimizer is not optimizer
         assert is_scaled == (dtype == "mixed_float16")
@@ -361,9 +337,7 @@ def test_fit_scales_the_loss_of_a_model_in_float16():
 
 def test_float16_needs_one_replica():
     strategy = SimpleNamespace(num_replicas_in_sync=2)
-    model = SimpleNamespace(
-        compute_dtype="float32", distribute_strategy=strategy
-    )
+    model = SimpleNamespace(compute_dtype="float32", distribute_strategy=strategy)
     optimizer = SGD(0.1)
     for dtype in ("float32", "bfloat16"):
         found = step.with_loss_scale(optimizer, model, dtype)

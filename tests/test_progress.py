@@ -10,10 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bahdanau_tf.system.terminal import ProgressLine
-from bahdanau_tf.system.terminal import StatusLine
-from bahdanau_tf.system.terminal import amount
-from bahdanau_tf.system.terminal import counted
+from bahdanau_tf.system.terminal import ProgressLine, StatusLine, amount, counted
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError, OSError(5, "EIO")])
@@ -39,9 +36,7 @@ def test_standard_error_may_be_missing_or_something_else(monkeypatch, stream):
 
 
 @pytest.mark.parametrize("done_before", [0, 700])
-def test_the_remaining_time_is_estimated_without_the_first_step(
-    monkeypatch, done_before
-):
+def test_the_remaining_time_is_estimated_without_the_first_step(monkeypatch, done_before):
     """The first step of a run traces a graph, so its time is left out."""
     clock = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
@@ -69,9 +64,7 @@ def test_a_job_of_limited_time_tells_the_time_alone(monkeypatch):
         clock[0] += 45.0
         line.update(step, "loss 1.0")
     assert stream.getvalue() == (  # no number of steps that falls
-        "1, loss 1.0, at most 5:45 left\n"
-        "2, loss 1.0, 5:00 left\n"
-        "3, loss 1.0, 4:15 left\n"
+        "1, loss 1.0, at most 5:45 left\n2, loss 1.0, 5:00 left\n3, loss 1.0, 4:15 left\n"
     )
     line = ProgressLine(4, 0, stream, seconds=345.0)
     for step in range(1, 4):

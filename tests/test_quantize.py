@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from oracle import randomized
 
-from bahdanau_tf import layers
-from bahdanau_tf import models
+from bahdanau_tf import layers, models
 
 # Keras warns of each layer that it leaves out; NumPy 2 of Keras.
 pytestmark = [
@@ -33,10 +32,7 @@ def test_attention_in_a_quantized_model_is_not_quantized(
     tmp_path: Path,
 ) -> None:
     random = np.random.default_rng(0)
-    inputs = [
-        random.normal(size=size).astype("float32")
-        for size in ((2, 5, 4), (2, 3))
-    ]
+    inputs = [random.normal(size=size).astype("float32") for size in ((2, 5, 4), (2, 3))]
     model = functional()
     weights, scores = (x.numpy() for x in model(inputs))
     with pytest.warns(UserWarning, match="BahdanauAttention: .*not quantized"):

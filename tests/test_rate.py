@@ -8,13 +8,10 @@ from dataclasses import replace
 import keras
 import letters
 import pytest
-from letters import RECIPE
-from letters import log_of
-from letters import restarted
+from letters import RECIPE, log_of, restarted
 
 from bahdanau_tf.cli import main
-from bahdanau_tf.training import loop
-from bahdanau_tf.training import train
+from bahdanau_tf.training import loop, train
 from bahdanau_tf.training.dev import Evaluation
 
 files = letters.files  # the fixture
@@ -56,9 +53,7 @@ def rates(monkeypatch) -> Rates:
 def test_on_a_plateau_the_rate_is_halved(files, tmp_path, monkeypatch, rates):
     """Also after a pause; the model of evaluation 2 is the best for long."""
     bleu = iter([1.0, 5.0, 2.0, 3.0, 4.0, 4.5, 6.0, 5.0, 5.5, 5.6])
-    monkeypatch.setattr(
-        loop.DevSet, "evaluate", lambda *_: Evaluation(next(bleu), 1.0, [])
-    )
+    monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: Evaluation(next(bleu), 1.0, []))
     recipe = replace(FIVES, schedule="plateau", plateau=2)
     for epochs in (2.3, 4.5):  # the first run ends with an evaluation, too
         recipe = replace(recipe, epochs=epochs)
@@ -70,16 +65,12 @@ def test_on_a_plateau_the_rate_is_halved(files, tmp_path, monkeypatch, rates):
     assert logged[:4] == pytest.approx([0.08] * 4)
 
 
-def test_the_loss_may_decide_when_a_training_ends(
-    files, tmp_path, monkeypatch, rates
-):
+def test_the_loss_may_decide_when_a_training_ends(files, tmp_path, monkeypatch, rates):
     """BLEU rises at each evaluation; the loss is lowest at the second."""
     found = [(1.0, 3.0), (2.0, 2.0), (3.0, 2.1), (4.0, 2.2), (5.0, 2.3)]
     results = iter([Evaluation(*one, []) for one in found])
     monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: next(results))
-    recipe = replace(
-        FIVES, monitor="loss", patience=3, schedule="plateau", plateau=2
-    )
+    recipe = replace(FIVES, monitor="loss", patience=3, schedule="plateau", plateau=2)
     result = train(restarted(), files, recipe, tmp_path, callbacks=[rates])
     assert (result.stopped_by, result.steps) == ("patience", 25)
     assert result.best_bleu == 2.0
@@ -106,9 +97,7 @@ def test_a_plateau_needs_a_dev_set(files, tmp_path, capsys):
     assert "--schedule=plateau needs --dev_source" in capsys.readouterr().err
 
 
-def test_a_resumed_training_may_have_another_rate(
-    files, tmp_path, rates, capsys
-):
+def test_a_resumed_training_may_have_another_rate(files, tmp_path, rates, capsys):
     recipes = [
         replace(FIVES, epochs=1),
         replace(FIVES, epochs=2, learning_rate=0.01),
@@ -117,10 +106,7 @@ def test_a_resumed_training_may_have_another_rate(
     said = []
     for recipe in recipes:
         train(restarted(), files, recipe, tmp_path, callbacks=[rates])
-        said.append(
-            "--learning_rate is 0.01 from now on, it was 0.08\n"
-            in capsys.readouterr().err
-        )
+        said.append("--learning_rate is 0.01 from now on, it was 0.08\n" in capsys.readouterr().err)
     assert rates.values == pytest.approx([0.08] * 10 + [0.01] * 20)
     assert said == [False, True, False]
 
@@ -167,9 +153,7 @@ def test_inverse_sqrt_is_a_schedule_of_the_recipe():
     assert "warmup_steps" not in recipe.unused()
 
 
-def test_pairs_left_out_are_counted_if_an_update_begins_in_the_next_epoch(
-    files, tmp_path, capsys
-):
+def test_pairs_left_out_are_counted_if_an_update_begins_in_the_next_epoch(files, tmp_path, capsys):
     """With 3 batches an update; the number is counted in the text itself."""
     with open(files.train_source, encoding="utf-8") as file:
         long = sum(len(line.split()) > 4 for line in file)
@@ -183,9 +167,7 @@ def test_pairs_left_out_are_counted_if_an_update_begins_in_the_next_epoch(
     assert said.count(told) == 1
 
 
-def test_pairs_that_fit_are_told_before_the_first_update(
-    files, tmp_path, capsys
-):
+def test_pairs_that_fit_are_told_before_the_first_update(files, tmp_path, capsys):
     with open(files.train_source, encoding="utf-8") as file:
         lengths = [len(line.split()) for line in file]
     short = sum(length <= 4 for length in lengths)
@@ -209,9 +191,7 @@ def test_pairs_left_out_of_the_only_epoch_are_told(files, tmp_path, capsys):
         assert said.count(f"{long} sentence pairs left out, with") == told
 
 
-@pytest.mark.parametrize(
-    ("accumulate", "epochs", "updates"), [(7, 3, 5), (10, 3, 3), (40, 1, 1)]
-)
+@pytest.mark.parametrize(("accumulate", "epochs", "updates"), [(7, 3, 5), (10, 3, 3), (40, 1, 1)])
 def test_an_epoch_is_a_pass_also_with_accumulated_batches(
     files, tmp_path, accumulate, epochs, updates
 ):
@@ -231,17 +211,13 @@ def test_epochs_are_not_rounded_up_to_another_update():
 
 
 @pytest.mark.slow
-def test_accumulated_batches_are_like_a_larger_one(
-    files, tmp_path, monkeypatch
-):
+def test_accumulated_batches_are_like_a_larger_one(files, tmp_path, monkeypatch):
     """Half of the size, twice as many; the pools are the same."""
     monkeypatch.undo()  # real updates
     same = Evaluation(1.0, 1.0, [])
     monkeypatch.setattr(loop.DevSet, "evaluate", lambda *_: same)
     found, losses = [], []
-    large = replace(
-        RECIPE, optimizer="sgd", epochs=1.2, shuffle_pool=False, max_norm=2.0
-    )
+    large = replace(RECIPE, optimizer="sgd", epochs=1.2, shuffle_pool=False, max_norm=2.0)
     for name, recipe in (
         ("large", replace(large, learning_rate=0.05, divisor=2.0)),
         (

@@ -43,9 +43,7 @@ class Original:
 
 
 @pytest.fixture(params=PARTS)
-def original(
-    request: pytest.FixtureRequest, shared: Callable[[str], Path]
-) -> Original:
+def original(request: pytest.FixtureRequest, shared: Callable[[str], Path]) -> Original:
     return Original(request.param, shared("groundhog") / request.param)
 
 
@@ -108,10 +106,7 @@ def test_central_differences_equal_the_original_gradients(
     original: Original,
 ) -> None:
     """Of each tensor: its largest entry, two others, a random direction."""
-    arrays = {
-        name: value.astype(np.float64)
-        for name, value in original.load("params").items()
-    }
+    arrays = {name: value.astype(np.float64) for name, value in original.load("params").items()}
     gradients = original.load("grad")
     batch = batch_of(original.load("forward"))
     random = np.random.default_rng(3)
@@ -171,9 +166,7 @@ def test_consecutive_adadelta_updates_equal_keras() -> None:
     squares: tuple = ()
     for gradient in ([0.5, -0.1], [0.2, 0.4], [-0.3, 0.0]):
         optimizer.apply([keras.ops.array(gradient)], [variable])
-        value, *squares = reference.adadelta(
-            value, np.array(gradient), *squares
-        )
+        value, *squares = reference.adadelta(value, np.array(gradient), *squares)
     close(variable.numpy(), value, 1e-6)
 
 
@@ -235,10 +228,7 @@ def random_cell(gates: str, m: int, n: int, c: int = 0) -> dict:
 def keras_step(cell: keras.Layer, p: dict, gates: str, *tensors) -> list:
     """One step of a Keras cell with the reference's weights."""
     order = gates.split(",")
-    weights = [
-        np.concatenate([p[f"{letter}{gate}"] for gate in order], -1)
-        for letter in "WUb"
-    ]
+    weights = [np.concatenate([p[f"{letter}{gate}"] for gate in order], -1) for letter in "WUb"]
     if "b_Uz" in p:
         recurrent = np.concatenate([p[f"b_U{g.strip('_')}"] for g in order])
         weights[2] = np.stack([weights[2], recurrent])
@@ -252,9 +242,7 @@ def test_cells_equal_those_of_keras() -> None:
     random = np.random.default_rng(0)
     x, h, memory = random.normal(size=(3, 4, 5))
     gru = random_cell("_z,_r,", 5, 5)
-    after = gru | {
-        f"b_U{gate}": random.normal(size=5) for gate in ("z", "r", "")
-    }
+    after = gru | {f"b_U{gate}": random.normal(size=5) for gate in ("z", "r", "")}
     cases = [
         (reference.tanh_step, random_cell("", 5, 5), "", "SimpleRNNCell", {}),
         (
@@ -279,9 +267,7 @@ def test_cells_equal_those_of_keras() -> None:
     gates = "_i,_f,_c,_o"
     lstm = random_cell(gates, 5, 5)
     wanted = keras_step(keras.layers.LSTMCell(5), lstm, gates, x, h, memory)
-    for actual, array in zip(
-        reference.lstm_step(x, (h, memory), lstm), wanted, strict=True
-    ):
+    for actual, array in zip(reference.lstm_step(x, (h, memory), lstm), wanted, strict=True):
         close(actual, array, 1e-6)
 
 
@@ -306,14 +292,11 @@ def test_gru_with_negated_update_gate_equals_the_textbooks() -> None:
         (reference.tanh_step, ""),
     ],
 )
-def test_a_context_equals_a_concatenated_input(
-    step: Callable, gates: str
-) -> None:
+def test_a_context_equals_a_concatenated_input(step: Callable, gates: str) -> None:
     """[y ; c] [W ; C] = y W + c C."""
     p = random_cell(gates, 3, 4, c=2)
     joined = {k: v for k, v in p.items() if k[0] != "C"} | {
-        f"W{g}": np.concatenate([p[f"W{g}"], p[f"C{g}"]])
-        for g in gates.split(",")
+        f"W{g}": np.concatenate([p[f"W{g}"], p[f"C{g}"]]) for g in gates.split(",")
     }
     random = np.random.default_rng(2)
     y, c = random.normal(size=(6, 3)), random.normal(size=(6, 2))
@@ -329,18 +312,14 @@ def test_unroll_ignores_padding_in_both_directions() -> None:
     mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
     zero = np.zeros((2, 4))
     for reverse in (False, True):
-        outputs, last = reference.unroll(
-            reference.gru_step, p, inputs, mask, zero, reverse
-        )
+        outputs, last = reference.unroll(reference.gru_step, p, inputs, mask, zero, reverse)
         h = zero[:1]
         words = range(3)
         for t in reversed(words) if reverse else words:
             h = reference.gru_step(inputs[:1, t], h, p)
             close(outputs[0, t], h[0], 1e-12)
         close(last[0], h[0], 1e-12)
-        close(
-            outputs[0, 3:], np.stack([zero[0] if reverse else h[0]] * 2), 1e-12
-        )
+        close(outputs[0, 3:], np.stack([zero[0] if reverse else h[0]] * 2), 1e-12)
 
 
 def test_scores_equal_their_equations() -> None:
@@ -366,9 +345,7 @@ def test_scores_equal_their_equations() -> None:
         attention = getattr(reference, f"{kind}_attention")
         e = np.exp([energy(0), energy(1)])
         alpha = np.array([*(e / e.sum()), 0.0])
-        context, weights = attention(
-            s[None], h[None], np.array([[1, 1, 0]]), given
-        )
+        context, weights = attention(s[None], h[None], np.array([[1, 1, 0]]), given)
         close(weights[0], alpha, 1e-12)
         close(context[0], alpha @ h, 1e-12)
 
@@ -445,14 +422,10 @@ def test_step_orders_equal_the_papers_equations(order: str) -> None:
     p = small_model()
     x, ones = np.array([[3, 5, 8]]), np.ones((1, 3))
     y, y_0 = np.array([[2, 6]]), np.array([0.3, -0.1, 0.7])
-    out = reference.rnnsearch(
-        p, x, ones, y, ones[:, :2], order=order, first_input=y_0
-    )
+    out = reference.rnnsearch(p, x, ones, y, ones[:, :2], order=order, first_input=y_0)
     s = reference.backward_bridge(out.annotations, ones, p["bridge"])
     for i, previous in enumerate([y_0[None], p["E_y"][[2]]]):
-        c, _ = reference.additive_attention(
-            s, out.annotations, ones, p["attention"]
-        )
+        c, _ = reference.additive_attention(s, out.annotations, ones, p["attention"])
         new = reference.gru_step(previous, s, p["decoder"], c)
         seen = new if order == "main-text" else s
         logits = reference.readout(seen, previous, c, p["readout"])
@@ -465,28 +438,17 @@ def test_an_unknown_step_order_is_refused() -> None:
     ones = np.ones((1, 1))
     ids = ones.astype(int)
     with pytest.raises(ValueError, match="order is 'reversed', wanted"):
-        reference.rnnsearch(
-            small_model(), ids, ones, ids, ones, order="reversed"
-        )
+        reference.rnnsearch(small_model(), ids, ones, ids, ones, order="reversed")
 
 
 def test_a_second_encoder_layer_reads_the_first() -> None:
     """The second layer reads the first layer's annotations."""
     p = small_model()
     gates = "_i,_f,_c,_o"
-    layers = [
-        {d: random_cell(gates, m, 4) for d in ("forward", "backward")}
-        for m in (3, 8)
-    ]
+    layers = [{d: random_cell(gates, m, 4) for d in ("forward", "backward")} for m in (3, 8)]
     x, mask = np.array([[1, 2, 4]]), np.ones((1, 3))
-    low = reference.encode(
-        p | {"encoder": layers[:1]}, x, mask, reference.lstm_step
-    )
-    high = reference.encode(
-        p | {"encoder": layers}, x, mask, reference.lstm_step
-    )
+    low = reference.encode(p | {"encoder": layers[:1]}, x, mask, reference.lstm_step)
+    high = reference.encode(p | {"encoder": layers}, x, mask, reference.lstm_step)
     on_top = {"E_x": low[0], "encoder": layers[1:]}
-    again = reference.encode(
-        on_top, np.arange(3)[None], mask, reference.lstm_step
-    )
+    again = reference.encode(on_top, np.arange(3)[None], mask, reference.lstm_step)
     close(high, again, 1e-12)

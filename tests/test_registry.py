@@ -15,25 +15,15 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bahdanau_tf.cli import main
-from bahdanau_tf.corpora.public import download as downloads
-from bahdanau_tf.corpora.public import registry
-from bahdanau_tf.corpora.public.assembly import ArchiveError
-from bahdanau_tf.corpora.public.assembly import get_corpus
-from bahdanau_tf.corpora.public.assembly import held_out_pairs
+from bahdanau_tf.corpora.public import download as downloads, registry
+from bahdanau_tf.corpora.public.assembly import ArchiveError, get_corpus, held_out_pairs
 from bahdanau_tf.corpora.public.download import DownloadError
-from bahdanau_tf.corpora.public.registry import CORPORA
-from bahdanau_tf.corpora.public.registry import Corpus
-from bahdanau_tf.corpora.public.registry import Download
-from bahdanau_tf.corpora.public.registry import Part
-from bahdanau_tf.corpora.public.registry import Text
+from bahdanau_tf.corpora.public.registry import CORPORA, Corpus, Download, Part, Text
 
-corpora = pytest.mark.parametrize(
-    "corpus", CORPORA.values(), ids=lambda corpus: corpus.name
-)
+corpora = pytest.mark.parametrize("corpus", CORPORA.values(), ids=lambda corpus: corpus.name)
 
 
 @corpora
@@ -44,9 +34,7 @@ def test_entries_are_complete(corpus):
     assert corpus.homepage.startswith("https://")
     source, target = corpus.languages
     assert source != target
-    assert {"train", "test"} <= {
-        name.partition("_")[0] for name in corpus.splits
-    }
+    assert {"train", "test"} <= {name.partition("_")[0] for name in corpus.splits}
     assert "en" in corpus.languages
     assert len(corpus.files) == 2 * len(corpus.splits) >= 6
     assert set(corpus.checksums) <= set(corpus.files)
@@ -104,9 +92,7 @@ def test_checksums_equal_those_of_the_shared_files(shared, name):
 
 
 def test_the_recipe_names_files_of_its_corpus():
-    recipe = resources.files("bahdanau_tf").joinpath(
-        "recipes", "multi30k-en-fr.flags"
-    )
+    recipe = resources.files("bahdanau_tf").joinpath("recipes", "multi30k-en-fr.flags")
     pattern = r"^--(?:train|dev)_(?:source|target)=(.*)$"
     wanted = re.findall(pattern, recipe.read_text(), flags=re.MULTILINE)
     assert len(wanted) == 4
@@ -119,9 +105,7 @@ def test_only_tatoeba_is_split_by_the_package():
 
 
 LINES = {
-    f"{split}.{side}": b"".join(
-        f"{split} {side} {row}\n".encode() for row in range(rows)
-    )
+    f"{split}.{side}": b"".join(f"{split} {side} {row}\n".encode() for row in range(rows))
     for split, rows in (("train", 5), ("dev", 3), ("test", 2))
     for side in ("en", "fr")
 }
@@ -164,10 +148,7 @@ def plain_corpus(folder: Path) -> Corpus:
     )
     return corpus_of(
         parts,
-        checksums={
-            name: hashlib.sha256(data).hexdigest()
-            for name, data in LINES.items()
-        },
+        checksums={name: hashlib.sha256(data).hexdigest() for name, data in LINES.items()},
     )
 
 
@@ -215,9 +196,7 @@ def test_an_existing_folder_is_checked_and_kept(tmp_path):
 
 def test_parts_of_a_split_are_concatenated(tmp_path):
     """An archive of several texts, and segments, as in wmt14-en-fr."""
-    segments = {
-        side: f'<p>\n<seg id="1">{side}</seg>\n</p>\n' for side in ("en", "fr")
-    }
+    segments = {side: f'<p>\n<seg id="1">{side}</seg>\n</p>\n' for side in ("en", "fr")}
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for name, data in (
@@ -268,9 +247,7 @@ def test_a_downloaded_file_that_is_no_archive_is_removed(tmp_path):
     (fetched / "pair.zip").write_bytes(b"<html>Sorry</html>")
     download = Download("http://127.0.0.1:9/pair.zip")
     part = Part("train", Text(download, "a.en"), Text(download, "a.fr"))
-    with pytest.raises(
-        ArchiveError, match=r"is not a complete archive with a\.en"
-    ):
+    with pytest.raises(ArchiveError, match=r"is not a complete archive with a\.en"):
         get_corpus(corpus_of((part,)), tmp_path)
     assert list(fetched.iterdir()) == []
     assert not (tmp_path / "made").exists()
@@ -282,10 +259,7 @@ def test_a_downloaded_file_that_is_no_archive_is_removed(tmp_path):
 
 def test_a_corpus_without_splits_is_split(tmp_path):
     """A zip with one file per side, as in opus-tatoeba-en-fr."""
-    lines = {
-        side: "".join(f"{side}{row}\n" for row in range(40)).encode()
-        for side in ("en", "fr")
-    }
+    lines = {side: "".join(f"{side}{row}\n" for row in range(40)).encode() for side in ("en", "fr")}
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for side, data in lines.items():
@@ -327,10 +301,7 @@ def test_held_out_pairs_share_no_side_with_earlier_splits(pairs, count):
         ("dev", "test"),
     ):
         for side in (0, 1):
-            sides = [
-                {fold(pair[side]) for pair in splits[name]}
-                for name in (earlier, later)
-            ]
+            sides = [{fold(pair[side]) for pair in splits[name]} for name in (earlier, later)]
             assert not sides[0] & sides[1]
     sources = {fold(s) for s, t in pairs if s.strip() and t.strip()}
     assert len(splits["test"]) == min(count, len(sources))
@@ -342,9 +313,7 @@ def test_held_out_pairs_share_no_side_with_earlier_splits(pairs, count):
 
 def test_held_out_pairs_do_not_depend_on_order():
     pairs = [(f"s{n}".encode(), f"t{n}".encode()) for n in range(100)]
-    assert set(held_out_pairs(pairs, 10)) == set(
-        held_out_pairs(pairs[::-1], 10)
-    )
+    assert set(held_out_pairs(pairs, 10)) == set(held_out_pairs(pairs[::-1], 10))
 
 
 def said(capfd) -> str:

@@ -124,9 +124,7 @@ def trained() -> dict:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_fit_with_two_replicas_equals_fit_with_one(
-    name: str, trained: dict
-) -> None:
+def test_fit_with_two_replicas_equals_fit_with_one(name: str, trained: dict) -> None:
     """Repeated words; norm and clipping are over both replicas."""
     compare(trained, name)
 

@@ -18,30 +18,15 @@ import sacrebleu
 import bahdanau_tf.commands.report as command
 from bahdanau_tf import report
 from bahdanau_tf.cli import main
-from bahdanau_tf.evaluation import Table
-from bahdanau_tf.evaluation import diagonal_links
+from bahdanau_tf.evaluation import Table, diagonal_links
 from bahdanau_tf.models import RNNSearch
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.report import bahdanau
-from bahdanau_tf.report import page
-from bahdanau_tf.report import paper
-from bahdanau_tf.report import sutskever
-from bahdanau_tf.report import trainings
+from bahdanau_tf.report import bahdanau, page, paper, sutskever, trainings
 from bahdanau_tf.report.claim import findings
-from bahdanau_tf.report.paper import Document
-from bahdanau_tf.report.paper import Finding
-from bahdanau_tf.report.paper import Picture
-from bahdanau_tf.report.paper import Section
-from bahdanau_tf.report.results import OUTSIDE
-from bahdanau_tf.report.results import Corpus
-from bahdanau_tf.report.results import Results
-from bahdanau_tf.report.results import Scoring
-from bahdanau_tf.report.results import System
-from bahdanau_tf.text import Vocabulary
-from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.text import load_text
-from bahdanau_tf.translation.result import Scored
-from bahdanau_tf.translation.result import Translation
+from bahdanau_tf.report.paper import Document, Finding, Picture, Section
+from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, Scoring, System
+from bahdanau_tf.text import Vocabulary, WordTokenizer, load_text
+from bahdanau_tf.translation.result import Scored, Translation
 from bahdanau_tf.translator import Translator
 
 WORDS = ["red", "green", "blue", "cat", "dog", "sits", "runs", "on", "mat"]
@@ -127,9 +112,7 @@ def test_case_may_be_ignored_in_all_scores():
 def test_the_significance_table_has_all_pairs():
     bad = noisy(0.5)
     table = bahdanau.significance(
-        results(
-            system("best"), system("bad", texts=bad), system("2", texts=bad)
-        )
+        results(system("best"), system("bad", texts=bad), system("2", texts=bad))
     )
     assert table.columns == ["", "best", "bad", "2"]
     cells = np.array([row[1:] for row in table.rows])
@@ -174,8 +157,7 @@ def test_the_share_that_is_kept_has_a_bootstrap_interval():
     lengths = [length for length in (9, 12, 14, 44, 50) for _ in range(60)]
     references = sentences(lengths)
     texts = [
-        " ".join("x" if draw.random() < 0.3 else w for w in line.split())
-        for line in references
+        " ".join("x" if draw.random() < 0.3 else w for w in line.split()) for line in references
     ]
     found = findings(
         results(
@@ -203,9 +185,7 @@ def test_a_claim_that_the_interval_leaves_open_says_so():
     _, sure = tried(REFERENCES, falling(0.6))
     assert "interval holds" not in sure.text
     _, found = tried(REFERENCES, falling(0.25))
-    share, margin = map(
-        float, re.search(r"E has .* keeps (\d+) ± (\d+) %", found.text).groups()
-    )
+    share, margin = map(float, re.search(r"E has .* keeps (\d+) ± (\d+) %", found.text).groups())
     assert abs(share - 50) < margin  # the bound lies in the interval
     assert "an interval holds the bound" in found.text
 
@@ -268,9 +248,7 @@ def test_sentences_of_figure_3_are_chosen_by_the_papers_rule():
 
 
 def test_figure_2_has_bleu_by_length(tmp_path):
-    section = bahdanau.figure_2(
-        results(system("ours", texts=noisy(0.2))), tmp_path
-    )
+    section = bahdanau.figure_2(results(system("ours", texts=noisy(0.2))), tmp_path)
     (table,) = section.tables
     assert table.columns[1:] == ["1-10", "11-20", "21-30", "41-50", "51-60"]
     assert table.rows[0] == ["sentences", 12, 12, 6, 12, 6]
@@ -296,17 +274,13 @@ def translator():
     sizes = {"units": 6, "embedding_dim": 5}
     sizes |= {"attention_units": 4, "maxout_units": 3}
     count = text.vocabulary_size
-    model = RNNSearch(
-        count, count, **sizes, kernel_initializer="glorot_uniform"
-    )
+    model = RNNSearch(count, count, **sizes, kernel_initializer="glorot_uniform")
     for variable in model.trainable_variables:
         variable.assign(3 * variable)
     return Translator(model, text, text, Decoding(1, unknown="forbid"))
 
 
-def test_alignments_are_compared_with_gold_and_diagonal(
-    translator, monkeypatch
-):
+def test_alignments_are_compared_with_gold_and_diagonal(translator, monkeypatch):
     """n words and n words; weights on the end symbols give no links."""
     lengths = [6, 9, 12]
     sources = sentences(lengths)
@@ -424,10 +398,7 @@ def test_notes_say_on_which_lengths_lstms_were_trained(lengths, said):
     lister = Lister([[line] for line in REFERENCES])
     ours = results(
         system("S", max_length=50),
-        *(
-            system("L", "LSTM forward", max_length=n, translator=lister)
-            for n in lengths
-        ),
+        *(system("L", "LSTM forward", max_length=n, translator=lister) for n in lengths),
     )
     members = sutskever.lstm_members(ours)
     table = sutskever.ensemble_table(ours, members)
@@ -493,9 +464,7 @@ def test_the_training_table_is_read_from_the_model_folder(translator, tmp_path):
     trained = {"translator": translator, "model_dir": tmp_path}
     one = system("ours", counterpart="RNNsearch-30", **trained)
     unwritten = replace(one, counterpart="", name="x", model_dir=tmp_path / "x")
-    table = bahdanau.training_table(
-        results(one, unwritten, system("moses", OUTSIDE)), dev, dev
-    )
+    table = bahdanau.training_table(results(one, unwritten, system("moses", OUTSIDE)), dev, dev)
     rows = {row[0]: row[1:] for row in table.rows}
     assert [*rows][2::3] == ["ours", "x"]
     assert rows["x"][:4] == ["not recorded"] * 4
@@ -559,9 +528,7 @@ def test_the_page_has_no_external_parts_and_marks_the_papers_numbers(tmp_path):
         ("", "$x$ &amp; y"),
         (' class="number paper"', "3,000"),
     ]
-    assert re.findall(r'(?:src|href)="(.{22})', html) == [
-        "data:image/png;base64,"
-    ]
+    assert re.findall(r'(?:src|href)="(.{22})', html) == ["data:image/png;base64,"]
     for absent in ("http", "url(", "<script", "<link", "<iframe"):
         assert absent not in html
     assert "prefers-color-scheme: dark" in html
@@ -683,16 +650,10 @@ def test_a_report_may_have_only_external_systems(tmp_path):
         ),
     ],
 )
-def test_bad_flags_are_refused_before_training(
-    capfd, tmp_path, monkeypatch, flags, sentence
-):
-    monkeypatch.setattr(
-        command, "train_all", lambda *_: pytest.fail("training was started")
-    )
+def test_bad_flags_are_refused_before_training(capfd, tmp_path, monkeypatch, flags, sentence):
+    monkeypatch.setattr(command, "train_all", lambda *_: pytest.fail("training was started"))
     pairs = {"train": 20, "dev": 2, "test": 3}
-    monkeypatch.setattr(
-        trainings, "QUICK", replace(trainings.QUICK, pairs=pairs)
-    )
+    monkeypatch.setattr(trainings, "QUICK", replace(trainings.QUICK, pairs=pairs))
     text = tmp_path / "text"
     text.write_text("a b\n")
     empty = tmp_path / "empty"
@@ -719,9 +680,7 @@ def test_bad_flags_are_refused_before_training(
         ],
     ],
 )
-def test_flags_that_suit_what_train_chooses_are_taken(
-    capfd, tmp_path, monkeypatch, more
-):
+def test_flags_that_suit_what_train_chooses_are_taken(capfd, tmp_path, monkeypatch, more):
     """For a corpus of one's own it chooses sub-words."""
 
     def trained(*_: object) -> None:
@@ -738,9 +697,7 @@ def test_flags_that_suit_what_train_chooses_are_taken(
 
 
 @pytest.mark.slow
-def test_the_quick_report_is_written_twice_with_one_training(
-    tmp_path, monkeypatch, capsys
-):
+def test_the_quick_report_is_written_twice_with_one_training(tmp_path, monkeypatch, capsys):
     """Trains for seconds and writes a report; then again without training."""
     small = replace(
         trainings.QUICK,

@@ -10,20 +10,20 @@ from typing import NamedTuple
 import pytest
 import sacrebleu
 from absl import flags as absl_flags
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.commands import rescore
 from bahdanau_tf.flags.fields import require
-from bahdanau_tf.flags.rescore import REQUIRED
-from bahdanau_tf.flags.rescore import check
-from bahdanau_tf.translation.rescoring import Hypothesis
-from bahdanau_tf.translation.rescoring import NBest
-from bahdanau_tf.translation.rescoring import choose_weight
-from bahdanau_tf.translation.rescoring import combine
-from bahdanau_tf.translation.rescoring import read_nbest
-from bahdanau_tf.translation.rescoring import score_nbest
+from bahdanau_tf.flags.rescore import REQUIRED, check
+from bahdanau_tf.translation.rescoring import (
+    Hypothesis,
+    NBest,
+    choose_weight,
+    combine,
+    read_nbest,
+    score_nbest,
+)
 
 # As the Moses decoder writes lists: two spaces after a hypothesis, several
 # values with one name, further fields after the score.
@@ -225,9 +225,7 @@ def test_the_chosen_weight_is_that_of_an_exhaustive_search():
         best = [
             max(
                 zip(nbest.hypotheses, ours, strict=True),
-                key=lambda pair: (
-                    (1 - weight) * pair[0].score + weight * pair[1]
-                ),
+                key=lambda pair: (1 - weight) * pair[0].score + weight * pair[1],
             )[0].text
             for nbest, ours in scored
         ]
@@ -240,8 +238,7 @@ def test_the_chosen_weight_is_that_of_an_exhaustive_search():
     nearer = [
         weight
         for weight, score in scores.items()
-        if score == choice.score.score
-        and abs(weight - 0.5) < abs(choice.weight - 0.5)
+        if score == choice.score.score and abs(weight - 0.5) < abs(choice.weight - 0.5)
     ]
     assert not nearer
 

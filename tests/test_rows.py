@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.text.rows import count_words
-from bahdanau_tf.text.rows import masked
-from bahdanau_tf.text.rows import replaced_offsets
-from bahdanau_tf.text.rows import row_ids
-from bahdanau_tf.text.vocabulary import SPECIAL
-from bahdanau_tf.text.vocabulary import Vocabulary
+from bahdanau_tf.text.rows import count_words, masked, replaced_offsets, row_ids
+from bahdanau_tf.text.vocabulary import SPECIAL, Vocabulary
 
-PARTS = st.sampled_from(
-    [b"a", b" ", b"\xc3\xa9", b"\xf0\x9d\x84\x9e", b"\xe3", b"\x81", b"\xff"]
-)
+PARTS = st.sampled_from([b"a", b" ", b"\xc3\xa9", b"\xf0\x9d\x84\x9e", b"\xe3", b"\x81", b"\xff"])
 
 
 @given(st.lists(st.lists(PARTS, max_size=6), min_size=1, max_size=6))
@@ -26,9 +18,7 @@ PARTS = st.sampled_from(
 def test_offsets_are_those_after_invalid_bytes_are_replaced(
     rows: list[list[bytes]],
 ) -> None:
-    offsets = [
-        [sum(map(len, row[:n])) for n in range(len(row) + 1)] for row in rows
-    ]
+    offsets = [[sum(map(len, row[:n])) for n in range(len(row) + 1)] for row in rows]
     moved = replaced_offsets(
         tf.constant([b"".join(row) for row in rows]),
         tf.ragged.constant(offsets, tf.int32),
@@ -47,9 +37,7 @@ ROWS = st.lists(st.lists(st.booleans(), max_size=4), max_size=6)
 
 @given(ROWS, st.sampled_from([tf.int32, tf.int64]))
 @settings(max_examples=50)
-def test_row_ids_and_masked_equal_python_loops(
-    rows: list[list[bool]], dtype: tf.DType
-) -> None:
+def test_row_ids_and_masked_equal_python_loops(rows: list[list[bool]], dtype: tf.DType) -> None:
     mask = tf.RaggedTensor.from_row_lengths(
         tf.constant([value for row in rows for value in row], tf.bool),
         tf.constant([len(row) for row in rows], dtype),
@@ -70,9 +58,7 @@ def test_words_are_counted_as_python_splits_them() -> None:
     signs = [chr(code) for code in range(0x3100)]
     lines = [f"{sign}a{sign}b" for sign in signs]
     lines += ["", " ", "oui !", "\N{NO-BREAK SPACE}"]
-    assert count_words(tf.constant(lines)).numpy().tolist() == [
-        len(line.split()) for line in lines
-    ]
+    assert count_words(tf.constant(lines)).numpy().tolist() == [len(line.split()) for line in lines]
 
 
 @pytest.mark.parametrize("reverse", [False, True])

@@ -11,14 +11,10 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import search
-from bahdanau_tf.search import constraints
-from bahdanau_tf.search import selections
+from bahdanau_tf import RNNSearch, search
+from bahdanau_tf.search import constraints, selections
 
 EOS = 1
 START = 0
@@ -75,9 +71,7 @@ def everything(vocabulary, length):
     """All finished and all unfinished hypotheses of at most `length` words."""
     others = [word for word in range(vocabulary) if word != EOS]
     finished = [
-        (*words, EOS)
-        for n in range(length)
-        for words in itertools.product(others, repeat=n)
+        (*words, EOS) for n in range(length) for words in itertools.product(others, repeat=n)
     ]
     return finished, list(itertools.product(others, repeat=length))
 
@@ -117,10 +111,7 @@ def reference_beam(table, row, beam, n_best, length, divisor, shrink=False):
 
     finished.sort(key=lambda tokens: -score(tokens))
     live.sort(key=lambda tokens: -score(tokens))
-    return [
-        (tokens, score(tokens), tokens[-1] == EOS)
-        for tokens in (finished + live)[:n_best]
-    ]
+    return [(tokens, score(tokens), tokens[-1] == EOS) for tokens in (finished + live)[:n_best]]
 
 
 def hypotheses(result, row):
@@ -164,9 +155,7 @@ penalties = st.sampled_from(sorted(LENGTH_PENALTIES))
 
 @NO_DEADLINE
 @given(seeds, st.integers(2, 4), st.integers(1, 4), penalties)
-def test_a_beam_as_wide_as_the_space_is_exhaustive(
-    seed, vocabulary, length, penalty
-):
+def test_a_beam_as_wide_as_the_space_is_exhaustive(seed, vocabulary, length, penalty):
     table = Table(seed, vocabulary, length)
     finished, unfinished = everything(vocabulary, length)
     function, divisor = LENGTH_PENALTIES[penalty]
@@ -238,9 +227,7 @@ def test_a_narrow_beam_equals_beam_search_without_early_stopping(
         shrink=shrink,
     )
     for row in range(table.rows):
-        wanted = reference_beam(
-            table, row, beam_size, n_best, length, divisor, shrink
-        )
+        wanted = reference_beam(table, row, beam_size, n_best, length, divisor, shrink)
         assert_same(hypotheses(result, row), wanted)
 
 
@@ -282,9 +269,7 @@ def test_log_probs_and_weights_belong_to_the_returned_tokens(seed, beam):
         assert (EOS in tokens) == bool(result.finished[row, n])
         if not length:
             continue
-        np.testing.assert_allclose(
-            result.log_probs[row, n], table.log_prob(row, tokens), atol=1e-4
-        )
+        np.testing.assert_allclose(result.log_probs[row, n], table.log_prob(row, tokens), atol=1e-4)
         weights = result.weights[row, n].numpy()
         np.testing.assert_allclose(
             weights[:length], table.weights[row, table.path(tokens)], atol=1e-6
@@ -308,9 +293,7 @@ def test_a_row_does_not_depend_on_other_rows(seed, limits):
     )
     assert together.tokens.shape[-1] == max(limits)
     for row, limit in enumerate(limits):
-        alone = search.beam_search(
-            table.step, table.state([row]), max_length=limit, **options
-        )
+        alone = search.beam_search(table.step, table.state([row]), max_length=limit, **options)
         for one, other in zip(together, alone, strict=True):
             ours = one[row].numpy()
             if ours.ndim > 1:  # T is the longest row's
@@ -367,9 +350,7 @@ def test_nan_logits_of_one_hypothesis_do_not_change_others(seed, beam_size):
     table.logits[0, 0] = [0.2, -5.0, 0.1]
     table.logits[0, 1] = np.nan  # after word 0, the most probable
     result = run(table, beam_size, n_best=beam_size)
-    wanted = reference_beam(
-        table, 0, beam_size, beam_size, 3, lambda n: (5 + n) / 6
-    )
+    wanted = reference_beam(table, 0, beam_size, beam_size, 3, lambda n: (5 + n) / 6)
     assert_same(hypotheses(result, 0), wanted)
 
 
@@ -382,9 +363,7 @@ def test_an_empty_batch_is_searched(weights):
         return logits, state, attention if weights else None
 
     state = table.state(np.zeros([0], np.int32))
-    result = search.beam_search(
-        step, state, start_id=START, eos_id=EOS, max_length=5, n_best=2
-    )
+    result = search.beam_search(step, state, start_id=START, eos_id=EOS, max_length=5, n_best=2)
     assert result.tokens.shape == (0, 2, 5)
     assert result.scores.shape == (0, 2)
     if weights:
@@ -392,9 +371,7 @@ def test_an_empty_batch_is_searched(weights):
     else:
         assert result.weights is None
     limits = tf.zeros([0], tf.int32)
-    result = search.greedy_search(
-        step, state, start_id=START, eos_id=EOS, max_length=limits
-    )
+    result = search.greedy_search(step, state, start_id=START, eos_id=EOS, max_length=limits)
     assert result.tokens.shape[0] == 0
 
 
@@ -461,9 +438,7 @@ def test_bfloat16_logits_are_normalised_in_float32():
             tf.cast(weights, tf.bfloat16),
         )
 
-    half = search.beam_search(
-        step, table.state(), start_id=START, eos_id=EOS, max_length=3
-    )
+    half = search.beam_search(step, table.state(), start_id=START, eos_id=EOS, max_length=3)
     full = run(table, 12)
     assert half.scores.dtype == half.weights.dtype == tf.float32
     np.testing.assert_array_equal(half.tokens, full.tokens)
@@ -623,9 +598,7 @@ def test_options_out_of_range_are_refused(function, options, message):
     table = Table(seed=0)
     options = {"max_length": 3, **options}
     with pytest.raises(ValueError, match=message):
-        function(
-            table.step, table.state(), start_id=START, eos_id=EOS, **options
-        )
+        function(table.step, table.state(), start_id=START, eos_id=EOS, **options)
 
 
 def test_penalties_out_of_range_are_refused():
@@ -643,9 +616,7 @@ def test_coverage_penalty_needs_weights():
             start_id=START,
             eos_id=EOS,
             max_length=2,
-            coverage_penalty=search.gnmt_coverage_penalty(
-                1.0, tf.ones([1, 1], tf.bool)
-            ),
+            coverage_penalty=search.gnmt_coverage_penalty(1.0, tf.ones([1, 1], tf.bool)),
         )
 
 
@@ -692,9 +663,7 @@ def test_top_continuations_equal_top_k(seed, size, count, levels):
     offset = rng.integers(-levels, levels, [2, 3]).astype(np.float32)
     offset[rng.random(offset.shape) < 0.2] = -np.inf
     chunks = selections._chunks(tf.constant(logits))
-    found = selections.top_continuations(
-        chunks, tf.constant(offset[..., None]), count
-    )
+    found = selections.top_continuations(chunks, tf.constant(offset[..., None]), count)
     every = (logits + offset[..., None]).reshape(2, 3 * size)
     every = np.pad(every, [[0, 0], [0, count]], constant_values=-np.inf)
     wanted = tf.math.top_k(every, count)
@@ -704,29 +673,21 @@ def test_top_continuations_equal_top_k(seed, size, count, levels):
         (found.tokens, wanted.indices % size),
         (found.parents, wanted.indices // size),
     ):
-        np.testing.assert_array_equal(
-            np.where(real, one, 0), np.where(real, other, 0)
-        )
+        np.testing.assert_array_equal(np.where(real, one, 0), np.where(real, other, 0))
     assert (found.tokens.numpy() < size).all()
     assert (found.parents.numpy() < 3).all()
 
 
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 700])
 @pytest.mark.parametrize("forbidden", [[], [0]])
-def test_a_vocabulary_of_unknown_size_gives_the_same_continuations(
-    size, forbidden
-):
+def test_a_vocabulary_of_unknown_size_gives_the_same_continuations(size, forbidden):
     random = np.random.default_rng(size)
     logits = random.normal(size=(2, 3, size)).astype(np.float32)
     so_far = random.normal(size=(2, 3)).astype(np.float32)
-    history = selections.History(
-        tf.zeros([2, 3, 4], tf.int32), tf.constant(0), tf.range(2)
-    )
+    history = selections.History(tf.zeros([2, 3, 4], tf.int32), tf.constant(0), tf.range(2))
     chosen = [constraints.forbid(forbidden)] if forbidden else []
 
-    @tf.function(
-        input_signature=[tf.TensorSpec([None, 3, None])], autograph=False
-    )
+    @tf.function(input_signature=[tf.TensorSpec([None, 3, None])], autograph=False)
     def best(logits):
         return selections.best_of_all(logits, so_far, history, chosen, 3)
 
@@ -741,9 +702,7 @@ def test_a_vocabulary_of_unknown_size_gives_the_same_continuations(
     np.testing.assert_allclose(found.log_probs, wanted, rtol=1e-4)
     possible = np.isfinite(wanted)
     for name, values in (("parents", order // size), ("tokens", order % size)):
-        np.testing.assert_array_equal(
-            getattr(found, name).numpy()[possible], values[possible]
-        )
+        np.testing.assert_array_equal(getattr(found, name).numpy()[possible], values[possible])
 
 
 @pytest.mark.parametrize("size", [1, 3, 640, 1009])
@@ -762,13 +721,9 @@ def test_forbidding_the_whole_vocabulary_has_no_effect(size):
     random = np.random.default_rng(size)
     logits = random.normal(size=(2, 3, size)).astype(np.float32)
     so_far = random.normal(size=(2, 3)).astype(np.float32)
-    history = selections.History(
-        tf.zeros([2, 3, 4], tf.int32), tf.constant(0), tf.range(2)
-    )
+    history = selections.History(tf.zeros([2, 3, 4], tf.int32), tf.constant(0), tf.range(2))
     all_words = [constraints.forbid(range(size))]
-    found = selections.best_of_all(
-        tf.constant(logits), so_far, history, all_words, 3
-    )
+    found = selections.best_of_all(tf.constant(logits), so_far, history, all_words, 3)
     norm = np.log(np.exp(logits.astype(np.float64)).sum(-1, keepdims=True))
     total = (logits - norm + so_far[..., None]).reshape(2, -1)
     wanted = -np.sort(-total, axis=1)[:, :3]
@@ -797,9 +752,7 @@ def test_forbidding_few_words_equals_a_constraint_on_all_logits(seed):
             constraints=chosen,
         )
 
-    dense = [
-        lambda logits, history, one=one: one(logits, history) for one in few
-    ]
+    dense = [lambda logits, history, one=one: one(logits, history) for one in few]
     one, other = found(few), found(dense)
     np.testing.assert_array_equal(one.tokens, other.tokens)
     np.testing.assert_allclose(one.scores, other.scores, atol=1e-5)

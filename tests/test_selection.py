@@ -13,22 +13,20 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from bahdanau_tf.cli import COMMANDS
-from bahdanau_tf.cli import main
+from bahdanau_tf.cli import COMMANDS, main
 from bahdanau_tf.corpora.grammar.corpus import generate
 from bahdanau_tf.data import selection
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.data.selection import CrossEntropyDifference
-from bahdanau_tf.data.selection import NGramModel
-from bahdanau_tf.data.selection import WordList
-from bahdanau_tf.data.selection import lowest
-from bahdanau_tf.data.selection import score_pairs
+from bahdanau_tf.data.selection import (
+    CrossEntropyDifference,
+    NGramModel,
+    WordList,
+    lowest,
+    score_pairs,
+)
 
 WANTED = [(e.source, e.target) for e in generate(600, max_words=8)]
-OTHER = [
-    (f"total {n} of {n * 7} items", f"en tout {n} de {n * 7} articles")
-    for n in range(900)
-]
+OTHER = [(f"total {n} of {n * 7} items", f"en tout {n} de {n * 7} articles") for n in range(900)]
 
 
 def write(folder: Path, name: str, pairs) -> tuple[Path, Path]:
@@ -82,9 +80,7 @@ def test_the_score_is_the_sum_of_four_cross_entropies(tmp_path, pool):
         words = WordList.build(inside)
         for sign, text in ((1, inside), (-1, outside)):
             model = NGramModel(words.encode(text), words.size, 3)
-            bits = [
-                model.cross_entropy(words.encode([line]))[0] for line in outside
-            ]
+            bits = [model.cross_entropy(words.encode([line]))[0] for line in outside]
             expected = expected + sign * np.array(bits)
     found = score_pairs(corpus, in_domain, order=3)
     assert found.dtype == np.float32
@@ -152,10 +148,7 @@ def test_precision_on_multi30k_in_tatoeba(shared, tmp_path):
     corpus = ParallelCorpus(*write(tmp_path, "pool", pairs))
     seed = (folder / f"multi30k/val.{side}" for side in ("en", "fr"))
     scores = score_pairs(corpus, ParallelCorpus(*seed))
-    precision = {
-        count: np.mean(lowest(scores, count) < 2000)
-        for count in (500, 1000, 2000)
-    }
+    precision = {count: np.mean(lowest(scores, count) < 2000) for count in (500, 1000, 2000)}
     assert precision[500] > 0.95
     assert precision[1000] > 0.95
     assert precision[2000] > 0.85
@@ -185,9 +178,7 @@ def test_the_command_keeps_the_best_in_order(flags, pool, tmp_path, capsys):
     ]
 
 
-def test_compressed_text_with_blank_lines_is_selected(
-    flags, pool, tmp_path, capsys
-):
+def test_compressed_text_with_blank_lines_is_selected(flags, pool, tmp_path, capsys):
     """Text in .gz with blank lines and CR LF gives the same pairs."""
     assert select(flags) == 0
     expected = [read(tmp_path / f"out.{side}") for side in ("en", "fr")]
@@ -228,9 +219,7 @@ def test_compressed_text_with_blank_lines_is_selected(
         ({"output_source": "{tmp}/out.fr"}, "is also --output_source"),
     ],
 )
-def test_a_bad_flag_is_reported_in_one_line(
-    flags, tmp_path, capfd, change, sentence
-):
+def test_a_bad_flag_is_reported_in_one_line(flags, tmp_path, capfd, change, sentence):
     (tmp_path / "bad").write_bytes(b"good\ncaf\xe9\n")
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "out.fr").write_text("old\n")
@@ -245,9 +234,7 @@ def test_a_bad_flag_is_reported_in_one_line(
     assert (tmp_path / "out.fr").read_text() == "old\n"
 
 
-@pytest.mark.parametrize(
-    "name", ["source", "in_domain_target", "output_source", "pairs"]
-)
+@pytest.mark.parametrize("name", ["source", "in_domain_target", "output_source", "pairs"])
 def test_a_missing_flag_is_named(flags, capfd, name):
     del flags[name]
     assert select(flags) == 2

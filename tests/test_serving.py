@@ -5,46 +5,34 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from oracle import randomized
-from toys import toy_model
-from toys import toy_translator
+from toys import toy_model, toy_translator
 
 import bahdanau_tf
-from bahdanau_tf import Decoding
-from bahdanau_tf import Dictionary
-from bahdanau_tf import RNNEncDec
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import SubwordTokenizer
-from bahdanau_tf import Translation
-from bahdanau_tf import Translator
-from bahdanau_tf import Vocabulary
-from bahdanau_tf import WordTokenizer
-from bahdanau_tf import sample
-from bahdanau_tf.serving import Limits
-from bahdanau_tf.serving import answers
-from bahdanau_tf.serving import doctor
-from bahdanau_tf.serving import examine
-from bahdanau_tf.serving import limits
-from bahdanau_tf.serving import reload
-from bahdanau_tf.serving import round_to_half
-from bahdanau_tf.serving.export import CORE_OPS
-from bahdanau_tf.serving.export import check_operations
-from bahdanau_tf.serving.export import has_serving_api
-from bahdanau_tf.serving.export import read_warmup
-from bahdanau_tf.serving.limits import LimitedText
-from bahdanau_tf.serving.limits import first_bytes
-from bahdanau_tf.serving.requests import Answers
-from bahdanau_tf.serving.requests import probes
+from bahdanau_tf import (
+    Decoding,
+    Dictionary,
+    RNNEncDec,
+    RNNSearch,
+    SubwordTokenizer,
+    Translation,
+    Translator,
+    Vocabulary,
+    WordTokenizer,
+    sample,
+)
+from bahdanau_tf.serving import Limits, answers, doctor, examine, limits, reload, round_to_half
+from bahdanau_tf.serving.export import CORE_OPS, check_operations, has_serving_api, read_warmup
+from bahdanau_tf.serving.limits import LimitedText, first_bytes
+from bahdanau_tf.serving.requests import Answers, probes
 from bahdanau_tf.serving.saved_model import write_saved_model
 from bahdanau_tf.serving.signatures import signatures
 from bahdanau_tf.translation.result import Scored
@@ -195,9 +183,7 @@ def test_translations_equal_those_of_the_translator(served, expected):
         scores = [one.score for one in (wanted, *wanted.alternatives)]
         missing = 3 - len(texts)
         assert decoded(ranked["translations"][row]) == texts + [""] * missing
-        np.testing.assert_allclose(
-            ranked["scores"][row], scores + [-1e9] * missing, atol=1e-4
-        )
+        np.testing.assert_allclose(ranked["scores"][row], scores + [-1e9] * missing, atol=1e-4)
     assert decoded(best["translation"])[1] == ""
     assert best["score"][1] == 0.0
 
@@ -278,9 +264,7 @@ def test_offsets_and_weights_of_align_belong_to_the_strings(served, expected):
         assert not weights[height:].any()
         assert not weights[:, width:].any()
         if wanted.weights is not None:
-            np.testing.assert_allclose(
-                weights[:height, :width], wanted.weights, atol=1e-4
-            )
+            np.testing.assert_allclose(weights[:height, :width], wanted.weights, atol=1e-4)
     assert b"ici" in found["target_tokens"][5]
 
 
@@ -439,8 +423,7 @@ def test_rows_read_in_groups_give_the_same_as_alone(reverse, monkeypatch):
         words = limited.tokenize_with_offsets(strings)
         found = [limited.tokenize(strings), *words, limited.is_cut(strings)]
         columns = [
-            one.to_list() if isinstance(one, tf.RaggedTensor) else one.numpy()
-            for one in found
+            one.to_list() if isinstance(one, tf.RaggedTensor) else one.numpy() for one in found
         ]
         return list(zip(*columns, strict=True))
 
@@ -522,10 +505,7 @@ def test_a_saved_model_contains_only_the_variables_it_uses(tmp_path):
     found = model.signatures["serving_default"](x=tf.constant([1.5]))
     assert found["y"].numpy().tolist() == [3.0]
     names = [
-        name
-        for name, _ in tf.train.list_variables(
-            str(tmp_path / "model" / "variables/variables")
-        )
+        name for name, _ in tf.train.list_variables(str(tmp_path / "model" / "variables/variables"))
     ]
     assert sum("VARIABLE_VALUE" in name for name in names) == 1
 
@@ -671,9 +651,7 @@ def test_alignments_and_scores_are_compared_in_all_their_parts():
     ):
         found = {k: np.array([v]) for k, v in {**good, **changed}.items()}
         complaints = list(doctor.scores(found, scored, no_cut))
-        assert [said in one for one in complaints] == [True] * (
-            said is not None
-        )
+        assert [said in one for one in complaints] == [True] * (said is not None)
 
 
 def test_a_model_that_is_not_finite_gives_no_translation(corpus, tmp_path):
@@ -684,9 +662,7 @@ def test_a_model_that_is_not_finite_gives_no_translation(corpus, tmp_path):
     )
     for weight in translator.model.trainable_weights:
         weight.assign(tf.fill(weight.shape, np.nan))
-    found = signatures(translator.graph, Limits())["n_best"](
-        tf.constant(["a dog"])
-    )
+    found = signatures(translator.graph, Limits())["n_best"](tf.constant(["a dog"]))
     assert found["scores"].numpy().tolist() == [[-1e9, -1e9]]
     assert not found["finished"].numpy().any()
     assert found["truncated"].numpy().tolist() == [True]
@@ -712,9 +688,7 @@ def test_the_form_of_outputs_is_checked():
         ({"x": np.array([0, np.nan])}, "finite"),
         ({"x_bytes": np.zeros([2])}, "base64"),
     ):
-        (found,) = doctor.form(
-            {name: np.asarray(value) for name, value in bad.items()}, 2
-        )
+        (found,) = doctor.form({name: np.asarray(value) for name, value in bad.items()}, 2)
         assert complaint in found
 
 
@@ -733,9 +707,7 @@ def ensemble(corpus: Path) -> Translator:
         SubwordTokenizer.train([corpus], 320),
         WordTokenizer.train([corpus], 60, reverse=True),
     )
-    return Translator.ensemble(
-        [make_translator(source, target) for source in sources]
-    )
+    return Translator.ensemble([make_translator(source, target) for source in sources])
 
 
 def sampled(corpus: Path) -> Translator:
@@ -757,9 +729,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def test_round_to_half_rounds_weights_to_float16():
-    model = with_large_weights(
-        RNNSearch(11, 12, units=8, embedding_dim=6, maxout_units=4)
-    )
+    model = with_large_weights(RNNSearch(11, 12, units=8, embedding_dim=6, maxout_units=4))
     weights = model.get_weights()
     round_to_half(model)
     for one, other in zip(model.get_weights(), weights, strict=True):
@@ -776,17 +746,13 @@ def test_weights_exact_in_float16_are_stored_in_float16(translator, version):
             assert (dtype == tf.float16) == exact, name
             whole += [] if exact else [values]
     (table,) = whole
-    np.testing.assert_array_equal(
-        table, translator.model.source_embedding.embeddings.numpy()
-    )
+    np.testing.assert_array_equal(table, translator.model.source_embedding.embeddings.numpy())
 
 
 def test_float16_weights_give_the_same_scores(served, translator):
     found = served("score", SHORT, SHORT[::-1])
     wanted = translator.score(SHORT, SHORT[::-1])
-    np.testing.assert_allclose(
-        found["log_prob"], [one.log_prob for one in wanted], rtol=1e-5
-    )
+    np.testing.assert_allclose(found["log_prob"], [one.log_prob for one in wanted], rtol=1e-5)
 
 
 def test_weights_too_large_for_float16_are_named(translator):
@@ -804,9 +770,7 @@ def test_weights_too_large_for_float16_are_named(translator):
         ("exit 3", "exit status 3"),
     ],
 )
-def test_the_reason_why_an_export_was_not_reloaded_is_given(
-    tmp_path, monkeypatch, command, reason
-):
+def test_the_reason_why_an_export_was_not_reloaded_is_given(tmp_path, monkeypatch, command, reason):
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{command}\n")
     python.chmod(0o755)
@@ -848,9 +812,7 @@ def test_the_process_that_reloads_an_export_ends_with_its_parent(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [korean_and_japanese, ensemble, sampled])
-def test_examine_finds_no_difference_for_any_kind_of_translator(
-    tmp_path, corpus, make
-):
+def test_examine_finds_no_difference_for_any_kind_of_translator(tmp_path, corpus, make):
     translator = make(corpus)
     version = translator.export(tmp_path / "base", **dataclasses.asdict(LIMITS))
     report = examine(translator.graph, version, LIMITS)
@@ -877,13 +839,9 @@ def test_the_facts_of_an_export_have_its_limits_and_what_was_compared(
 
 
 @pytest.mark.slow
-def test_examine_finds_another_model_and_a_broken_file(
-    tmp_path, translator, version
-):
+def test_examine_finds_another_model_and_a_broken_file(tmp_path, translator, version):
     other = Translator(
-        with_large_weights(
-            RNNSearch(11, 12, units=8, embedding_dim=6, maxout_units=4), 8
-        ),
+        with_large_weights(RNNSearch(11, 12, units=8, embedding_dim=6, maxout_units=4), 8),
         translator.source_text,
         translator.target_text,
         translator.decoding,

@@ -10,16 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from test_translate import Shouter
 
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import translate
 from bahdanau_tf.flags.shards import Shard
-from bahdanau_tf.system.lines import UTF_16
-from bahdanau_tf.system.lines import count_lines
-from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.lines import UTF_16, count_lines, read_lines
 
 
 @pytest.fixture
@@ -56,12 +53,8 @@ def test_the_files_of_the_parts_are_in_the_order_of_their_names(count):
     assert sorted(set(names)) == names
 
 
-@given(
-    data=st.binary(max_size=30), first=st.integers(0, 9), n=st.integers(0, 9)
-)
-def test_lines_are_counted_and_read_from_one_to_another(
-    tmp_path_factory, data, first, n
-):
+@given(data=st.binary(max_size=30), first=st.integers(0, 9), n=st.integers(0, 9))
+def test_lines_are_counted_and_read_from_one_to_another(tmp_path_factory, data, first, n):
     for mark in (codecs.BOM_UTF8, *UTF_16):
         data = data.replace(mark, b"")
     path = tmp_path_factory.mktemp("text") / "text"
@@ -79,9 +72,7 @@ def test_lines_are_counted_and_read_from_one_to_another(
 @pytest.mark.parametrize("count", [1, 3, 12])
 @pytest.mark.parametrize("end", ["\n", ""])
 @pytest.mark.parametrize("ending", ["", ".gz"])
-def test_joined_parts_are_the_translation_of_the_whole(
-    tmp_path, model, count, end, ending
-):
+def test_joined_parts_are_the_translation_of_the_whole(tmp_path, model, count, end, ending):
     source = tmp_path / f"source{ending}"
     pack = gzip.compress if ending else bytes
     unpack = gzip.decompress if ending else bytes
@@ -113,9 +104,7 @@ def test_each_line_keeps_its_prefix_and_its_number(tmp_path, model, capsys):
     assert "--prefixes has 5 lines and --input 4" in capsys.readouterr().err
 
 
-def test_a_part_is_whole_or_not_there_and_is_not_translated_twice(
-    tmp_path, model, capsys
-):
+def test_a_part_is_whole_or_not_there_and_is_not_translated_twice(tmp_path, model, capsys):
     """A line that is not UTF-8 costs its own part only."""
     source, output = tmp_path / "source", tmp_path / "out"
     source.write_bytes(b"a\n\xff\nc\nd\n")
@@ -161,9 +150,7 @@ def test_a_part_of_other_lines_is_refused(tmp_path, model, capsys):
     assert (tmp_path / "out-2-of-2").read_bytes() == part
 
 
-def test_a_part_of_another_model_or_by_other_flags_is_refused(
-    tmp_path, model, capsys
-):
+def test_a_part_of_another_model_or_by_other_flags_is_refused(tmp_path, model, capsys):
     source, folder = tmp_path / "source", tmp_path / "model"
     words = tmp_path / "dictionary"
     source.write_text("a\nb\n")

@@ -142,14 +142,11 @@ def test_equations_of_docstrings_keep_every_sign(equations: Any) -> None:
         ),
         (
             ["Example:", "", "```python", "s_1 = 1", "```"],
-            ["Example:", "", "    .. code-block:: python", ""]
-            + ["        s_1 = 1", ""],
+            ["Example:", "", "    .. code-block:: python", ""] + ["        s_1 = 1", ""],
         ),
     ],
 )
-def test_docstrings_as_markup(
-    docstring: list[str], markup: list[str], equations: Any
-) -> None:
+def test_docstrings_as_markup(docstring: list[str], markup: list[str], equations: Any) -> None:
     equations[1].convert(None, "", "", None, None, docstring)
     assert docstring == markup
 

@@ -15,13 +15,9 @@ from pathlib import Path
 import pytest
 import sentencepiece
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from bahdanau_tf.text import SubwordTokenizer
-from bahdanau_tf.text import load_text
-from bahdanau_tf.text import subwords
+from bahdanau_tf.text import SubwordTokenizer, load_text, subwords
 
 ODD = [
     "",
@@ -100,9 +96,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="module", params=["bpe", "unigram"])
-def tokenizer(
-    request: pytest.FixtureRequest, corpus: list[Path]
-) -> SubwordTokenizer:
+def tokenizer(request: pytest.FixtureRequest, corpus: list[Path]) -> SubwordTokenizer:
     return SubwordTokenizer.train(corpus, 330, request.param)
 
 
@@ -122,9 +116,7 @@ def test_special_symbols_have_the_ids_0_to_2(
 def test_ids_equal_those_of_the_sentencepiece_library(
     tokenizer: SubwordTokenizer, corpus: list[Path]
 ) -> None:
-    judge = sentencepiece.SentencePieceProcessor(
-        model_proto=tokenizer.model_proto
-    )
+    judge = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model_proto)
     texts = [*corpus[0].read_text("utf-8").split("\n"), *ODD]
     ids = tokenizer.tokenize(texts)
     assert ids.dtype == tf.int32
@@ -147,9 +139,7 @@ def test_detokenize_inverts_tokenize_for_unusual_text(
     assert not tf.reduce_any(ids == tokenizer.unk_id)
     back = tokenizer.detokenize(ids).numpy()
     assert [text.decode() for text in back] == [collapsed(t) for t in ODD]
-    padded = tokenizer.detokenize(
-        tf.pad(ids.to_tensor(), [[0, 0], [0, 3]])
-    ).numpy()
+    padded = tokenizer.detokenize(tf.pad(ids.to_tensor(), [[0, 0], [0, 3]])).numpy()
     assert padded.tolist() == back.tolist()
 
 
@@ -182,18 +172,14 @@ def test_offsets_of_any_bytes_cut_out_the_tokens(
     ids = tokenizer.tokenize(tf.constant(strings)).to_list()
     columns = tokenizer.tokenize_with_offsets(tf.constant(strings))
     lists = [column.to_list() for column in columns]
-    for string, row_ids, surfaces, starts, ends in zip(
-        strings, ids, *lists, strict=True
-    ):
+    for string, row_ids, surfaces, starts, ends in zip(strings, ids, *lists, strict=True):
         assert len(surfaces) == len(row_ids) - 1
         spans = list(zip(starts, ends, strict=True))
         assert surfaces == [string[start:end] for start, end in spans]
         spans = spans[:: -1 if reverse else 1]
         edges = [0, *(edge for span in spans for edge in span), len(string)]
         assert edges == sorted(edges)
-        gaps = [
-            string[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)
-        ]
+        gaps = [string[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
         assert not collapsed(b"".join(gaps).decode())
 
 
@@ -202,10 +188,7 @@ def test_offsets_belong_to_the_text_also_in_reverse(
 ) -> None:
     text = "She  sells l'été!"
     surfaces, starts, _ = tokenizer.tokenize_with_offsets([text])
-    assert (
-        b"".join(surfaces[0].numpy()).replace(b" ", b"")
-        == text.replace(" ", "").encode()
-    )
+    assert b"".join(surfaces[0].numpy()).replace(b" ", b"") == text.replace(" ", "").encode()
     reverse = SubwordTokenizer(tokenizer.model_proto, reverse=True)
     turned = reverse.tokenize_with_offsets([text])
     assert turned[0].to_list() == [surfaces[0].numpy().tolist()[::-1]]
@@ -235,9 +218,7 @@ def test_detokenize_inverts_tokenize_on_a_corpus(
 
 
 @pytest.mark.parametrize("name", ["U+0041 to U+1FFFF", "Hangul"])
-def test_combining_marks_are_composed(
-    tokenizer: SubwordTokenizer, name: str
-) -> None:
+def test_combining_marks_are_composed(tokenizer: SubwordTokenizer, name: str) -> None:
     """Whatever Unicode composes is composed, in any order of the marks."""
     hangul = range(0xAC00, 0xD7A4)
     codes = hangul if name == "Hangul" else range(0x41, 0x20000)
@@ -256,9 +237,7 @@ def test_combining_marks_are_composed(
                 texts.append(text)
                 composed.append(form)
     assert len(texts) > 2000
-    judge = sentencepiece.SentencePieceProcessor(
-        model_proto=tokenizer.model_proto
-    )
+    judge = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model_proto)
     assert [judge.normalize(t)[1:] for t in texts] == composed
     pieces = tokenizer.tokenize(texts[::50]).to_list()
     assert pieces == tokenizer.tokenize(composed[::50]).to_list()
@@ -274,9 +253,7 @@ def test_combining_marks_are_composed(
         "Ｓｈｅ\u3000ｓｅｌｌｓ ｌ＇été！",
     ],
 )
-def test_equivalent_texts_have_the_same_ids(
-    tokenizer: SubwordTokenizer, text: str
-) -> None:
+def test_equivalent_texts_have_the_same_ids(tokenizer: SubwordTokenizer, text: str) -> None:
     ids = tokenizer.tokenize(["She sells l'été!"]).to_list()
     assert tokenizer.tokenize([text]).to_list() == ids
 
@@ -288,9 +265,7 @@ def test_full_width_forms_are_kept_unless_half_width(tmp_path: Path) -> None:
         (None, text),
         (True, "Tシャツ を 1枚 買った。"),
     ):
-        tokenizer = SubwordTokenizer.train(
-            [tmp_path / "text"], 280, half_width=half_width
-        )
+        tokenizer = SubwordTokenizer.train([tmp_path / "text"], 280, half_width=half_width)
         strings = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()
         assert strings[0].decode() == back
 
@@ -309,9 +284,7 @@ def test_lowercase_and_case_folding(corpus: list[Path]) -> None:
         back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()
         assert back[0].decode() == wanted
     with pytest.raises(ValueError, match=r"it is 'identity'\.$"):
-        SubwordTokenizer.train(
-            corpus, 330, normalization="identity", lowercase=True
-        )
+        SubwordTokenizer.train(corpus, 330, normalization="identity", lowercase=True)
 
 
 def test_a_tokenizer_of_an_older_version_is_read_unchanged(
@@ -416,9 +389,7 @@ def test_sampling_is_for_training_only(tokenizer: SubwordTokenizer) -> None:
     drawn = tokenizer.tokenize(texts, sample=True, alpha=0.3)
     assert len(set(map(tuple, usual))) == 1
     assert len(set(map(tuple, drawn.to_list()))) > 1
-    assert tokenizer.detokenize(drawn).numpy().tolist() == [
-        text.encode() for text in texts
-    ]
+    assert tokenizer.detokenize(drawn).numpy().tolist() == [text.encode() for text in texts]
     assert tokenizer.tokenize(texts).to_list() == usual
     # With n-best of 1, the usual pieces are sampled.
     certain = tokenizer.tokenize(texts, sample=True, nbest=1)
@@ -447,9 +418,7 @@ def test_without_byte_fallback_a_new_character_is_unknown(
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_the_vocabulary_size_is_limited_by_the_text(
-    corpus: list[Path], kind: str
-) -> None:
+def test_the_vocabulary_size_is_limited_by_the_text(corpus: list[Path], kind: str) -> None:
     """SentencePiece itself names the largest size that it would accept."""
     with pytest.raises(RuntimeError) as refused:
         sentencepiece.SentencePieceTrainer.train(
@@ -494,9 +463,7 @@ def test_a_model_without_the_symbols_is_refused(corpus: list[Path]) -> None:
         SubwordTokenizer(model.getvalue())
 
 
-def test_a_saved_tokenizer_is_loaded(
-    tokenizer: SubwordTokenizer, tmp_path: Path
-) -> None:
+def test_a_saved_tokenizer_is_loaded(tokenizer: SubwordTokenizer, tmp_path: Path) -> None:
     SubwordTokenizer(tokenizer.model_proto, reverse=True).save(tmp_path)
     again = load_text(tmp_path)
     assert isinstance(again, SubwordTokenizer)

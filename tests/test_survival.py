@@ -13,9 +13,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime
-from datetime import timedelta
-from datetime import timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,33 +24,21 @@ import numpy as np
 import pytest
 import sacrebleu
 import tensorflow as tf
-from letters import RECIPE
-from letters import log_of
-from letters import restarted
-from letters import weights
-from test_checkpoints import empty
-from test_checkpoints import full_disk
+from letters import RECIPE, log_of, restarted, weights
+from test_checkpoints import empty, full_disk
 
-from bahdanau_tf import Translator
-from bahdanau_tf import Vocabulary
-from bahdanau_tf import WordTokenizer
-from bahdanau_tf import token_log_probs
+from bahdanau_tf import Translator, Vocabulary, WordTokenizer, token_log_probs
 from bahdanau_tf.cli import main
 from bahdanau_tf.system.files import replaced_directory
-from bahdanau_tf.training import TrainingFiles
-from bahdanau_tf.training import TrainingResult
-from bahdanau_tf.training import callbacks
-from bahdanau_tf.training import log
-from bahdanau_tf.training import loop
-from bahdanau_tf.training import train
-from bahdanau_tf.training.dev import DevSet
-from bahdanau_tf.training.dev import Evaluation
-from bahdanau_tf.training.dev import is_best
-from bahdanau_tf.training.folder import DEV_TEXT
-from bahdanau_tf.training.folder import ModelFolder
-from bahdanau_tf.training.folder import check_settings
-from bahdanau_tf.training.folder import locked
-from bahdanau_tf.training.folder import write_settings
+from bahdanau_tf.training import TrainingFiles, TrainingResult, callbacks, log, loop, train
+from bahdanau_tf.training.dev import DevSet, Evaluation, is_best
+from bahdanau_tf.training.folder import (
+    DEV_TEXT,
+    ModelFolder,
+    check_settings,
+    locked,
+    write_settings,
+)
 from bahdanau_tf.training.log import Log
 from bahdanau_tf.training.run import State
 from bahdanau_tf.translation.saved import best_folder
@@ -113,9 +99,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_the_log_has_losses_learning_rate_and_date(trained, files):
     records = log_of(trained.folder)
     assert [record["step"] for record in records] == [10, 20]
-    for record, half in zip(
-        records, (trained.costs[:10], trained.costs[10:]), strict=True
-    ):
+    for record, half in zip(records, (trained.costs[:10], trained.costs[10:]), strict=True):
         costs, words = zip(*half, strict=True)
         assert record["train_loss"] == pytest.approx(sum(costs) / sum(words))
         assert record["learning_rate"] == pytest.approx(0.02)
@@ -204,9 +188,7 @@ def test_another_vocabulary_or_tokenizer_is_refused(
     """Also one of the same size, which the model would not notice."""
     known = trained.translator
     texts = {"source": known.source_text, "target": known.target_text}
-    texts[side] = WordTokenizer(
-        Vocabulary([*letters.SPECIAL, *words]), language
-    )
+    texts[side] = WordTokenizer(Vocabulary([*letters.SPECIAL, *words]), language)
     other = Translator(known.model, *texts.values())
     before = contents(folder)
     with pytest.raises(ValueError, match=sentence):
@@ -214,9 +196,7 @@ def test_another_vocabulary_or_tokenizer_is_refused(
     assert contents(folder) == before
 
 
-def test_a_deterministic_training_has_its_threads(
-    files, folder, tmp_path, monkeypatch, capsys
-):
+def test_a_deterministic_training_has_its_threads(files, folder, tmp_path, monkeypatch, capsys):
     """Others may round otherwise, so they are refused."""
     enabled = []
     monkeypatch.setattr(
@@ -237,9 +217,7 @@ def test_a_deterministic_training_has_its_threads(
         train(restarted(), files, exact, tmp_path / "exact")
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("minutes", 5.0), ("sample_subwords", True)]
-)
+@pytest.mark.parametrize(("name", "value"), [("minutes", 5.0), ("sample_subwords", True)])
 def test_what_no_seed_repeats_is_not_deterministic(name, value):
     with pytest.raises(ValueError, match=f"{name} is {value} with determin"):
         replace(SHORT, deterministic=True, **{name: value})
@@ -256,13 +234,9 @@ def test_training_resumes_from_the_checkpoint_before_a_damaged_one(
     told = capsys.readouterr().err
     assert "ignored a damaged checkpoint, ckpt-3: " in told
     assert "resuming from update 10\n" in told
-    for expected, found in zip(
-        trained.weights, weights(translator), strict=True
-    ):
+    for expected, found in zip(trained.weights, weights(translator), strict=True):
         np.testing.assert_array_equal(found, expected)
-    for record, before in zip(
-        log_of(folder), log_of(trained.folder), strict=True
-    ):
+    for record, before in zip(log_of(folder), log_of(trained.folder), strict=True):
         for name in ("step", "train_loss", "dev_loss", "dev_bleu"):
             assert record[name] == before[name]
     assert [path.name for path in folder.glob(".*")] == []
@@ -277,9 +251,7 @@ def stale_of(folder: Path) -> int:
     return int(reader.get_tensor(name))
 
 
-def test_a_training_killed_in_its_first_checkpoint_begins_anew(
-    trained, files, folder, monkeypatch
-):
+def test_a_training_killed_in_its_first_checkpoint_begins_anew(trained, files, folder, monkeypatch):
     shutil.rmtree(folder / "best")
     shutil.rmtree(folder / "checkpoints")
     (folder / "checkpoints").mkdir()
@@ -287,16 +259,12 @@ def test_a_training_killed_in_its_first_checkpoint_begins_anew(
     monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
     translator = restarted()
     train(translator, files, SHORT, folder)
-    for expected, found in zip(
-        trained.weights, weights(translator), strict=True
-    ):
+    for expected, found in zip(trained.weights, weights(translator), strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(("step", "is_due"), [(6, False), (8, True)])
-def test_without_dev_text_the_last_model_becomes_the_best(
-    tmp_path, step, is_due
-):
+def test_without_dev_text_the_last_model_becomes_the_best(tmp_path, step, is_due):
     """Also if the run that made it was killed before it was evaluated."""
     (tmp_path / "best").mkdir()
     state = SimpleNamespace(step=step, best_bleu=math.nan)
@@ -305,9 +273,7 @@ def test_without_dev_text_the_last_model_becomes_the_best(
     assert folder.needs_evaluation is is_due
 
 
-def test_a_better_best_than_the_checkpoint_knows_is_kept(
-    trained, files, folder, monkeypatch
-):
+def test_a_better_best_than_the_checkpoint_knows_is_kept(trained, files, folder, monkeypatch):
     """It is of the evaluation whose checkpoint is damaged."""
     path = folder / "log.jsonl"
     records = [json.loads(line) for line in path.read_text().splitlines()]
@@ -333,9 +299,7 @@ def test_checkpoints_that_cannot_be_read_are_not_removed(files, folder):
     assert contents(folder) == before
 
 
-def test_another_dev_set_is_accepted_if_the_best_model_was_moved_away(
-    trained, files, folder
-):
+def test_another_dev_set_is_accepted_if_the_best_model_was_moved_away(trained, files, folder):
     (folder / "best").rename(folder.parent / "kept")
     files, recipe = with_another_dev_set(files, folder)
     translator = restarted()
@@ -351,9 +315,7 @@ def test_another_dev_set_is_accepted_if_the_best_model_was_moved_away(
         train(translator, *without_dev(files, folder), folder)
 
 
-def test_nothing_is_written_before_everything_is_checked(
-    trained, files, tmp_path, capsys
-):
+def test_nothing_is_written_before_everything_is_checked(trained, files, tmp_path, capsys):
     flags = [f"--{k}={v}" for k, v in vars(files).items()]
     flags += [f"--model_dir={tmp_path / 'model'}", "--tokenize=runes"]
     assert main(["train", *flags]) == 2
@@ -387,9 +349,7 @@ sys.stdin.read()
 """
 
 
-def test_only_one_training_at_a_time_runs_in_a_folder(
-    trained, files, folder, capsys
-):
+def test_only_one_training_at_a_time_runs_in_a_folder(trained, files, folder, capsys):
     before = contents(folder)
     with (
         subprocess.Popen(
@@ -570,9 +530,7 @@ def test_only_automatic_names_of_layers_may_change(tmp_path):
     kept = {"dtype": named("DTypePolicy", "half")}
     one, other = (named("GRUCell", name) for name in ("gru_cell", "gru_cell_2"))
     for cell in (one, other):
-        check_settings(
-            path, {"cell": named("StackedCells", "stack", cell)} | kept
-        )
+        check_settings(path, {"cell": named("StackedCells", "stack", cell)} | kept)
     for cell in (
         named("StackedCells", "stacked_cells", one),
         named("StackedCells", "stack", named("GRUCell", "mine")),
@@ -581,19 +539,13 @@ def test_only_automatic_names_of_layers_may_change(tmp_path):
     ):
         with pytest.raises(ValueError, match="holds another model"):
             check_settings(path, {"cell": cell} | kept)
-    with pytest.raises(
-        ValueError, match="name is 'half' there and 'whole' now"
-    ):
-        check_settings(
-            path, {"cell": stack, "dtype": named("DTypePolicy", "whole")}
-        )
+    with pytest.raises(ValueError, match="name is 'half' there and 'whole' now"):
+        check_settings(path, {"cell": stack, "dtype": named("DTypePolicy", "whole")})
 
 
 def test_load_best_refuses_a_folder_without_an_evaluation(tmp_path):
     write_settings(tmp_path / "training.json", {})
-    with pytest.raises(
-        ValueError, match="has not come to its first evaluation"
-    ):
+    with pytest.raises(ValueError, match="has not come to its first evaluation"):
         Translator.load(tmp_path)
     with pytest.raises(ValueError, match="there is no folder"):
         load_best(tmp_path / "none")
@@ -605,9 +557,7 @@ def test_load_best_refuses_a_folder_without_an_evaluation(tmp_path):
         Translator.load(tmp_path)
 
 
-def test_the_best_model_is_read_completely_while_training_replaces_it(
-    tmp_path, monkeypatch
-):
+def test_the_best_model_is_read_completely_while_training_replaces_it(tmp_path, monkeypatch):
     """If the folder is replaced while it is read, it is read again."""
 
     def write(number: int) -> None:
@@ -648,9 +598,7 @@ def test_a_training_result_describes_its_bleu(bleu, tokenize, words):
 
 
 def test_a_training_result_describes_the_loss_that_chose_the_model():
-    result = TrainingResult(
-        *(12.3, 7, "epochs", 6.0, 5.0, "13a"), monitor="loss", best_loss=2.3456
-    )
+    result = TrainingResult(*(12.3, 7, "epochs", 6.0, 5.0, "13a"), monitor="loss", best_loss=2.3456)
     assert "; best model: dev loss 2.346, dev BLEU 12.30;" in str(result)
 
 
@@ -667,9 +615,7 @@ def test_what_killed_processes_left_is_removed(files, folder, monkeypatch):
 
 def test_the_result_of_a_finished_training_has_no_rate():
     said = str(TrainingResult(12.3, 7, "epochs", 0.01, 0.0, "13a"))
-    assert said.startswith(
-        "7 updates, epoch limit reached; best model: dev BLEU 12.30"
-    )
+    assert said.startswith("7 updates, epoch limit reached; best model: dev BLEU 12.30")
     assert said.endswith("; no updates in this run")
 
 
@@ -696,9 +642,7 @@ def test_train_reports_a_full_disk_in_one_line(files, tmp_path, capsys):
         )
     assert status == 2
     (sentence,) = [
-        line
-        for line in capsys.readouterr().err.split("\n")
-        if "could not be written" in line
+        line for line in capsys.readouterr().err.split("\n") if "could not be written" in line
     ]
     assert sentence.startswith("bahdanau-tf: train: --model_dir: ")
     assert "File too large" in sentence
@@ -734,9 +678,7 @@ class Fills(keras.callbacks.Callback):
             self.until_over.enter_context(full_disk(60_000))
 
 
-@pytest.mark.parametrize(
-    ("seconds", "what"), [(300, "best"), (-1, "checkpoints")]
-)
+@pytest.mark.parametrize(("seconds", "what"), [(300, "best"), (-1, "checkpoints")])
 def test_a_disk_that_fills_during_training_loses_nothing(
     trained, files, tmp_path, monkeypatch, seconds, what
 ):
@@ -760,9 +702,7 @@ def test_a_disk_that_fills_during_training_loses_nothing(
     ]
 
 
-def test_an_error_of_tensorflow_is_reported_in_one_line(
-    trained, files, tmp_path, monkeypatch
-):
+def test_an_error_of_tensorflow_is_reported_in_one_line(trained, files, tmp_path, monkeypatch):
     def exhausted(*batch: Any) -> Any:
         raise tf.errors.ResourceExhaustedError(
             None, None, "{{node a}} OOM when allocating [9,9]\n\t[[{{node b}}]]"

@@ -11,32 +11,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import sacrebleu
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bahdanau_tf import plotting
 from bahdanau_tf.cli import main
 from bahdanau_tf.corpora import grammar
 from bahdanau_tf.evaluation import bleu_by_rank
-from bahdanau_tf.models import RNNSearch
-from bahdanau_tf.models import Seq2SeqLSTM
+from bahdanau_tf.models import RNNSearch, Seq2SeqLSTM
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.report.results import OUTSIDE
-from bahdanau_tf.report.results import Corpus
-from bahdanau_tf.report.results import Results
-from bahdanau_tf.report.results import Scoring
-from bahdanau_tf.report.results import System
-from bahdanau_tf.report.results import measure
-from bahdanau_tf.report.sutskever import rarity_figure
-from bahdanau_tf.report.sutskever import vectors_figure
-from bahdanau_tf.text import SubwordTokenizer
-from bahdanau_tf.text import Vocabulary
-from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.translation.lengths import in_a_plane
-from bahdanau_tf.translation.lengths import mean_ranks
-from bahdanau_tf.translation.lengths import nearest
-from bahdanau_tf.translation.lengths import sentence_vectors
+from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, Scoring, System, measure
+from bahdanau_tf.report.sutskever import rarity_figure, vectors_figure
+from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer
+from bahdanau_tf.translation.lengths import in_a_plane, mean_ranks, nearest, sentence_vectors
 from bahdanau_tf.translator import Translator
 
 WORDS = ["a", "b", "c", "d", "e", "f"]
@@ -60,8 +46,7 @@ def test_a_part_has_the_sentences_with_the_rarest_words():
     ranks = [random.Random(n).random() for n in range(len(LINES))]
     middle = sorted(ranks)[10]
     texts = [
-        line if rank < middle else " ".join(WORDS)
-        for line, rank in zip(LINES, ranks, strict=True)
+        line if rank < middle else " ".join(WORDS) for line, rank in zip(LINES, ranks, strict=True)
     ]
     parts = bleu_by_rank(texts, LINES, ranks, count=3, n_bootstrap=0)
     order = np.argsort(ranks)
@@ -71,9 +56,7 @@ def test_a_part_has_the_sentences_with_the_rarest_words():
         (15, 6),
     ]
     for one, some in zip(parts, np.split(order, [7, 14]), strict=True):
-        wanted = sacrebleu.corpus_bleu(
-            [texts[n] for n in some], [[LINES[n] for n in some]]
-        )
+        wanted = sacrebleu.corpus_bleu([texts[n] for n in some], [[LINES[n] for n in some]])
         assert one.score.score == wanted.score
     assert parts[0].score.score == pytest.approx(100)
     assert parts[2].score.score < 20
@@ -108,13 +91,9 @@ def test_sub_words_are_ranked_by_their_counts(tmp_path):
     path.write_text("red cat sits on mat\nblue dog runs\n" * 9)
     pieces = SubwordTokenizer.train([path], 285)
     counts = Counter(
-        piece
-        for line in pieces.tokenize(["red red x", "red cat"]).to_list()
-        for piece in line
+        piece for line in pieces.tokenize(["red red x", "red cat"]).to_list() for piece in line
     )
-    ordered = sorted(
-        range(pieces.vocabulary_size), key=lambda one: (-counts[one], one)
-    )
+    ordered = sorted(range(pieces.vocabulary_size), key=lambda one: (-counts[one], one))
     wanted = [
         np.mean([ordered.index(one) for one in line[:-1]])
         for line in pieces.tokenize(["cat x", "mat"]).to_list()
@@ -126,16 +105,12 @@ def test_sub_words_are_ranked_by_their_counts(tmp_path):
 def results(*systems: System) -> Results:
     known, lengths = [True] * len(LINES), [9] * len(LINES)
     scoring = Scoring(tokenize="13a", n_bootstrap=20)
-    return Results(
-        systems, Corpus(LINES, LINES), lengths, "tokens", known, scoring
-    )
+    return Results(systems, Corpus(LINES, LINES), lengths, "tokens", known, scoring)
 
 
 def test_the_figure_by_rarity_needs_a_vocabulary(translator, tmp_path):
     moses = System("moses", OUTSIDE, LINES, LINES)
-    assert (
-        "Not run" in rarity_figure(results(moses), None, tmp_path).paragraphs[0]
-    )
+    assert "Not run" in rarity_figure(results(moses), None, tmp_path).paragraphs[0]
     ours = System("ours", "LSTM", LINES, LINES, translator=translator)
     section = rarity_figure(results(ours, moses), None, tmp_path)
     (table,) = section.tables
@@ -241,11 +216,7 @@ def test_the_report_draws_the_first_lstm(translator, tmp_path):
 
 
 def test_groups_of_the_built_in_corpus_differ_in_order_alone():
-    known = {
-        word
-        for example in grammar.generate(5000)
-        for word in example.source_tokens
-    }
+    known = {word for example in grammar.generate(5000) for word in example.source_tokens}
     for picture in grammar.phrases():
         words = [re.findall(r"\w+", " ".join(group)) for group in picture]
         assert sorted(words[0]) == sorted(words[1])

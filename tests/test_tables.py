@@ -6,9 +6,7 @@ import csv
 import io
 
 from bahdanau_tf.evaluation import Table
-from bahdanau_tf.evaluation.tables import NOT_RUN
-from bahdanau_tf.evaluation.tables import as_csv
-from bahdanau_tf.evaluation.tables import as_text
+from bahdanau_tf.evaluation.tables import NOT_RUN, as_csv, as_text
 
 
 def test_as_csv_quotes_and_rounds():

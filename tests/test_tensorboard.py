@@ -13,16 +13,10 @@ import letters
 import numpy as np
 import pytest
 import tensorflow as tf
-from letters import RECIPE
-from letters import make_translator
+from letters import RECIPE, make_translator
 
-from bahdanau_tf import Seq2SeqLSTM
-from bahdanau_tf import Translator
-from bahdanau_tf import plot_alignment
-from bahdanau_tf import token_log_probs
-from bahdanau_tf.training import TrainingFiles
-from bahdanau_tf.training import loop
-from bahdanau_tf.training import train
+from bahdanau_tf import Seq2SeqLSTM, Translator, plot_alignment, token_log_probs
+from bahdanau_tf.training import TrainingFiles, loop, train
 from bahdanau_tf.training.dev import GREEDY
 
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -80,18 +74,12 @@ def test_curves_and_alignments_are_written(files, tmp_path, watched):
     assert rates[20] == pytest.approx(0.02 * 0.02)
     # The mean speed of the run agrees with those of its two halves.
     speeds = found["train/words_per_second"]
-    words = [
-        sum(one[1] for one in half) for half in (watched[:10], watched[10:])
-    ]
+    words = [sum(one[1] for one in half) for half in (watched[:10], watched[10:])]
     seconds = sum(w / speeds[s] for w, s in zip(words, speeds, strict=True))
-    assert result.words_per_second == pytest.approx(
-        sum(words) / seconds, rel=1e-3
-    )
+    assert result.words_per_second == pytest.approx(sum(words) / seconds, rel=1e-3)
     assert found["dev/bleu"][20] >= 0
     assert max(found["dev/bleu"].values()) == pytest.approx(result.best_bleu)
-    assert found["dev/loss"][20] == pytest.approx(
-        dev_loss(translator, files), rel=1e-4
-    )
+    assert found["dev/loss"][20] == pytest.approx(dev_loss(translator, files), rel=1e-4)
     check_pictures(translator, files, found)
 
 
@@ -125,10 +113,7 @@ def check_pictures(
         figure = plot_alignment(one.source_tokens, one.tokens, one.weights)
         wanted = io.BytesIO()
         figure.savefig(wanted, format="png", dpi=100, bbox_inches="tight")
-        pixels = [
-            tf.io.decode_png(data, 3).numpy()
-            for data in (png, wanted.getvalue())
-        ]
+        pixels = [tf.io.decode_png(data, 3).numpy() for data in (png, wanted.getvalue())]
         assert pixels[0].shape == (int(height), int(width), 3)
         # In a batch a weight may be rounded to the next grey value.
         np.testing.assert_allclose(*map(np.float32, pixels), atol=2)
@@ -144,9 +129,7 @@ def test_a_resumed_run_continues_the_curves(files, tmp_path):
 
 
 @pytest.mark.slow
-def test_curves_are_written_without_attention_and_without_dev_set(
-    files, tmp_path
-):
+def test_curves_are_written_without_attention_and_without_dev_set(files, tmp_path):
     alone = replace(files, dev_source=None, dev_target=None)
     train(make_translator(), alone, SHORT, tmp_path / "a", True)
     assert {name.split("/")[0] for name in events(tmp_path / "a")} == {"train"}
@@ -171,7 +154,5 @@ def test_without_matplotlib_alignments_are_left_out_with_a_message(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     recipe = replace(RECIPE, epochs=1)
     train(make_translator(), files, recipe, tmp_path, tensorboard=True)
-    assert "no alignment pictures: plot_alignment needs" in (
-        capsys.readouterr().err
-    )
+    assert "no alignment pictures: plot_alignment needs" in (capsys.readouterr().err)
     assert "dev/bleu" in events(tmp_path)

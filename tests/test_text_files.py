@@ -16,21 +16,14 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from limits import largest_file
 
 from bahdanau_tf.data import ParallelCorpus
 from bahdanau_tf.evaluation import read_pharaoh
 from bahdanau_tf.system import lines
-from bahdanau_tf.system.lines import count_lines
-from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.system.lines import seekable
-from bahdanau_tf.system.lines import written
-from bahdanau_tf.text import Dictionary
-from bahdanau_tf.text import SubwordTokenizer
-from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.text import words
+from bahdanau_tf.system.lines import count_lines, read_lines, seekable, written
+from bahdanau_tf.text import Dictionary, SubwordTokenizer, WordTokenizer, words
 
 
 def packed_in_parts(data: bytes) -> bytes:
@@ -149,9 +142,7 @@ def test_one_at_a_time_writes_a_file(tmp_path, name):
     assert [*read_lines(path)] == ["again"]
 
 
-def test_a_file_that_another_process_completes_is_left_alone(
-    tmp_path, monkeypatch
-):
+def test_a_file_that_another_process_completes_is_left_alone(tmp_path, monkeypatch):
     """It was opened before the other one renamed it, and locked after."""
     path, aside = tmp_path / "file", tmp_path / "file.part"
     aside.write_text("whole\n")
@@ -226,9 +217,7 @@ def test_a_full_disk_while_unpacking_is_reported(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_a_line_without_end_is_refused_before_it_is_read(
-    tmp_path, monkeypatch, pack
-):
+def test_a_line_without_end_is_refused_before_it_is_read(tmp_path, monkeypatch, pack):
     """As many bytes as are allowed are read, and one more."""
     path = tmp_path / "text"
     path.write_bytes(pack(b"short\n" + b"a" * 99 + b"\n" + b"b" * 5000))
@@ -281,9 +270,7 @@ TEXT = "".join(f"the cat {i} sees {i * i} dogs .\n" for i in range(300))
         lambda text: gzip.compress(text),
         lambda text: codecs.BOM_UTF8 + text,
         lambda text: text.replace(b"\n", b"\r\n"),
-        lambda text: gzip.compress(
-            codecs.BOM_UTF8 + text.replace(b"\n", b"\r\n")
-        ),
+        lambda text: gzip.compress(codecs.BOM_UTF8 + text.replace(b"\n", b"\r\n")),
     ],
     ids=["gzip", "mark", "returns", "all"],
 )
@@ -322,8 +309,7 @@ def test_batches_are_limited_in_lines_and_characters(
         patch.setattr(words, "MOST_LINES", 7)
         patch.setattr(words, "MOST_CHARACTERS", 60)
         batches = [
-            [line.decode() for line in batch.numpy()]
-            for batch in words.line_batches([path, path])
+            [line.decode() for line in batch.numpy()] for batch in words.line_batches([path, path])
         ]
     assert list(itertools.chain(*batches)) == lines * 2
     assert all(map(fits, batches))

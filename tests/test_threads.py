@@ -18,20 +18,15 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bahdanau_tf import Recipe
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import Translator
+from bahdanau_tf import Recipe, RNNSearch, Translator
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import lexicon
 from bahdanau_tf.commands.common import model as loading
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adadelta
 from bahdanau_tf.options.cost import MOST_PARTS
-from bahdanau_tf.system.device import available_cores
-from bahdanau_tf.system.device import operations_at_once
-from bahdanau_tf.system.device import threads
-from bahdanau_tf.training import step
-from bahdanau_tf.training import train_step
+from bahdanau_tf.system.device import available_cores, operations_at_once, threads
+from bahdanau_tf.training import step, train_step
 from bahdanau_tf.translation import sentences
 from bahdanau_tf.translation.sentences import in_batches
 
@@ -51,9 +46,7 @@ LONGEST = 300  # seconds that a process may take
         ("translate", ["input"]),
     ],
 )
-def test_every_command_uses_the_threads_given(
-    command, files, tmp_path, monkeypatch, capfd
-):
+def test_every_command_uses_the_threads_given(command, files, tmp_path, monkeypatch, capfd):
     def told(count: int | None = None) -> None:
         raise ValueError(f"asked for {count} threads")
 
@@ -94,16 +87,10 @@ def test_parts_of_batches_train_as_the_whole() -> None:
             **{"units": 8, "embedding_dim": 6, "attention_units": 8},
             **{"maxout_units": 4, "kernel_initializer": "glorot_uniform"},
         )
-        step = train_step(
-            model, Adadelta(10.0), TokenCrossentropy(0.1), parts=count
-        )
+        step = train_step(model, Adadelta(10.0), TokenCrossentropy(0.1), parts=count)
         random = np.random.default_rng(2)
-        losses = [
-            float(step(*random_batch(random, rows))) for rows in (7, 12, 2)
-        ]
-        found.append(
-            [losses, *(one.numpy() for one in model.trainable_weights)]
-        )
+        losses = [float(step(*random_batch(random, rows))) for rows in (7, 12, 2)]
+        found.append([losses, *(one.numpy() for one in model.trainable_weights)])
     for value, wanted in zip(*found, strict=True):
         np.testing.assert_allclose(value, wanted, rtol=1e-4, atol=1e-5)
 
@@ -144,9 +131,7 @@ def test_threads_are_those_that_tensorflow_takes(
         assert asked() == (wanted or len(available_cores()))
 
 
-def said_by_a_process(
-    program: str, cores: list[int] | None = None, **variables: str
-) -> str:
+def said_by_a_process(program: str, cores: list[int] | None = None, **variables: str) -> str:
     """What a new process writes; without variables for threads, if not given.
 
     Args:
@@ -194,9 +179,7 @@ def test_threads_are_those_of_the_environment() -> None:
         assert said_by_a_process(program, **given).strip() == used
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "sched_setaffinity"), reason="Linux has affinities"
-)
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux has affinities")
 def test_threads_are_those_of_the_cores_that_a_process_may_use() -> None:
     (core, *_) = available_cores()
     assert said_by_a_process(USED.format("", ""), [core]).strip() == "1 1"
@@ -239,10 +222,7 @@ def test_translations_do_not_depend_on_the_threads(
 ) -> None:
     translator = toys.toy_translator(toys.english(), toys.french())
     random = np.random.default_rng(5)
-    lines = [
-        " ".join(random.choice(toys.ENGLISH, random.integers(1, 9)))
-        for _ in range(40)
-    ]
+    lines = [" ".join(random.choice(toys.ENGLISH, random.integers(1, 9))) for _ in range(40)]
     found = []
     for count in (1, 4):
         monkeypatch.setattr(sentences, "operations_at_once", lambda n=count: n)
@@ -265,8 +245,7 @@ def test_a_deterministic_training_by_two_threads_repeats(
     random = np.random.default_rng(3)
     for side in ("a", "b"):
         rows = [
-            " ".join(random.choice(list(letters.LETTERS), n))
-            for n in random.integers(1, 7, 60)
+            " ".join(random.choice(list(letters.LETTERS), n)) for n in random.integers(1, 7, 60)
         ]
         text = "".join(f"{row}\n" for row in rows)
         (tmp_path / f"train.{side}").write_text(text, encoding="utf-8")
@@ -288,9 +267,7 @@ def test_a_deterministic_training_by_two_threads_repeats(
     cores = available_cores()
     for name, ours in (("both", cores[:2]), ("one", cores[:1])):
         assert run(name, ours, 2).endswith("0\n")
-    models = [
-        Translator.load(tmp_path / name).model for name in ("both", "one")
-    ]
+    models = [Translator.load(tmp_path / name).model for name in ("both", "one")]
     for one, other in zip(*(m.trainable_weights for m in models), strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     settings = json.loads((tmp_path / "both" / "training.json").read_text())

@@ -8,8 +8,7 @@ import json
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Callable
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,9 @@ from typing import Any
 import pytest
 import sacremoses
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from bahdanau_tf.text import SubwordTokenizer
-from bahdanau_tf.text import Vocabulary
-from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.text import load_text
+from bahdanau_tf.text import SubwordTokenizer, Vocabulary, WordTokenizer, load_text
 from bahdanau_tf.text.vocabulary import SPECIAL
 
 LANGUAGES = ["en", "fr", "it", "ja", "ko", "fi", "de", "es"]
@@ -36,13 +30,9 @@ CORPORA = [
 ]
 # Older TensorFlow replaces noncharacters by U+FFFD.
 NONCHARACTERS = "".join(map(chr, range(0xFDD0, 0xFDF0))) + "".join(
-    chr(0x10000 * plane + last)
-    for plane in range(17)
-    for last in (0xFFFE, 0xFFFF)
+    chr(0x10000 * plane + last) for plane in range(17) for last in (0xFFFE, 0xFFFF)
 )
-KEEPS_NONCHARACTERS = (
-    tf.strings.unicode_encode([0xFFFE], "UTF-8").numpy() == "\ufffe".encode()
-)
+KEEPS_NONCHARACTERS = tf.strings.unicode_encode([0xFFFE], "UTF-8").numpy() == "\ufffe".encode()
 ANY_TEXT = st.text(
     st.characters(
         codec="utf-8",
@@ -88,9 +78,7 @@ def words_of(tokenizer: WordTokenizer, *texts: str) -> list[list[str]]:
     return [[word.decode() for word in row] for row in rows]
 
 
-def knowing(
-    texts: Iterable[str | bytes], language: str = "en", **options: object
-) -> WordTokenizer:
+def knowing(texts: Iterable[str | bytes], language: str = "en", **options: object) -> WordTokenizer:
     """A tokenizer with a vocabulary of all words of the texts."""
     splitter = empty(language, **options)
     rows = splitter.split_signed(tf.constant(list(texts), tf.string)).to_list()
@@ -143,9 +131,7 @@ def collapsed(text: str, form: str | None = "NFC") -> str:
         ("en", "naïve cafe\u0301s", "naïve cafés"),
     ],
 )
-def test_text_is_split_by_the_rules_of_the_language(
-    language: str, text: str, words: str
-) -> None:
+def test_text_is_split_by_the_rules_of_the_language(language: str, text: str, words: str) -> None:
     assert words_of(empty(language), text) == [words.split(" ")]
 
 
@@ -154,9 +140,7 @@ def test_text_is_split_after_normalization() -> None:
     assert words_of(empty(normalization=None), text) == [
         ["Ａ５", "，", "０００", "…", "½", "ﬁn", "™"]
     ]
-    assert words_of(empty(normalization="NFKC"), text) == [
-        ["A5,000", "...", "1\u20442", "finTM"]
-    ]
+    assert words_of(empty(normalization="NFKC"), text) == [["A5,000", "...", "1\u20442", "finTM"]]
 
 
 def test_lowercase_includes_accented_letters() -> None:
@@ -169,9 +153,7 @@ STEMS = st.one_of(
     st.sampled_from(["dog", "Übel", "été", "I", "1,000", "3", "x-ray", "Σας"]),
     st.sampled_from(["l'eau", "B2B", "e.g", "U.S", "o'", "we--no", "10:30"]),
 )
-ENDS = st.sampled_from(
-    ["", "", ",", ".", "...", "!", "?!", ")", '"', "'s", "%", ":", ".)", '."']
-)
+ENDS = st.sampled_from(["", "", ",", ".", "...", "!", "?!", ")", '"', "'s", "%", ":", ".)", '."'])
 STARTS = st.sampled_from(["", "", "", "(", '"', "$", "«", "#", "¿", "\xa0"])
 
 
@@ -188,9 +170,7 @@ def test_words_equal_those_of_sacremoses(
     judge: sacremoses.MosesTokenizer, words: list[str]
 ) -> None:
     text = " ".join(words)
-    assert words_of(empty(judge.lang), text) == [
-        judge.tokenize(text, escape=False)
-    ]
+    assert words_of(empty(judge.lang), text) == [judge.tokenize(text, escape=False)]
 
 
 def lines_of(path: Path, step: int) -> list[str]:
@@ -208,9 +188,7 @@ def check_split(path: Path, language: str, wanted: float, step: int) -> None:
     same = 0
     for start in range(0, len(lines), 5000):
         part = lines[start : start + 5000]
-        for line, row in zip(
-            part, split(tf.constant(part)).to_list(), strict=True
-        ):
+        for line, row in zip(part, split(tf.constant(part)).to_list(), strict=True):
             words = [word.decode() for word in row]
             same += words == judge.tokenize(line, escape=False)
     assert same >= wanted * len(lines)
@@ -282,15 +260,11 @@ def test_detokenize_inverts_tokenize_on_a_whole_corpus(
         ("ko", None),
     ],
 )
-def test_detokenize_inverts_tokenize_for_unusual_text(
-    language: str, form: str | None
-) -> None:
+def test_detokenize_inverts_tokenize_for_unusual_text(language: str, form: str | None) -> None:
     """Rules of languages and normal forms do not know of each other."""
     tokenizer = knowing(ODD, language, normalization=form)
     texts = tokenizer.detokenize(tokenizer.tokenize(tf.constant(ODD)))
-    assert [text.decode() for text in texts.numpy()] == [
-        collapsed(text, form) for text in ODD
-    ]
+    assert [text.decode() for text in texts.numpy()] == [collapsed(text, form) for text in ODD]
 
 
 @given(
@@ -314,9 +288,7 @@ def test_detokenize_inverts_tokenize_for_any_text(
         assert not tf.reduce_any(ids == tokenizer.unk_id)
     back = [text.decode() for text in tokenizer.detokenize(ids).numpy()]
     # NFKC turns some accents into a space and a mark: two words of one.
-    assert [collapsed(text, None) for text in back] == [
-        collapsed(text, form) for text in texts
-    ]
+    assert [collapsed(text, None) for text in back] == [collapsed(text, form) for text in texts]
 
 
 @given(
@@ -336,17 +308,13 @@ def test_offsets_of_any_bytes_cut_out_the_words(
     for row in zip(strings, ids, *lists, strict=True):
         string, row_ids, surfaces, starts, ends = row
         assert len(surfaces) == len(row_ids) - 1
-        assert surfaces == [
-            string[a:b] for a, b in zip(starts, ends, strict=True)
-        ]
+        assert surfaces == [string[a:b] for a, b in zip(starts, ends, strict=True)]
         order = -1 if reverse else 1
         spans = list(zip(starts, ends, strict=True))[::order]
         edges = [0, *(edge for span in spans for edge in span), len(string)]
         assert edges == sorted(edges)
         assert all(start < end for start, end in spans)
-        gaps = [
-            string[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)
-        ]
+        gaps = [string[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
         assert not collapsed(b" ".join(gaps).decode())
 
 
@@ -420,17 +388,11 @@ def test_detokenize_inverts_tokenize_for_nested_quotations(
 
 def test_invisible_characters_do_not_change_the_ids() -> None:
     plain = "It's a dog, café."
-    odd = (
-        "\ufeffIt\u2060's\u00a0a\u3000\u200b d\xadog\u200b,\tcafe\u0301.\u200f"
-    )
+    odd = "\ufeffIt\u2060's\u00a0a\u3000\u200b d\xadog\u200b,\tcafe\u0301.\u200f"
     tokenizer = knowing([plain])
-    assert tokenizer.tokenize([odd]).to_list() == (
-        tokenizer.tokenize([plain]).to_list()
-    )
+    assert tokenizer.tokenize([odd]).to_list() == (tokenizer.tokenize([plain]).to_list())
     surfaces, starts, _ = tokenizer.tokenize_with_offsets([odd])
-    assert b"".join(surfaces.to_list()[0]).decode() == (
-        "It's" + "ad\xadog,cafe\u0301."
-    )
+    assert b"".join(surfaces.to_list()[0]).decode() == ("It's" + "ad\xadog,cafe\u0301.")
     assert starts[0, 0] == len("\ufeff".encode())
 
 
@@ -476,10 +438,7 @@ def test_offsets_refer_to_the_original_text() -> None:
     first_bytes = [text.index(word.encode()) for word in words]
     assert starts.to_list() == [first_bytes]
     assert ends.to_list() == [
-        [
-            n + len(word.encode())
-            for n, word in zip(first_bytes, words, strict=True)
-        ]
+        [n + len(word.encode()) for n, word in zip(first_bytes, words, strict=True)]
     ]
 
 
@@ -494,9 +453,7 @@ def test_a_line_of_a_megabyte_is_tokenized(unit: str, size: int) -> None:
     """Of so many words, a fifth, which takes as long."""
     text = unit * (size // len(unit.encode()))
     tokenizer = knowing([text])
-    assert tokenizer.detokenize(tokenizer.tokenize([text])).numpy()[
-        0
-    ].decode() == collapsed(text)
+    assert tokenizer.detokenize(tokenizer.tokenize([text])).numpy()[0].decode() == collapsed(text)
     assert tokenizer.tokenize_with_offsets([text])[0].nrows() == 1
 
 
@@ -507,9 +464,7 @@ def test_empty_batches_and_strings_have_no_words(language: str) -> None:
         strings = tf.constant(strings, tf.string)
         ids = tokenizer.tokenize(strings)
         assert ids.to_list() == [[tokenizer.eos_id]] * len(strings)
-        assert tokenizer.detokenize(ids).numpy().tolist() == [b""] * len(
-            strings
-        )
+        assert tokenizer.detokenize(ids).numpy().tolist() == [b""] * len(strings)
         for column in tokenizer.tokenize_with_offsets(strings):
             assert column.to_list() == [[]] * len(strings)
     assert tokenizer.detokenize(tf.zeros([2, 0], tf.int32)).shape == 2
@@ -518,9 +473,7 @@ def test_empty_batches_and_strings_have_no_words(language: str) -> None:
 def test_one_string_and_one_row_of_ids_are_refused() -> None:
     tokenizer = empty()
     for method in (tokenizer.tokenize, tokenizer.split):
-        with pytest.raises(
-            ValueError, match=r"strings has the shape \(\), wan"
-        ):
+        with pytest.raises(ValueError, match=r"strings has the shape \(\), wan"):
             method("one string")
     with pytest.raises(ValueError, match=r"ids has the shape \(2,\), wanted"):
         tokenizer.detokenize([3, 2])
@@ -540,9 +493,7 @@ def test_a_scalar_is_refused_in_the_graph() -> None:
 
 
 def test_ids_of_words_with_and_without_signs() -> None:
-    vocabulary = Vocabulary(
-        ["[PAD]", "[UNK]", "[END]", ".", "a", "￭b", "b", "￭-", "-"]
-    )
+    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[END]", ".", "a", "￭b", "b", "￭-", "-"])
     tokenizer = WordTokenizer(vocabulary)
     # The rules would put a space before "+b", so "+" and "b" have signs.
     assert tokenizer.tokenize(["a b.", "a+b", "[END] c", ""]).to_list() == [
@@ -586,9 +537,7 @@ def test_reverse_turns_tokens_and_offsets_around() -> None:
 
 
 @pytest.mark.parametrize(("no_break", "blank"), [(False, " "), (True, "\xa0")])
-def test_french_spaces_before_punctuation_are_restored(
-    no_break: bool, blank: str
-) -> None:
+def test_french_spaces_before_punctuation_are_restored(no_break: bool, blank: str) -> None:
     text = "«\u202fÇa va\xa0?\u2009» Oui : « Eh\u202f! »"
     tokenizer = knowing([text], "fr", no_break=no_break)
     back = tokenizer.detokenize(tokenizer.tokenize([text])).numpy()[0].decode()
@@ -694,9 +643,7 @@ class Exported(tf.Module):
         self.source = source
         self.target = target
 
-    @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
-    )
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         return self.source.tokenize(strings)
 
@@ -781,9 +728,5 @@ def test_tokenize_runs_in_a_dataset() -> None:
     texts = ["one two", "three", "four five six"]
     tokenizer = knowing(texts)
     dataset = tf.data.Dataset.from_tensor_slices(texts).batch(2)
-    rows = [
-        row
-        for batch in dataset.map(tokenizer.tokenize)
-        for row in batch.to_list()
-    ]
+    rows = [row for batch in dataset.map(tokenizer.tokenize) for row in batch.to_list()]
     assert rows == tokenizer.tokenize(texts).to_list()

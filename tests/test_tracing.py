@@ -4,44 +4,37 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import reference
 import tensorflow as tf
-from oracle import array
-from oracle import cell_parameters
-from oracle import model_parameters
-from oracle import randomized
-from test_models import oracle_parts
-from test_models import reference_forward
+from oracle import array, cell_parameters, model_parameters, randomized
+from test_models import oracle_parts, reference_forward
 
-from bahdanau_tf import Decoding
-from bahdanau_tf import Ensemble
-from bahdanau_tf import LinearReadout
-from bahdanau_tf import LSTMCell
-from bahdanau_tf import MaxoutReadout
-from bahdanau_tf import RNNEncDec
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import Seq2SeqLSTM
-from bahdanau_tf import TanhReadout
-from bahdanau_tf import Translator
-from bahdanau_tf import Vocabulary
-from bahdanau_tf import WordTokenizer
-from bahdanau_tf import from_preset
-from bahdanau_tf import layers
-from bahdanau_tf import plot_trace
-from bahdanau_tf.tracing import Step
-from bahdanau_tf.tracing import trace
-from bahdanau_tf.tracing.walk import gate_convention
-from bahdanau_tf.tracing.walk import update as gates_of_update
+from bahdanau_tf import (
+    Decoding,
+    Ensemble,
+    LinearReadout,
+    LSTMCell,
+    MaxoutReadout,
+    RNNEncDec,
+    RNNSearch,
+    Seq2SeqLSTM,
+    TanhReadout,
+    Translator,
+    Vocabulary,
+    WordTokenizer,
+    from_preset,
+    layers,
+    plot_trace,
+)
+from bahdanau_tf.tracing import Step, trace
+from bahdanau_tf.tracing.walk import gate_convention, update as gates_of_update
 
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
-SOURCE = WordTokenizer(
-    Vocabulary([*SPECIAL, "the", "cat", "sees", "a", "dog"]), language="en"
-)
+SOURCE = WordTokenizer(Vocabulary([*SPECIAL, "the", "cat", "sees", "a", "dog"]), language="en")
 TARGET = WordTokenizer(
     Vocabulary([*SPECIAL, "le", "chat", "voit", "un", "chien", "dort"]),
     language="fr",
@@ -52,9 +45,7 @@ SIZES: dict[str, Any] = {"units": 6, "embedding_dim": 5}
 
 def search(**options: Any) -> RNNSearch:
     arguments = {**SIZES, "attention_units": 4, "maxout_units": 3, **options}
-    return RNNSearch(
-        SOURCE.vocabulary_size, TARGET.vocabulary_size, **arguments
-    )
+    return RNNSearch(SOURCE.vocabulary_size, TARGET.vocabulary_size, **arguments)
 
 
 VARIANTS = {
@@ -65,21 +56,15 @@ VARIANTS = {
     "full-output": lambda: search(factored_output=False),
     "tied": lambda: search(tie_embeddings=True),
     "linear": lambda: search(readout=LinearReadout(9, factor_units=3)),
-    "linear-some": lambda: search(
-        readout=LinearReadout(9, terms=("context", "previous"))
-    ),
+    "linear-some": lambda: search(readout=LinearReadout(9, terms=("context", "previous"))),
     "general": lambda: search(attention=layers.GeneralAttention()),
     "gru-after": lambda: search(
         cell=layers.GRUResetAfterCell(6),
         encoder=layers.BidirectionalEncoder(layers.GRUResetAfterCell(6)),
     ),
-    "lstm-cell": lambda: search(
-        cell=LSTMCell(6), encoder=layers.BidirectionalEncoder(LSTMCell(6))
-    ),
+    "lstm-cell": lambda: search(cell=LSTMCell(6), encoder=layers.BidirectionalEncoder(LSTMCell(6))),
     "encdec": lambda: RNNEncDec(8, 9, maxout_units=3, **SIZES),
-    "no-context": lambda: RNNEncDec(
-        8, 9, maxout_units=3, use_context=False, **SIZES
-    ),
+    "no-context": lambda: RNNEncDec(8, 9, maxout_units=3, use_context=False, **SIZES),
     "rnn-attention": lambda: from_preset(
         "rnn-attention",
         source_vocabulary_size=8,
@@ -104,8 +89,7 @@ class Case(NamedTuple):
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
-        for name in VARIANTS
+        pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in VARIANTS
     ],
 )
 def case(request) -> Case:
@@ -134,9 +118,7 @@ def test_a_trace_equals_the_reference(case):
     steps, wanted, y = case.steps, case.wanted, case.y
     assert column(steps, "token") == [*GIVEN.split(), "[END]"]
     logits = wanted.logits[0]
-    np.testing.assert_allclose(
-        column(steps, "logit"), logits[range(4), y[0]], atol=2e-5
-    )
+    np.testing.assert_allclose(column(steps, "logit"), logits[range(4), y[0]], atol=2e-5)
     probabilities = np.exp(reference.log_softmax(logits))
     np.testing.assert_allclose(
         column(steps, "probability"),
@@ -147,9 +129,7 @@ def test_a_trace_equals_the_reference(case):
     for step, row in zip(steps, probabilities, strict=True):
         best = np.argsort(-row)[:3]
         assert column(step.candidates, "token") == [words[i] for i in best]
-        np.testing.assert_allclose(
-            column(step.candidates, "probability"), row[best], atol=1e-5
-        )
+        np.testing.assert_allclose(column(step.candidates, "probability"), row[best], atol=1e-5)
     if wanted.contexts is None:
         assert column(steps, "context_norm") == [None] * 4
     else:
@@ -162,9 +142,7 @@ def test_a_trace_equals_the_reference(case):
         assert column(steps, "weights") == [None] * 4
         assert column(steps, "energies") == [None] * 4
     else:
-        np.testing.assert_allclose(
-            column(steps, "weights"), wanted.weights[0], atol=1e-5
-        )
+        np.testing.assert_allclose(column(steps, "weights"), wanted.weights[0], atol=1e-5)
         energies = column(steps, "energies")
         np.testing.assert_allclose(energies, energies_of(case), atol=2e-5)
 
@@ -220,16 +198,12 @@ def test_contributions_sum_to_the_logit_and_equal_its_derivatives(case):
                 None if name not in given else given[name] * scales.get(name, 1)
                 for name in ("state", "previous", "context")
             )
-            scores = reference.readout(
-                s, e, c, p["readout"], parts["activation"]
-            )
+            scores = reference.readout(s, e, c, p["readout"], parts["activation"])
             return scores[y[0, i]]
 
         for name in given:
             slope = (logit({name: 1 + 1e-7}) - logit({name: 1 - 1e-7})) / 2e-7
-            assert getattr(step.contributions, name) == pytest.approx(
-                slope, abs=2e-5
-            )
+            assert getattr(step.contributions, name) == pytest.approx(slope, abs=2e-5)
         if context is None:
             assert step.contributions.context == 0
 
@@ -238,19 +212,13 @@ def test_contributions_sum_to_the_logit_and_equal_its_derivatives(case):
     ("order", "kind"),
     [
         ("original", layers.GRUCell),
-        pytest.param(
-            "main-text", layers.GRUResetAfterCell, marks=pytest.mark.slow
-        ),
+        pytest.param("main-text", layers.GRUResetAfterCell, marks=pytest.mark.slow),
         pytest.param("appendix", layers.GRUCell, marks=pytest.mark.slow),
-        pytest.param(
-            "original", layers.GRUResetAfterCell, marks=pytest.mark.slow
-        ),
+        pytest.param("original", layers.GRUResetAfterCell, marks=pytest.mark.slow),
     ],
 )
 def test_gates_equal_the_equations(order, kind):
-    model = search(
-        cell=kind(6), step_order=order, bridge=layers.BackwardBridge(6, 5)
-    )
+    model = search(cell=kind(6), step_order=order, bridge=layers.BackwardBridge(6, 5))
     translator = translator_of(model)
     p = model_parameters(model)
     x, y = ids_of(SOURCE, TEXT), ids_of(TARGET, GIVEN)
@@ -292,9 +260,7 @@ def test_gates_equal_the_equations(order, kind):
     for step, both in zip(found.steps, gates, strict=True):
         for name, gate in zip(("update", "reset"), both or (), strict=False):
             assert step.gates[name].mean == pytest.approx(gate.mean(), abs=1e-5)
-            assert step.gates[name].norm == pytest.approx(
-                np.sqrt((gate**2).sum()), abs=2e-5
-            )
+            assert step.gates[name].norm == pytest.approx(np.sqrt((gate**2).sum()), abs=2e-5)
 
 
 def test_gates_of_a_conditional_decoder_equal_the_equations():
@@ -316,9 +282,7 @@ def test_gates_of_a_conditional_decoder_equal_the_equations():
         ),
     ):
         for name, gate in (("update", "_z"), ("reset", "_r")):
-            opened = reference.sigmoid(
-                inputs @ p[f"W{gate}"] + states @ p[f"U{gate}"]
-            )
+            opened = reference.sigmoid(inputs @ p[f"W{gate}"] + states @ p[f"U{gate}"])
             means = [step.gates[f"{word} {name}"].mean for step in case.steps]
             np.testing.assert_allclose(means, opened.mean(-1), atol=1e-5)
 
@@ -336,18 +300,14 @@ def test_gates_of_a_deep_lstm_equal_the_equations():
         for layer, (x, h) in enumerate(((inputs, low_h), (None, top_h))):
             p = cells[layer]
             if layer:
-                low_h, low_m = reference.lstm_step(
-                    inputs, (low_h, low_m), cells[0]
-                )
+                low_h, low_m = reference.lstm_step(inputs, (low_h, low_m), cells[0])
                 x = low_h
             for name, gate in (
                 ("input", "_i"),
                 ("forget", "_f"),
                 ("output", "_o"),
             ):
-                wanted = reference.sigmoid(
-                    x @ p[f"W{gate}"] + h @ p[f"U{gate}"] + p[f"b{gate}"]
-                )
+                wanted = reference.sigmoid(x @ p[f"W{gate}"] + h @ p[f"U{gate}"] + p[f"b{gate}"])
                 gate_found = step.gates[f"layer {layer + 1} {name}"]
                 assert gate_found.mean == pytest.approx(wanted.mean(), abs=1e-5)
         assert len(step.gates) == 6
@@ -367,9 +327,7 @@ def test_the_best_translation_is_traced():
     tokens = column(found.steps, "token")
     assert tokens[: len(best.tokens)] == best.tokens
     assert len(tokens) == len(best.weights)
-    np.testing.assert_allclose(
-        column(found.steps, "weights"), best.weights, atol=1e-5
-    )
+    np.testing.assert_allclose(column(found.steps, "weights"), best.weights, atol=1e-5)
     log_prob = np.log(column(found.steps, "probability")).sum()
     assert log_prob == pytest.approx(best.log_prob, abs=1e-4)
 
@@ -381,17 +339,13 @@ def test_a_reversed_source_is_shown_in_reading_order():
     (best,) = translator.translate([TEXT])
     found = trace(translator, TEXT)
     assert found.source_tokens == TEXT.split()
-    np.testing.assert_allclose(
-        column(found.steps, "weights"), best.weights, atol=1e-5
-    )
+    np.testing.assert_allclose(column(found.steps, "weights"), best.weights, atol=1e-5)
 
 
 def test_a_trace_can_be_written_as_json():
     found = trace(translator_of(search()), TEXT, GIVEN, candidates=2)
     written = json.loads(json.dumps(asdict(found), allow_nan=False))
-    assert written["steps"][1]["gates"]["update"]["mean"] == (
-        found.steps[1].gates["update"].mean
-    )
+    assert written["steps"][1]["gates"]["update"]["mean"] == (found.steps[1].gates["update"].mean)
     assert len(written["steps"][0]["candidates"]) == 2
 
 

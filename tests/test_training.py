@@ -15,22 +15,14 @@ import letters
 import numpy as np
 import pytest
 import tensorflow as tf
-from letters import RECIPE
-from letters import log_of
-from letters import weights
+from letters import RECIPE, log_of, weights
 
-from bahdanau_tf import Translator
-from bahdanau_tf import make_dataset
+from bahdanau_tf import Translator, make_dataset
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.system.device import describe_device
-from bahdanau_tf.training import Recipe
-from bahdanau_tf.training import TrainingFiles
-from bahdanau_tf.training import loop
-from bahdanau_tf.training import train
-from bahdanau_tf.training.dev import GREEDY
-from bahdanau_tf.training.dev import DevSet
-from bahdanau_tf.training.folder import check_settings
-from bahdanau_tf.training.folder import write_settings
+from bahdanau_tf.training import Recipe, TrainingFiles, loop, train
+from bahdanau_tf.training.dev import GREEDY, DevSet
+from bahdanau_tf.training.folder import check_settings, write_settings
 from bahdanau_tf.training.signals import signals_caught
 
 files = letters.files  # the fixture
@@ -55,9 +47,7 @@ def test_training_learns_and_keeps_the_best_model(files, tmp_path):
     assert result.stopped_by == "epochs"
     assert result.steps == 240
     best = Translator.load(tmp_path / "model" / "best")
-    for weight, value in zip(
-        translator.model.weights, best.model.weights, strict=True
-    ):
+    for weight, value in zip(translator.model.weights, best.model.weights, strict=True):
         weight.assign(value)
     found = translator.translate(["a b", "c d h"], GREEDY)
     assert [translation.text for translation in found] == ["A B", "C D H"]
@@ -96,9 +86,7 @@ def test_batches_have_at_most_the_token_budget(files, tmp_path, monkeypatch):
     assert 20 < max(cells) <= 30
 
 
-def test_training_stops_if_bleu_does_not_improve(
-    files, tmp_path, monkeypatch, capsys
-):
+def test_training_stops_if_bleu_does_not_improve(files, tmp_path, monkeypatch, capsys):
     """The weights do not change, and no word of the dev set is known."""
 
     def no_step(model, optimizer, *_):
@@ -153,9 +141,7 @@ def finished(never_stopped, tmp_path) -> Path:
     return shutil.copytree(never_stopped.folder, tmp_path / "finished")
 
 
-def before_update(
-    number: int, act: Callable[[], object], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def before_update(number: int, act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     """Does something just before an update."""
     make_step = loop.train_step
 
@@ -176,14 +162,10 @@ def before_update(
 
 def stopped_after(updates: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sends SIGTERM during an update."""
-    before_update(
-        updates, lambda: os.kill(os.getpid(), signal.SIGTERM), monkeypatch
-    )
+    before_update(updates, lambda: os.kill(os.getpid(), signal.SIGTERM), monkeypatch)
 
 
-def check_resumed(
-    resumed: Translator, folder: Path, never_stopped: NeverStopped
-) -> None:
+def check_resumed(resumed: Translator, folder: Path, never_stopped: NeverStopped) -> None:
     """Equal weights and an equal log."""
     log, whole_log = log_of(folder), log_of(never_stopped.folder)
     for name in ("step", "train_loss", "dev_loss", "dev_bleu", "learning_rate"):
@@ -192,9 +174,7 @@ def check_resumed(
         )
     seconds = [record["seconds"] for record in log]
     assert seconds == sorted(seconds)
-    for expected, found in zip(
-        never_stopped.weights, weights(resumed), strict=True
-    ):
+    for expected, found in zip(never_stopped.weights, weights(resumed), strict=True):
         np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
@@ -241,9 +221,7 @@ def test_with_dev_a_signal_ends_training_without_an_evaluation(
     assert "stopped at update 3, saved; the same command goes on\n" in told
     check_best(tmp_path, weights(translator))
     newest = tf.train.latest_checkpoint(tmp_path / "checkpoints")
-    step = tf.train.load_variable(
-        newest, "state/step/.ATTRIBUTES/VARIABLE_VALUE"
-    )
+    step = tf.train.load_variable(newest, "state/step/.ATTRIBUTES/VARIABLE_VALUE")
     assert step == 3
     assert {path.name for path in tmp_path.iterdir()} == {
         "best",
@@ -262,9 +240,7 @@ def test_with_dev_a_signal_ends_training_without_an_evaluation(
         check_best(folder, weights(translator))
 
 
-def test_without_dev_the_last_model_is_kept(
-    files, tmp_path, monkeypatch, capsys
-):
+def test_without_dev_the_last_model_is_kept(files, tmp_path, monkeypatch, capsys):
     """`best` is the model of the last update, also after a signal.
 
     More epochs may be asked for later: then the sentences, too, go on within
@@ -302,9 +278,7 @@ def test_without_dev_the_last_model_is_kept(
     assert first_seconds + result.seconds > last > first_seconds
     first, *others = (
         sorted(
-            [word for word in line if word]
-            for batch in lines[start : start + 10]
-            for line in batch
+            [word for word in line if word] for batch in lines[start : start + 10] for line in batch
         )
         for start in (0, 10, 20)
     )
@@ -364,9 +338,7 @@ def test_another_model_in_the_folder_is_refused(files, finished):
 
 
 def test_files_and_recipe_are_not_taken_for_one_another(files, tmp_path):
-    with pytest.raises(
-        ValueError, match=r"^train: files is \('a', 'b'\), want"
-    ):
+    with pytest.raises(ValueError, match=r"^train: files is \('a', 'b'\), want"):
         train(restarted(), ("a", "b"), RECIPE, tmp_path)
     with pytest.raises(ValueError, match=r"^train: recipe is .* wanted a R"):
         train(restarted(), files, files, tmp_path)
@@ -423,14 +395,10 @@ def test_fit_makes_the_same_updates_as_train(files, never_stopped):
     )
     # Keras warns if the number of batches is unknown.
     dataset = dataset.apply(tf.data.experimental.assert_cardinality(10))
-    theirs.model.compile(
-        optimizer=WHOLE.make_optimizer(10), loss=TokenCrossentropy()
-    )
+    theirs.model.compile(optimizer=WHOLE.make_optimizer(10), loss=TokenCrossentropy())
     history = theirs.model.fit(dataset, epochs=3, shuffle=False, verbose=0)
     assert np.isfinite(history.history["loss"]).all()
-    for expected, found in zip(
-        never_stopped.weights, weights(theirs), strict=True
-    ):
+    for expected, found in zip(never_stopped.weights, weights(theirs), strict=True):
         # Adam makes a rounding of a tiny gradient visible.
         np.testing.assert_allclose(found, expected, atol=3e-5)
 

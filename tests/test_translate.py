@@ -15,8 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import translate
@@ -152,9 +151,7 @@ def test_each_line_has_its_prefix(run, tmp_path):
     assert run.model.prefixes == ["P0", "", "P2", "", "", "P3"]
 
 
-def test_prefixes_of_a_reversed_target_are_refused_at_once(
-    run, tmp_path, capfd
-):
+def test_prefixes_of_a_reversed_target_are_refused_at_once(run, tmp_path, capfd):
     """Also where all are blank, and before anything is written."""
     prefixes = tmp_path / "prefixes"
     prefixes.write_text("\n", "utf-8")
@@ -164,9 +161,7 @@ def test_prefixes_of_a_reversed_target_are_refused_at_once(
     assert run.model.windows == []
 
 
-@pytest.mark.parametrize(
-    ("text", "longer"), [("a\nb\n", "input"), ("", "prefixes")]
-)
+@pytest.mark.parametrize(("text", "longer"), [("a\nb\n", "input"), ("", "prefixes")])
 def test_each_line_needs_a_prefix(run, tmp_path, capfd, text, longer):
     prefixes = tmp_path / "prefixes"
     prefixes.write_text("P0\n", "utf-8")
@@ -218,9 +213,7 @@ def test_json_lines_are_written(run):
         "score": -2.0,
         "log_prob": -4.0,
         "finished": True,
-        "alternatives": [
-            {"text": "B É !", "score": -3, "log_prob": -6, "finished": True}
-        ],
+        "alternatives": [{"text": "B É !", "score": -3, "log_prob": -6, "finished": True}],
     }
     assert second["text"] == ""
     found = run("é b\n", "--format=json", "--alignments")
@@ -241,9 +234,7 @@ def test_compressed_output_is_written(run, tmp_path, monkeypatch):
     assert gzip.decompress(output.read_bytes()) == b"B A\n"
 
 
-def test_byte_order_mark_and_carriage_returns_are_ignored(
-    tmp_path, monkeypatch, capsys
-):
+def test_byte_order_mark_and_carriage_returns_are_ignored(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
     source = tmp_path / "source"
     source.write_bytes("\ufeffa b\r\n\r\nc\r\n".encode())
@@ -251,9 +242,7 @@ def test_byte_order_mark_and_carriage_returns_are_ignored(
     assert capsys.readouterr().out == "B A\n\nC\n"
 
 
-def test_a_truncated_gz_keeps_the_translations_so_far(
-    tmp_path, monkeypatch, capsys
-):
+def test_a_truncated_gz_keeps_the_translations_so_far(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
     source, output = tmp_path / "s.gz", tmp_path / "o"
     lines = [f"{number} {number * number}" for number in range(10_000)]
@@ -263,9 +252,7 @@ def test_a_truncated_gz_keeps_the_translations_so_far(
     err = capsys.readouterr().err
     assert f"{source} is not a whole gzip file" in err
     done = (tmp_path / "o.part").read_text().split("\n")[:-1]
-    assert err.startswith(
-        f"{output}.part has {amount(len(done), 'translation')}\n"
-    )
+    assert err.startswith(f"{output}.part has {amount(len(done), 'translation')}\n")
     assert err.count("\n") == 2
     assert done == [" ".join(line.split()[::-1]) for line in lines[: len(done)]]
     assert len(done) > 5000
@@ -290,9 +277,7 @@ def test_an_error_keeps_the_old_output_and_the_translations_so_far(
     assert (tmp_path / "output.part").read_text() == "B A\nD C\nE\n"
 
 
-def test_an_error_leaves_the_lines_before_it_on_standard_output(
-    tmp_path, monkeypatch, capsys
-):
+def test_an_error_leaves_the_lines_before_it_on_standard_output(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(translate, "load_translator", lambda _: Shouter())
     (tmp_path / "source").write_bytes(b"a b\nc d\n\xff\n")
     words = ["translate", "--model_dir=x", f"--input={tmp_path / 'source'}"]
@@ -303,9 +288,7 @@ def test_an_error_leaves_the_lines_before_it_on_standard_output(
 
 
 @pytest.mark.parametrize("done", [0, 4])
-def test_ctrl_c_tells_where_the_translations_so_far_are(
-    tmp_path, monkeypatch, capsys, done
-):
+def test_ctrl_c_tells_where_the_translations_so_far_are(tmp_path, monkeypatch, capsys, done):
     model = Shouter()
     seen: list[str] = []
 
@@ -333,9 +316,7 @@ def test_ctrl_c_tells_where_the_translations_so_far_are(
 
 def test_lines_with_unfinished_translations_are_named(run, capsys):
     run("a\na cut\nb\nc cut\ncut\n", "--window=3")
-    assert capsys.readouterr().err == (
-        "lines 2, 4-5: translation cut off at the length limit\n"
-    )
+    assert capsys.readouterr().err == ("lines 2, 4-5: translation cut off at the length limit\n")
 
 
 def test_empty_translations_of_lines_with_words_are_named(run, capsys):
@@ -366,9 +347,7 @@ def trained(tmp_path):
     return call
 
 
-def test_lines_longer_than_those_of_the_training_are_named(
-    run, trained, capsys
-):
+def test_lines_longer_than_those_of_the_training_are_named(run, trained, capsys):
     text = "a b\na b. C d. E f.\n"
     folder = trained("model", 3)
     for place in (folder, folder / "best"):
@@ -429,12 +408,8 @@ def test_translations_of_the_parts_of_a_line_are_joined():
     assert split == 0
     assert long == [0]
     source, target = line.encode(), found.text.encode()
-    assert [source[a:b].decode() for a, b in found.source_offsets] == (
-        found.source_tokens
-    )
-    assert [target[a:b].decode() for a, b in found.target_offsets] == (
-        found.tokens
-    )
+    assert [source[a:b].decode() for a, b in found.source_offsets] == (found.source_tokens)
+    assert [target[a:b].decode() for a, b in found.target_offsets] == (found.tokens)
     assert found.source == line
     assert found.text == "LÀ. EST OÙ ÉTÉ. D. CUT CUT"
     assert found.tokens == found.text.split()
@@ -485,9 +460,7 @@ def test_a_finished_translation_of_a_part_is_better_than_one_cut_off():
 def test_no_blank_is_put_after_a_mark_of_japanese():
     model = Shouter()
     model.translate = lambda lines, **_: [
-        Translation(
-            line, "猫だ。", ["猫", "だ。"], target_offsets=[(0, 3), (3, 9)]
-        )
+        Translation(line, "猫だ。", ["猫", "だ。"], target_offsets=[(0, 3), (3, 9)])
         for line in lines
     ]
     (found,), _, _ = translate_lines(model, ["A b. C d. "], 0, split=True)
@@ -503,9 +476,7 @@ def test_parts_may_have_no_attention_and_no_words():
     assert found.text == "B. A D. C"
 
 
-def test_bad_flags_and_files_are_reported_in_one_line(
-    run, tmp_path, monkeypatch, capsys
-):
+def test_bad_flags_and_files_are_reported_in_one_line(run, tmp_path, monkeypatch, capsys):
     assert main(["translate", "--split_long", "--model_dir=x"]) == 2
     assert "--max_source_length" in capsys.readouterr().err
     assert main(["translate", "--model_dir=x", "--max_source_length=0"]) == 2
@@ -595,9 +566,7 @@ def test_memory_does_not_grow_with_lines(tmp_path):
     with source.open("w") as lines:
         lines.writelines(f"line {n} of many\n" for n in range(1_000_000))
     with (tmp_path / "said").open("w") as said:
-        done = stream(
-            f"--input={source}", f"--output={tmp_path / 'out'}", stderr=said
-        )
+        done = stream(f"--input={source}", f"--output={tmp_path / 'out'}", stderr=said)
     assert done.returncode == 0
     with (tmp_path / "out").open() as lines:
         for number, line in enumerate(lines):

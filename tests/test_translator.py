@@ -13,24 +13,21 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from toys import ENGLISH
-from toys import FRENCH
-from toys import SPECIAL
-from toys import english
-from toys import french
-from toys import toy_translator
+from toys import ENGLISH, FRENCH, SPECIAL, english, french, toy_translator
 
-from bahdanau_tf import Decoding
-from bahdanau_tf import Dictionary
-from bahdanau_tf import OutputWeights
-from bahdanau_tf import RNNEncDec
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import StepwiseModel
-from bahdanau_tf import Translation
-from bahdanau_tf import Translator
-from bahdanau_tf import Vocabulary
-from bahdanau_tf import WordTokenizer
-from bahdanau_tf import token_log_probs
+from bahdanau_tf import (
+    Decoding,
+    Dictionary,
+    OutputWeights,
+    RNNEncDec,
+    RNNSearch,
+    StepwiseModel,
+    Translation,
+    Translator,
+    Vocabulary,
+    WordTokenizer,
+    token_log_probs,
+)
 from bahdanau_tf.translation import TranslationGraph
 from bahdanau_tf.translation.graph import KEPT
 from bahdanau_tf.translation.saved import read_model
@@ -97,9 +94,7 @@ def test_sentences_may_be_arrays_and_tensors_of_strings(translator, kind):
     found = translator.translate(kind(texts))
     assert [one.source for one in found] == texts
     assert {type(one.source) for one in found} == {str}
-    assert [one.text for one in found] == [
-        one.text for one in translator.translate(texts)
-    ]
+    assert [one.text for one in found] == [one.text for one in translator.translate(texts)]
 
 
 @pytest.mark.parametrize(
@@ -114,9 +109,7 @@ def test_sentences_may_be_arrays_and_tensors_of_strings(translator, kind):
         (np.array([["the cat"]]), r"\[0\] is ndarray, wanted a string"),
     ],
 )
-def test_sentences_that_are_no_sequence_of_strings_are_refused(
-    translator, sentences, message
-):
+def test_sentences_that_are_no_sequence_of_strings_are_refused(translator, sentences, message):
     for call, name in (
         (translator.translate, "translate: sentences"),
         (lambda given: translator.score([], given), "score: targets"),
@@ -146,9 +139,7 @@ def test_scores_equal_those_of_teacher_forcing(translator):
     """log p(y | x) of a translation, computed with teacher forcing."""
     sentences = ["the cat sleeps.", "a red dog sees the cat."]
     ranked = [
-        found
-        for best in translator.translate(sentences)
-        for found in (best, *best.alternatives)
+        found for best in translator.translate(sentences) for found in (best, *best.alternatives)
     ]
     sources = translator.source_text.tokenize(
         tf.constant([found.source for found in ranked])
@@ -182,9 +173,7 @@ def test_weights_and_offsets_belong_to_the_sentence(translator):
     sentence = "  the caf\u00e9 cat\u2009sleeps."
     data = sentence.encode()
     (short, _) = translator.translate([sentence, "the cat " * 20])
-    assert [
-        data[start:end].decode() for start, end in short.source_offsets
-    ] == short.source_tokens
+    assert [data[start:end].decode() for start, end in short.source_offsets] == short.source_tokens
     length = len(short.tokens) + short.finished
     assert short.weights.shape == (length, len(short.source_tokens) + 1)
     np.testing.assert_allclose(short.weights.sum(1), 1.0, atol=1e-5)
@@ -236,9 +225,7 @@ def test_a_loaded_translator_gives_the_same_translations(tmp_path, translator):
     translator.save(tmp_path / "saved")  # replaces the first
     loaded = Translator.load(tmp_path / "saved")
     assert loaded.decoding == translator.decoding
-    for before, after in zip(
-        translator.translate(ODD), loaded.translate(ODD), strict=True
-    ):
+    for before, after in zip(translator.translate(ODD), loaded.translate(ODD), strict=True):
         assert before.text == after.text
         assert before.score == pytest.approx(after.score, abs=1e-5)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["saved"]
@@ -534,14 +521,11 @@ def test_unknown_words_are_replaced_by_the_aligned_ones(reverse):
     )
     sentences = ["Ana sees Ravel.", "", "Oslo"]
     wanted = [["Anne", "sees", "Ravel", "!"], [], ["Oslo"]]
-    for translation, words in zip(
-        translator.translate(sentences), wanted, strict=True
-    ):
+    for translation, words in zip(translator.translate(sentences), wanted, strict=True):
         assert translation.tokens == words[:: -1 if reverse else 1]
         in_bytes = translation.text.encode()
         assert [
-            in_bytes[start:end].decode()
-            for start, end in translation.target_offsets
+            in_bytes[start:end].decode() for start, end in translation.target_offsets
         ] == translation.tokens
     kept = translator.translate(sentences, Decoding())[2]
     assert kept.text == "[UNK]"
@@ -572,9 +556,7 @@ def test_a_graph_is_traced_again_only_if_parts_are_replaced(monkeypatch):
     assert len(made) == 1
     one.dictionary = Dictionary({"Ana": "Anna", "Oslo": "Christiania"})
     assert texts() == ["Anna sees Christiania", "Anna"]
-    one.source_texts = (
-        WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), reverse=True),
-    )
+    one.source_texts = (WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), reverse=True),)
     assert texts() == ["Christiania sees Anna", "Anna"]
     assert len(made) == 3
 
@@ -601,9 +583,7 @@ def test_a_dictionary_is_saved_with_the_translator(tmp_path, translator):
         dictionary=Dictionary(entries),
     )
     own.save(tmp_path / "saved")
-    assert dict(Translator.load(tmp_path / "saved").dictionary.entries) == (
-        entries
-    )
+    assert dict(Translator.load(tmp_path / "saved").dictionary.entries) == (entries)
 
 
 @pytest.mark.parametrize("line", ["one", "a\tb\tc", "\tb", "a\t"])
@@ -622,9 +602,7 @@ def test_score_equals_the_softmax_of_the_logits(translator):
     ):
         ids = translator.target_text.tokenize(tf.constant([target])).to_tensor()
         inputs = {
-            "source": translator.source_text.tokenize(
-                tf.constant([source])
-            ).to_tensor(),
+            "source": translator.source_text.tokenize(tf.constant([source])).to_tensor(),
             "target": ids,
         }
         logits = translator.model(inputs)[0].numpy().astype(np.float64)
@@ -664,12 +642,7 @@ def test_alignment_error_rate_of_a_translation():
     )  # fmt: skip
     assert translation.pharaoh == "0-0 0-1"  # end symbols have no links
     assert translation.alignment_error_rate(frozenset({(0, 0), (1, 1)})) == 0.5
-    assert (
-        translation.alignment_error_rate(
-            frozenset({(0, 0)}), frozenset({(0, 1)})
-        )
-        == 0.0
-    )
+    assert translation.alignment_error_rate(frozenset({(0, 0)}), frozenset({(0, 1)})) == 0.0
     with pytest.raises(ValueError, match="no alignment"):
         _ = Translation("a", "x", tokens=["x"]).hard_alignment
 

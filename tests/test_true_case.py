@@ -8,15 +8,10 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from bahdanau_tf.serving.export import CORE_OPS
-from bahdanau_tf.serving.export import TEXT_OPS
-from bahdanau_tf.text import SubwordTokenizer
-from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.text import load_text
+from bahdanau_tf.serving.export import CORE_OPS, TEXT_OPS
+from bahdanau_tf.text import SubwordTokenizer, WordTokenizer, load_text
 from bahdanau_tf.text.words import true_cased
 
 PLAIN = [
@@ -90,9 +85,7 @@ def test_ids_equal_those_of_the_sentence(learn: Callable[..., Any]) -> None:
     assert tokenizer.tokenize(texts).to_list() == ids.to_list()
     assert tokenizer.unk_id not in ids.to_list()[0]
     words, starts, ends = tokenizer.tokenize_with_offsets(texts)
-    assert b"".join(words.to_list()[0]).replace(b" ", b"") == (
-        b"ABIGDOGSELLSTHEUMBRELLA."
-    )
+    assert b"".join(words.to_list()[0]).replace(b" ", b"") == (b"ABIGDOGSELLSTHEUMBRELLA.")
     for text, row, first, last in zip(
         tf.constant(texts).numpy(),
         *(x.to_list() for x in (words, starts, ends)),
@@ -101,18 +94,14 @@ def test_ids_equal_those_of_the_sentence(learn: Callable[..., Any]) -> None:
         assert row == [text[a:b] for a, b in zip(first, last, strict=True)]
 
 
-def test_true_case_is_saved_and_loaded(
-    learn: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_true_case_is_saved_and_loaded(learn: Callable[..., Any], tmp_path: Path) -> None:
     for true_case in (True, False):
         learn(true_case=true_case).save(tmp_path)
         assert load_text(tmp_path).true_case is true_case
 
 
 @pytest.mark.parametrize("name", ["train.en", "train.fr"])
-def test_multi30k_does_not_change(
-    shared: Callable[[str], Path], name: str
-) -> None:
+def test_multi30k_does_not_change(shared: Callable[[str], Path], name: str) -> None:
     lines = shared(f"data/multi30k/{name}").read_bytes().split(b"\n")
     assert true_cased(tf.constant(lines)).numpy().tolist() == lines
 

@@ -13,13 +13,8 @@ import pytest
 import tensorflow as tf
 
 from bahdanau_tf.commands import export as command
-from bahdanau_tf.serving import Limits
-from bahdanau_tf.serving import Report
-from bahdanau_tf.serving import export
-from bahdanau_tf.serving import export as export_module
-from bahdanau_tf.serving.export import publish
-from bahdanau_tf.serving.export import workplace
-from bahdanau_tf.serving.export import writing
+from bahdanau_tf.serving import Limits, Report, export, export as export_module
+from bahdanau_tf.serving.export import publish, workplace, writing
 
 # Begins an export and waits to be killed.
 WRITER = """
@@ -116,32 +111,22 @@ def test_an_unwritable_folder_is_reported_before_tracing(tmp_path, monkeypatch):
     def traced(*_):
         raise AssertionError("traced")
 
-    monkeypatch.setattr(
-        sys.modules["bahdanau_tf.serving.export"], "signatures", traced
-    )
+    monkeypatch.setattr(sys.modules["bahdanau_tf.serving.export"], "signatures", traced)
     with pytest.raises(OSError, match="file cannot be written: "):
         export_module(None, file, Limits())
 
 
 @pytest.mark.parametrize("differences", [[], ["n_best: row 0: score 1, not 2"]])
-def test_no_export_that_differs_is_ever_published(
-    tmp_path, monkeypatch, capsys, differences
-):
+def test_no_export_that_differs_is_ever_published(tmp_path, monkeypatch, capsys, differences):
     """What is compared has no number; if it differs, nothing is left of it."""
     making = sys.modules["bahdanau_tf.serving.export"]
     for name in ("slim", "check_operations", "write_warmup", "sentences"):
         monkeypatch.setattr(making, name, lambda *_: [])
     monkeypatch.setattr(making, "signatures", lambda *_: {})
-    monkeypatch.setattr(
-        making, "write_saved_model", lambda folder, *_: model(folder.parent)
-    )
-    graph = SimpleNamespace(
-        source_text=None, source_texts=[], target_text=None, dictionary=None
-    )
+    monkeypatch.setattr(making, "write_saved_model", lambda folder, *_: model(folder.parent))
+    graph = SimpleNamespace(source_text=None, source_texts=[], target_text=None, dictionary=None)
     halved = []
-    translator = SimpleNamespace(
-        graph=graph, halve_weights=lambda: halved.append(True)
-    )
+    translator = SimpleNamespace(graph=graph, halve_weights=lambda: halved.append(True))
     monkeypatch.setattr(command, "load_translator", lambda _: translator)
 
     def examined(_: object, folder: Path, limits: Limits) -> Report:
@@ -177,6 +162,5 @@ def test_a_full_disk_is_reported_in_one_line(tmp_path):
         with pytest.raises(OSError, match="cannot") as found, writing(tmp_path):
             raise error
         assert str(found.value) == (
-            f"nothing was exported: {tmp_path} cannot be written: "
-            "No space left on device"
+            f"nothing was exported: {tmp_path} cannot be written: No space left on device"
         )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,7 @@ from browser import Page
 from hypothesis import strategies
 
 from bahdanau_tf import Translation
-from bahdanau_tf.plotting.viewer import parts_of
-from bahdanau_tf.plotting.viewer import shares_of
+from bahdanau_tf.plotting.viewer import parts_of, shares_of
 
 HOSTILE = (
     "<script>window.hit=1</script>",
@@ -48,16 +46,12 @@ def offsets_of(text: str, words: list[str]) -> list[tuple[int, int]]:
     return found
 
 
-def translation(
-    source: str, text: str, tokens: list[str], weights: Any = None
-) -> Translation:
+def translation(source: str, text: str, tokens: list[str], weights: Any = None) -> Translation:
     """A translation of words separated by spaces."""
     words = source.split()
     if weights is None:
         random = np.random.default_rng(4)
-        weights = random.dirichlet(
-            np.full(len(words) + 1, 0.5), len(tokens) + 1
-        )
+        weights = random.dirichlet(np.full(len(words) + 1, 0.5), len(tokens) + 1)
     return Translation(
         source,
         text,
@@ -100,9 +94,7 @@ class Seen(HTMLParser):
             self._in_text = True
         for side in "ts":
             if f"data-{side}" in given:
-                shares = dict(
-                    re.findall(r"--([ts]\d+):([\d.]+)", given["style"] or "")
-                )
+                shares = dict(re.findall(r"--([ts]\d+):([\d.]+)", given["style"] or ""))
                 self._word = ["", {k: float(v) for k, v in shares.items()}]
                 self.words[side, int(given[f"data-{side}"])] = self._word
         self._told = given.get("data-told") or (tag == "bdi" and self._told)
@@ -214,9 +206,7 @@ def test_an_unknown_language_is_refused():
 def check_harmless(html: str) -> Seen:
     seen = Seen(html)
     names = {tag for tag, _ in seen.tags}
-    assert names <= {
-        *("section", "style", "h4", "div", "p", "span", "small", "bdi")
-    }
+    assert names <= {*("section", "style", "h4", "div", "p", "span", "small", "bdi")}
     for _, attributes in seen.tags:
         assert set(attributes) <= {
             *("class", "dir", "aria-live", "tabindex", "style", "hidden"),
@@ -236,9 +226,7 @@ def test_hostile_text_is_escaped(text):
     assert check_harmless(bare._repr_html_()).texts == [text, text]
 
 
-@hypothesis.given(
-    strategies.text(max_size=12), strategies.text(min_size=1, max_size=12)
-)
+@hypothesis.given(strategies.text(max_size=12), strategies.text(min_size=1, max_size=12))
 def test_any_text_is_shown_completely(source, text):
     """Also offsets inside a character, and white space."""
     size = len(text.encode())
@@ -268,9 +256,7 @@ def test_tokens_that_share_characters_are_joined():
     ]
     weights = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]])
     both = parts_of("ab", [(0, 2), (1, 2)], 2)
-    np.testing.assert_allclose(
-        shares_of(weights, both, parts), [[0.5, 0.25, 0.25]]
-    )
+    np.testing.assert_allclose(shares_of(weights, both, parts), [[0.5, 0.25, 0.25]])
 
 
 def test_spaces_are_not_part_of_a_subword():
@@ -332,9 +318,7 @@ def shown(page, tmp_path) -> Iterator[Callable[..., Page]]:
 
     yield show
     assert page.problems == []
-    assert [
-        url for url in page.requests if url[:5] not in ("file:", "about")
-    ] == []
+    assert [url for url in page.requests if url[:5] not in ("file:", "about")] == []
 
 
 def marks(page: Page, section: int, side: str) -> list[tuple[float, float]]:
@@ -357,8 +341,7 @@ def marks(page: Page, section: int, side: str) -> list[tuple[float, float]]:
 def told(page: Page) -> list[str]:
     """The sentence shown below each translation."""
     return page.evaluate(
-        "[...document.querySelectorAll('[aria-live]')]"
-        ".map((one) => one.innerText)"
+        "[...document.querySelectorAll('[aria-live]')].map((one) => one.innerText)"
     )
 
 
@@ -414,8 +397,7 @@ def test_words_of_any_script_can_be_pointed_at(shown, source, text, tokens):
         assert told(page)[0].startswith(f"“{token}” was aligned to")
     is_rtl = "\u0600" < text[0] < "\u0700"
     left = page.evaluate(
-        "[...document.querySelectorAll('[data-t]')]"
-        ".map((one) => one.getClientRects()[0].left)"
+        "[...document.querySelectorAll('[data-t]')].map((one) => one.getClientRects()[0].left)"
     )
     assert left == sorted(left, reverse=is_rtl)
 
@@ -424,9 +406,7 @@ def test_words_of_any_script_can_be_pointed_at(shown, source, text, tokens):
 def test_hostile_text_is_not_run_in_a_browser(shown):
     page = shown(*(translation(text, text, text.split()) for text in HOSTILE))
     for number in range(len(HOSTILE)):
-        page.evaluate(
-            f"document.querySelectorAll('section')[{number}].scrollIntoView()"
-        )
+        page.evaluate(f"document.querySelectorAll('section')[{number}].scrollIntoView()")
         page.point_at('[data-t="0"]', number)
     assert page.evaluate("window.hit") is None
     assert page.evaluate("document.querySelectorAll('h1, img').length") == 0

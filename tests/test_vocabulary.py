@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bahdanau_tf.text import Vocabulary
 
@@ -66,9 +65,7 @@ def test_vocabularies_do_not_share_a_table(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.lists(WORDS)), st.integers(3, 9))
-def test_build_keeps_the_most_frequent_words(
-    sentences: list[list[str]], size: int
-) -> None:
+def test_build_keeps_the_most_frequent_words(sentences: list[list[str]], size: int) -> None:
     tokens = Vocabulary.build(iter(sentences), size).tokens
     assert tokens[:3] == ["[PAD]", "[UNK]", "[END]"]
     counts = collections.Counter(w for words in sentences for w in words)
@@ -113,11 +110,7 @@ def test_a_vocabulary_is_saved_and_loaded(words: list[str]) -> None:
         assert data.decode().split("\n") == [*vocabulary.tokens, ""]
         assert vocabulary.checksum == hashlib.sha256(data).hexdigest()
         again = Vocabulary.load(path, vocabulary.checksum)
-    assert (
-        again.tokens
-        == vocabulary.tokens
-        == ["[PAD]", *words, *again.tokens[-2:]]
-    )
+    assert again.tokens == vocabulary.tokens == ["[PAD]", *words, *again.tokens[-2:]]
     assert again.eos_id == len(words) + 1
 
 
@@ -132,9 +125,7 @@ def test_a_vocabulary_is_saved_and_loaded(words: list[str]) -> None:
         ("", r"no special symbol \[PAD\]"),
     ],
 )
-def test_bad_vocabularies_are_refused(
-    tmp_path: Path, lines: str, message: str
-) -> None:
+def test_bad_vocabularies_are_refused(tmp_path: Path, lines: str, message: str) -> None:
     path = tmp_path / "vocabulary.txt"
     path.write_text(lines.replace(" ", "\n") + "\n", "utf-8")
     with pytest.raises(ValueError, match="^Vocabulary: " + message):
@@ -155,9 +146,7 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
         Vocabulary.load(path, vocabulary.checksum)
 
 
-def test_a_failed_save_keeps_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "vocabulary.txt"
     Vocabulary(["[PAD]", "[UNK]", "[END]", "old"]).save(path)
     before = path.read_bytes()
@@ -173,9 +162,7 @@ def test_a_failed_save_keeps_the_old_file(
 
 
 @pytest.mark.parametrize("disguise", [b"\xef\xbb\xbf%s", b"%s\r\n"])
-def test_a_file_of_other_line_ends_is_refused(
-    tmp_path: Path, disguise: bytes
-) -> None:
+def test_a_file_of_other_line_ends_is_refused(tmp_path: Path, disguise: bytes) -> None:
     path = tmp_path / "vocabulary.txt"
     path.write_bytes(disguise % b"[PAD]\n[UNK]\n[END]\na")
     with pytest.raises(ValueError, match="byte order mark or with"):

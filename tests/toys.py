@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 from oracle import randomized
 
-from bahdanau_tf import RNNSearch
-from bahdanau_tf import Translator
-from bahdanau_tf import Vocabulary
-from bahdanau_tf import WordTokenizer
+from bahdanau_tf import RNNSearch, Translator, Vocabulary, WordTokenizer
 from bahdanau_tf.translation.graph import TranslationGraph
 
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
@@ -19,15 +16,11 @@ FRENCH = ["le", "chat", "chien", "voit", "dort", "un", "rouge", ".", "l'"]
 
 
 def english(**options: Any) -> WordTokenizer:
-    return WordTokenizer(
-        Vocabulary([*SPECIAL, *ENGLISH]), language="en", **options
-    )
+    return WordTokenizer(Vocabulary([*SPECIAL, *ENGLISH]), language="en", **options)
 
 
 def french(**options: Any) -> WordTokenizer:
-    return WordTokenizer(
-        Vocabulary([*SPECIAL, *FRENCH]), language="fr", **options
-    )
+    return WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr", **options)
 
 
 def toy_model(
@@ -67,6 +60,4 @@ def search_eagerly(patch: pytest.MonkeyPatch) -> None:
 
     For a few short sentences tracing costs more than the search.
     """
-    patch.setattr(
-        TranslationGraph, "function", lambda graph, key, function, n: function
-    )
+    patch.setattr(TranslationGraph, "function", lambda graph, key, function, n: function)

@@ -31,16 +31,10 @@ import numpy as np
 import tensorflow as tf
 from test_minimal_model import block
 
-from bahdanau_tf import Recipe
-from bahdanau_tf import StepwiseModel
-from bahdanau_tf import Translator
-from bahdanau_tf import Vocabulary
-from bahdanau_tf import WordTokenizer
-from bahdanau_tf import train
+from bahdanau_tf import Recipe, StepwiseModel, Translator, Vocabulary, WordTokenizer, train
 from bahdanau_tf.training import TrainingFiles
 from bahdanau_tf.training.cluster import strategy_of_environment
-from bahdanau_tf.training.dev import DevSet
-from bahdanau_tf.training.dev import Evaluation
+from bahdanau_tf.training.dev import DevSet, Evaluation
 
 
 class Recorder(keras.callbacks.Callback):
@@ -113,9 +107,7 @@ def run(
     text = Path(folder)
     sides = ("train.a", "train.b", "dev.a", "dev.b")
     files = TrainingFiles(*(str(text / side) for side in sides))
-    result = train(
-        translator, files, Recipe(**recipe), model_dir, callbacks=[recorder]
-    )
+    result = train(translator, files, Recipe(**recipe), model_dir, callbacks=[recorder])
     np.savez(
         text / f"{name}.npz",
         *(one.numpy() for one in translator.model.trainable_weights),

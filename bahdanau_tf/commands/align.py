@@ -8,9 +8,7 @@ from contextlib import closing
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.json_lines import json_line
-from bahdanau_tf.commands.common.lines import kept_lines_named
-from bahdanau_tf.commands.common.lines import line_pairs
-from bahdanau_tf.commands.common.lines import windows
+from bahdanau_tf.commands.common.lines import kept_lines_named, line_pairs, windows
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.system.lines import written
 from bahdanau_tf.system.terminal import LineCounter
@@ -43,8 +41,4 @@ def _lines(found: list[Translation], form: str) -> Iterator[str]:
 
 
 def _one_sided(found: list[Translation]) -> list[int]:
-    return [
-        place
-        for place, one in enumerate(found)
-        if bool(one.tokens) != bool(one.source_tokens)
-    ]
+    return [place for place, one in enumerate(found) if bool(one.tokens) != bool(one.source_tokens)]

@@ -9,11 +9,8 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.corpora.public.assembly import get_corpus
-from bahdanau_tf.corpora.public.assembly import missing_files
-from bahdanau_tf.corpora.public.registry import CORPORA
-from bahdanau_tf.corpora.public.registry import Corpus
-from bahdanau_tf.corpora.public.registry import find_corpus
+from bahdanau_tf.corpora.public.assembly import get_corpus, missing_files
+from bahdanau_tf.corpora.public.registry import CORPORA, Corpus, find_corpus
 from bahdanau_tf.flags.train import DATA_VARIABLE
 from bahdanau_tf.system.terminal import StatusLine
 

@@ -8,19 +8,12 @@ from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.corpora.grammar import corpus as grammar
-from bahdanau_tf.options import ModelOptions
-from bahdanau_tf.options import Recipe
-from bahdanau_tf.options import TextOptions
+from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
 from bahdanau_tf.plotting import plot_alignment
-from bahdanau_tf.serving import Request
-from bahdanau_tf.serving import answers
+from bahdanau_tf.serving import Request, answers
 from bahdanau_tf.system.device import use_threads
-from bahdanau_tf.system.lines import count_lines
-from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.training import TrainingFiles
-from bahdanau_tf.training import TrainingPlan
-from bahdanau_tf.training import is_begun
-from bahdanau_tf.training import train
+from bahdanau_tf.system.lines import count_lines, read_lines
+from bahdanau_tf.training import TrainingFiles, TrainingPlan, is_begun, train
 from bahdanau_tf.translation.result import Translation
 from bahdanau_tf.translator import Translator
 
@@ -40,17 +33,15 @@ def run(flags: absl_flags.FlagValues) -> int:
     sources = list(read_lines(str(folder / "data" / "test.en")))
     references = list(read_lines(str(folder / "data" / "test.fr")))
     translations = translator.translate(sources)
-    for source, reference, translation in list(
-        zip(sources, references, translations, strict=True)
-    )[:SHOWN]:
+    for source, reference, translation in list(zip(sources, references, translations, strict=True))[
+        :SHOWN
+    ]:
         print(f"  source       {source}")
         print(f"  translation  {translation.text}")
         print(f"  reference    {reference}\n")
     texts = [translation.text for translation in translations]
     print(evaluation.bleu(texts, references))
-    _judge_alignments(
-        translator, sources, references, folder / "data" / "test.align"
-    )
+    _judge_alignments(translator, sources, references, folder / "data" / "test.align")
     _draw(translations, folder / "alignment.png")
     _say("Export")
     version = translator.export(folder / "export")
@@ -131,15 +122,9 @@ def _judge_alignments(
     """Prints the alignment error rate of given pairs, and a diagonal's."""
     links = evaluation.read_pharaoh(gold)
     found = translator.align(sources, references)
-    rate = evaluation.alignment_error_rate(
-        [one.hard_alignment for one in found], links
-    )
-    diagonal = evaluation.alignment_error_rate(
-        [one.diagonal_alignment for one in found], links
-    )
-    print(
-        f"alignment error rate {rate:.3f}, a straight diagonal's {diagonal:.3f}"
-    )
+    rate = evaluation.alignment_error_rate([one.hard_alignment for one in found], links)
+    diagonal = evaluation.alignment_error_rate([one.diagonal_alignment for one in found], links)
+    print(f"alignment error rate {rate:.3f}, a straight diagonal's {diagonal:.3f}")
 
 
 def _draw(translations: list[Translation], path: Path) -> None:

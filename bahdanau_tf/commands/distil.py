@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.common.lines import line_pairs
-from bahdanau_tf.commands.common.lines import windows
+from bahdanau_tf.commands.common.lines import line_pairs, windows
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import chrf
 from bahdanau_tf.flags.distil import OUTPUTS
 from bahdanau_tf.system.lines import written_together
-from bahdanau_tf.system.terminal import ProgressLine
-from bahdanau_tf.system.terminal import amount
+from bahdanau_tf.system.terminal import ProgressLine, amount
 from bahdanau_tf.translation import Translation
 
 Pair = tuple[str, str]
@@ -65,9 +62,7 @@ def _pairs(
         if beside:
             yield source, reference
         hypotheses = [best, *best.alternatives]
-        texts = [
-            one.line for one in hypotheses if one.finished and one.text.strip()
-        ]
+        texts = [one.line for one in hypotheses if one.finished and one.text.strip()]
         if texts and closest:
             texts.sort(key=lambda text: -chrf([text], [reference]).score)
         if texts:

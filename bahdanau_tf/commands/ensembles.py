@@ -8,18 +8,14 @@ from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.commands.common.lines import check_count
-from bahdanau_tf.commands.common.scoring import check_tokenize_flag
-from bahdanau_tf.commands.common.scoring import tokenizer_for
-from bahdanau_tf.evaluation.tables import NOT_RUN
-from bahdanau_tf.evaluation.tables import text_row
+from bahdanau_tf.commands.common.scoring import check_tokenize_flag, tokenizer_for
+from bahdanau_tf.evaluation.tables import NOT_RUN, text_row
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import paper
-from bahdanau_tf.report.results import name_of
-from bahdanau_tf.report.results import translate_rows
+from bahdanau_tf.report.results import name_of, translate_rows
 from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.translator import Translator
-from bahdanau_tf.translator import load_best
+from bahdanau_tf.translator import Translator, load_best
 
 DIRECTIONS = ("forward", "reversed")
 
@@ -33,13 +29,9 @@ def run(flags: absl_flags.FlagValues) -> int:
     members = {kind: _loaded(kind, getattr(flags, kind)) for kind in DIRECTIONS}
     every = [one for some in members.values() for one in some]
     first = every[0]
-    if any(
-        one.target_text.settings() != first.target_text.settings()
-        for one in every
-    ):
+    if any(one.target_text.settings() != first.target_text.settings() for one in every):
         raise ValueError(
-            "--forward, --reversed: the target tokenizers differ, wanted one "
-            "for all models"
+            "--forward, --reversed: the target tokenizers differ, wanted one for all models"
         )
     tokenize = tokenizer_for(flags, first, references)
     judge = evaluation.References(references, tokenize, nfc=flags.nfc)

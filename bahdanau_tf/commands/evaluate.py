@@ -10,22 +10,15 @@ from collections.abc import Sequence
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.commands.common.comparison import TestSet
-from bahdanau_tf.commands.common.comparison import by_subset
-from bahdanau_tf.commands.common.comparison import compared
-from bahdanau_tf.commands.common.lines import check_count
-from bahdanau_tf.commands.common.lines import kept_lines_named
+from bahdanau_tf.commands.common.comparison import TestSet, by_subset, compared
+from bahdanau_tf.commands.common.lines import check_count, kept_lines_named
 from bahdanau_tf.commands.common.long_lines import trained_limit
 from bahdanau_tf.commands.common.model import load_translator
-from bahdanau_tf.commands.common.scoring import check_tokenize_flag
-from bahdanau_tf.commands.common.scoring import tell_untokenized
-from bahdanau_tf.commands.common.scoring import tokenizer_for
+from bahdanau_tf.commands.common.scoring import check_tokenize_flag, tell_untokenized, tokenizer_for
 from bahdanau_tf.evaluation.tables import as_text
 from bahdanau_tf.flags.evaluate import name_and_path
-from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.system.lines import written
-from bahdanau_tf.system.terminal import ProgressLine
-from bahdanau_tf.system.terminal import amount
+from bahdanau_tf.system.lines import read_lines, written
+from bahdanau_tf.system.terminal import ProgressLine, amount
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.lengths import source_lengths
 from bahdanau_tf.translator import Translator
@@ -55,9 +48,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     texts = [] if translator is None else translator.source_texts
     test = TestSet(
         systems,
-        evaluation.References(
-            references, tokenize, flags.ignore_case, flags.nfc
-        ),
+        evaluation.References(references, tokenize, flags.ignore_case, flags.nfc),
         *source_lengths(texts, sources or []),
         known,
     )
@@ -72,9 +63,7 @@ def _has_model(flags: absl_flags.FlagValues) -> bool:
     return bool(flags.model_dir or not flags.hypotheses)
 
 
-def _others(
-    flags: absl_flags.FlagValues, references: Sequence[str]
-) -> dict[str, list[str]]:
+def _others(flags: absl_flags.FlagValues, references: Sequence[str]) -> dict[str, list[str]]:
     """Other systems' translations, by name."""
     systems: dict[str, list[str]] = {}
     taken = {MODEL} if _has_model(flags) else set()
@@ -82,8 +71,7 @@ def _others(
         name, path = name_and_path(given)
         if name in {*taken, *systems}:
             raise ValueError(
-                f"--hypotheses: the name {name!r} is taken, wanted another "
-                "one, as in NAME=FILE"
+                f"--hypotheses: the name {name!r} is taken, wanted another one, as in NAME=FILE"
             )
         systems[name] = list(read_lines(path))
         check_count(f"--hypotheses={given}", systems[name], references)

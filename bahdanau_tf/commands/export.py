@@ -5,10 +5,7 @@ from __future__ import annotations
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.model import load_translator
-from bahdanau_tf.serving import Limits
-from bahdanau_tf.serving import examine
-from bahdanau_tf.serving import publish
-from bahdanau_tf.serving import written
+from bahdanau_tf.serving import Limits, examine, publish, written
 from bahdanau_tf.system.terminal import StatusLine
 
 

@@ -9,20 +9,15 @@ import tensorflow as tf
 from absl import flags as absl_flags
 
 from bahdanau_tf.data import ParallelCorpus
-from bahdanau_tf.data.dataset import Batch
-from bahdanau_tf.data.dataset import make_dataset
+from bahdanau_tf.data.dataset import Batch, make_dataset
 from bahdanau_tf.flags.fields import check_folder
 from bahdanau_tf.system.device import use_threads
-from bahdanau_tf.system.terminal import ProgressLine
-from bahdanau_tf.system.terminal import StatusLine
-from bahdanau_tf.system.terminal import amount
+from bahdanau_tf.system.terminal import ProgressLine, StatusLine, amount
 from bahdanau_tf.text.subwords import BYTE
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.translation import Lexicon
-from bahdanau_tf.translation import learn_lexicon
+from bahdanau_tf.translation import Lexicon, learn_lexicon
 from bahdanau_tf.translation.saved import best_folder
-from bahdanau_tf.translator import LEXICON
-from bahdanau_tf.translator import Translator
+from bahdanau_tf.translator import LEXICON, Translator
 
 
 def run(flags: absl_flags.FlagValues) -> int:
@@ -41,9 +36,7 @@ def run(flags: absl_flags.FlagValues) -> int:
             f"{first} words: the lexicon will be empty, and --shortlist makes "
             "nothing faster; wanted fewer"
         )
-    batches = make_dataset(
-        corpus, translator.source_text, translator.target_text, shuffle="none"
-    )
+    batches = make_dataset(corpus, translator.source_text, translator.target_text, shuffle="none")
     lexicon = learn_lexicon(
         translator.model,
         _with_progress(batches, len(corpus)),
@@ -77,8 +70,7 @@ def _with_progress(batches: tf.data.Dataset, pairs: int) -> Iterator[Batch]:
         done += len(batch[1])
         progress.update(done, "pairs read")
     progress.note(
-        f"learned from {done:,} of {amount(pairs, 'pair')}; the others are too "
-        "long"
+        f"learned from {done:,} of {amount(pairs, 'pair')}; the others are too long"
         if done < pairs
         else f"learned from {amount(pairs, 'pair')}"
     )

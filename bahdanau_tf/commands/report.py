@@ -10,25 +10,19 @@ from pathlib import Path
 from absl import flags as absl_flags
 
 from bahdanau_tf import report
-from bahdanau_tf.commands.common.lines import check_count
-from bahdanau_tf.commands.common.lines import line_pairs
+from bahdanau_tf.commands.common.lines import check_count, line_pairs
 from bahdanau_tf.commands.common.nbest import nbest_lists
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
 from bahdanau_tf.corpora import grammar
 from bahdanau_tf.data.held_out import TYPICAL
-from bahdanau_tf.evaluation import has_blanks
-from bahdanau_tf.evaluation import read_pharaoh
+from bahdanau_tf.evaluation import has_blanks, read_pharaoh
 from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.flags.report import named
-from bahdanau_tf.flags.train import choose
-from bahdanau_tf.flags.train import define
-from bahdanau_tf.flags.train import options
-from bahdanau_tf.flags.train import values_of
+from bahdanau_tf.flags.train import choose, define, options, values_of
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.plotting.paper import check_matplotlib
 from bahdanau_tf.report import trainings
-from bahdanau_tf.report.trainings import Plan
-from bahdanau_tf.report.trainings import train_all
+from bahdanau_tf.report.trainings import Plan, train_all
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.terminal import StatusLine
 from bahdanau_tf.translation.saved import best_folder
@@ -118,9 +112,7 @@ def _plans(
     plans = suite.plans(files, flags.train_flag)
     names = [plan.name for plan in plans]
     if unknown := {*flags.train_systems} - {*names}:
-        raise ValueError(
-            f"--train_systems is {min(unknown)!r}, wanted some of {names}"
-        )
+        raise ValueError(f"--train_systems is {min(unknown)!r}, wanted some of {names}")
     wanted = flags.train_systems or names
     return [plan for plan in plans if plan.name in wanted]
 
@@ -168,8 +160,7 @@ def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
             )
         if given.beta and flags.model != "rnnsearch":
             raise ValueError(
-                f"--beta is {given.beta}, wanted 0: {plan.name} has no "
-                "attention to penalize"
+                f"--beta is {given.beta}, wanted 0: {plan.name} has no attention to penalize"
             )
         if given.unknown == "replace" and flags.model != "rnnsearch":
             raise ValueError(
@@ -192,14 +183,9 @@ def _lines(path: str | None) -> list[str]:
     return list(read_lines(path)) if path else []
 
 
-def _outside(
-    flags: absl_flags.FlagValues, test: report.Corpus
-) -> dict[str, list[str]]:
+def _outside(flags: absl_flags.FlagValues, test: report.Corpus) -> dict[str, list[str]]:
     """Other systems' translations, as many as there are references."""
-    outside = {
-        name: _lines(path)
-        for name, path in named("hypotheses", flags.hypotheses)
-    }
+    outside = {name: _lines(path) for name, path in named("hypotheses", flags.hypotheses)}
     check_count("--source", test.sources, test.references)
     for name, lines in outside.items():
         check_count(f"--hypotheses={name}", lines, test.references)
@@ -221,9 +207,7 @@ def _groups(path: str) -> list[list[str]]:
     return groups
 
 
-def _baseline(
-    flags: absl_flags.FlagValues, sources: Sequence[str]
-) -> report.Baseline | None:
+def _baseline(flags: absl_flags.FlagValues, sources: Sequence[str]) -> report.Baseline | None:
     for name, path in named("nbest", flags.nbest):
         flag = f"--nbest={name}={path}"
         lists = [*nbest_lists(flag, path, sources)]
@@ -243,9 +227,7 @@ def _test(files: trainings.Files) -> report.Corpus:
     return report.Corpus(_lines(files.source), _lines(files.reference), links)
 
 
-def _pairs(
-    files: trainings.Files, side: str, most: int | None = None
-) -> report.Corpus | None:
+def _pairs(files: trainings.Files, side: str, most: int | None = None) -> report.Corpus | None:
     """The first training or dev pairs; None if there are no files of them.
 
     Raises:

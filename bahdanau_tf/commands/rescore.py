@@ -8,15 +8,10 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.commands.common.nbest import nbest_lists
-from bahdanau_tf.commands.common.scoring import check_tokenize_flag
-from bahdanau_tf.commands.common.scoring import tokenizer_for
-from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.system.lines import written
-from bahdanau_tf.system.terminal import LineCounter
-from bahdanau_tf.system.terminal import StatusLine
-from bahdanau_tf.translation.rescoring import choose_weight
-from bahdanau_tf.translation.rescoring import combine
-from bahdanau_tf.translation.rescoring import score_nbest
+from bahdanau_tf.commands.common.scoring import check_tokenize_flag, tokenizer_for
+from bahdanau_tf.system.lines import read_lines, written
+from bahdanau_tf.system.terminal import LineCounter, StatusLine
+from bahdanau_tf.translation.rescoring import choose_weight, combine, score_nbest
 from bahdanau_tf.translator import Translator
 
 
@@ -44,9 +39,7 @@ def _weight(flags: absl_flags.FlagValues, translator: Translator) -> float:
     """The given weight, the default, or the best one on the dev set."""
     if flags.dev_source is None:
         return 0.5 if flags.weight is None else flags.weight
-    lists = nbest_lists(
-        "--dev_input", flags.dev_input, read_lines(flags.dev_source)
-    )
+    lists = nbest_lists("--dev_input", flags.dev_input, read_lines(flags.dev_source))
     references = list(read_lines(flags.dev_reference))
     choice = choose_weight(
         score_nbest(translator, lists),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,50 +11,48 @@ import keras
 import tensorflow as tf
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.common.doubtful import doubts
-from bahdanau_tf.commands.common.doubtful import few_pairs
+from bahdanau_tf.commands.common.doubtful import doubts, few_pairs
 from bahdanau_tf.commands.common.lines import check_equal
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag
-from bahdanau_tf.data.columns import check_columns
-from bahdanau_tf.data.columns import write_columns
-from bahdanau_tf.data.held_out import TYPICAL
-from bahdanau_tf.data.held_out import measure
+from bahdanau_tf.data.columns import check_columns, write_columns
+from bahdanau_tf.data.held_out import TYPICAL, measure
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.flags.chosen import FILE
-from bahdanau_tf.flags.chosen import TEXTS_FILE
-from bahdanau_tf.flags.chosen import change_flags
-from bahdanau_tf.flags.chosen import given_values
-from bahdanau_tf.flags.chosen import read_flags
-from bahdanau_tf.flags.chosen import write_flags
-from bahdanau_tf.flags.chosen import write_texts
+from bahdanau_tf.flags.chosen import (
+    FILE,
+    TEXTS_FILE,
+    change_flags,
+    given_values,
+    read_flags,
+    write_flags,
+    write_texts,
+)
 from bahdanau_tf.flags.fields import refuse
-from bahdanau_tf.flags.train import OF_DEV_TEXT
-from bahdanau_tf.flags.train import Options
-from bahdanau_tf.flags.train import choose
-from bahdanau_tf.flags.train import define
-from bahdanau_tf.flags.train import options
-from bahdanau_tf.flags.train import paths
-from bahdanau_tf.flags.train import tables
-from bahdanau_tf.flags.train import values_of
+from bahdanau_tf.flags.train import (
+    OF_DEV_TEXT,
+    Options,
+    choose,
+    define,
+    options,
+    paths,
+    tables,
+    values_of,
+)
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.options.fine_tuning import TYPICAL_MODEL
 from bahdanau_tf.options.fitted import Choice
-from bahdanau_tf.system.device import has_gpu
-from bahdanau_tf.system.device import product_rate
-from bahdanau_tf.system.device import use_threads
+from bahdanau_tf.system.device import has_gpu, product_rate, use_threads
 from bahdanau_tf.system.lines import count_lines
-from bahdanau_tf.system.terminal import StatusLine
-from bahdanau_tf.system.terminal import amount
-from bahdanau_tf.training import Start
-from bahdanau_tf.training import TrainingFiles
-from bahdanau_tf.training import TrainingPlan
-from bahdanau_tf.training import TrainingResult
-from bahdanau_tf.training import is_begun
-from bahdanau_tf.training import locked
-from bahdanau_tf.training import train
-from bahdanau_tf.training.cluster import Cluster
-from bahdanau_tf.training.cluster import several_workers
-from bahdanau_tf.training.cluster import strategy_of_environment
+from bahdanau_tf.system.terminal import StatusLine, amount
+from bahdanau_tf.training import (
+    Start,
+    TrainingFiles,
+    TrainingPlan,
+    TrainingResult,
+    is_begun,
+    locked,
+    train,
+)
+from bahdanau_tf.training.cluster import Cluster, several_workers, strategy_of_environment
 from bahdanau_tf.training.folder import FREE
 from bahdanau_tf.training.step import cores_at_once
 
@@ -135,9 +132,7 @@ def _train_as_chief(
         )
 
 
-def _read_tables(
-    flags: absl_flags.FlagValues, model_dir: Path, is_new: bool
-) -> None:
+def _read_tables(flags: absl_flags.FlagValues, model_dir: Path, is_new: bool) -> None:
     """Writes the columns of tables into the folder, as `paths` names them."""
     for name, table in tables(flags).items():
         with locked(model_dir):
@@ -160,9 +155,7 @@ def _dev_lines(files: TrainingFiles) -> int | None:
     return source
 
 
-def _remember(
-    model_dir: Path, files: TrainingFiles, used: Mapping[str, object]
-) -> None:
+def _remember(model_dir: Path, files: TrainingFiles, used: Mapping[str, object]) -> None:
     """Writes texts and flags for the commands that go on without them."""
     given = {name: path for name, path in vars(files).items() if path}
     write_texts(model_dir / TEXTS_FILE, given)
@@ -170,11 +163,7 @@ def _remember(
     if not written.is_file():
         return  # an earlier version, or Python, made the folder
     before = read_flags(written, define)
-    changed = {
-        name: used[name]
-        for name in FREE
-        if name in used and used[name] != before.get(name)
-    }
+    changed = {name: used[name] for name in FREE if name in used and used[name] != before.get(name)}
     if changed:
         change_flags(written, changed)
 
@@ -191,9 +180,7 @@ def _train_as_another(
     return train(translator, plan.texts, plan.recipe, model_dir)
 
 
-def _plan(
-    found: Options, files: TrainingFiles, model_dir: Path
-) -> TrainingPlan:
+def _plan(found: Options, files: TrainingFiles, model_dir: Path) -> TrainingPlan:
     text, model, recipe, dev_pairs, init_from, added_words = found
     start = None if init_from is None else Start(init_from, added_words)
     return TrainingPlan(text, model, recipe, files, model_dir, dev_pairs, start)
@@ -228,9 +215,7 @@ def _choices(
     return [choice.without(unused) for choice in choices]
 
 
-def _unused_by_parts(
-    flags: absl_flags.FlagValues, model: ModelOptions
-) -> Collection[str]:
+def _unused_by_parts(flags: absl_flags.FlagValues, model: ModelOptions) -> Collection[str]:
     """Names of options that the named parts do not use; refused if given."""
     unused = model.unused_by_parts()
     for name, where in unused.items():
@@ -238,9 +223,7 @@ def _unused_by_parts(
     return unused
 
 
-def _chosen_before(
-    flags: absl_flags.FlagValues, written: Path
-) -> dict[str, object]:
+def _chosen_before(flags: absl_flags.FlagValues, written: Path) -> dict[str, object]:
     """What was chosen when the folder was made, and is not given now.
 
     Raises:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,23 +12,15 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.json_lines import json_line
-from bahdanau_tf.commands.common.lines import check_equal
-from bahdanau_tf.commands.common.lines import kept_lines_named
-from bahdanau_tf.commands.common.lines import line_pairs
-from bahdanau_tf.commands.common.lines import windows
-from bahdanau_tf.commands.common.long_lines import Found
-from bahdanau_tf.commands.common.long_lines import trained_limit
-from bahdanau_tf.commands.common.long_lines import translate_lines
+from bahdanau_tf.commands.common.lines import check_equal, kept_lines_named, line_pairs, windows
+from bahdanau_tf.commands.common.long_lines import Found, trained_limit, translate_lines
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.flags.shards import Shard
 from bahdanau_tf.flags.translate import made_of
-from bahdanau_tf.system.lines import count_lines
-from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.system.lines import written
+from bahdanau_tf.system.lines import count_lines, read_lines, written
 from bahdanau_tf.system.terminal import LineCounter
 from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation.rescoring import Hypothesis
-from bahdanau_tf.translation.rescoring import fields
+from bahdanau_tf.translation.rescoring import Hypothesis, fields
 from bahdanau_tf.translator import Translator
 
 SLOW = 5000  # characters of a line that takes seconds: it is named before
@@ -77,9 +67,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     return 0
 
 
-def _check_prefixes(
-    flags: absl_flags.FlagValues, translator: Translator
-) -> None:
+def _check_prefixes(flags: absl_flags.FlagValues, translator: Translator) -> None:
     if flags.prefixes is not None and translator.target_text.reverse:
         raise ValueError(
             "--prefixes needs a model that writes the first word first, this "
@@ -178,9 +166,7 @@ def _report(
     cut = [i for i, t in enumerate(found.translations) if not t.finished]
     nothing = [
         i
-        for i, (line, t) in enumerate(
-            zip(lines, found.translations, strict=True)
-        )
+        for i, (line, t) in enumerate(zip(lines, found.translations, strict=True))
         if line.strip() and t.finished and not t.text
     ]
     whole = [i for i in found.long if i not in found.split]
@@ -208,9 +194,7 @@ class _Format(NamedTuple):
     feature: str
 
     @classmethod
-    def of(
-        cls, flags: absl_flags.FlagValues, translator: Translator
-    ) -> _Format:
+    def of(cls, flags: absl_flags.FlagValues, translator: Translator) -> _Format:
         """Reads the flags; with --n_best "text" becomes "moses".
 
         Raises:

@@ -1,7 +1,5 @@
 """Corpora: a built-in one from a grammar, and public ones to download."""
 
-from bahdanau_tf.corpora.grammar import Example
-from bahdanau_tf.corpora.grammar import generate
-from bahdanau_tf.corpora.grammar import write_corpus
+from bahdanau_tf.corpora.grammar import Example, generate, write_corpus
 
 __all__ = ["Example", "generate", "write_corpus"]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from bahdanau_tf.system.ranges import Range
-from bahdanau_tf.system.ranges import check_values
+from bahdanau_tf.system.ranges import Range, check_values
 
 _COUNT = Range(1, 10**6)
 
@@ -89,9 +87,7 @@ class Batching:
         return self.batch_size * self.pool_batches
 
 
-def cut(
-    lengths: np.ndarray, batching: Batching, random: np.random.RandomState
-) -> list[np.ndarray]:
+def cut(lengths: np.ndarray, batching: Batching, random: np.random.RandomState) -> list[np.ndarray]:
     """Sorts a pool by length and cuts it into batches.
 
     Args:

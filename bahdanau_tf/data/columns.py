@@ -17,10 +17,7 @@ _JSON = (
     "and likewise the other side; or make a .tsv file as in docs/train.md"
 )
 _XML = "docs/train.md has the lines of Python that make a .tsv file of it"
-_TABLE = (
-    "save its two columns as a .tsv file, which --train_source (or "
-    "--dev_source) alone reads"
-)
+_TABLE = "save its two columns as a .tsv file, which --train_source (or --dev_source) alone reads"
 OTHERS = {
     **dict.fromkeys((".jsonl", ".ndjson"), _JSON),
     **dict.fromkeys((".tmx", ".xlf", ".xliff"), _XML),
@@ -45,8 +42,7 @@ def check_is_text(flag: str, path: str) -> None:
     """
     if how := OTHERS.get(_ending(path)):
         raise ValueError(
-            f"--{flag}: {path} is no plain text, wanted a sentence of one side "
-            f"in each line; {how}"
+            f"--{flag}: {path} is no plain text, wanted a sentence of one side in each line; {how}"
         )
 
 

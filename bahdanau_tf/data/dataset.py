@@ -19,24 +19,17 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Literal
-from typing import NamedTuple
-from typing import ParamSpec
-from typing import TypeVar
+from typing import Literal, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.data.batching import Batching
-from bahdanau_tf.data.batching import Position
-from bahdanau_tf.data.batching import cut
-from bahdanau_tf.data.lengths import advice
-from bahdanau_tf.data.lengths import longer_sides
+from bahdanau_tf.data.batching import Batching, Position, cut
+from bahdanau_tf.data.lengths import advice, longer_sides
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.text.rows import count_words
 from bahdanau_tf.text.tokenizer import Tokenizer
@@ -99,9 +92,7 @@ def until_exit(
     """Makes a generator fit for `tf.data.Dataset.from_generator`."""
 
     @functools.wraps(generator)
-    def steps(
-        *args: Arguments.args, **kwargs: Arguments.kwargs
-    ) -> Iterator[Item]:
+    def steps(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Iterator[Item]:
         items = iter(generator(*args, **kwargs))
         while (item := _STEPS.take(items)) is not _End.END:
             yield item
@@ -234,9 +225,7 @@ def stream_batches(
     Raises:
         ValueError: no pair of the corpus has an allowed length.
     """
-    numbered = stream_numbered_batches(
-        corpus, source_text, target_text, batching, start
-    )
+    numbered = stream_numbered_batches(corpus, source_text, target_text, batching, start)
     return numbered.map(lambda *element: element[:2])
 
 
@@ -303,9 +292,7 @@ class _Stream:
         )
         return numbers.flat_map(lambda epoch: self.epoch(epoch, start))
 
-    def epoch(
-        self, epoch: tf.Tensor, start: Position = Position()
-    ) -> tf.data.Dataset:
+    def epoch(self, epoch: tf.Tensor, start: Position = Position()) -> tf.data.Dataset:
         """(batch, position after it, lines) of one epoch."""
         go_on = tf.cast(epoch == start.epoch, tf.int64)
         line, batch, pairs = (go_on * part for part in start[1:])
@@ -315,15 +302,11 @@ class _Stream:
             output_signature=CHUNK_SIGNATURE,
         )
         return (
-            chunks.map(
-                lambda *chunk: self.fitting(*chunk, epoch), tf.data.AUTOTUNE
-            )
+            chunks.map(lambda *chunk: self.fitting(*chunk, epoch), tf.data.AUTOTUNE)
             .rebatch(self.batching.pool_size)
             .enumerate()
             .flat_map(
-                lambda number, pool: self.batches(
-                    pool, epoch, tf.where(number == 0, batch, 0)
-                )
+                lambda number, pool: self.batches(pool, epoch, tf.where(number == 0, batch, 0))
             )
             .scan(pairs, _count_pairs)
         )
@@ -399,9 +382,7 @@ class _Stream:
             lambda: usual,
         )
 
-    def batches(
-        self, pool: Pool, epoch: tf.Tensor, first: tf.Tensor
-    ) -> tf.data.Dataset:
+    def batches(self, pool: Pool, epoch: tf.Tensor, first: tf.Tensor) -> tf.data.Dataset:
         """Cuts a pool into batches, without those before number `first`."""
         line = pool.places[0]
         numbered_rows = tf.data.Dataset.from_generator(
@@ -418,9 +399,7 @@ class _Stream:
         )
 
     @until_exit
-    def cut(
-        self, lengths: np.ndarray, epoch: int, line: int
-    ) -> Iterator[np.ndarray]:
+    def cut(self, lengths: np.ndarray, epoch: int, line: int) -> Iterator[np.ndarray]:
         """The pairs of each batch of the pool that begins at `line`."""
         seed = [self.batching.seed, epoch, line]
         return iter(cut(lengths, self.batching, np.random.RandomState(seed)))

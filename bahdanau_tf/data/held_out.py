@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import unicodedata
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,9 +41,7 @@ def _digest(line: bytes) -> bytes:
     return hashlib.blake2b(line.strip(), digest_size=8).digest()
 
 
-def held_out_rows(
-    corpus: ParallelCorpus, pairs: int, longest: int | None = None
-) -> np.ndarray:
+def held_out_rows(corpus: ParallelCorpus, pairs: int, longest: int | None = None) -> np.ndarray:
     """Chooses pairs to hold out, by a hash of their source lines.
 
     Pairs with the same source line are held out together, so that none of them
@@ -195,9 +192,7 @@ def measure(corpus: ParallelCorpus) -> Facts:
             samples[side].extend(map(_composed, lines[::every]))
         sentences = true_cased(chunk[0]).numpy().tolist()
         characters[0].update(_composed(b"\n".join(sentences)))
-    source, target = (
-        _side(*parts) for parts in zip(samples, sizes, characters, strict=True)
-    )
+    source, target = (_side(*parts) for parts in zip(samples, sizes, characters, strict=True))
     return Facts(
         pairs=len(corpus),
         different=len(np.unique(source_keys(corpus))),
@@ -212,9 +207,7 @@ def _composed(text: bytes) -> str:
 
 
 def _side(lines: list[str], size: int, characters: set[str]) -> Side:
-    from bahdanau_tf.evaluation import has_blanks
-    from bahdanau_tf.evaluation import is_tokenized
-    from bahdanau_tf.evaluation import script
+    from bahdanau_tf.evaluation import has_blanks, is_tokenized, script
 
     begins = [line[:LONGEST] for line in lines]
     return Side(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.data.parallel import CHUNK
-from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.data.parallel import CHUNK, ParallelCorpus
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.text.tokenizer import Tokenizer
 
@@ -28,9 +27,7 @@ def longer_sides(
         sides = corpus.read(rows[first : first + CHUNK])
         source, target = (
             text.tokenize(tf.constant(lines)).row_lengths().numpy() - 1
-            for text, lines in zip(
-                (source_text, target_text), sides, strict=True
-            )
+            for text, lines in zip((source_text, target_text), sides, strict=True)
         )
         longer = np.maximum(source, target)
         lengths.append(np.where(np.minimum(source, target) > 0, longer, 0))

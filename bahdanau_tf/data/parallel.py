@@ -6,24 +6,19 @@ import contextlib
 import hashlib
 import os
 import weakref
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
-from bahdanau_tf.system.lines import check_line
-from bahdanau_tf.system.lines import end_of_line
-from bahdanau_tf.system.lines import seekable
+from bahdanau_tf.system.lines import check_line, end_of_line, seekable
 from bahdanau_tf.system.terminal import amount
 
 BLOCK = 1 << 22  # bytes read at once when a file is indexed
 CHUNK = 10_000  # lines of `read_in_chunks`
 STRIDE = 16  # only the begin of every so many lines is kept in memory
-_BLANKS = "".join(
-    one for one in map(chr, range(0x3001)) if one <= " " or one.isspace()
-)
+_BLANKS = "".join(one for one in map(chr, range(0x3001)) if one <= " " or one.isspace())
 _IN_BLANKS = np.isin(np.arange(256), list(_BLANKS.encode()))
 
 
@@ -144,9 +139,7 @@ class ParallelCorpus:
             not valid UTF-8.
     """
 
-    def __init__(
-        self, source: str | os.PathLike[str], target: str | os.PathLike[str]
-    ) -> None:
+    def __init__(self, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
         with ThreadPoolExecutor(max_workers=2) as threads:
             self._source, self._target = threads.map(TextFile, (source, target))
         self.lines = len(self._source)
@@ -174,9 +167,7 @@ class ParallelCorpus:
         numbers = rows.tolist()
         return self._source.read(numbers), self._target.read(numbers)
 
-    def read_in_chunks(
-        self, rows: np.ndarray
-    ) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    def read_in_chunks(self, rows: np.ndarray) -> Iterator[tuple[list[bytes], list[bytes]]]:
         """As `read`, but with few lines in memory at once."""
         for first in range(0, len(rows), CHUNK):
             yield self.read(rows[first : first + CHUNK])

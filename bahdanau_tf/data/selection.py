@@ -6,8 +6,7 @@ import itertools
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -153,9 +152,7 @@ class NGramModel:
         for level, longer in itertools.zip_longest(grams, grams[1:]):
             length = len(self._levels) + 1
             counts = _kneser_ney_counts(level, longer, ids, length)
-            self._levels.append(
-                _level(level.keys, counts, size, histories_seen)
-            )
+            self._levels.append(_level(level.keys, counts, size, histories_seen))
             histories_seen = len(level.keys)
 
     def probabilities(self, ids: np.ndarray) -> np.ndarray:
@@ -189,9 +186,7 @@ class NGramModel:
         mean: np.ndarray = bits / (np.diff(begins, append=len(ids)) - 1)
         return mean
 
-    def _keys(
-        self, histories: np.ndarray, ids: np.ndarray, length: int
-    ) -> np.ndarray:
+    def _keys(self, histories: np.ndarray, ids: np.ndarray, length: int) -> np.ndarray:
         """int64 [T]: keys of the n-grams that end at each position, or -1."""
         exists = histories >= 0
         if length > 1:
@@ -229,9 +224,7 @@ def _kneser_ney_counts(
     return counts
 
 
-def _level(
-    keys: np.ndarray, counts: np.ndarray, size: int, histories: int
-) -> _Level:
+def _level(keys: np.ndarray, counts: np.ndarray, size: int, histories: int) -> _Level:
     once, twice = np.sum(counts == 1), np.sum(counts == 2)
     discount = (once + 1) / (once + 2 * twice + 2)
     history = keys // size
@@ -322,18 +315,14 @@ def score_pairs(
     size = min(len(in_domain), len(corpus))
     generator = np.random.default_rng(SEED)
     sample = np.sort(generator.choice(corpus.rows, size, replace=False))
-    texts = zip(
-        in_domain.read(in_domain.rows), corpus.read(sample), strict=True
-    )
+    texts = zip(in_domain.read(in_domain.rows), corpus.read(sample), strict=True)
     sides = [CrossEntropyDifference(*text, order) for text in texts]
     scores = np.empty(len(corpus), np.float32)
     line = ProgressLine(len(corpus))
     for start in range(0, len(corpus), CHUNK):
         part = slice(start, start + CHUNK)
         pairs = corpus.read(corpus.rows[part])
-        scores[part] = sum(
-            side(text) for side, text in zip(sides, pairs, strict=True)
-        )
+        scores[part] = sum(side(text) for side, text in zip(sides, pairs, strict=True))
         line.update(min(part.stop, len(corpus)), "pairs scored")
     return scores
 

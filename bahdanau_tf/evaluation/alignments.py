@@ -6,15 +6,13 @@ An alignment is a set of links (source word, target word), counted from 0.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from bahdanau_tf.evaluation.scores import check_counts
-from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.system.lines import written
+from bahdanau_tf.system.lines import read_lines, written
 
 Links = frozenset[tuple[int, int]]
 
@@ -62,8 +60,7 @@ def diagonal_links(target_length: int, source_length: int) -> Links:
     if not source_length:
         return frozenset()
     return frozenset(
-        ((2 * i + 1) * source_length // (2 * target_length), i)
-        for i in range(target_length)
+        ((2 * i + 1) * source_length // (2 * target_length), i) for i in range(target_length)
     )
 
 
@@ -75,10 +72,7 @@ def hard_links(weights: np.ndarray) -> Links:
     """
     if not weights.size:
         return frozenset()
-    return frozenset(
-        (int(source), target)
-        for target, source in enumerate(weights.argmax(axis=1))
-    )
+    return frozenset((int(source), target) for target, source in enumerate(weights.argmax(axis=1)))
 
 
 def mean_entropy(weights: Sequence[np.ndarray]) -> float:
@@ -107,9 +101,7 @@ def parse_pharaoh(line: str) -> Links:
     for item in line.split():
         match = re.fullmatch(r"([0-9]+)-([0-9]+)", item)
         if match is None:
-            raise ValueError(
-                f'parse_pharaoh: {item!r} is not a link, wanted e.g. "0-1".'
-            )
+            raise ValueError(f'parse_pharaoh: {item!r} is not a link, wanted e.g. "0-1".')
         links.append((int(match[1]), int(match[2])))
     return frozenset(links)
 

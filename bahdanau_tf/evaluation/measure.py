@@ -131,9 +131,7 @@ def _is_punctuation(letter: str) -> bool:
 
 def _letters(sentences: Sequence[str]) -> Counter[str]:
     return Counter(
-        letter
-        for letter in "".join(sentences)
-        if unicodedata.category(letter)[0] in "LM"
+        letter for letter in "".join(sentences) if unicodedata.category(letter)[0] in "LM"
     )
 
 
@@ -146,9 +144,7 @@ def _script(language: str, letters: Counter[str]) -> tuple[str, ...]:
     counts: Counter[str] = Counter()
     for letter, count in letters.items():
         counts[_name(letter)] += count
-    kana, han, others = (
-        sum(counts[name] for name in names) for names in (_KANA, _HAN, _OTHERS)
-    )
+    kana, han, others = (sum(counts[name] for name in names) for names in (_KANA, _HAN, _OTHERS))
     if kana + han + others < _SHARE * letters.total():
         return ()
     if others > kana + han:

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 
-from bahdanau_tf.evaluation.scores import Comparison
-from bahdanau_tf.evaluation.scores import Score
-from bahdanau_tf.evaluation.scores import as_scored
-from bahdanau_tf.evaluation.scores import bleu
-from bahdanau_tf.evaluation.scores import chrf
-from bahdanau_tf.evaluation.scores import compare
-from bahdanau_tf.evaluation.subsets import LengthBin
-from bahdanau_tf.evaluation.subsets import bleu_by_rank
-from bahdanau_tf.evaluation.subsets import length_bins
-from bahdanau_tf.evaluation.subsets import select
+from bahdanau_tf.evaluation.scores import Comparison, Score, as_scored, bleu, chrf, compare
+from bahdanau_tf.evaluation.subsets import LengthBin, bleu_by_rank, length_bins, select
 
 Mask = Sequence[bool]
 

@@ -6,9 +6,7 @@ import copy
 import functools
 import json
 import unicodedata
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,8 +116,7 @@ def bleu_metric(tokenize: str, lowercase: bool) -> BLEU:
     """
     if tokenize not in BLEU.TOKENIZERS:
         raise ValueError(
-            f"bleu: tokenize is {tokenize!r}, wanted one of "
-            f"{', '.join(BLEU.TOKENIZERS)}."
+            f"bleu: tokenize is {tokenize!r}, wanted one of {', '.join(BLEU.TOKENIZERS)}."
         )
     # A copy: bootstrapping changes a metric, and its signature.
     return copy.copy(_first_metric(tokenize, lowercase))
@@ -129,9 +126,7 @@ def bleu_metric(tokenize: str, lowercase: bool) -> BLEU:
 def _first_metric(tokenize: str, lowercase: bool) -> BLEU:
     try:
         # `force`: no warning that the text looks tokenized.
-        return BLEU(
-            lowercase=lowercase, tokenize=tokenize, force=tokenize == "none"
-        )
+        return BLEU(lowercase=lowercase, tokenize=tokenize, force=tokenize == "none")
     except (RuntimeError, AssertionError) as error:  # from its MeCab checks
         advice = " ".join(str(error).split())
         raise ValueError(f"bleu: tokenize is {tokenize!r}: {advice}") from error
@@ -189,9 +184,7 @@ def check_corpus(
         raise ValueError(f"{function}: there are no sentences to score.")
 
 
-def check_counts(
-    function: str, columns: Mapping[str, Sequence[object]]
-) -> None:
+def check_counts(function: str, columns: Mapping[str, Sequence[object]]) -> None:
     """Raises ValueError, with the lengths, unless all columns have the same."""
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:

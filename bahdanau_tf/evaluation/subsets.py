@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 import tensorflow as tf
 
-from bahdanau_tf.evaluation.scores import Score
-from bahdanau_tf.evaluation.scores import bleu
-from bahdanau_tf.evaluation.scores import check_counts
+from bahdanau_tf.evaluation.scores import Score, bleu, check_counts
 from bahdanau_tf.evaluation.tables import Cell
 
 
@@ -36,10 +31,7 @@ def without_unknown_words(
     Raises:
         ValueError: the numbers of sentences differ.
     """
-    masks = [
-        [all(map(known, words)) for words in sentences]
-        for sentences, known in sides
-    ]
+    masks = [[all(map(known, words)) for words in sentences] for sentences, known in sides]
     named = {f"side {i}": mask for i, mask in enumerate(masks, start=1)}
     check_counts("without_unknown_words", named)
     return [all(row) for row in zip(*masks, strict=True)]
@@ -116,10 +108,7 @@ def select(mask: Sequence[bool], *columns: Sequence[str]) -> list[list[str]]:
     """
     named = {f"column {i}": column for i, column in enumerate(columns, start=1)}
     check_counts("select", {"mask": mask, **named})
-    return [
-        [line for line, kept in zip(column, mask, strict=True) if kept]
-        for column in columns
-    ]
+    return [[line for line, kept in zip(column, mask, strict=True) if kept] for column in columns]
 
 
 LONGEST = 60  # longer sentences are one bin, as in the paper's Figure 2

@@ -50,10 +50,7 @@ def as_csv(table: Table) -> str:
 
 def as_text(table: Table) -> str:
     """A table in aligned columns, for a terminal; its heads and rows alone."""
-    rows = [
-        [printable(cell_text(cell)) for cell in row]
-        for row in (table.columns, *table.rows)
-    ]
+    rows = [[printable(cell_text(cell)) for cell in row] for row in (table.columns, *table.rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "".join(f"{text_row(row, widths)}\n" for row in rows)
 

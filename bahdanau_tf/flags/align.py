@@ -14,13 +14,9 @@ from __future__ import annotations
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.flags.fields import check_files
-from bahdanau_tf.flags.fields import check_output
-from bahdanau_tf.flags.fields import define_strings
-from bahdanau_tf.flags.lines import LINES
-from bahdanau_tf.flags.lines import define_batches
-from bahdanau_tf.flags.model import check_model
-from bahdanau_tf.flags.model import define_model
+from bahdanau_tf.flags.fields import check_files, check_output, define_strings
+from bahdanau_tf.flags.lines import LINES, define_batches
+from bahdanau_tf.flags.model import check_model, define_model
 
 REQUIRED = ("model_dir", "source", "target")
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
 from absl import flags as absl_flags
 
 from bahdanau_tf.flags.fields import is_given
-from bahdanau_tf.options import ModelOptions
-from bahdanau_tf.options import Recipe
-from bahdanau_tf.options import TextOptions
+from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
 from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.options.recipe import FORMER
 from bahdanau_tf.system.files import write_atomically
@@ -26,11 +20,7 @@ TEXTS_FILE = "texts.flags"
 TEXTS = ("train_source", "train_target", "dev_source", "dev_target")
 _CHANGED = "# changed later"
 NAMES = (
-    *(
-        field.name
-        for owner in (TextOptions, ModelOptions, Recipe)
-        for field in fields(owner)
-    ),
+    *(field.name for owner in (TextOptions, ModelOptions, Recipe) for field in fields(owner)),
     "dev_pairs",
     "init_from",
     "added_words",

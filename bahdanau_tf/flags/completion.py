@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from absl import flags as absl_flags
 

@@ -11,10 +11,7 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.flags.fields import Group
-from bahdanau_tf.flags.fields import check_folder
-from bahdanau_tf.flags.fields import from_flags
-from bahdanau_tf.flags.fields import require
+from bahdanau_tf.flags.fields import Group, check_folder, from_flags, require
 from bahdanau_tf.options import Recipe
 
 SPLITS = ("train", "dev", "test")
@@ -23,9 +20,7 @@ SPLITS = ("train", "dev", "test")
 def define(flags: absl_flags.FlagValues) -> None:
     """Defines the flags of the command."""
     options: Group = {"flag_values": flags, "module_name": "Demo"}
-    absl_flags.DEFINE_string(
-        "output_dir", "demo", "folder for all output", **options
-    )
+    absl_flags.DEFINE_string("output_dir", "demo", "folder for all output", **options)
     absl_flags.DEFINE_integer(
         "sentences",
         12_000,
@@ -33,9 +28,7 @@ def define(flags: absl_flags.FlagValues) -> None:
         lower_bound=1,
         **options,
     )
-    absl_flags.DEFINE_float(
-        "epochs", 6.0, "number of passes over them", **options
-    )
+    absl_flags.DEFINE_float("epochs", 6.0, "number of passes over them", **options)
 
 
 def check(flags: absl_flags.FlagValues) -> None:

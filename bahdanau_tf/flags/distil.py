@@ -20,16 +20,16 @@ import os
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.flags.fields import Group
-from bahdanau_tf.flags.fields import check_apart
-from bahdanau_tf.flags.fields import check_apart_from_models
-from bahdanau_tf.flags.fields import check_files
-from bahdanau_tf.flags.fields import check_folder
-from bahdanau_tf.flags.fields import define_strings
+from bahdanau_tf.flags.fields import (
+    Group,
+    check_apart,
+    check_apart_from_models,
+    check_files,
+    check_folder,
+    define_strings,
+)
 from bahdanau_tf.flags.lines import define_batches
-from bahdanau_tf.flags.model import check_model
-from bahdanau_tf.flags.model import define_model
-from bahdanau_tf.flags.model import define_search
+from bahdanau_tf.flags.model import check_model, define_model, define_search
 
 REQUIRED = ("model_dir", "train_source", "train_target", "out_dir")
 OUTPUTS = ("source.txt", "target.txt")
@@ -70,9 +70,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
     check_model(flags)
     if flags.closest and flags.beam_size == 1 and not flags.sampling:
-        raise ValueError(
-            "--closest: --beam_size is 1, wanted more, of which one is chosen"
-        )
+        raise ValueError("--closest: --beam_size is 1, wanted more, of which one is chosen")
     read = check_files(flags, "train_source", "train_target", "dictionary")
     check_folder("out_dir", flags.out_dir)
     check_apart_from_models("out_dir", flags.out_dir)

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.flags.fields import check_files
-from bahdanau_tf.flags.fields import check_open
-from bahdanau_tf.flags.fields import define_fields
-from bahdanau_tf.flags.fields import define_strings
-from bahdanau_tf.flags.model import MODEL
-from bahdanau_tf.flags.model import SEARCH
-from bahdanau_tf.flags.model import check_folders
-from bahdanau_tf.flags.model import check_search
-from bahdanau_tf.flags.model import define_average
-from bahdanau_tf.flags.model import define_modules
+from bahdanau_tf.flags.fields import check_files, check_open, define_fields, define_strings
+from bahdanau_tf.flags.model import (
+    MODEL,
+    SEARCH,
+    check_folders,
+    check_search,
+    define_average,
+    define_modules,
+)
 from bahdanau_tf.flags.scores import define_bleu
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import SAMPLING

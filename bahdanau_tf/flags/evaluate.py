@@ -22,17 +22,16 @@ import os
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.flags.fields import check_apart
-from bahdanau_tf.flags.fields import check_file
-from bahdanau_tf.flags.fields import check_files
-from bahdanau_tf.flags.fields import check_open
-from bahdanau_tf.flags.fields import check_output
-from bahdanau_tf.flags.fields import define_strings
-from bahdanau_tf.flags.fields import refuse
-from bahdanau_tf.flags.model import check_model
-from bahdanau_tf.flags.model import define_model
-from bahdanau_tf.flags.model import define_search
-from bahdanau_tf.flags.model import refuse_without_model
+from bahdanau_tf.flags.fields import (
+    check_apart,
+    check_file,
+    check_files,
+    check_open,
+    check_output,
+    define_strings,
+    refuse,
+)
+from bahdanau_tf.flags.model import check_model, define_model, define_search, refuse_without_model
 from bahdanau_tf.flags.scores import define_scores
 
 REQUIRED = ("reference",)
@@ -67,9 +66,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     check_open("stdout", "standard output")
     read = check_files(flags, "source", "reference", "dictionary")
     if flags.source is None and not flags.hypotheses:
-        raise ValueError(
-            "--source (with --model_dir) or --hypotheses is missing"
-        )
+        raise ValueError("--source (with --model_dir) or --hypotheses is missing")
     if flags.source is None and flags.model_dir:
         raise ValueError("--source is missing, the text for --model_dir")
     for given in flags.hypotheses or []:

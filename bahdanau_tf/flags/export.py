@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.flags.fields import Group
-from bahdanau_tf.flags.fields import check_apart_from_models
-from bahdanau_tf.flags.fields import check_files
-from bahdanau_tf.flags.fields import check_folder
-from bahdanau_tf.flags.fields import define_strings
-from bahdanau_tf.flags.model import check_model
-from bahdanau_tf.flags.model import define_model
-from bahdanau_tf.flags.model import define_search
+from bahdanau_tf.flags.fields import (
+    Group,
+    check_apart_from_models,
+    check_files,
+    check_folder,
+    define_strings,
+)
+from bahdanau_tf.flags.model import check_model, define_model, define_search
 
 REQUIRED = ("model_dir", "export_dir")
 GROUP = "SavedModel"
@@ -34,17 +34,14 @@ def define(flags: absl_flags.FlagValues) -> None:
     for name, text in (
         (
             "max_source_length",
-            "number of tokens read of a sentence, end symbol included; the "
-            "rest is cut off",
+            "number of tokens read of a sentence, end symbol included; the rest is cut off",
         ),
         (
             "max_target_length",
             "number of tokens of the longest translation, end symbol included",
         ),
     ):
-        absl_flags.DEFINE_integer(
-            name, 128, text, lower_bound=2, upper_bound=10**6, **options
-        )
+        absl_flags.DEFINE_integer(name, 128, text, lower_bound=2, upper_bound=10**6, **options)
     absl_flags.DEFINE_bool(
         "half_weights",
         False,

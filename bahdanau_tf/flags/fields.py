@@ -12,14 +12,9 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import TypedDict
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from absl import flags as absl_flags
 
@@ -46,14 +41,10 @@ class Group(TypedDict):
     module_name: str
 
 
-def define_strings(
-    flags: absl_flags.FlagValues, group: str, texts: Mapping[str, str]
-) -> None:
+def define_strings(flags: absl_flags.FlagValues, group: str, texts: Mapping[str, str]) -> None:
     """Defines string flags, whose default is None."""
     for name, text in texts.items():
-        absl_flags.DEFINE_string(
-            name, None, text, flag_values=flags, module_name=group
-        )
+        absl_flags.DEFINE_string(name, None, text, flag_values=flags, module_name=group)
 
 
 def define_fields(
@@ -79,9 +70,7 @@ def define_fields(
             continue
         if typing.get_origin(hint) is typing.Literal:
             choices = [*typing.get_args(hint)]
-            absl_flags.DEFINE_enum(
-                name, getattr(owner, name), choices, text, **options
-            )
+            absl_flags.DEFINE_enum(name, getattr(owner, name), choices, text, **options)
             continue
         if typing.get_origin(hint) is types.UnionType:  # or None
             hint = typing.get_args(hint)[0]
@@ -260,8 +249,7 @@ def check_apart(what: str, path: str, taken: Iterable[File]) -> None:
             raise ValueError(f"{what} is also {name}, wanted another file")
         if _is_same(aside := incomplete(path), other):
             raise ValueError(
-                f"{what} is {aside} until it is complete, which is also "
-                f"{name}; wanted another file"
+                f"{what} is {aside} until it is complete, which is also {name}; wanted another file"
             )
 
 
@@ -275,9 +263,7 @@ def _is_same(path: str, other: str | int) -> bool:
         return os.path.realpath(path) == os.path.realpath(other)
 
 
-def refuse(
-    flags: absl_flags.FlagValues, names: Iterable[str], where: str
-) -> None:
+def refuse(flags: absl_flags.FlagValues, names: Iterable[str], where: str) -> None:
     """Raises if the user gave flags that would have no effect.
 
     Args:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 
 from absl import flags as absl_flags
@@ -34,16 +32,12 @@ def usage(commands: Mapping[str, str]) -> str:
             for line in _wrapped(f"  {name:<{names}}  ", what, names + 4)
         ),
         "",
-        *_wrapped(
-            "", "bahdanau-tf COMMAND --help lists the flags of a command."
-        ),
+        *_wrapped("", "bahdanau-tf COMMAND --help lists the flags of a command."),
     ]
     return "\n".join(lines)
 
 
-def help_of(
-    name: str, what: str, module: ModuleType, flags: absl_flags.FlagValues
-) -> str:
+def help_of(name: str, what: str, module: ModuleType, flags: absl_flags.FlagValues) -> str:
     """The help of a subcommand.
 
     Args:
@@ -82,9 +76,7 @@ def _paragraphs(text: str) -> Iterator[str]:
             yield from _wrapped("", paragraph)
 
 
-def _usage_of(
-    flag: absl_flags.Flag[object], is_required: bool, is_chosen: bool
-) -> Iterator[str]:
+def _usage_of(flag: absl_flags.Flag[object], is_required: bool, is_chosen: bool) -> Iterator[str]:
     """A flag with its type and default: --units=<int>  [1000]."""
     said, default = f"--[no]{flag.name}", "yes" if flag.default else "no"
     if not flag.boolean:

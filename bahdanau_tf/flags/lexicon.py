@@ -12,11 +12,8 @@ from __future__ import annotations
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.flags.fields import Group
-from bahdanau_tf.flags.fields import check_files
-from bahdanau_tf.flags.fields import define_strings
-from bahdanau_tf.flags.model import define_modules
-from bahdanau_tf.flags.model import define_threads
+from bahdanau_tf.flags.fields import Group, check_files, define_strings
+from bahdanau_tf.flags.model import define_modules, define_threads
 
 REQUIRED = ("model_dir", "source", "target")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from absl import flags as absl_flags
 
 from bahdanau_tf.flags.fields import Group
-from bahdanau_tf.options.decoding import BATCH_SIZE
-from bahdanau_tf.options.decoding import WINDOW
+from bahdanau_tf.options.decoding import BATCH_SIZE, WINDOW
 
 LINES = "Lines"
 

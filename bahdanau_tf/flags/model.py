@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.flags.fields import define_fields
-from bahdanau_tf.flags.fields import define_strings
-from bahdanau_tf.flags.fields import from_flags
-from bahdanau_tf.flags.fields import refuse
-from bahdanau_tf.flags.fields import require
+from bahdanau_tf.flags.fields import define_fields, define_strings, from_flags, refuse, require
 from bahdanau_tf.options import Decoding
 
 MODEL = "Model"
@@ -24,8 +19,7 @@ def define_model(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_list(
         "model_dir",
         None,
-        "folder of a trained model; several, separated by commas, are an "
-        "ensemble",
+        "folder of a trained model; several, separated by commas, are an ensemble",
         flag_values=flags,
         module_name=MODEL,
     )
@@ -73,9 +67,7 @@ def define_average(flags: absl_flags.FlagValues) -> None:
     )
 
 
-def define_search(
-    flags: absl_flags.FlagValues, without: Collection[str] = ()
-) -> None:
+def define_search(flags: absl_flags.FlagValues, without: Collection[str] = ()) -> None:
     """Defines the flags of search, except some fields of `Decoding`."""
     text = "file of lines 'source word, tab, target word' for --unknown=replace"
     define_strings(flags, SEARCH, {"dictionary": text})
@@ -104,9 +96,7 @@ def check_folders(flag: str, folders: Sequence[str]) -> None:
     if "" in folders:
         raise ValueError(f"--{flag} is empty, or has an empty part")
     if len({*map(os.path.realpath, folders)}) < len(folders):
-        raise ValueError(
-            f"--{flag} is {','.join(folders)}, wanted each folder once"
-        )
+        raise ValueError(f"--{flag} is {','.join(folders)}, wanted each folder once")
 
 
 def check_search(flags: absl_flags.FlagValues) -> None:

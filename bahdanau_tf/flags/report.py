@@ -22,14 +22,16 @@ from collections.abc import Iterator
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.flags.fields import Group
-from bahdanau_tf.flags.fields import check_file
-from bahdanau_tf.flags.fields import check_folder
-from bahdanau_tf.flags.fields import define_fields
-from bahdanau_tf.flags.fields import define_strings
-from bahdanau_tf.flags.fields import from_flags
-from bahdanau_tf.flags.fields import refuse
-from bahdanau_tf.flags.fields import require
+from bahdanau_tf.flags.fields import (
+    Group,
+    check_file,
+    check_folder,
+    define_fields,
+    define_strings,
+    from_flags,
+    refuse,
+    require,
+)
 from bahdanau_tf.flags.model import define_modules
 from bahdanau_tf.flags.scores import define_scores
 from bahdanau_tf.options import Decoding
@@ -44,9 +46,7 @@ _MINUTES = Range(0, 10**6)
 def define(flags: absl_flags.FlagValues) -> None:
     """Defines the flags of the command."""
     options: Group = {"flag_values": flags, "module_name": "Report"}
-    absl_flags.DEFINE_string(
-        "out_dir", "report", "folder for all output", **options
-    )
+    absl_flags.DEFINE_string("out_dir", "report", "folder for all output", **options)
     for name, text in (
         ("system", "a trained model, as NAME=MODEL_DIR; may be repeated"),
         (
@@ -102,8 +102,7 @@ def _define_training(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_multi_string(
         "train_flag",
         [],
-        "a flag for every training whose model uses it, such as --units=512; "
-        "may be repeated",
+        "a flag for every training whose model uses it, such as --units=512; may be repeated",
         **options,
     )
     absl_flags.DEFINE_float(
@@ -140,8 +139,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     others = dict(named("hypotheses", flags.hypotheses))
     if both := {*systems} & {*others}:
         raise ValueError(
-            f"--system and --hypotheses are both named {min(both)}, wanted "
-            "different names"
+            f"--system and --hypotheses are both named {min(both)}, wanted different names"
         )
     from_flags(flags, Decoding)
     _check_files(flags)
@@ -185,8 +183,6 @@ def named(flag: str, values: list[str]) -> Iterator[tuple[str, str]]:
     for value in values:
         name, equals, path = value.partition("=")
         if not (name and equals and path) or name in seen:
-            raise ValueError(
-                f"--{flag} is {value!r}, wanted NAME=PATH, each name once"
-            )
+            raise ValueError(f"--{flag} is {value!r}, wanted NAME=PATH, each name once")
         seen.add(name)
         yield name, path

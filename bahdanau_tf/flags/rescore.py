@@ -19,13 +19,8 @@ import math
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.flags.fields import Group
-from bahdanau_tf.flags.fields import check_files
-from bahdanau_tf.flags.fields import check_output
-from bahdanau_tf.flags.fields import define_strings
-from bahdanau_tf.flags.fields import refuse
-from bahdanau_tf.flags.model import check_model
-from bahdanau_tf.flags.model import define_model
+from bahdanau_tf.flags.fields import Group, check_files, check_output, define_strings, refuse
+from bahdanau_tf.flags.model import check_model, define_model
 from bahdanau_tf.flags.scores import define_scores
 
 REQUIRED = ("model_dir", "source")
@@ -52,8 +47,7 @@ def define(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_float(
         "weight",
         None,
-        "weight of the model's score; default 0.5, the plain average, or "
-        "chosen on the dev set",
+        "weight of the model's score; default 0.5, the plain average, or chosen on the dev set",
         lower_bound=0,
         upper_bound=1,
         **options,
@@ -79,9 +73,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     if flags.weight is not None and math.isnan(flags.weight):
         raise ValueError("--weight is nan, wanted 0 to 1")
     if not given:
-        refuse(
-            flags, ["tokenize", "ignore_case", "nfc"], "without --dev_reference"
-        )
+        refuse(flags, ["tokenize", "ignore_case", "nfc"], "without --dev_reference")
     check_model(flags)
     read = check_files(flags, "source", "input", *_DEV)
     check_output("output", flags.output, read)

@@ -11,10 +11,7 @@ from __future__ import annotations
 from absl import flags as absl_flags
 
 from bahdanau_tf.data.selection import ORDER
-from bahdanau_tf.flags.fields import Group
-from bahdanau_tf.flags.fields import check_files
-from bahdanau_tf.flags.fields import check_output
-from bahdanau_tf.flags.fields import define_strings
+from bahdanau_tf.flags.fields import Group, check_files, check_output, define_strings
 
 _READ = {
     "source": "the corpus to select from",
@@ -37,12 +34,8 @@ def define(flags: absl_flags.FlagValues) -> None:
     )
     define_strings(flags, "Files", {**_READ, **_WRITTEN, "scores": scores})
     options: Group = {"flag_values": flags, "module_name": "Selection"}
-    absl_flags.DEFINE_integer(
-        "pairs", None, "number of pairs to keep", **options
-    )
-    absl_flags.DEFINE_integer(
-        "order", ORDER, "length of the longest n-grams", **options
-    )
+    absl_flags.DEFINE_integer("pairs", None, "number of pairs to keep", **options)
+    absl_flags.DEFINE_integer("order", ORDER, "length of the longest n-grams", **options)
 
 
 def check(flags: absl_flags.FlagValues) -> None:

@@ -15,10 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bahdanau_tf.system.files import read_object
-from bahdanau_tf.system.files import write_atomically
-from bahdanau_tf.system.lines import count_lines
-from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.files import read_object, write_atomically
+from bahdanau_tf.system.lines import count_lines, read_lines
 
 
 class Shard(NamedTuple):
@@ -41,9 +39,7 @@ class Shard(NamedTuple):
         """
         found = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", text)
         if not found or not 1 <= int(found[1]) <= int(found[2]):
-            raise ValueError(
-                f"--shard is {text!r}, wanted i/n with i from 1 to n, as 1/8"
-            )
+            raise ValueError(f"--shard is {text!r}, wanted i/n with i from 1 to n, as 1/8")
         return cls(int(found[1]), int(found[2]))
 
     def lines(self, total: int) -> tuple[int, int]:
@@ -87,11 +83,7 @@ class Shard(NamedTuple):
             return  # an earlier version made it
         before = read_object(note)
         names = [*made_of, *(name for name in before if name not in made_of)]
-        others = [
-            f"--{name}"
-            for name in names
-            if before.get(name) != made_of.get(name)
-        ]
+        others = [f"--{name}" for name in names if before.get(name) != made_of.get(name)]
         if others:
             raise ValueError(
                 f"--shard: {self.file(path)} was made with another "

@@ -16,55 +16,38 @@ the file train.flags in --model_dir, which can be the --flagfile of another one.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.data.columns import SIDES
-from bahdanau_tf.data.columns import check_is_text
-from bahdanau_tf.data.columns import column_paths
-from bahdanau_tf.data.columns import is_table
-from bahdanau_tf.data.held_out import TYPICAL
-from bahdanau_tf.data.held_out import Facts
-from bahdanau_tf.flags.chosen import FILE
-from bahdanau_tf.flags.chosen import TEXTS
-from bahdanau_tf.flags.chosen import TEXTS_FILE
-from bahdanau_tf.flags.chosen import given_values
-from bahdanau_tf.flags.chosen import read_flags
-from bahdanau_tf.flags.fields import check_file
-from bahdanau_tf.flags.fields import check_folder
-from bahdanau_tf.flags.fields import check_outside_models
-from bahdanau_tf.flags.fields import define_fields
-from bahdanau_tf.flags.fields import define_strings
-from bahdanau_tf.flags.fields import from_flags
-from bahdanau_tf.flags.fields import is_given
-from bahdanau_tf.flags.fields import refuse
-from bahdanau_tf.flags.fields import require
-from bahdanau_tf.flags.model import define_modules
-from bahdanau_tf.flags.model import define_threads
-from bahdanau_tf.options import ModelOptions
-from bahdanau_tf.options import Recipe
-from bahdanau_tf.options import TextOptions
-from bahdanau_tf.options import fitted
-from bahdanau_tf.options.fine_tuning import TYPICAL_MODEL
-from bahdanau_tf.options.fine_tuning import fine_tuned
+from bahdanau_tf.data.columns import SIDES, check_is_text, column_paths, is_table
+from bahdanau_tf.data.held_out import TYPICAL, Facts
+from bahdanau_tf.flags.chosen import FILE, TEXTS, TEXTS_FILE, given_values, read_flags
+from bahdanau_tf.flags.fields import (
+    check_file,
+    check_folder,
+    check_outside_models,
+    define_fields,
+    define_strings,
+    from_flags,
+    is_given,
+    refuse,
+    require,
+)
+from bahdanau_tf.flags.model import define_modules, define_threads
+from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, fitted
+from bahdanau_tf.options.fine_tuning import TYPICAL_MODEL, fine_tuned
 from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.system.files import check_regular
 
 DATA_VARIABLE = "BAHDANAU_TF_DATA"
 REQUIRED = ("model_dir",)
 CHOSEN = fitted.CHOSEN
-OF_MODEL = tuple(
-    field.name
-    for owner in (TextOptions, ModelOptions)
-    for field in fields(owner)
-)
+OF_MODEL = tuple(field.name for owner in (TextOptions, ModelOptions) for field in fields(owner))
 OF_DEV_TEXT = ("tokenize", "monitor", "patience")
 
 
@@ -120,8 +103,7 @@ def define(flags: absl_flags.FlagValues) -> None:
             "train_source": "training text, source side; needed in a new "
             "--model_dir; FILE.tsv, without --train_target, is a table of both "
             "sides, a sentence, a tab and its translation in each line",
-            "train_target": "training text, target side; needed in a new "
-            "--model_dir",
+            "train_target": "training text, target side; needed in a new --model_dir",
             "dev_source": "dev text, source side, to choose the best model; "
             "FILE.tsv as for --train_source",
             "dev_target": "dev text, target side",
@@ -298,9 +280,7 @@ def options(
         model = from_flags(flags, ModelOptions, chosen)
         unused = text.unused() | model.unused() | unused
         if recipe.risk_samples:
-            raise ValueError(
-                "--risk_samples needs --init_from, a trained model"
-            )
+            raise ValueError("--risk_samples needs --init_from, a trained model")
     else:
         refuse(flags, OF_MODEL, "with --init_from, whose model has its own")
     for name, where in unused.items():
@@ -358,8 +338,4 @@ def _given_paths(flags: absl_flags.FlagValues) -> dict[str, str]:
     if flags.corpus and (folder / flags.corpus).is_dir():
         folder /= flags.corpus
     # `folder / path` is `path` if that is absolute.
-    return {
-        name: str(folder / path)
-        for name in TEXTS
-        if (path := flags[name].value) is not None
-    }
+    return {name: str(folder / path) for name in TEXTS if (path := flags[name].value) is not None}

@@ -37,19 +37,11 @@ from pathlib import Path
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.flags.fields import Group
-from bahdanau_tf.flags.fields import check_files
-from bahdanau_tf.flags.fields import check_output
-from bahdanau_tf.flags.fields import define_strings
-from bahdanau_tf.flags.fields import require
-from bahdanau_tf.flags.lines import LINES
-from bahdanau_tf.flags.lines import define_batches
-from bahdanau_tf.flags.model import check_model
-from bahdanau_tf.flags.model import define_model
-from bahdanau_tf.flags.model import define_search
+from bahdanau_tf.flags.fields import Group, check_files, check_output, define_strings, require
+from bahdanau_tf.flags.lines import LINES, define_batches
+from bahdanau_tf.flags.model import check_model, define_model, define_search
 from bahdanau_tf.flags.shards import Shard
-from bahdanau_tf.system.files import checksum
-from bahdanau_tf.system.files import found_directory
+from bahdanau_tf.system.files import checksum, found_directory
 
 REQUIRED = ("model_dir",)
 CHANGE_NO_LINE = (
@@ -71,8 +63,7 @@ def define(flags: absl_flags.FlagValues) -> None:
             "or nothing; may be .gz",
             "output": "file for the translations; may be .gz; it has the "
             "ending .part until it is complete",
-            "shard": "i/n: the i-th of n parts of --input, from 1; --output "
-            "has the ending -i-of-n",
+            "shard": "i/n: the i-th of n parts of --input, from 1; --output has the ending -i-of-n",
         },
     )
     options: Group = {"flag_values": flags, "module_name": LINES}
@@ -101,8 +92,7 @@ def define(flags: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_bool(
         "split_long",
         False,
-        "whether lines longer than --max_source_length are translated "
-        "sentence by sentence",
+        "whether lines longer than --max_source_length are translated sentence by sentence",
         **options,
     )
 
@@ -118,8 +108,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     require(flags, "input", "output")
     if not os.path.isfile(flags.input):
         raise ValueError(
-            f"--input is {flags.input}, wanted a file: with --shard it is read "
-            "more than once"
+            f"--input is {flags.input}, wanted a file: with --shard it is read more than once"
         )
     check_output("output", shard.file(flags.output), read)
 
@@ -163,8 +152,5 @@ def _model_checksum(folder: str) -> str:
     best = found_directory(Path(folder, "best"))
     model = best if best.is_dir() else found_directory(folder)
     files = sorted(path for path in model.rglob("*") if path.is_file())
-    parts = [
-        f"{path.relative_to(model)} {checksum(path.read_bytes())}\n"
-        for path in files
-    ]
+    parts = [f"{path.relative_to(model)} {checksum(path.read_bytes())}\n" for path in files]
     return checksum("".join(parts).encode())

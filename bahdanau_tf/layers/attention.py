@@ -8,29 +8,28 @@ hypotheses of a beam: queries are [B, K, n] while the memory stays [B, T_x, .].
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from collections.abc import Sequence
-from typing import Any
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.recurrent import as_mask
-from bahdanau_tf.layers.weights import Initializer
-from bahdanau_tf.layers.weights import as_rows
-from bahdanau_tf.layers.weights import build_once
-from bahdanau_tf.layers.weights import described
-from bahdanau_tf.layers.weights import deserialized
-from bahdanau_tf.layers.weights import fresh
-from bahdanau_tf.layers.weights import initial
-from bahdanau_tf.layers.weights import linear
-from bahdanau_tf.layers.weights import paper_kernel
-from bahdanau_tf.layers.weights import reshaped
+from bahdanau_tf.layers.weights import (
+    Initializer,
+    as_rows,
+    build_once,
+    described,
+    deserialized,
+    fresh,
+    initial,
+    linear,
+    paper_kernel,
+    reshaped,
+)
 from bahdanau_tf.system.ranges import size
-from bahdanau_tf.system.tensors import Nest
-from bahdanau_tf.system.tensors import Shape
+from bahdanau_tf.system.tensors import Nest, Shape
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -137,9 +136,7 @@ class Attention(keras.layers.Layer):
     def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
         """Makes the weights: none, unless a subclass has some."""
 
-    def build_keys(
-        self, layer: keras.layers.Layer, memory_shape: Sequence[Shape]
-    ) -> None:
+    def build_keys(self, layer: keras.layers.Layer, memory_shape: Sequence[Shape]) -> None:
         """Builds a layer that `project` calls by `keys_by`.
 
         In a functional model of an earlier version the layer is the model's
@@ -154,9 +151,7 @@ class Attention(keras.layers.Layer):
         """The contexts have the mask of the queries, the weights have none."""
         return mask, None
 
-    def keys_by(
-        self, layer: keras.layers.Layer, annotations: tf.Tensor
-    ) -> tf.Tensor | tuple[()]:
+    def keys_by(self, layer: keras.layers.Layer, annotations: tf.Tensor) -> tf.Tensor | tuple[()]:
         """The keys by a layer of `build_keys`, for `project`.
 
         Returns:
@@ -371,12 +366,8 @@ class BahdanauAttention(Attention):
             **super().get_config(),
             "units": self.units,
             "use_bias": self.use_bias,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
-            "energy_initializer": keras.initializers.serialize(
-                self.energy_initializer
-            ),
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "energy_initializer": keras.initializers.serialize(self.energy_initializer),
         }
 
 
@@ -427,9 +418,7 @@ class GeneralAttention(Attention):
         Luong et al. 2015, arXiv 1508.04025, section 3.1.
     """
 
-    def __init__(
-        self, kernel_initializer: Initializer = None, **kwargs: Any
-    ) -> None:
+    def __init__(self, kernel_initializer: Initializer = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
 
@@ -450,15 +439,11 @@ class GeneralAttention(Attention):
     def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
         }
 
 
-def as_attention(
-    owner: str, attention: object
-) -> Attention | FixedContext | None:
+def as_attention(owner: str, attention: object) -> Attention | FixedContext | None:
     """Returns an attention layer, `FixedContext` or None, checked.
 
     Args:

@@ -21,22 +21,23 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.layers.gru import Arrays
-from bahdanau_tf.layers.gru import Gradient
-from bahdanau_tf.layers.gru import GRUTrace
-from bahdanau_tf.layers.gru import gru_kernel_gradient
-from bahdanau_tf.layers.gru import gru_step
-from bahdanau_tf.layers.gru import gru_step_gradient
-from bahdanau_tf.layers.gru import kernel_parts
-from bahdanau_tf.layers.gru import masked_by
-from bahdanau_tf.layers.gru import over_time
-from bahdanau_tf.layers.gru import previous_states
-from bahdanau_tf.layers.gru import product_over_time
-from bahdanau_tf.layers.gru import stacked
-from bahdanau_tf.layers.gru import transposed_parts
-from bahdanau_tf.layers.gru import write
-from bahdanau_tf.system.tensors import operand
-from bahdanau_tf.system.tensors import product
+from bahdanau_tf.layers.gru import (
+    Arrays,
+    Gradient,
+    GRUTrace,
+    gru_kernel_gradient,
+    gru_step,
+    gru_step_gradient,
+    kernel_parts,
+    masked_by,
+    over_time,
+    previous_states,
+    product_over_time,
+    stacked,
+    transposed_parts,
+    write,
+)
+from bahdanau_tf.system.tensors import operand, product
 
 
 class Weights(NamedTuple):
@@ -110,15 +111,11 @@ def attention_recurrence(
         keys: tf.Tensor,
         *weights: tf.Tensor,
     ) -> tuple[tuple[tf.Tensor, ...], Gradient]:
-        inputs = _Inputs(
-            projected, first, annotations, keys, mask, Weights(*weights)
-        )
+        inputs = _Inputs(projected, first, annotations, keys, mask, Weights(*weights))
         after, trace = _forward(inputs, visible_of)
 
         def gradient(*upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            return _backward(
-                inputs, trace, Unrolled(*upstream), visible_of, states_before
-            )
+            return _backward(inputs, trace, Unrolled(*upstream), visible_of, states_before)
 
         read = trace.previous if states_before else after
         return (read, trace.contexts, trace.alignment), gradient
@@ -169,9 +166,7 @@ def _forward(
     before = None if w.before is None else kernel_parts(w.before)
     n = w.recurrent.shape[0]
 
-    def body(
-        t: tf.Tensor, state: tf.Tensor, kept: Arrays
-    ) -> tuple[tf.Tensor, Arrays]:
+    def body(t: tf.Tensor, state: tf.Tensor, kept: Arrays) -> tuple[tf.Tensor, Arrays]:
         given, more = inputs.projected[t], []
         if before is not None:
             state, trace = gru_step(given, state, visible_of(state), before)
@@ -200,9 +195,7 @@ def _forward(
     if before is not None:
         attending, *gates = stacked(kept[7:])
         of_before = GRUTrace(*gates)
-    return after, _Trace(
-        previous, attending, contexts, alignment, queries, gru, of_before
-    )
+    return after, _Trace(previous, attending, contexts, alignment, queries, gru, of_before)
 
 
 def _backward(
@@ -309,9 +302,7 @@ def _energies(hidden: tf.Tensor, energy: tf.Tensor) -> tf.Tensor:
     return tf.reshape(flat, tf.shape(hidden)[:2])
 
 
-def _hidden_gradient(
-    upstream: tf.Tensor, energy: tf.Tensor, hidden: tf.Tensor
-) -> tf.Tensor:
+def _hidden_gradient(upstream: tf.Tensor, energy: tf.Tensor, hidden: tf.Tensor) -> tf.Tensor:
     """The gradient of W_a s + U_a h_j by that of e, [B, T_x, n']."""
     # As a product, which is faster than a broadcast multiplication.
     outer = tf.matmul(tf.reshape(upstream, [-1, 1]), energy, transpose_b=True)
@@ -325,18 +316,14 @@ def _softmax(energies: tf.Tensor, mask: tf.Tensor | None) -> tf.Tensor:
     return tf.nn.softmax(energies)
 
 
-def _softmax_gradient(
-    upstream: tf.Tensor, weights: tf.Tensor, mask: tf.Tensor | None
-) -> tf.Tensor:
+def _softmax_gradient(upstream: tf.Tensor, weights: tf.Tensor, mask: tf.Tensor | None) -> tf.Tensor:
     """The gradient of `_softmax` by e, [B, T_x]; 0 at padding."""
     mean = tf.reduce_sum(upstream * weights, -1, keepdims=True)
     gradient = weights * (upstream - mean)
     return gradient if mask is None else tf.where(mask, gradient, 0.0)
 
 
-def _row_products(
-    rows: tf.Tensor, matrices: tf.Tensor, transpose: bool = False
-) -> tf.Tensor:
+def _row_products(rows: tf.Tensor, matrices: tf.Tensor, transpose: bool = False) -> tf.Tensor:
     """x_b M_b, or x_b M_bᵀ, for every b: ([B, p], [B, ., .]) -> [B, q].
 
     `tf.matmul` runs oneDNN on a processor, which for single rows takes up to
@@ -356,6 +343,4 @@ def _weighted_sum(weights: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
 
 def _outer_over_time(weights: tf.Tensor, vectors: tf.Tensor) -> tf.Tensor:
     """Σ_t α_tj g_t: ([T, B, T_x], [T, B, c]) -> [B, T_x, c]."""
-    return tf.matmul(
-        tf.transpose(weights, [1, 2, 0]), tf.transpose(vectors, [1, 0, 2])
-    )
+    return tf.matmul(tf.transpose(weights, [1, 2, 0]), tf.transpose(vectors, [1, 0, 2]))

@@ -10,11 +10,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.encoder import Encoded
-from bahdanau_tf.layers.weights import Initializer
-from bahdanau_tf.layers.weights import fresh
-from bahdanau_tf.layers.weights import initial
-from bahdanau_tf.layers.weights import linear
-from bahdanau_tf.layers.weights import paper_kernel
+from bahdanau_tf.layers.weights import Initializer, fresh, initial, linear, paper_kernel
 
 
 class Bridge(keras.layers.Layer):
@@ -77,9 +73,7 @@ class Bridge(keras.layers.Layer):
             **super().get_config(),
             "state_size": self.state_size,
             "embedding_dim": self.embedding_dim,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
         }
 
 
@@ -97,18 +91,14 @@ class _TanhBridge(Bridge):
             shape=(width, units),
             initializer=initial(self.kernel_initializer),
         )
-        self.bias = self.add_weight(
-            name="bias", shape=(units,), initializer="zeros"
-        )
+        self.bias = self.add_weight(name="bias", shape=(units,), initializer="zeros")
 
     def call(self, encoded: Encoded) -> tuple[States, tf.Tensor]:
         encoded = Encoded(*encoded)  # a list in a reloaded functional model
         summary = self._summary(encoded)
         state = tf.tanh(linear(summary, self.kernel, self.bias))
         batch = tf.shape(summary)[0]
-        others = tuple(
-            tf.zeros([batch, size], state.dtype) for size in self.sizes[1:]
-        )
+        others = tuple(tf.zeros([batch, size], state.dtype) for size in self.sizes[1:])
         first = tf.zeros([batch, self.embedding_dim], state.dtype)
         return (state, *others), first
 
@@ -179,9 +169,7 @@ class ZeroBridge(Bridge):
     def call(self, encoded: Encoded) -> tuple[States, tf.Tensor]:
         encoded = Encoded(*encoded)  # a list in a reloaded functional model
         batch = tf.shape(encoded.annotations)[0]
-        states = tuple(
-            tf.zeros([batch, size], self.compute_dtype) for size in self.sizes
-        )
+        states = tuple(tf.zeros([batch, size], self.compute_dtype) for size in self.sizes)
         return states, self._start_vectors(encoded)
 
 
@@ -212,11 +200,7 @@ class CopyBridge(Bridge):
         self._add_start_vector()
 
     def _states(self, encoded: Encoded) -> States:
-        return tuple(
-            state
-            for layer in reversed(encoded.forward_states)
-            for state in layer
-        )
+        return tuple(state for layer in reversed(encoded.forward_states) for state in layer)
 
     def call(self, encoded: Encoded) -> tuple[States, tf.Tensor]:
         encoded = Encoded(*encoded)  # a list in a reloaded functional model

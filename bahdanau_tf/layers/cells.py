@@ -19,20 +19,20 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.gru import gru_step
-from bahdanau_tf.layers.gru import kernel_parts
-from bahdanau_tf.layers.weights import Initializer
-from bahdanau_tf.layers.weights import build_once
-from bahdanau_tf.layers.weights import described
-from bahdanau_tf.layers.weights import deserialized
-from bahdanau_tf.layers.weights import fresh
-from bahdanau_tf.layers.weights import initial
-from bahdanau_tf.layers.weights import linear
-from bahdanau_tf.layers.weights import paper_kernel
-from bahdanau_tf.layers.weights import per_block
+from bahdanau_tf.layers.gru import gru_step, kernel_parts
+from bahdanau_tf.layers.weights import (
+    Initializer,
+    build_once,
+    described,
+    deserialized,
+    fresh,
+    initial,
+    linear,
+    paper_kernel,
+    per_block,
+)
 from bahdanau_tf.system.ranges import size
-from bahdanau_tf.system.tensors import Nest
-from bahdanau_tf.system.tensors import Shape
+from bahdanau_tf.system.tensors import Nest, Shape
 
 States = tuple[tf.Tensor, ...]
 
@@ -137,9 +137,7 @@ class RecurrentCell(Cell):
         super().__init__(**kwargs)
         self.units = size(type(self).__name__, "units", units)
         self.kernel_initializer = fresh(kernel_initializer or paper_kernel())
-        self.recurrent_initializer = fresh(
-            recurrent_initializer or "orthogonal"
-        )
+        self.recurrent_initializer = fresh(recurrent_initializer or "orthogonal")
         self.bias_initializer = fresh(bias_initializer)
 
     @property
@@ -182,15 +180,9 @@ class RecurrentCell(Cell):
         return {
             **super().get_config(),
             "units": self.units,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
-            "recurrent_initializer": keras.initializers.serialize(
-                self.recurrent_initializer
-            ),
-            "bias_initializer": keras.initializers.serialize(
-                self.bias_initializer
-            ),
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
         }
 
 
@@ -263,9 +255,7 @@ class GRUCell(RecurrentCell):
     gate_names = ("update", "reset", None)
     update_equation = "s' = (1 - update) ∘ s + update ∘ candidate(reset ∘ s)"
 
-    def __init__(
-        self, units: int, use_gate_bias: bool = False, **kwargs: Any
-    ) -> None:
+    def __init__(self, units: int, use_gate_bias: bool = False, **kwargs: Any) -> None:
         super().__init__(units, **kwargs)
         self.use_gate_bias = use_gate_bias
 
@@ -351,9 +341,7 @@ class GRUResetAfterCell(RecurrentCell):
         )
         gates = tf.sigmoid(projected[..., : 2 * n] + recurrent[..., : 2 * n])
         update, reset = tf.split(gates, 2, axis=-1)
-        candidate = tf.tanh(
-            projected[..., 2 * n :] + reset * recurrent[..., 2 * n :]
-        )
+        candidate = tf.tanh(projected[..., 2 * n :] + reset * recurrent[..., 2 * n :])
         return (candidate + update * (state - candidate),)
 
 
@@ -385,9 +373,7 @@ class LSTMCell(RecurrentCell):
 
     gates = 4
     gate_names = ("input", "forget", None, "output")
-    update_equation = (
-        "m' = forget ∘ m + input ∘ candidate, s' = output ∘ tanh(m')"
-    )
+    update_equation = "m' = forget ∘ m + input ∘ candidate, s' = output ∘ tanh(m')"
     state_count = 2
 
     def step(
@@ -460,9 +446,7 @@ class KerasCell(Cell):
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
         """The inputs, padded with zeros where the context will be added."""
         missing = self.projection_size - inputs.shape[-1]
-        return tf.pad(
-            inputs, [[0, 0]] * (inputs.shape.rank - 1) + [[0, missing]]
-        )
+        return tf.pad(inputs, [[0, 0]] * (inputs.shape.rank - 1) + [[0, missing]])
 
     def step(
         self,
@@ -497,16 +481,12 @@ class KerasCell(Cell):
                 "dtype of the model"
             )
         batch = tf.shape(projected)[:-1]
-        return tuple(
-            tf.reshape(x, tf.concat([batch, x.shape[-1:]], 0)) for x in flat
-        )
+        return tuple(tf.reshape(x, tf.concat([batch, x.shape[-1:]], 0)) for x in flat)
 
     def get_initial_state(self, batch_size: int | tf.Tensor) -> list[tf.Tensor]:
         """The cell's own initial states, zeros if it has none."""
         if hasattr(self.cell, "get_initial_state"):
-            return list(
-                tf.nest.flatten(self.cell.get_initial_state(batch_size))
-            )
+            return list(tf.nest.flatten(self.cell.get_initial_state(batch_size)))
         return super().get_initial_state(batch_size)
 
     def get_config(self) -> dict[str, object]:
@@ -557,11 +537,7 @@ def new_cell(cell: Cell) -> Cell:
 def apart(config: object) -> Any:
     """A config without the ids by which Keras makes several layers one."""
     if isinstance(config, dict):
-        return {
-            key: apart(value)
-            for key, value in config.items()
-            if key != "shared_object_id"
-        }
+        return {key: apart(value) for key, value in config.items() if key != "shared_object_id"}
     if isinstance(config, list):
         return [apart(value) for value in config]
     return config
@@ -582,9 +558,7 @@ class StackedCells(Cell):
         states: States of the top cell, ..., of the bottom cell.
     """
 
-    def __init__(
-        self, cells: Sequence[keras.layers.Layer], **kwargs: Any
-    ) -> None:
+    def __init__(self, cells: Sequence[keras.layers.Layer], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not cells:
             raise ValueError("StackedCells: cells is empty, wanted one or more")
@@ -605,18 +579,12 @@ class StackedCells(Cell):
     @property
     def state_size(self) -> list[int]:
         """Sizes of the states, top cell first."""
-        return [
-            size
-            for cell in reversed(self.cells)
-            for size in tf.nest.flatten(cell.state_size)
-        ]
+        return [size for cell in reversed(self.cells) for size in tf.nest.flatten(cell.state_size)]
 
     def get_initial_state(self, batch_size: int | tf.Tensor) -> list[tf.Tensor]:
         """The cells' own initial states, top cell first."""
         return [
-            state
-            for cell in reversed(self.cells)
-            for state in cell.get_initial_state(batch_size)
+            state for cell in reversed(self.cells) for state in cell.get_initial_state(batch_size)
         ]
 
     def build(self, input_shape: Shape) -> None:
@@ -652,7 +620,5 @@ class StackedCells(Cell):
     def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
-            "cells": [
-                keras.saving.serialize_keras_object(cell) for cell in self.cells
-            ],
+            "cells": [keras.saving.serialize_keras_object(cell) for cell in self.cells],
         }

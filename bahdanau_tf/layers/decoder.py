@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Sequence
-from typing import Any
-from typing import NamedTuple
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
 
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.attention import Attention
-from bahdanau_tf.layers.attention import BahdanauAttention
-from bahdanau_tf.layers.attention import FixedContext
-from bahdanau_tf.layers.attention import Memory
-from bahdanau_tf.layers.attention import as_attention
-from bahdanau_tf.layers.attention_recurrence import Weights
-from bahdanau_tf.layers.attention_recurrence import attention_recurrence
-from bahdanau_tf.layers.cells import States
-from bahdanau_tf.layers.cells import as_cell
-from bahdanau_tf.layers.cells import new_cell
+from bahdanau_tf.layers.attention import (
+    Attention,
+    BahdanauAttention,
+    FixedContext,
+    Memory,
+    as_attention,
+)
+from bahdanau_tf.layers.attention_recurrence import Weights, attention_recurrence
+from bahdanau_tf.layers.cells import States, as_cell, new_cell
 from bahdanau_tf.layers.encoder import Encoded
-from bahdanau_tf.layers.gru import gru_recurrence
-from bahdanau_tf.layers.gru import previous_states
-from bahdanau_tf.layers.recurrent import batch_major
-from bahdanau_tf.layers.recurrent import has_own_gradient
-from bahdanau_tf.layers.recurrent import shifted
-from bahdanau_tf.layers.recurrent import state_dropout_masks
-from bahdanau_tf.layers.recurrent import time_major
-from bahdanau_tf.layers.recurrent import unroll
-from bahdanau_tf.layers.weights import Initializer
-from bahdanau_tf.layers.weights import Weight
-from bahdanau_tf.layers.weights import as_rows
-from bahdanau_tf.layers.weights import build_once
-from bahdanau_tf.layers.weights import fresh
-from bahdanau_tf.layers.weights import initial
-from bahdanau_tf.layers.weights import linear
-from bahdanau_tf.layers.weights import paper_kernel
-from bahdanau_tf.layers.weights import reshaped
-from bahdanau_tf.system.tensors import Nest
-from bahdanau_tf.system.tensors import Shape
+from bahdanau_tf.layers.gru import gru_recurrence, previous_states
+from bahdanau_tf.layers.recurrent import (
+    batch_major,
+    has_own_gradient,
+    shifted,
+    state_dropout_masks,
+    time_major,
+    unroll,
+)
+from bahdanau_tf.layers.weights import (
+    Initializer,
+    Weight,
+    as_rows,
+    build_once,
+    fresh,
+    initial,
+    linear,
+    paper_kernel,
+    reshaped,
+)
+from bahdanau_tf.system.tensors import Nest, Shape
 
 
 class Glimpse(NamedTuple):
@@ -132,9 +130,7 @@ class SteppingDecoder(keras.layers.Layer):
         """The term added to the cell's projection."""
         raise NotImplementedError
 
-    def _update(
-        self, projected: tf.Tensor, cell_term: tf.Tensor | None, states: States
-    ) -> States:
+    def _update(self, projected: tf.Tensor, cell_term: tf.Tensor | None, states: States) -> States:
         """One step of the cell."""
         raise NotImplementedError
 
@@ -299,8 +295,7 @@ class AttentionDecoder(SteppingDecoder):
         name = type(self).__name__
         if step_order not in self.step_orders:
             raise ValueError(
-                f"{name}: step_order is {step_order!r}, wanted one "
-                f"of {list(self.step_orders)}"
+                f"{name}: step_order is {step_order!r}, wanted one of {list(self.step_orders)}"
             )
         self.cell = as_cell(name, cell)
         self.attention = as_attention(name, attention)
@@ -317,9 +312,7 @@ class AttentionDecoder(SteppingDecoder):
         """Shape of the states, for `summary`."""
         return None, None, self.cell.units
 
-    def compute_mask(
-        self, embedded: tf.Tensor, mask: tf.Tensor | None = None
-    ) -> Glimpse | None:
+    def compute_mask(self, embedded: tf.Tensor, mask: tf.Tensor | None = None) -> Glimpse | None:
         """The states have the mask of the target words."""
         return None if mask is None else Glimpse(mask, None, None)
 
@@ -411,9 +404,7 @@ class AttentionDecoder(SteppingDecoder):
             embedded = shifted(embedded, first_input)
         if self.attention is not None and self.attention.has_weights:
             memory = self.attention.completed(memory)
-        dropped = state_dropout_masks(
-            states, self.state_dropout, training, self.seed_generator
-        )
+        dropped = state_dropout_masks(states, self.state_dropout, training, self.seed_generator)
         unrolled = self._plain_loop
         # Asked of the classes themselves: a subclass may compute otherwise.
         fast = vars(type(self)).get("has_fast_path", False)
@@ -489,9 +480,7 @@ class AttentionDecoder(SteppingDecoder):
         """The path for all other parts; tests compare the fast ones with it."""
         projected = self.cell.project(embedded)
 
-        def step(
-            now: tuple[tf.Tensor, ...], states: States
-        ) -> tuple[list[tf.Tensor], States]:
+        def step(now: tuple[tf.Tensor, ...], states: States) -> tuple[list[tf.Tensor], States]:
             state, read, new = self._transition(
                 now[0], states, lambda s: self._attend(s, memory), dropped
             )
@@ -504,9 +493,7 @@ class AttentionDecoder(SteppingDecoder):
         dtypes = [states[0].dtype] * len(shapes)
         if states[0].dtype.size < 4 and len(shapes) > 2:
             dtypes[-1] = tf.float32  # the weights, as in a step
-        outputs, _ = unroll(
-            step, [projected], states, shapes, output_dtypes=dtypes
-        )
+        outputs, _ = unroll(step, [projected], states, shapes, output_dtypes=dtypes)
         state, context, weights = (*outputs, None, None)[:3]
         return Glimpse(state, context, weights)
 
@@ -525,9 +512,7 @@ class AttentionDecoder(SteppingDecoder):
             "attention": keras.saving.serialize_keras_object(self.attention),
             "step_order": self.step_order,
             "state_dropout": self.state_dropout,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
         }
 
 
@@ -568,13 +553,10 @@ class ConditionalDecoder(AttentionDecoder):
         state_dropout: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            cell, attention, "conditional", state_dropout, **kwargs
-        )
+        super().__init__(cell, attention, "conditional", state_dropout, **kwargs)
         if self.attention is None:
             raise ValueError(
-                "ConditionalDecoder: attention is None, wanted an attention "
-                "layer or FixedContext"
+                "ConditionalDecoder: attention is None, wanted an attention layer or FixedContext"
             )
         self.context_cell = new_cell(self.cell)
 

@@ -8,10 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.weights import Initializer
-from bahdanau_tf.layers.weights import fresh
-from bahdanau_tf.layers.weights import initial
-from bahdanau_tf.layers.weights import paper_kernel
+from bahdanau_tf.layers.weights import Initializer, fresh, initial, paper_kernel
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Shape
 
@@ -73,22 +70,14 @@ class WordEmbedding(keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         self.autocast = False  # in half precision ids would be rounded
-        self.vocabulary_size = size(
-            "WordEmbedding", "vocabulary_size", vocabulary_size
-        )
-        self.embedding_dim = size(
-            "WordEmbedding", "embedding_dim", embedding_dim
-        )
+        self.vocabulary_size = size("WordEmbedding", "vocabulary_size", vocabulary_size)
+        self.embedding_dim = size("WordEmbedding", "embedding_dim", embedding_dim)
         self.use_bias = use_bias
-        self.embeddings_initializer = fresh(
-            embeddings_initializer or paper_kernel()
-        )
+        self.embeddings_initializer = fresh(embeddings_initializer or paper_kernel())
         self.mask_zero = mask_zero
         self.supports_masking = mask_zero
 
-    def compute_mask(
-        self, ids: tf.Tensor, mask: tf.Tensor | None = None
-    ) -> tf.Tensor | None:
+    def compute_mask(self, ids: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor | None:
         """True on words; None unless `mask_zero`."""
         return keras.ops.not_equal(ids, 0) if self.mask_zero else None
 
@@ -127,8 +116,6 @@ class WordEmbedding(keras.layers.Layer):
             "vocabulary_size": self.vocabulary_size,
             "embedding_dim": self.embedding_dim,
             "use_bias": self.use_bias,
-            "embeddings_initializer": keras.initializers.serialize(
-                self.embeddings_initializer
-            ),
+            "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
             "mask_zero": self.mask_zero,
         }

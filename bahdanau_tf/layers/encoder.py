@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.cells import States
-from bahdanau_tf.layers.cells import apart
-from bahdanau_tf.layers.cells import as_cell
-from bahdanau_tf.layers.cells import new_cell
-from bahdanau_tf.layers.recurrent import Recurrent
-from bahdanau_tf.layers.recurrent import as_mask
+from bahdanau_tf.layers.cells import States, apart, as_cell, new_cell
+from bahdanau_tf.layers.recurrent import Recurrent, as_mask
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.system.ranges import size
-from bahdanau_tf.system.tensors import Nest
-from bahdanau_tf.system.tensors import Shape
+from bahdanau_tf.system.tensors import Nest, Shape
 
 
 class Encoded(NamedTuple):
@@ -83,9 +77,7 @@ class _RecurrentEncoder(keras.layers.Layer):
     @property
     def stack(self) -> list[list[Recurrent]]:
         """For each layer, the bottom one first, the list of its directions."""
-        every = [
-            getattr(self, name) for name, _ in self._names_and_directions()
-        ]
+        every = [getattr(self, name) for name, _ in self._names_and_directions()]
         width = len(self.directions)
         return [every[i : i + width] for i in range(0, len(every), width)]
 

@@ -12,16 +12,13 @@ Tensors are time-major in this module, so that slicing a step copies nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Sequence
-from typing import NamedTuple
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import tensorflow as tf
 
 from bahdanau_tf.layers.weights import linear
-from bahdanau_tf.system.tensors import operand
-from bahdanau_tf.system.tensors import product
+from bahdanau_tf.system.tensors import operand, product
 
 
 class GRUTrace(NamedTuple):
@@ -97,9 +94,7 @@ def gru_step_gradient(
     update, reset, candidate = trace
     visible = visible_of(state)
     to_candidate = upstream * update
-    for_update = tf.raw_ops.SigmoidGrad(
-        y=update, dy=upstream * (candidate - state)
-    )
+    for_update = tf.raw_ops.SigmoidGrad(y=update, dy=upstream * (candidate - state))
     for_candidate = tf.raw_ops.TanhGrad(y=candidate, dy=to_candidate)
     to_product = product(for_candidate, transposed[1])
     for_reset = tf.raw_ops.SigmoidGrad(y=reset, dy=to_product * visible)
@@ -109,9 +104,7 @@ def gru_step_gradient(
     return projected, upstream - to_candidate + visible_of(to_visible)
 
 
-def gru_kernel_gradient(
-    projected: tf.Tensor, visible: tf.Tensor, reset: tf.Tensor
-) -> tf.Tensor:
+def gru_kernel_gradient(projected: tf.Tensor, visible: tf.Tensor, reset: tf.Tensor) -> tf.Tensor:
     """The gradient of [U_z | U_r | U], [n, 3n], summed over all steps.
 
     Args:
@@ -137,9 +130,7 @@ def product_over_time(inputs: tf.Tensor, gradients: tf.Tensor) -> tf.Tensor:
         inputs: float [T, B, p].
         gradients: float [T, B, q].
     """
-    left, right = (
-        tf.reshape(x, [-1, x.shape[-1]]) for x in (inputs, gradients)
-    )
+    left, right = (tf.reshape(x, [-1, x.shape[-1]]) for x in (inputs, gradients))
     return product(left, right, transpose_a=True)
 
 
@@ -198,12 +189,8 @@ def gru_recurrence(
     ) -> tuple[tuple[tf.Tensor, tf.Tensor], Gradient]:
         kernels = kernel_parts(kernel)
 
-        def body(
-            t: tf.Tensor, state: tf.Tensor, kept: Arrays
-        ) -> tuple[tf.Tensor, Arrays]:
-            new, trace = gru_step(
-                projected[t], state, visible_of(state), kernels, real[t]
-            )
+        def body(t: tf.Tensor, state: tf.Tensor, kept: Arrays) -> tuple[tf.Tensor, Arrays]:
+            new, trace = gru_step(projected[t], state, visible_of(state), kernels, real[t])
             return new, write(kept, t, (new, *trace))
 
         sizes = [[kernel.shape[0]]] * 4
@@ -211,15 +198,11 @@ def gru_recurrence(
         states, *others = stacked(kept)
         trace = GRUTrace(*others)
 
-        def gradient(
-            upstream: tf.Tensor, to_last: tf.Tensor
-        ) -> tuple[tf.Tensor, ...]:
+        def gradient(upstream: tf.Tensor, to_last: tf.Tensor) -> tuple[tf.Tensor, ...]:
             states_before = previous_states(states, first)
             transposed = transposed_parts(kernel)
 
-            def body(
-                t: tf.Tensor, carried: tf.Tensor, kept: Arrays
-            ) -> tuple[tf.Tensor, Arrays]:
+            def body(t: tf.Tensor, carried: tf.Tensor, kept: Arrays) -> tuple[tf.Tensor, Arrays]:
                 found, carried = gru_step_gradient(
                     carried + upstream[t],
                     states_before[t],
@@ -238,9 +221,7 @@ def gru_recurrence(
                 reverse=True,
             )
             (found,) = stacked(kept)
-            for_kernel = gru_kernel_gradient(
-                found, visible_of(states_before), trace.reset
-            )
+            for_kernel = gru_kernel_gradient(found, visible_of(states_before), trace.reset)
             return found, carried, for_kernel
 
         return (states, last), gradient
@@ -278,14 +259,9 @@ def over_time(
     Returns:
         `carried` after the last step, and the arrays.
     """
-    arrays = [
-        tf.TensorArray(dtype, size=time, element_shape=[None, *size])
-        for size in sizes
-    ]
+    arrays = [tf.TensorArray(dtype, size=time, element_shape=[None, *size]) for size in sizes]
 
-    def step(
-        i: tf.Tensor, carried: Carried, arrays: Arrays
-    ) -> tuple[tf.Tensor, Carried, Arrays]:
+    def step(i: tf.Tensor, carried: Carried, arrays: Arrays) -> tuple[tf.Tensor, Carried, Arrays]:
         position = time - 1 - i if reverse else i
         return i + 1, *body(position, carried, arrays)
 
@@ -297,14 +273,9 @@ def over_time(
     return carried, arrays
 
 
-def write(
-    arrays: Arrays, position: tf.Tensor, values: Sequence[tf.Tensor]
-) -> Arrays:
+def write(arrays: Arrays, position: tf.Tensor, values: Sequence[tf.Tensor]) -> Arrays:
     """Writes one value into each array."""
-    return [
-        array.write(position, value)
-        for array, value in zip(arrays, values, strict=True)
-    ]
+    return [array.write(position, value) for array, value in zip(arrays, values, strict=True)]
 
 
 def stacked(arrays: Arrays) -> list[tf.Tensor]:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.weights import Initializer
-from bahdanau_tf.layers.weights import Weight
-from bahdanau_tf.layers.weights import as_rows
-from bahdanau_tf.layers.weights import fresh
-from bahdanau_tf.layers.weights import initial
-from bahdanau_tf.layers.weights import linear
-from bahdanau_tf.layers.weights import paper_kernel
-from bahdanau_tf.layers.weights import reshaped
+from bahdanau_tf.layers.weights import (
+    Initializer,
+    Weight,
+    as_rows,
+    fresh,
+    initial,
+    linear,
+    paper_kernel,
+    reshaped,
+)
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Shape
 
@@ -80,9 +81,7 @@ class OutputColumns:
         return reshaped(logits, features, self.kernel.shape[1])
 
 
-def _biased(
-    logits: tf.Tensor, bias: tf.Tensor, features: tf.Tensor
-) -> tf.Tensor:
+def _biased(logits: tf.Tensor, bias: tf.Tensor, features: tf.Tensor) -> tf.Tensor:
     # Not `+`: inside a loop TensorFlow fuses only bias_add with matmul.
     logits = tf.nn.bias_add(logits, tf.cast(bias, logits.dtype))
     return reshaped(tf.cast(logits, tf.float32), features, bias.shape[0])
@@ -144,9 +143,7 @@ class Readout(keras.layers.Layer):
             factor_units = size(owner, "factor_units", factor_units)
         unknown = set(terms) - set(TERMS)
         if unknown or not terms:
-            raise ValueError(
-                f"{owner}: terms is {list(terms)}, wanted some of {list(TERMS)}"
-            )
+            raise ValueError(f"{owner}: terms is {list(terms)}, wanted some of {list(TERMS)}")
         self.vocabulary_size = size(owner, "vocabulary_size", vocabulary_size)
         self.units = units  # None where the width follows from the terms
         self.factor_units = factor_units
@@ -188,17 +185,13 @@ class Readout(keras.layers.Layer):
         hidden = self.hidden_size = self._build_hidden(used)
         self.factor_kernel = None
         if self.factor_units is not None:
-            self.factor_kernel = self._kernel(
-                "factor_kernel", hidden, self.factor_units
-            )
+            self.factor_kernel = self._kernel("factor_kernel", hidden, self.factor_units)
         width = self.factor_units or hidden
         self.output_kernel = None
         if not self.tied:
             # One row for each word, as in an embedding: products over the
             # vocabulary are a fifth faster so, forward and backward.
-            self.output_kernel = self._kernel(
-                "output_kernel", self.vocabulary_size, width
-            )
+            self.output_kernel = self._kernel("output_kernel", self.vocabulary_size, width)
         elif width != previous_shape[-1]:
             named = "units" if self.units else "terms"
             named = "factor_units" if self.factor_units else named
@@ -270,13 +263,9 @@ class Readout(keras.layers.Layer):
                 `tied`.
         """
         kernel = embeddings if self.tied else self.output_kernel
-        return OutputWeights(
-            tf.cast(kernel, self.compute_dtype), self.output_bias
-        )
+        return OutputWeights(tf.cast(kernel, self.compute_dtype), self.output_bias)
 
-    def logits(
-        self, hidden: tf.Tensor, embeddings: Weight | None = None
-    ) -> tf.Tensor:
+    def logits(self, hidden: tf.Tensor, embeddings: Weight | None = None) -> tf.Tensor:
         """Logits of all words, float32 [..., K].
 
         Args:
@@ -286,9 +275,7 @@ class Readout(keras.layers.Layer):
         output = self.output_weights(embeddings)
         return output.logits(self.features(hidden))
 
-    def compute_output_spec(
-        self, *args: object, **kwargs: object
-    ) -> keras.KerasTensor:
+    def compute_output_spec(self, *args: object, **kwargs: object) -> keras.KerasTensor:
         """Of a call in a functional model, which would freeze a tie.
 
         Raises:
@@ -320,12 +307,8 @@ class Readout(keras.layers.Layer):
             "factor_units": self.factor_units,
             "terms": list(self.terms),
             "tied": self.tied,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
-            "bias_initializer": keras.initializers.serialize(
-                self.bias_initializer
-            ),
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
         }
 
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.cells import GRUCell
-from bahdanau_tf.layers.cells import States
-from bahdanau_tf.layers.cells import as_cell
-from bahdanau_tf.layers.gru import Arrays
-from bahdanau_tf.layers.gru import gru_recurrence
+from bahdanau_tf.layers.cells import GRUCell, States, as_cell
+from bahdanau_tf.layers.gru import Arrays, gru_recurrence
 from bahdanau_tf.layers.weights import build_once
 from bahdanau_tf.system.tensors import Shape
 
-Step = Callable[
-    [tuple[tf.Tensor, ...], States], tuple[Sequence[tf.Tensor], States]
-]
+Step = Callable[[tuple[tf.Tensor, ...], States], tuple[Sequence[tf.Tensor], States]]
 
 
 def unroll(
@@ -52,15 +46,10 @@ def unroll(
         for dtype, shape in zip(dtypes, output_shapes, strict=True)
     ]
 
-    def body(
-        t: tf.Tensor, arrays: Arrays, states: States
-    ) -> tuple[tf.Tensor, Arrays, States]:
+    def body(t: tf.Tensor, arrays: Arrays, states: States) -> tuple[tf.Tensor, Arrays, States]:
         now = tuple(array.read(t) for array in reads)
         outputs, new = step(now, states)
-        arrays = [
-            array.write(t, output)
-            for array, output in zip(arrays, outputs, strict=True)
-        ]
+        arrays = [array.write(t, output) for array, output in zip(arrays, outputs, strict=True)]
         return t + 1, arrays, new
 
     _, writes, states = tf.while_loop(
@@ -76,9 +65,7 @@ def _steps(sequence: tf.Tensor) -> tf.TensorArray:
     # A TensorArray, not the slice `x[t]`, whose gradient in a loop adds a
     # tensor of the whole sequence's size at every step.
     steps = time_major(sequence)
-    array = tf.TensorArray(
-        steps.dtype, size=tf.shape(steps)[0], element_shape=steps.shape[1:]
-    )
+    array = tf.TensorArray(steps.dtype, size=tf.shape(steps)[0], element_shape=steps.shape[1:])
     return array.unstack(steps)
 
 
@@ -92,9 +79,7 @@ def batch_major(steps: tf.Tensor) -> tf.Tensor:
     return time_major(steps)
 
 
-def as_mask(
-    owner: str, mask: tf.Tensor | None, sequence: tf.Tensor
-) -> tf.Tensor | None:
+def as_mask(owner: str, mask: tf.Tensor | None, sequence: tf.Tensor) -> tf.Tensor | None:
     """A mask of any dtype as bool [B, T], checked; None stays None.
 
     Args:
@@ -148,8 +133,7 @@ def state_dropout_masks(
     if not training or rate == 0.0:
         return None
     return tuple(
-        keras.random.dropout(tf.ones_like(state), rate, seed=seed_generator)
-        for state in states
+        keras.random.dropout(tf.ones_like(state), rate, seed=seed_generator) for state in states
     )
 
 
@@ -210,9 +194,7 @@ class Recurrent(keras.layers.Layer):
             tf.cast(state, inputs.dtype)
             for state in self.cell.get_initial_state(tf.shape(inputs)[0])
         )
-        dropped = state_dropout_masks(
-            states, self.state_dropout, training, self.seed_generator
-        )
+        dropped = state_dropout_masks(states, self.state_dropout, training, self.seed_generator)
         unrolled = self._plain_loop
         if has_own_gradient(self.cell, inputs.dtype):
             unrolled = self._recurrence
@@ -252,9 +234,7 @@ class Recurrent(keras.layers.Layer):
         """The path for all other cells; tests compare the fast one with it."""
         projected = self.cell.project(inputs)
 
-        def step(
-            now: tuple[tf.Tensor, ...], states: States
-        ) -> tuple[tuple[tf.Tensor], States]:
+        def step(now: tuple[tf.Tensor, ...], states: States) -> tuple[tuple[tf.Tensor], States]:
             projected_t, mask_t = now
             new = self.cell.step(projected_t, states, dropped)
             new = tuple(

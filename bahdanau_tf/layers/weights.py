@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import keras
 import tensorflow as tf
@@ -18,9 +15,7 @@ from bahdanau_tf.system.tensors import product
 Weight: TypeAlias = "keras.Variable | tf.Tensor"
 
 # As Keras takes one: itself, its name, its config; None for a default.
-Initializer: TypeAlias = (
-    "keras.initializers.Initializer | str | dict[str, object] | None"
-)
+Initializer: TypeAlias = "keras.initializers.Initializer | str | dict[str, object] | None"
 
 _READ_LATER = ContextVar("weights are read later", default=False)
 
@@ -54,9 +49,7 @@ def fresh(initializer: Initializer) -> keras.initializers.Initializer:
     return _copy(initializer, 0)
 
 
-def _copy(
-    initializer: Initializer, number: int
-) -> keras.initializers.Initializer:
+def _copy(initializer: Initializer, number: int) -> keras.initializers.Initializer:
     """A copy; those of one that has a seed differ by their numbers.
 
     One with a `SeedGenerator` is returned as it is: it draws other numbers
@@ -82,18 +75,14 @@ def per_block(initializer: Initializer, count: int) -> Callable[..., tf.Tensor]:
     """
     blocks = [_copy(initial(initializer), place) for place in range(count)]
 
-    def initialize(
-        shape: tuple[int, ...], dtype: tf.DType | str | None = None
-    ) -> tf.Tensor:
+    def initialize(shape: tuple[int, ...], dtype: tf.DType | str | None = None) -> tf.Tensor:
         block_shape = (*shape[:-1], shape[-1] // count)
         return tf.concat([b(block_shape, dtype=dtype) for b in blocks], -1)
 
     return initialize
 
 
-def build_once(
-    layer: keras.layers.Layer, *shapes: Sequence[object] | None
-) -> None:
+def build_once(layer: keras.layers.Layer, *shapes: Sequence[object] | None) -> None:
     """Builds a sub-layer unless it is built.
 
     When Keras loads a model, it builds sub-layers before the layer itself. A
@@ -142,9 +131,7 @@ def described(part: object) -> str:
     return repr(part)
 
 
-def linear(
-    inputs: tf.Tensor, kernel: Weight, bias: Weight | None = None
-) -> tf.Tensor:
+def linear(inputs: tf.Tensor, kernel: Weight, bias: Weight | None = None) -> tf.Tensor:
     """x W + b over the last axis, in the dtype of the inputs.
 
     Args:

@@ -7,12 +7,10 @@ from typing import Any
 from bahdanau_tf.models import presets
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.ensemble import Ensemble
-from bahdanau_tf.models.rnnsearch import RNNEncDec
-from bahdanau_tf.models.rnnsearch import RNNSearch
+from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
 from bahdanau_tf.models.scoring import token_log_probs
 from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM
-from bahdanau_tf.models.stepwise import StepwiseModel
-from bahdanau_tf.models.stepwise import TranslationModel
+from bahdanau_tf.models.stepwise import StepwiseModel, TranslationModel
 
 __all__ = [
     "EncoderDecoder",

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY
-from dataclasses import dataclass
-from dataclasses import fields
-from typing import Any
-from typing import TypeAlias
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any, TypeAlias
 
 import keras
 
-from bahdanau_tf.layers.attention import Attention
-from bahdanau_tf.layers.attention import FixedContext
+from bahdanau_tf.layers.attention import Attention, FixedContext
 from bahdanau_tf.layers.bridge import Bridge
 from bahdanau_tf.layers.readout import Readout
-from bahdanau_tf.layers.weights import Initializer
-from bahdanau_tf.layers.weights import described
-from bahdanau_tf.layers.weights import serialized
+from bahdanau_tf.layers.weights import Initializer, described, serialized
 from bahdanau_tf.system.ranges import size
 
 SIZES = (
@@ -99,10 +93,7 @@ class Architecture:
 
     def config(self) -> dict[str, object]:
         """The arguments as a Keras config; parts as they are now."""
-        return {
-            field.name: serialized(getattr(self, field.name))
-            for field in fields(self)
-        }
+        return {field.name: serialized(getattr(self, field.name)) for field in fields(self)}
 
     def check(self, owner: str) -> None:
         """Checks the parts that were given.
@@ -130,8 +121,7 @@ class Architecture:
         for name, fits, wanted in (
             (
                 "encoder",
-                hasattr(self.encoder, "encoded_shape")
-                and not isinstance(self.encoder, type),
+                hasattr(self.encoder, "encoded_shape") and not isinstance(self.encoder, type),
                 "an encoder such as BidirectionalEncoder",
             ),
             (
@@ -147,9 +137,7 @@ class Architecture:
         ):
             part = getattr(self, name)
             if part is not None and not fits:
-                raise ValueError(
-                    f"{owner}: {name} is {described(part)}, wanted {wanted}"
-                )
+                raise ValueError(f"{owner}: {name} is {described(part)}, wanted {wanted}")
         for name, default, part, its_own in (
             ("tie_embeddings", False, "readout", "tied"),
             ("factored_output", True, "readout", "factor_units"),

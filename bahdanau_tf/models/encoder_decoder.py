@@ -4,39 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.bridge import Bridge
-from bahdanau_tf.layers.cells import GRUCell
-from bahdanau_tf.layers.cells import KerasCell
-from bahdanau_tf.layers.decoder import AttentionDecoder
-from bahdanau_tf.layers.decoder import ConditionalDecoder
-from bahdanau_tf.layers.decoder import DecoderState
-from bahdanau_tf.layers.decoder import Glimpse
-from bahdanau_tf.layers.decoder import StepMemory
+from bahdanau_tf.layers.cells import GRUCell, KerasCell
+from bahdanau_tf.layers.decoder import (
+    AttentionDecoder,
+    ConditionalDecoder,
+    DecoderState,
+    Glimpse,
+    StepMemory,
+)
 from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.encoder import Encoded
-from bahdanau_tf.layers.readout import MaxoutReadout
-from bahdanau_tf.layers.readout import OutputWeights
-from bahdanau_tf.layers.readout import Readout
+from bahdanau_tf.layers.readout import MaxoutReadout, OutputWeights, Readout
 from bahdanau_tf.layers.recurrent import shifted
-from bahdanau_tf.layers.weights import as_rows
-from bahdanau_tf.layers.weights import build_once
-from bahdanau_tf.layers.weights import reshaped
-from bahdanau_tf.layers.weights import rows_at
+from bahdanau_tf.layers.weights import as_rows, build_once, reshaped, rows_at
 from bahdanau_tf.models import presets
-from bahdanau_tf.models.architecture import Architecture
-from bahdanau_tf.models.architecture import divided
-from bahdanau_tf.models.architecture import without_former
-from bahdanau_tf.models.stepwise import PAD_ID
-from bahdanau_tf.models.stepwise import StepwiseModel
-from bahdanau_tf.models.stepwise import check_ids
-from bahdanau_tf.system.tensors import Nest
-from bahdanau_tf.system.tensors import Shape
+from bahdanau_tf.models.architecture import Architecture, divided, without_former
+from bahdanau_tf.models.stepwise import PAD_ID, StepwiseModel, check_ids
+from bahdanau_tf.system.tensors import Nest, Shape
 
 
 class SourceMemory(NamedTuple):
@@ -98,9 +88,7 @@ class EncoderDecoder(StepwiseModel):
         self.bridge = make_bridge(given, self.bridge_class, state_size, dtype)
         self.readout = make_readout(given, dtype)
         self.embedding_dropout = make_dropout(given, "embedding_dropout", dtype)
-        self.annotation_dropout = make_dropout(
-            given, "annotation_dropout", dtype
-        )
+        self.annotation_dropout = make_dropout(given, "annotation_dropout", dtype)
         self.readout_dropout = make_dropout(given, "readout_dropout", dtype)
         check_fit(self)
         self.build()
@@ -207,13 +195,10 @@ class EncoderDecoder(StepwiseModel):
         rows, wanted = embedded.shape[0], encoded.annotations.shape[0]
         if None not in (rows, wanted) and rows != wanted:
             raise ValueError(
-                f"{type(self).__name__}: target has {rows} rows, wanted as "
-                f"many as source, {wanted}"
+                f"{type(self).__name__}: target has {rows} rows, wanted as many as source, {wanted}"
             )
         states, first = self.bridge(encoded)
-        glimpse = self.decoder(
-            embedded, first, states, self._attended(encoded), training=training
-        )
+        glimpse = self.decoder(embedded, first, states, self._attended(encoded), training=training)
         state, previous, context = (
             x if x is None or words is None else rows_at(x, words)
             for x in (glimpse.state, shifted(embedded, first), glimpse.context)
@@ -251,9 +236,7 @@ class EncoderDecoder(StepwiseModel):
         return encoded._replace(
             annotations=drop(encoded.annotations),
             forward_states=tf.nest.map_structure(drop, encoded.forward_states),
-            backward_states=tf.nest.map_structure(
-                drop, encoded.backward_states
-            ),
+            backward_states=tf.nest.map_structure(drop, encoded.backward_states),
         )
 
     def features(
@@ -282,9 +265,7 @@ class EncoderDecoder(StepwiseModel):
         """
         encoded = self._encoded(source, training=False)
         states, first = self.bridge(encoded)
-        attended = self.decoder.step_memory(
-            self._attended(encoded), self.readout.context_term
-        )
+        attended = self.decoder.step_memory(self._attended(encoded), self.readout.context_term)
         memory = SourceMemory(attended, first)
         return memory, self.decoder.initial_state(states)
 
@@ -308,12 +289,8 @@ class EncoderDecoder(StepwiseModel):
             memory.first_input[:, None],
             self.target_embedding(ids),
         )
-        glimpse, state = self.decoder.step(
-            previous, is_first, state, memory.attended
-        )
-        hidden = self.readout.hidden(
-            glimpse.state, as_rows(previous), glimpse.readout_term
-        )
+        glimpse, state = self.decoder.step(previous, is_first, state, memory.attended)
+        hidden = self.readout.hidden(glimpse.state, as_rows(previous), glimpse.readout_term)
         features = self.readout.features(hidden)
         features = reshaped(features, previous, features.shape[-1])
         weights = glimpse.weights
@@ -322,9 +299,7 @@ class EncoderDecoder(StepwiseModel):
         return features, state, weights
 
 
-def make_embedding(
-    given: Architecture, side: str, dtype: keras.DTypePolicy
-) -> WordEmbedding:
+def make_embedding(given: Architecture, side: str, dtype: keras.DTypePolicy) -> WordEmbedding:
     """E of the words of one side, "source" or "target"."""
     return WordEmbedding(
         getattr(given, f"{side}_vocabulary_size"),
@@ -359,9 +334,7 @@ def make_encoder(
     )
 
 
-def make_decoder(
-    given: Architecture, dtype: keras.DTypePolicy
-) -> AttentionDecoder:
+def make_decoder(given: Architecture, dtype: keras.DTypePolicy) -> AttentionDecoder:
     """The decoder, of the cell that was given and the attention."""
     cell = given.cell or make_cell(given, dtype)
     if given.step_order == "conditional":
@@ -408,9 +381,7 @@ def make_readout(given: Architecture, dtype: keras.DTypePolicy) -> Readout:
     )
 
 
-def make_dropout(
-    given: Architecture, name: str, dtype: keras.DTypePolicy
-) -> keras.layers.Layer:
+def make_dropout(given: Architecture, name: str, dtype: keras.DTypePolicy) -> keras.layers.Layer:
     """The dropout that an argument is called after."""
     return keras.layers.Dropout(getattr(given, name), name=name, dtype=dtype)
 
@@ -457,8 +428,4 @@ def _dtypes(model: EncoderDecoder) -> dict[str, str]:
     parts = {"attention": decoder.attention, "bridge": model.bridge}
     if isinstance(decoder.cell, KerasCell):
         parts["cell"] = decoder.cell
-    return {
-        f"{name}.dtype": part.compute_dtype
-        for name, part in parts.items()
-        if part is not None
-    }
+    return {f"{name}.dtype": part.compute_dtype for name, part in parts.items() if part is not None}

@@ -8,9 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.models.stepwise import Output
-from bahdanau_tf.models.stepwise import StepwiseModel
-from bahdanau_tf.models.stepwise import TranslationModel
+from bahdanau_tf.models.stepwise import Output, StepwiseModel, TranslationModel
 from bahdanau_tf.system.tensors import Nest
 
 AVERAGES = ("probability", "log_probability")
@@ -74,10 +72,7 @@ class Ensemble(StepwiseModel):
     @property
     def members(self) -> list[TranslationModel]:
         """The models, in order."""
-        return [
-            getattr(self, f"member_{number}")
-            for number in range(len(self.sources))
-        ]
+        return [getattr(self, f"member_{number}") for number in range(len(self.sources))]
 
     @property
     def source_vocabulary_size(self) -> int | tuple[int, ...]:
@@ -126,9 +121,7 @@ class Ensemble(StepwiseModel):
         """
         steps = [
             member.step(ids, one_state, one_memory)
-            for member, one_state, one_memory in zip(
-                self.members, state, memory, strict=True
-            )
+            for member, one_state, one_memory in zip(self.members, state, memory, strict=True)
         ]
         features, states, weights = zip(*steps, strict=True)
         return features, states, self._mean_alignment(weights)
@@ -161,15 +154,11 @@ class Ensemble(StepwiseModel):
         return self.mean(
             [
                 member.logits(*pair)
-                for member, *pair in zip(
-                    self.members, features, output, strict=True
-                )
+                for member, *pair in zip(self.members, features, output, strict=True)
             ]
         )
 
-    def _mean_alignment(
-        self, weights: Sequence[tf.Tensor | None]
-    ) -> tf.Tensor | None:
+    def _mean_alignment(self, weights: Sequence[tf.Tensor | None]) -> tf.Tensor | None:
         """The mean over the members that read source 0 and have one."""
         aligned = [
             tf.cast(one, tf.float32)
@@ -180,9 +169,7 @@ class Ensemble(StepwiseModel):
 
     def mean(self, logits: Sequence[tf.Tensor]) -> tf.Tensor:
         """Combines the logits of all members: float32, of the same shape."""
-        log_probs = tf.stack(
-            [tf.nn.log_softmax(tf.cast(one, tf.float32)) for one in logits]
-        )
+        log_probs = tf.stack([tf.nn.log_softmax(tf.cast(one, tf.float32)) for one in logits])
         if self.average == "probability":
             return tf.reduce_logsumexp(log_probs, axis=0)  # log M too large
         return tf.reduce_mean(log_probs, axis=0)
@@ -190,10 +177,7 @@ class Ensemble(StepwiseModel):
     def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
-            "members": [
-                keras.saving.serialize_keras_object(member)
-                for member in self.members
-            ],
+            "members": [keras.saving.serialize_keras_object(member) for member in self.members],
             "average": self.average,
             "sources": list(self.sources),
         }
@@ -211,18 +195,12 @@ class Ensemble(StepwiseModel):
         return cls(**{**config, "members": members})
 
 
-def _check(
-    members: Sequence[TranslationModel], average: str, sources: Sequence[int]
-) -> None:
+def _check(members: Sequence[TranslationModel], average: str, sources: Sequence[int]) -> None:
     if not members:
         raise ValueError("Ensemble: no members, wanted one or more")
     if average not in AVERAGES:
-        raise ValueError(
-            f"Ensemble: average is {average!r}, wanted one of {list(AVERAGES)}"
-        )
-    if len(sources) != len(members) or set(sources) != set(
-        range(max(sources) + 1)
-    ):
+        raise ValueError(f"Ensemble: average is {average!r}, wanted one of {list(AVERAGES)}")
+    if len(sources) != len(members) or set(sources) != set(range(max(sources) + 1)):
         raise ValueError(
             f"Ensemble: sources is {list(sources)} for {len(members)} members, "
             "wanted the source number of each, counted from 0 without gaps"
@@ -230,16 +208,13 @@ def _check(
     for name in ("target_vocabulary_size", "start_id"):
         found = [getattr(member, name) for member in members]
         if len(set(found)) > 1:
-            raise ValueError(
-                f"Ensemble: {name} of the members is {found}, wanted all equal"
-            )
+            raise ValueError(f"Ensemble: {name} of the members is {found}, wanted all equal")
     sizes: dict[int, int] = {}
     for source, member in zip(sources, members, strict=True):
         size = member.source_vocabulary_size
         if isinstance(size, tuple):
             raise ValueError(
-                f"Ensemble: a member has {len(size)} sources, wanted members "
-                "of one source each"
+                f"Ensemble: a member has {len(size)} sources, wanted members of one source each"
             )
         if sizes.setdefault(source, size) != size:
             raise ValueError(

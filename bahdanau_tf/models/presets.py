@@ -12,14 +12,9 @@ from typing import Any
 
 import keras
 
-from bahdanau_tf.layers.bridge import Bridge
-from bahdanau_tf.layers.bridge import SentenceBridge
-from bahdanau_tf.layers.bridge import ZeroBridge
-from bahdanau_tf.layers.cells import GRUCell
-from bahdanau_tf.layers.cells import RecurrentCell
-from bahdanau_tf.layers.cells import TanhCell
-from bahdanau_tf.layers.encoder import BidirectionalEncoder
-from bahdanau_tf.layers.encoder import UnidirectionalEncoder
+from bahdanau_tf.layers.bridge import Bridge, SentenceBridge, ZeroBridge
+from bahdanau_tf.layers.cells import GRUCell, RecurrentCell, TanhCell
+from bahdanau_tf.layers.encoder import BidirectionalEncoder, UnidirectionalEncoder
 from bahdanau_tf.layers.readout import LinearReadout
 from bahdanau_tf.models.architecture import Arguments
 
@@ -59,9 +54,7 @@ def _textbook(
     """
     options = _paper(**options)
     start: Arguments = {
-        name: options[name]
-        for name in ("kernel_initializer", "dtype")
-        if name in options
+        name: options[name] for name in ("kernel_initializer", "dtype") if name in options
     }
     recurrent: Arguments = dict(start)
     if "recurrent_initializer" in options:
@@ -71,9 +64,7 @@ def _textbook(
         state_dropout=state_dropout,
         dtype=options.get("dtype"),
     )
-    readout = LinearReadout(
-        options["target_vocabulary_size"], terms=("state",), **start
-    )
+    readout = LinearReadout(options["target_vocabulary_size"], terms=("state",), **start)
     return {
         "encoder": encoder,
         "cell": make_cell(units, **recurrent),
@@ -133,9 +124,7 @@ def class_name(name: str) -> str:
         ValueError: There is no such preset.
     """
     if name not in _PRESETS:
-        raise ValueError(
-            f"from_preset: name is {name!r}, wanted one of {sorted(_PRESETS)}"
-        )
+        raise ValueError(f"from_preset: name is {name!r}, wanted one of {sorted(_PRESETS)}")
     return _PRESETS[name][0]
 
 
@@ -152,7 +141,6 @@ def arguments(owner: str, name: str, overrides: Arguments) -> Arguments:
     """
     if class_name(name) != owner:
         raise ValueError(
-            f"{owner}.from_preset: {name!r} is a preset of "
-            f"{class_name(name)}, not of {owner}"
+            f"{owner}.from_preset: {name!r} is a preset of {class_name(name)}, not of {owner}"
         )
     return _PRESETS[name][1](**overrides)

@@ -9,13 +9,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from bahdanau_tf.layers.attention import Attention
-from bahdanau_tf.layers.attention import BahdanauAttention
-from bahdanau_tf.layers.attention import FixedContext
-from bahdanau_tf.layers.bridge import BackwardBridge
-from bahdanau_tf.layers.bridge import ForwardBridge
-from bahdanau_tf.layers.encoder import BidirectionalEncoder
-from bahdanau_tf.layers.encoder import UnidirectionalEncoder
+from bahdanau_tf.layers.attention import Attention, BahdanauAttention, FixedContext
+from bahdanau_tf.layers.bridge import BackwardBridge, ForwardBridge
+from bahdanau_tf.layers.encoder import BidirectionalEncoder, UnidirectionalEncoder
 from bahdanau_tf.layers.weights import serialized
 from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder

@@ -10,16 +10,13 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
-from bahdanau_tf.models.stepwise import Output
-from bahdanau_tf.models.stepwise import TranslationModel
+from bahdanau_tf.models.stepwise import Output, TranslationModel
 from bahdanau_tf.system.tensors import Nest
 
 CHUNK_LOGITS = 2**22  # logits of one chunk of words: 16 MiB
 
 
-def target_log_probs(
-    model: TranslationModel, source: Nest, target: tf.Tensor
-) -> tf.Tensor:
+def target_log_probs(model: TranslationModel, source: Nest, target: tf.Tensor) -> tf.Tensor:
     """log p(y_i | y_1 .. y_{i-1}, x) of a padded batch, in graph.
 
     Args and the float32 [B, T_y] are those of `log_probs_and_alignment`.
@@ -60,9 +57,7 @@ def log_probs_and_alignment(
     # At least one chunk, even without words: `concat` of no chunk would fail.
     chunks = tf.maximum(-(-tf.size(words) // size), 1)
 
-    def body(
-        i: tf.Tensor, done: tf.TensorArray
-    ) -> tuple[tf.Tensor, tf.TensorArray]:
+    def body(i: tf.Tensor, done: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
         here = slice(i * size, (i + 1) * size)
         some = tf.nest.map_structure(lambda rows: rows[here], features)
         nll = tf.nn.sparse_softmax_cross_entropy_with_logits(
@@ -70,18 +65,14 @@ def log_probs_and_alignment(
         )
         return i + 1, done.write(i, -nll)
 
-    done = tf.TensorArray(
-        tf.float32, size=chunks, infer_shape=False, element_shape=[None]
-    )
+    done = tf.TensorArray(tf.float32, size=chunks, infer_shape=False, element_shape=[None])
     _, done = tf.while_loop(
         lambda i, _: i < chunks,
         body,
         (tf.constant(0), done),
         parallel_iterations=1,
     )
-    log_probs = tf.scatter_nd(
-        words[:, None], done.concat(), tf.shape(flat, words.dtype)
-    )
+    log_probs = tf.scatter_nd(words[:, None], done.concat(), tf.shape(flat, words.dtype))
     log_probs = tf.reshape(log_probs, tf.shape(target))
     return log_probs, None if weights is None else tf.cast(weights, tf.float32)
 
@@ -120,20 +111,14 @@ def token_log_probs(
     log_probs: list[np.ndarray] = []
     for start in range(0, len(sources), batch_size):
         chosen = targets[start : start + batch_size]
-        padded = score(
-            _padded(sources[start : start + batch_size]), _padded(chosen)
-        ).numpy()
-        log_probs.extend(
-            row[: len(ids)] for row, ids in zip(padded, chosen, strict=True)
-        )
+        padded = score(_padded(sources[start : start + batch_size]), _padded(chosen)).numpy()
+        log_probs.extend(row[: len(ids)] for row, ids in zip(padded, chosen, strict=True))
     return log_probs
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> tf.Tensor:
     """[B, T], T at least 1."""
-    ragged = tf.ragged.constant(
-        [list(row) for row in rows], dtype=tf.int32, ragged_rank=1
-    )
+    ragged = tf.ragged.constant([list(row) for row in rows], dtype=tf.int32, ragged_rank=1)
     width = max(1, *map(len, rows))
     return ragged.to_tensor(shape=[None, width])
 
@@ -174,8 +159,7 @@ def with_added_rows(
     config = model.get_config()
     if config.get("share_embeddings"):
         raise ValueError(
-            "with_added_rows: share_embeddings is True, wanted embeddings of "
-            "each side of its own"
+            "with_added_rows: share_embeddings is True, wanted embeddings of each side of its own"
         )
     grown = model.from_config(
         config

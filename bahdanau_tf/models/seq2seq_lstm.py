@@ -8,8 +8,7 @@ import keras
 from keras.initializers import RandomUniform
 
 from bahdanau_tf.layers.bridge import CopyBridge
-from bahdanau_tf.layers.cells import LSTMCell
-from bahdanau_tf.layers.cells import StackedCells
+from bahdanau_tf.layers.cells import LSTMCell, StackedCells
 from bahdanau_tf.layers.encoder import UnidirectionalEncoder
 from bahdanau_tf.layers.readout import LinearReadout
 from bahdanau_tf.models.architecture import divided
@@ -95,10 +94,7 @@ class Seq2SeqLSTM(EncoderDecoder):
         uniform = RandomUniform(-initial_range, initial_range)
         start = {"kernel_initializer": uniform, "dtype": kwargs.get("dtype")}
         biased = {**start, "bias_initializer": uniform}
-        cells = [
-            LSTMCell(units, recurrent_initializer=uniform, **biased)
-            for _ in range(layers)
-        ]
+        cells = [LSTMCell(units, recurrent_initializer=uniform, **biased) for _ in range(layers)]
         stack = StackedCells(cells, dtype=start["dtype"])
         super().__init__(
             source_vocabulary_size,
@@ -107,13 +103,9 @@ class Seq2SeqLSTM(EncoderDecoder):
             embedding_dim,
             units,
             attention=None,
-            encoder=UnidirectionalEncoder(
-                cells[0], layers, state_dropout, dtype=start["dtype"]
-            ),
+            encoder=UnidirectionalEncoder(cells[0], layers, state_dropout, dtype=start["dtype"]),
             cell=stack,
-            readout=LinearReadout(
-                target_vocabulary_size, terms=("state",), **biased
-            ),
+            readout=LinearReadout(target_vocabulary_size, terms=("state",), **biased),
             bridge=CopyBridge(stack.state_size, embedding_dim, **start),
             step_order="main-text",
             embedding_bias=False,

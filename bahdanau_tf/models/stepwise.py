@@ -7,19 +7,14 @@ use nothing else of a model.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from collections.abc import Sequence
-from typing import Any
-from typing import Protocol
-from typing import TypeAlias
-from typing import runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.weights import rows_at
-from bahdanau_tf.system.tensors import Nest
-from bahdanau_tf.system.tensors import Shape
+from bahdanau_tf.system.tensors import Nest, Shape
 
 # `OutputWeights` or what has the same method `logits`; of an ensemble a tuple
 # of those of its members.
@@ -170,9 +165,7 @@ class StepwiseModel(keras.Model):
             self.compute_output_spec({"source": ids, "target": ids})
         self.built = True
 
-    def compute_mask(
-        self, inputs: dict[str, Nest], mask: tf.Tensor | None = None
-    ) -> tf.Tensor:
+    def compute_mask(self, inputs: dict[str, Nest], mask: tf.Tensor | None = None) -> tf.Tensor:
         """True at target words, for losses and metrics of Keras."""
         return keras.ops.not_equal(inputs["target"], PAD_ID)
 
@@ -203,9 +196,7 @@ class StepwiseModel(keras.Model):
         """See `TranslationModel`; here step by step and without dropout."""
         target = inputs["target"]
         memory, state = self.encode(inputs["source"])
-        previous = tf.pad(
-            target[:, :-1], [[0, 0], [1, 0]], constant_values=self.start_id
-        )
+        previous = tf.pad(target[:, :-1], [[0, 0], [1, 0]], constant_values=self.start_id)
         width = self.output_weights().kernel.shape[1]
         kinds = [(self.compute_dtype, width)]
         if self.has_alignment:
@@ -234,16 +225,12 @@ class StepwiseModel(keras.Model):
             (tf.constant(0), state, arrays),
             maximum_iterations=tf.shape(target)[1],
         )
-        found, *weights = (
-            tf.transpose(array.stack(), [1, 0, 2]) for array in arrays
-        )
+        found, *weights = (tf.transpose(array.stack(), [1, 0, 2]) for array in arrays)
         if words is not None:
             found = rows_at(found, words)
         return found, weights[0] if weights else None
 
-    def call(
-        self, inputs: dict[str, Nest], training: bool = False
-    ) -> tf.Tensor:
+    def call(self, inputs: dict[str, Nest], training: bool = False) -> tf.Tensor:
         _check_inputs(type(self).__name__, inputs)
         features, _ = self.features(inputs, training=training)
         return self.logits(features, self.output_weights())
@@ -286,9 +273,7 @@ class StepwiseModel(keras.Model):
         )
 
 
-def check_ids(
-    owner: str, side: str, ids: tf.Tensor, vocabulary_size: int
-) -> None:
+def check_ids(owner: str, side: str, ids: tf.Tensor, vocabulary_size: int) -> None:
     """Checks the ids of one side; their values only outside of graphs.
 
     Args:
@@ -312,8 +297,7 @@ def check_ids(
         low, high = int(tf.reduce_min(ids)), int(tf.reduce_max(ids))
         if low < 0 or high >= vocabulary_size:
             raise ValueError(
-                f"{owner}: {side} has ids from {low} to {high}, wanted 0 to "
-                f"{vocabulary_size - 1}"
+                f"{owner}: {side} has ids from {low} to {high}, wanted 0 to {vocabulary_size - 1}"
             )
 
 
@@ -324,6 +308,5 @@ def _check_inputs(owner: str, inputs: object) -> None:
             return
         found = f"a dict with {sorted(inputs)}"
     raise ValueError(
-        f"{owner}: inputs is {found}, wanted a dict with {sorted(INPUTS)}, the "
-        "ids of both sides"
+        f"{owner}: inputs is {found}, wanted a dict with {sorted(INPUTS)}, the ids of both sides"
     )

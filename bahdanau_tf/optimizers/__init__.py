@@ -1,11 +1,11 @@
 """The papers' optimizers and learning rate schedules."""
 
-from bahdanau_tf.optimizers.guarded import SGD
-from bahdanau_tf.optimizers.guarded import Adadelta
-from bahdanau_tf.optimizers.guarded import Adam
-from bahdanau_tf.optimizers.schedules import HalvedEveryHalfEpoch
-from bahdanau_tf.optimizers.schedules import InverseSquareRoot
-from bahdanau_tf.optimizers.schedules import WarmupLinearDecay
+from bahdanau_tf.optimizers.guarded import SGD, Adadelta, Adam
+from bahdanau_tf.optimizers.schedules import (
+    HalvedEveryHalfEpoch,
+    InverseSquareRoot,
+    WarmupLinearDecay,
+)
 
 __all__ = [
     "SGD",

@@ -13,12 +13,9 @@ of each replica separately, and nothing in Keras skips an update.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Hashable
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from types import MappingProxyType
-from typing import Any
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import keras
 import tensorflow as tf
@@ -64,8 +61,7 @@ class Guarded(keras.optimizers.Optimizer):
         super().__init__(*args, **kwargs)
         if max_norm is not None and max_norm <= 0:
             raise ValueError(
-                f"{type(self).__name__}: max_norm is {max_norm}, wanted more "
-                "than 0, or None"
+                f"{type(self).__name__}: max_norm is {max_norm}, wanted more than 0, or None"
             )
         steps = gradient_accumulation_steps
         if steps is not None and steps < 2:
@@ -84,16 +80,11 @@ class Guarded(keras.optimizers.Optimizer):
             # holds no int32.
             once = {"shape": (), "aggregation": "only_first_replica"}
             self.gradient_norm = self.add_variable(name="gradient_norm", **once)
-            self.skipped_updates = self.add_variable(
-                name="skipped_updates", dtype="int64", **once
-            )
+            self.skipped_updates = self.add_variable(name="skipped_updates", dtype="int64", **once)
             if self.accumulation_steps is not None:
-                self.accumulated = self.add_variable(
-                    name="accumulated", dtype="int64", **once
-                )
+                self.accumulated = self.add_variable(name="accumulated", dtype="int64", **once)
                 self.gradient_sums = [
-                    self.add_variable_from_reference(v, name="gradient_sum")
-                    for v in variables
+                    self.add_variable_from_reference(v, name="gradient_sum") for v in variables
                 ]
             # Not a dictionary, which checkpoints would have to hold.
             self.places = MappingProxyType(_places(variables))
@@ -113,9 +104,7 @@ class Guarded(keras.optimizers.Optimizer):
                 "variables were not made in the same strategy.scope(), wanted "
                 "weights, optimizer and `build` in one"
             )
-        return super().add_variable_from_reference(
-            reference_variable, *args, **kwargs
-        )
+        return super().add_variable_from_reference(reference_variable, *args, **kwargs)
 
     def apply(
         self,
@@ -181,9 +170,7 @@ class Guarded(keras.optimizers.Optimizer):
         is_finite = tf.math.is_finite(norm)
         scale = 1.0 if self.max_norm is None else self.max_norm / norm
         scale = tf.minimum(scale, 1.0) / replicas  # Keras sums them once more
-        dense = [
-            None if g is None else g * tf.cast(scale, g.dtype) for g in dense
-        ]
+        dense = [None if g is None else g * tf.cast(scale, g.dtype) for g in dense]
         # One check for all weights: each that waits for a number of its own
         # makes the host wait for a GPU.
         self.is_finite = is_finite
@@ -339,8 +326,7 @@ class Adam(Guarded, keras.optimizers.Adam):
     def _update(self, *args: Any) -> None:
         step = tf.cast(self.iterations + 1, tf.float32)
         self.beta_1_power, self.beta_2_power = (
-            tf.cast(beta, tf.float32) ** step
-            for beta in (self.beta_1, self.beta_2)
+            tf.cast(beta, tf.float32) ** step for beta in (self.beta_1, self.beta_2)
         )
         super()._update(*args)
         self.beta_1_power = self.beta_2_power = None
@@ -354,9 +340,7 @@ class Adam(Guarded, keras.optimizers.Adam):
         """Keras' update of a weight in one pass over memory, not in ten."""
         if self.amsgrad:
             plain = super().update_step
-            self.unless_skipped(
-                lambda: plain(gradient, variable, learning_rate)
-            )
+            self.unless_skipped(lambda: plain(gradient, variable, learning_rate))
             return
         dtype = variable.dtype
 

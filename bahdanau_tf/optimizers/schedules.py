@@ -120,8 +120,7 @@ class HalvedEveryHalfEpoch(keras.optimizers.schedules.LearningRateSchedule):
         super().__init__()
         if steps_per_epoch <= 0:
             raise ValueError(
-                f"HalvedEveryHalfEpoch: steps_per_epoch is {steps_per_epoch}, "
-                "wanted more than 0"
+                f"HalvedEveryHalfEpoch: steps_per_epoch is {steps_per_epoch}, wanted more than 0"
             )
         self.initial_rate = initial_rate
         self.steps_per_epoch = steps_per_epoch

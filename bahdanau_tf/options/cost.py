@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from bahdanau_tf.data.held_out import Facts
-from bahdanau_tf.data.held_out import Side
+from bahdanau_tf.data.held_out import Facts, Side
 
 SPECIAL = 260  # bytes, special symbols and the blank among the sub-words
 SMALL = 256
@@ -40,9 +39,7 @@ def subwords(lines: int, is_joint: bool, size: int, characters: int) -> int:
 
 def rate_of(units: int) -> float:
     """The learning rate of Adam for a new model of so many units."""
-    return next(
-        (rate for _, most, rate in UNITS if units <= most), UNITS[-1][2]
-    )
+    return next((rate for _, most, rate in UNITS if units <= most), UNITS[-1][2])
 
 
 def by_lines(facts: Facts) -> tuple[float, int, float]:
@@ -100,14 +97,10 @@ def seconds_per_epoch(facts: Facts, known: Mapping[str, Any]) -> float:
             "has_gpu", false if it is missing.
     """
     units: int = max(1, min(known["units"], 10**6))  # not checked yet
-    rows: int = (
-        known.get("target_vocabulary_size") or known["source_vocabulary_size"]
-    )
+    rows: int = known.get("target_vocabulary_size") or known["source_vocabulary_size"]
     squares = 24 if known.get("step_order") == "conditional" else 21
     multiplications = estimated_tokens(facts.source) * 14 * units**2
-    multiplications += estimated_tokens(facts.target) * (
-        squares * units**2 + OUTPUT * units * rows
-    )
+    multiplications += estimated_tokens(facts.target) * (squares * units**2 + OUTPUT * units * rows)
     one_core = 3 * 2 * multiplications / CORE + BESIDES * facts.pairs / 80
     if samples := known.get("risk_samples"):
         one_core *= RISK * samples

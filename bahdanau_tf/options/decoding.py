@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import fields
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from bahdanau_tf.system.ranges import Range
-from bahdanau_tf.system.ranges import check_values
+from bahdanau_tf.system.ranges import Range, check_values
 
 if TYPE_CHECKING:  # the command line reads its flags from here
     import tensorflow as tf
 
-    from bahdanau_tf.search import Constraint
-    from bahdanau_tf.search import SearchResult
-    from bahdanau_tf.search import Step
+    from bahdanau_tf.search import Constraint, SearchResult, Step
     from bahdanau_tf.system.tensors import Nest
     from bahdanau_tf.text.tokenizer import Tokenizer
 
@@ -158,11 +152,13 @@ class Decoding:
         """
         import tensorflow as tf
 
-        from bahdanau_tf.search import beam_search
-        from bahdanau_tf.search import gnmt_coverage_penalty
-        from bahdanau_tf.search import gnmt_length_penalty
-        from bahdanau_tf.search import no_coverage_penalty
-        from bahdanau_tf.search import sample
+        from bahdanau_tf.search import (
+            beam_search,
+            gnmt_coverage_penalty,
+            gnmt_length_penalty,
+            no_coverage_penalty,
+            sample,
+        )
         from bahdanau_tf.search.beam import sentence_seeds
         from bahdanau_tf.search.constraints import forced_prefix
 
@@ -177,9 +173,7 @@ class Decoding:
         if prefix is not None:
             every = [forced_prefix(prefix, every)]
         coverage_penalty = (
-            gnmt_coverage_penalty(self.beta, source != 0)
-            if self.beta
-            else no_coverage_penalty
+            gnmt_coverage_penalty(self.beta, source != 0) if self.beta else no_coverage_penalty
         )
         if n_best is None:
             n_best = self.n_best
@@ -216,9 +210,7 @@ class Decoding:
     ) -> list[Constraint]:
         import tensorflow as tf
 
-        from bahdanau_tf.search.constraints import forbid
-        from bahdanau_tf.search.constraints import minimum_length
-        from bahdanau_tf.search.constraints import no_repeated_ngrams
+        from bahdanau_tf.search.constraints import forbid, minimum_length, no_repeated_ngrams
 
         # Padding is never a word: a hypothesis with it could not be
         # distinguished from a shorter one.

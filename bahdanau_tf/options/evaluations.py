@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bahdanau_tf.data.held_out import Facts
-from bahdanau_tf.options.cost import seconds_per_epoch
-from bahdanau_tf.options.cost import seen
-from bahdanau_tf.options.cost import updates_per_epoch
+from bahdanau_tf.options.cost import seconds_per_epoch, seen, updates_per_epoch
 
 DEV_SHARE = 20  # of so many pairs one is held out
 MOST_DEV_PAIRS = 1000

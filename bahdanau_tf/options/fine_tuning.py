@@ -8,8 +8,7 @@ from typing import Any
 
 from bahdanau_tf.data.held_out import Facts
 from bahdanau_tf.options import fitted
-from bahdanau_tf.options.cost import SMALL
-from bahdanau_tf.options.cost import rate_of
+from bahdanau_tf.options.cost import SMALL, rate_of
 from bahdanau_tf.options.fitted import Choice
 from bahdanau_tf.options.recipe import Recipe
 
@@ -26,9 +25,7 @@ TYPICAL_MODEL = MappingProxyType(
 )
 
 
-def fine_tuned(
-    facts: Facts, given: Mapping[str, Any], model: Mapping[str, Any]
-) -> list[Choice]:
+def fine_tuned(facts: Facts, given: Mapping[str, Any], model: Mapping[str, Any]) -> list[Choice]:
     """Chooses the options of training that are not given.
 
     Args:
@@ -48,10 +45,7 @@ def _loss_and_rate(_: Facts, known: Mapping[str, Any]) -> Choice:
     if known.get("risk_samples"):
         values, told, share = {}, ["minimum risk"], RISK_SHARE
     optimizer = known.get("optimizer", "adam")
-    if optimizer == "adam":
-        rate = rate_of(known["units"])
-    else:
-        rate = Recipe(optimizer=optimizer).rate
+    rate = rate_of(known["units"]) if optimizer == "adam" else Recipe(optimizer=optimizer).rate
     values["learning_rate"] = share * rate
     if "learning_rate" not in known:
         told.append(f"{share:g} of the learning rate of a new model")

@@ -7,36 +7,31 @@ are known so far, those that the user gave first. docs/train.md has a table.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Mapping
-from collections.abc import Sequence
-from typing import Any
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from bahdanau_tf.data.held_out import Facts
-from bahdanau_tf.data.held_out import Side
-from bahdanau_tf.options.cost import BATCH_TOKENS
-from bahdanau_tf.options.cost import GPU
-from bahdanau_tf.options.cost import MEASURED
-from bahdanau_tf.options.cost import SMALL
-from bahdanau_tf.options.cost import UNITS
-from bahdanau_tf.options.cost import batch_of
-from bahdanau_tf.options.cost import between
-from bahdanau_tf.options.cost import by_lines
-from bahdanau_tf.options.cost import cores_of
-from bahdanau_tf.options.cost import estimated_tokens
-from bahdanau_tf.options.cost import fitting
-from bahdanau_tf.options.cost import limits
-from bahdanau_tf.options.cost import rate_of
-from bahdanau_tf.options.cost import rounded
-from bahdanau_tf.options.cost import seconds_per_epoch
-from bahdanau_tf.options.cost import seen
-from bahdanau_tf.options.cost import subwords
-from bahdanau_tf.options.cost import updates_per_epoch
-from bahdanau_tf.options.evaluations import DEV_SHARE
-from bahdanau_tf.options.evaluations import MOST_DEV_PAIRS
-from bahdanau_tf.options.evaluations import updates_between
+from bahdanau_tf.data.held_out import Facts, Side
+from bahdanau_tf.options.cost import (
+    BATCH_TOKENS,
+    GPU,
+    MEASURED,
+    SMALL,
+    UNITS,
+    batch_of,
+    between,
+    by_lines,
+    cores_of,
+    estimated_tokens,
+    fitting,
+    limits,
+    rate_of,
+    rounded,
+    seconds_per_epoch,
+    seen,
+    subwords,
+    updates_per_epoch,
+)
+from bahdanau_tf.options.evaluations import DEV_SHARE, MOST_DEV_PAIRS, updates_between
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.options.text import TextOptions
@@ -116,9 +111,7 @@ def _unused(known: Mapping[str, Any]) -> set[str]:
     return {
         name
         for owner in (TextOptions, ModelOptions, Recipe)
-        for name in owner(
-            **{k: some[k] for k in some if k in owner.__dataclass_fields__}
-        ).unused()
+        for name in owner(**{k: some[k] for k in some if k in owner.__dataclass_fields__}).unused()
     }
 
 
@@ -148,18 +141,14 @@ def _tokens(facts: Facts, known: Mapping[str, Any]) -> Choice:
     if facts.source.is_tokenized and facts.target.is_tokenized:
         reason += "; they are tokenized, and translations will be"
     how = "joint" if joint else "each side its own"
-    return Choice(
-        {"tokenizer": "bpe", "joint": joint}, f"sub-words, {how}: {reason}"
-    )
+    return Choice({"tokenizer": "bpe", "joint": joint}, f"sub-words, {how}: {reason}")
 
 
 def _vocabulary(facts: Facts, known: Mapping[str, Any]) -> Choice:
     """More ids for more pairs, as far as the text has letters for them."""
     sides = {"source": facts.source, "target": facts.target}
     if known["tokenizer"] == "word":
-        size = between(
-            500, 10_000 * math.sqrt(facts.different / MEASURED), 50_000
-        )
+        size = between(500, 10_000 * math.sqrt(facts.different / MEASURED), 50_000)
         sizes = dict.fromkeys(sides, rounded(size))
     elif known.get("joint"):
         size = facts.source.size + facts.target.size
@@ -219,9 +208,7 @@ def _units(facts: Facts, known: Mapping[str, Any]) -> int:
         return fitting(facts, {**known, "units": units}) >= wanted
 
     return max(
-        units
-        for _, units, _ in UNITS
-        if units <= most and (units <= SMALL or enough(units))
+        units for _, units, _ in UNITS if units <= most and (units <= SMALL or enough(units))
     )
 
 
@@ -296,9 +283,7 @@ def choose_length(facts: Facts, known: Mapping[str, Any]) -> Choice:
     told = ", which are nearly all"
     if tokens > LONGEST:
         told = "; how many these are is counted before the training begins"
-    return Choice(
-        {"max_length": longest}, f"pairs of up to {longest} tokens{told}"
-    )
+    return Choice({"max_length": longest}, f"pairs of up to {longest} tokens{told}")
 
 
 def _estimated(side: Side, is_word: bool, pairs: int) -> float:

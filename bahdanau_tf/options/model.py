@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from bahdanau_tf.options.named import blamed
-from bahdanau_tf.options.named import is_shortage
-from bahdanau_tf.options.named import make_part
-from bahdanau_tf.options.named import takes
-from bahdanau_tf.options.named import try_model
-from bahdanau_tf.system.ranges import Range
-from bahdanau_tf.system.ranges import check_values
+from bahdanau_tf.options.named import blamed, is_shortage, make_part, takes, try_model
+from bahdanau_tf.system.ranges import Range, check_values
 
 if TYPE_CHECKING:
     from bahdanau_tf.models.encoder_decoder import EncoderDecoder
@@ -91,9 +81,7 @@ class ModelOptions:
     layers: int = 4
     attention: str | None = field(default=None, kw_only=True)
     cell: str | None = field(default=None, kw_only=True)
-    step_order: Literal["original", "appendix", "main-text", "conditional"] = (
-        "original"
-    )
+    step_order: Literal["original", "appendix", "main-text", "conditional"] = "original"
     factored_output: bool = True
     tie_embeddings: bool = False
     embedding_dropout: float = 0.0
@@ -141,9 +129,7 @@ class ModelOptions:
             if not takes(part, name, "units")
         }
 
-    def make(
-        self, source_vocabulary_size: int, target_vocabulary_size: int
-    ) -> EncoderDecoder:
+    def make(self, source_vocabulary_size: int, target_vocabulary_size: int) -> EncoderDecoder:
         """Makes the Keras model, with initialized weights.
 
         Raises:
@@ -156,8 +142,8 @@ class ModelOptions:
             del arguments[argument]
         if arguments.pop("initialization", "paper") == "glorot":
             arguments["kernel_initializer"] = "glorot_uniform"
-            arguments["embeddings_initializer"] = (
-                keras.initializers.RandomNormal(stddev=self.embedding_dim**-0.5)
+            arguments["embeddings_initializer"] = keras.initializers.RandomNormal(
+                stddev=self.embedding_dim**-0.5
             )
         return self._model_class(
             source_vocabulary_size,
@@ -200,9 +186,7 @@ class ModelOptions:
                 **start,
             )
         if "cell" in self._named:
-            cell = make_part(
-                "cell", self._named["cell"], units=self.units, **start
-            )
+            cell = make_part("cell", self._named["cell"], units=self.units, **start)
             parts["cell"] = cell
             parts["encoder"] = self._model_class.encoder_class(
                 cell,
@@ -229,9 +213,7 @@ class ModelOptions:
         guilty = [one for one in self._named if not self._without(one)]
         if not guilty and (other := self._without(*self._named)):
             raise other
-        given = " and ".join(
-            f"{part} is {self._named[part]!r}" for part in guilty or self._named
-        )
+        given = " and ".join(f"{part} is {self._named[part]!r}" for part in guilty or self._named)
         what = f"{given}, with which the model does not run"
         raise blamed(error, what) from error
 

@@ -129,9 +129,7 @@ def try_model(model: StepwiseModel) -> None:
 
     ids = tf.TensorSpec([None, None], tf.int32)
 
-    @tf.function(
-        input_signature=[{"source": ids, "target": ids}], autograph=False
-    )
+    @tf.function(input_signature=[{"source": ids, "target": ids}], autograph=False)
     def run(inputs: dict[str, tf.Tensor]) -> object:
         whole, _ = model.features(inputs, training=True)
         stepwise, _ = StepwiseModel.features(model, inputs)

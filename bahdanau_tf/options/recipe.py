@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import fields
-from typing import TYPE_CHECKING
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Literal
 
 from bahdanau_tf.data.batching import Batching
-from bahdanau_tf.system.ranges import Range
-from bahdanau_tf.system.ranges import check_values
+from bahdanau_tf.system.ranges import Range, check_values
 
 if TYPE_CHECKING:
     import keras
@@ -125,9 +121,7 @@ class Recipe:
 
     optimizer: Literal["adadelta", "adam", "sgd"] = "adadelta"
     learning_rate: float | None = None
-    schedule: Literal[
-        "constant", "linear", "inverse_sqrt", "halved", "plateau"
-    ] = "constant"
+    schedule: Literal["constant", "linear", "inverse_sqrt", "halved", "plateau"] = "constant"
     warmup_steps: int = 200
     constant_share: float = 0.5
     plateau: int = field(default=3, kw_only=True)
@@ -141,9 +135,7 @@ class Recipe:
     risk_samples: int = field(default=0, kw_only=True)
     divisor: float = 1.0
     batch_size: int = Batching.batch_size
-    token_budget: int | None = field(
-        default=Batching.token_budget, kw_only=True
-    )
+    token_budget: int | None = field(default=Batching.token_budget, kw_only=True)
     accumulate: int = field(default=1, kw_only=True)
     max_length: int = Batching.max_length or 0
     max_words: int = field(default=Batching.max_words or 0, kw_only=True)
@@ -151,9 +143,7 @@ class Recipe:
     shuffle_pool: bool = Batching.shuffle_pool
     shuffle: Literal["none", "once", "each_epoch"] = Batching.shuffle
     sample_subwords: bool = Batching.sample_subwords
-    sampled_epochs: int | None = field(
-        default=Batching.sampled_epochs, kw_only=True
-    )
+    sampled_epochs: int | None = field(default=Batching.sampled_epochs, kw_only=True)
     epochs: float = 5.0
     updates: int = field(default=0, kw_only=True)
     minutes: float = field(default=0.0, kw_only=True)
@@ -189,9 +179,7 @@ class Recipe:
             keep=Range(1, _COUNT.high),
         )
         if self.risk_samples == 1:  # is as probable as all, whatever it is
-            raise ValueError(
-                "Recipe: risk_samples is 1, wanted 0 or 2 to 1,000"
-            )
+            raise ValueError("Recipe: risk_samples is 1, wanted 0 or 2 to 1,000")
         if self.risk_samples and self.sample_subwords:
             raise ValueError(
                 "Recipe: sample_subwords is True with risk_samples, wanted "
@@ -216,8 +204,7 @@ class Recipe:
         ):
             if value := getattr(self, name):
                 raise ValueError(
-                    f"Recipe: {name} is {value!r} with deterministic, wanted "
-                    f"none, since {why}"
+                    f"Recipe: {name} is {value!r} with deterministic, wanted none, since {why}"
                 )
 
     @property
@@ -265,8 +252,7 @@ class Recipe:
         """
         if name not in _PRESETS:
             raise ValueError(
-                f"Recipe.from_preset: name is {name!r}, wanted one of "
-                f"{sorted(_PRESETS)}"
+                f"Recipe.from_preset: name is {name!r}, wanted one of {sorted(_PRESETS)}"
             )
         return _PRESETS[name]
 
@@ -304,9 +290,7 @@ class Recipe:
         total = max(math.ceil(round(self.epochs * steps_per_epoch, 6)), 1)
         return min(total, self.updates) if self.updates else total
 
-    def make_optimizer(
-        self, steps_per_epoch: float
-    ) -> keras.optimizers.Optimizer:
+    def make_optimizer(self, steps_per_epoch: float) -> keras.optimizers.Optimizer:
         """The optimizer, with the learning rate of `schedule`.
 
         If `is_paced`, its learning rate is a variable, to which the training
@@ -338,9 +322,7 @@ class Recipe:
             max_norm=self.max_norm,
             use_ema=self.average > 0,
             ema_momentum=self.average,
-            gradient_accumulation_steps=(
-                self.accumulate if self.accumulate > 1 else None
-            ),
+            gradient_accumulation_steps=(self.accumulate if self.accumulate > 1 else None),
         )
 
 

@@ -7,15 +7,12 @@ import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from bahdanau_tf.system.ranges import Range
-from bahdanau_tf.system.ranges import check_values
+from bahdanau_tf.system.ranges import Range, check_values
 
 if TYPE_CHECKING:
-    from bahdanau_tf.text import SubwordTokenizer
-    from bahdanau_tf.text import WordTokenizer
+    from bahdanau_tf.text import SubwordTokenizer, WordTokenizer
 
 
 # ISO 639-1. The codes are ja and zh, not jp and cn.
@@ -77,9 +74,7 @@ class TextOptions:
     true_case: bool | None = None
 
     def __post_init__(self) -> None:
-        check_values(
-            self, source_vocabulary_size=_SIZE, target_vocabulary_size=_SIZE
-        )
+        check_values(self, source_vocabulary_size=_SIZE, target_vocabulary_size=_SIZE)
         for name in ("source_language", "target_language"):
             code = getattr(self, name)
             if code is not None and not is_language_code(code):
@@ -111,16 +106,13 @@ class TextOptions:
 
     def learn(
         self, source_path: str, target_path: str
-    ) -> tuple[
-        WordTokenizer | SubwordTokenizer, WordTokenizer | SubwordTokenizer
-    ]:
+    ) -> tuple[WordTokenizer | SubwordTokenizer, WordTokenizer | SubwordTokenizer]:
         """Learns the tokenizers of both sides from the training text.
 
         Raises:
             ValueError: A vocabulary size is too small for the text.
         """
-        from bahdanau_tf.text import SubwordTokenizer
-        from bahdanau_tf.text import WordTokenizer
+        from bahdanau_tf.text import SubwordTokenizer, WordTokenizer
         from bahdanau_tf.text.script import UNKNOWN
 
         if self.tokenizer == "word":

@@ -7,9 +7,7 @@ them. Where there is none, a warning says which of them become boxes, and what
 to install.
 """
 
-from bahdanau_tf.plotting.paper import plot_alignment
-from bahdanau_tf.plotting.paper import plot_bleu_by_length
-from bahdanau_tf.plotting.paper import plot_vectors
+from bahdanau_tf.plotting.paper import plot_alignment, plot_bleu_by_length, plot_vectors
 from bahdanau_tf.plotting.steps import plot_trace
 
 __all__ = [

@@ -6,12 +6,8 @@ import functools
 import os
 import unicodedata
 import warnings
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -20,8 +16,7 @@ from bahdanau_tf.system.files import full_disk_named
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,9 +90,7 @@ def set_fonts(axes: Axes) -> None:
     names = legend.get_texts() if legend else []
     texts = [*labels, *axes.texts, *names, axes.xaxis.label, axes.yaxis.label]
     written = "".join(text.get_text() for text in texts)
-    fonts, missing = _fonts(
-        tuple(matplotlib.rcParams["font.family"]), frozenset(written)
-    )
+    fonts, missing = _fonts(tuple(matplotlib.rcParams["font.family"]), frozenset(written))
     if missing:
         warnings.warn(
             f"plot: no installed font has {missing}, so boxes are drawn: "
@@ -111,9 +104,7 @@ def set_fonts(axes: Axes) -> None:
 
 
 @functools.lru_cache
-def _fonts(
-    own: tuple[str, ...], characters: frozenset[str]
-) -> tuple[list[str], str]:
+def _fonts(own: tuple[str, ...], characters: frozenset[str]) -> tuple[list[str], str]:
     """Families for some characters, and the characters that no font has.
 
     The families are `own`, then as few others as are needed.
@@ -278,9 +269,7 @@ def plot_bleu_by_length(
         (line,) = axes.plot(middles, values, style, markersize=4)
         bands = [one.score.interval or (np.nan, np.nan) for one in ordered]
         low, high = np.reshape(bands, [-1, 2]).T
-        axes.fill_between(
-            middles, low, high, color=line.get_color(), alpha=0.15, linewidth=0
-        )
+        axes.fill_between(middles, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
     axes.set_xlabel(label)
     axes.set_ylabel("BLEU score")
     axes.set_xlim(left=0)

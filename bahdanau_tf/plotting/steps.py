@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from bahdanau_tf.plotting.paper import END
-from bahdanau_tf.plotting.paper import labels
-from bahdanau_tf.plotting.paper import new_figure
-from bahdanau_tf.plotting.paper import save
-from bahdanau_tf.plotting.paper import set_fonts
+from bahdanau_tf.plotting.paper import END, labels, new_figure, save, set_fonts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,9 +85,7 @@ _COLUMN = 0.4  # of a source word
 Panel = tuple[float, Callable[["Axes"], None]]
 
 
-def plot_trace(
-    trace: Trace, path: str | os.PathLike[str] | None = None
-) -> Figure:
+def plot_trace(trace: Trace, path: str | os.PathLike[str] | None = None) -> Figure:
     """Draws a translation step by step, a row for each target word.
 
     Panels from the left: weights and energies, with a column for each source
@@ -115,17 +106,13 @@ def plot_trace(
         ImportError: matplotlib is not installed.
     """
     if not trace.steps:
-        raise ValueError(
-            "plot_trace: the trace has no steps, wanted one or more"
-        )
+        raise ValueError("plot_trace: the trace has no steps, wanted one or more")
     panels = _panels(trace)
     widths = [width for width, _ in panels]
     width = sum(widths) + 0.5 * len(panels) + 1.0
     height = _ROW * len(trace.steps) + 2.5
     figure = new_figure("plot_trace", min(width, 60.0), min(height, 60.0))
-    columns = figure.subplots(
-        ncols=len(panels), sharey=True, squeeze=False, width_ratios=widths
-    )[0]
+    columns = figure.subplots(ncols=len(panels), sharey=True, squeeze=False, width_ratios=widths)[0]
     for axes, (_, draw) in zip(columns, panels, strict=True):
         axes.tick_params(axis="y", length=0)
         draw(axes)
@@ -171,15 +158,12 @@ def _draw_source(trace: Trace, name: str, axes: Axes) -> None:
     axes.imshow(values, cmap="gray", aspect="auto", vmin=least, vmax=largest)
     axes.xaxis.tick_top()
     axes.tick_params(axis="x", length=0)
-    axes.set_xticks(
-        range(values.shape[1]), [*labels(trace.source_tokens), END], rotation=90
-    )
+    axes.set_xticks(range(values.shape[1]), [*labels(trace.source_tokens), END], rotation=90)
     _title(
         axes,
         "Weights α of the source\n(black 0, white 1)"
         if name == "weights"
-        else "Energies e, less the largest\n"
-        f"of the step (black {least:.1f}, white 0)",
+        else f"Energies e, less the largest\nof the step (black {least:.1f}, white 0)",
     )
 
 
@@ -217,9 +201,7 @@ def _draw_contributions(axes: Axes, steps: Sequence[Step]) -> None:
             edgecolor="black",
             linewidth=0.5,
         )
-    axes.plot(
-        [step.logit for step in steps], places, "k|", markersize=16, label="sum"
-    )
+    axes.plot([step.logit for step in steps], places, "k|", markersize=16, label="sum")
     axes.axvline(0.0, color="black", linewidth=0.5)
     _legend(axes)
     _title(axes, "Terms of the chosen\nword's logit")
@@ -228,10 +210,7 @@ def _draw_contributions(axes: Axes, steps: Sequence[Step]) -> None:
 def _draw_gates(axes: Axes, trace: Trace) -> None:
     names = {name: None for step in trace.steps for name in step.gates}
     for number, name in enumerate(names):
-        means = [
-            step.gates[name].mean if name in step.gates else np.nan
-            for step in trace.steps
-        ]
+        means = [step.gates[name].mean if name in step.gates else np.nan for step in trace.steps]
         style = _STYLES[number % len(_STYLES)]
         axes.plot(means, range(len(means)), style, label=name)
     axes.set_xlim(0.0, 1.0)

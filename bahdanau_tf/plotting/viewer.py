@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import accumulate
-from typing import NamedTuple
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -74,8 +73,7 @@ WORDS = {
         target="訳文",
         source="原文",
         hint="単語にマウスを重ねるか、Tab キーで単語に移動してください。",
-        no_attention="このモデルにはアテンションがないため、アラインメントは"
-        "ありません。",
+        no_attention="このモデルにはアテンションがないため、アラインメントはありません。",
         aligned="{word}に対応する原文の単語：{others}",
         looked_at="{word}に注目した訳文の単語：{others}",
         quoted="「{}」",
@@ -93,8 +91,7 @@ def words_of(language: str) -> Words:
     """
     if language not in WORDS:
         raise ValueError(
-            f"Translation.view: language is {language!r}, wanted one of "
-            f"{', '.join(WORDS)}"
+            f"Translation.view: language is {language!r}, wanted one of {', '.join(WORDS)}"
         )
     return WORDS[language]
 
@@ -198,12 +195,8 @@ def alignment_html(translation: Aligned, language: str = "en") -> Drawn:
     sources = parts_of(translation.source, translation.source_offsets, columns)
     targets = parts_of(translation.text, translation.target_offsets, rows)
     shares = shares_of(weights, targets, sources)
-    source_words = _words(
-        translation.source, sources, len(translation.source_offsets)
-    )
-    target_words = _words(
-        translation.text, targets, len(translation.target_offsets)
-    )
+    source_words = _words(translation.source, sources, len(translation.source_offsets))
+    target_words = _words(translation.text, targets, len(translation.target_offsets))
     return _page(
         words,
         _text(translation.source, sources, source_words, shares.T, "st"),
@@ -215,9 +208,7 @@ def alignment_html(translation: Aligned, language: str = "en") -> Drawn:
     )
 
 
-def parts_of(
-    text: str, offsets: Sequence[tuple[int, int]], count: int
-) -> list[Part]:
+def parts_of(text: str, offsets: Sequence[tuple[int, int]], count: int) -> list[Part]:
     """Divides a text into the parts that can be pointed at.
 
     Args:
@@ -261,9 +252,7 @@ def _without_blanks(text: str, start: int, end: int) -> tuple[int, int]:
     return start, max(start, end - len(word) + len(word.rstrip()))
 
 
-def shares_of(
-    weights: np.ndarray, targets: Sequence[Part], sources: Sequence[Part]
-) -> np.ndarray:
+def shares_of(weights: np.ndarray, targets: Sequence[Part], sources: Sequence[Part]) -> np.ndarray:
     """How much each target part was aligned to each source part.
 
     Args:
@@ -283,8 +272,7 @@ def shares_of(
 def _words(text: str, parts: Sequence[Part], tokens: int) -> list[str]:
     """The escaped text of each part; `tokens` is the number of tokens."""
     return [
-        escape(text[one.start : one.end])
-        or (END if one.tokens[0] >= tokens else NOTHING)
+        escape(text[one.start : one.end]) or (END if one.tokens[0] >= tokens else NOTHING)
         for one in parts
     ]
 
@@ -311,15 +299,9 @@ def _text(
     for number, (part, word) in enumerate(zip(parts, words, strict=True)):
         row = shares[number]
         html.append(escape(text[position : part.start]))
-        style = ";".join(
-            f"--{other}{i}:{row[i]:.2f}"
-            for i in np.flatnonzero(row >= LEAST_SHARE)
-        )
+        style = ";".join(f"--{other}{i}:{row[i]:.2f}" for i in np.flatnonzero(row >= LEAST_SHARE))
         tag = "span" if part.end > part.start else "small"
-        html.append(
-            f'<{tag} tabindex="0" data-{own}="{number}" style="{style}">'
-            f"{word}</{tag}>"
-        )
+        html.append(f'<{tag} tabindex="0" data-{own}="{number}" style="{style}">{word}</{tag}>')
         position = part.end
     return "".join([*html, escape(text[position:])])
 
@@ -337,8 +319,7 @@ def _told(
     for number, (word, row) in enumerate(zip(chosen, shares, strict=True)):
         order = [i for i in np.argsort(-row) if row[i] >= LEAST_SHARE]
         told = words.separator.join(
-            f"{words.quoted.format(f'<bdi>{others[i]}</bdi>')} {row[i]:.0%}"
-            for i in order
+            f"{words.quoted.format(f'<bdi>{others[i]}</bdi>')} {row[i]:.0%}" for i in order
         )
         text = sentence.format(
             word=words.quoted.format(f"<bdi>{word}</bdi>"),
@@ -360,9 +341,7 @@ def _rules(sides: str, count: int) -> str:
     )
 
 
-def _page(
-    words: Words, source: str, target: str, told: str, rules: str
-) -> Drawn:
+def _page(words: Words, source: str, target: str, told: str, rules: str) -> Drawn:
     return Drawn(
         f'<section class="{_ROOT[1:]}"><style>{_STYLE}{rules}</style>'
         f'<h4>{words.target}</h4><div dir="auto">{target}</div>'

@@ -8,10 +8,8 @@ calls these in order.
 The papers' own numbers are in `paper.py`.
 """
 
-from bahdanau_tf.report.results import Corpus
-from bahdanau_tf.report.results import Scoring
+from bahdanau_tf.report.results import Corpus, Scoring
 from bahdanau_tf.report.sutskever import Baseline
-from bahdanau_tf.report.writing import check_names
-from bahdanau_tf.report.writing import write
+from bahdanau_tf.report.writing import check_names, write
 
 __all__ = ["Baseline", "Corpus", "Scoring", "check_names", "write"]

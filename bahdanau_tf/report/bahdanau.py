@@ -8,39 +8,30 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
 
 import numpy as np
 
-from bahdanau_tf.evaluation import LengthBin
-from bahdanau_tf.evaluation import Links
-from bahdanau_tf.evaluation import Table
-from bahdanau_tf.evaluation import alignment_error_rate
-from bahdanau_tf.evaluation import length_rows
-from bahdanau_tf.evaluation import mean_entropy
-from bahdanau_tf.evaluation.tables import NOT_RUN
-from bahdanau_tf.evaluation.tables import NOTHING
-from bahdanau_tf.evaluation.tables import Cell
-from bahdanau_tf.plotting import plot_alignment
-from bahdanau_tf.plotting import plot_bleu_by_length
+from bahdanau_tf.evaluation import (
+    LengthBin,
+    Links,
+    Table,
+    alignment_error_rate,
+    length_rows,
+    mean_entropy,
+)
+from bahdanau_tf.evaluation.tables import NOT_RUN, NOTHING, Cell
+from bahdanau_tf.plotting import plot_alignment, plot_bleu_by_length
 from bahdanau_tf.report import paper
-from bahdanau_tf.report.paper import Picture
-from bahdanau_tf.report.paper import Section
-from bahdanau_tf.report.results import OUTSIDE
-from bahdanau_tf.report.results import Corpus
-from bahdanau_tf.report.results import Results
-from bahdanau_tf.report.results import System
-from bahdanau_tf.report.trainings import Record
-from bahdanau_tf.report.trainings import last_evaluation
+from bahdanau_tf.report.paper import Picture, Section
+from bahdanau_tf.report.results import OUTSIDE, Corpus, Results, System
+from bahdanau_tf.report.trainings import Record, last_evaluation
 from bahdanau_tf.text import WordTokenizer
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.lengths import token_lengths
-from bahdanau_tf.translation.saved import trained_length
-from bahdanau_tf.translation.saved import trained_words
+from bahdanau_tf.translation.saved import trained_length, trained_words
 from bahdanau_tf.translator import Translator
 
 SAMPLE = 1000  # number of training sentences whose likelihood is computed
@@ -81,9 +72,7 @@ def translation_quality(results: Results) -> Table:
     def cells(system: System) -> list[Cell]:
         n_bootstrap = results.scoring.n_bootstrap
         whole = references.bleu(system.texts, n_bootstrap=n_bootstrap)
-        part = (
-            references.bleu(system.known_texts, known) if any(known) else None
-        )
+        part = references.bleu(system.known_texts, known) if any(known) else None
         signs = references.chrf(system.texts)
         for one in (part or whole, signs):
             signatures[one.name] = one.signature
@@ -111,9 +100,7 @@ def translation_quality(results: Results) -> Table:
 def significance(results: Results) -> Table:
     """p of each difference in BLEU, by the paired bootstrap test."""
     systems, samples = results.systems, results.scoring.n_bootstrap
-    rows: list[list[Cell]] = [
-        [one.name, *[NOTHING] * len(systems)] for one in systems
-    ]
+    rows: list[list[Cell]] = [[one.name, *[NOTHING] * len(systems)] for one in systems]
     for place in range(len(systems) - 1):
         found = results.p_values(systems[place:])
         for other, p in enumerate(found[1:], place + 1):
@@ -132,9 +119,7 @@ def significance(results: Results) -> Table:
     )
 
 
-def training_table(
-    results: Results, train: Corpus | None, dev: Corpus | None
-) -> Table:
+def training_table(results: Results, train: Corpus | None, dev: Corpus | None) -> Table:
     """Table 2: duration of the trainings, and likelihoods.
 
     Likelihoods are those of the dev set, and of the first training pairs that
@@ -163,14 +148,10 @@ def training_table(
     )
 
 
-def _training(
-    system: System, train: Corpus | None, dev: Corpus | None
-) -> list[Cell]:
+def _training(system: System, train: Corpus | None, dev: Corpus | None) -> list[Cell]:
     model, folder = system.translator, system.model_dir
     if model is None or folder is None:
-        raise ValueError(
-            f"training_table: {system.name} is not a trained model"
-        )
+        raise ValueError(f"training_table: {system.name} is not a trained model")
     last, record = last_evaluation(folder), Record.read(folder)
     # A report's own record lacks the time of a training that it did not end.
     seconds = max(record.seconds, last.get("seconds") or 0.0) or None
@@ -186,9 +167,7 @@ def _training(
     ]
 
 
-def _learned(
-    model: Translator, folder: Path, corpus: Corpus | None
-) -> Corpus | None:
+def _learned(model: Translator, folder: Path, corpus: Corpus | None) -> Corpus | None:
     """The first pairs on which a model was trained."""
     if corpus is None:
         return None
@@ -240,9 +219,7 @@ SEED = 1409
 LONGEST_SHOWN = 50  # words
 
 
-def choose(
-    lengths: Sequence[int], known: Sequence[bool]
-) -> tuple[list[int], list[int]]:
+def choose(lengths: Sequence[int], known: Sequence[bool]) -> tuple[list[int], list[int]]:
     """Draws sentences for Figure 3 and for Table 3, with a fixed seed.
 
     As in the paper they are, for Figure 3, (a) any sentence, here of up to
@@ -252,18 +229,14 @@ def choose(
     """
     drawn = random.Random(SEED)
     every = range(len(lengths))
-    first = drawn.choice(
-        [place for place in every if lengths[place] <= LONGEST_SHOWN] or every
-    )
+    first = drawn.choice([place for place in every if lengths[place] <= LONGEST_SHOWN] or every)
     fitting, long = [], []
     for place, length in enumerate(lengths):
         if known[place] and 10 <= length <= 20 and place != first:
             fitting.append(place)
         if length > 30:
             long.append(place)
-    others, three = (
-        drawn.sample(places, min(3, len(places))) for places in (fitting, long)
-    )
+    others, three = (drawn.sample(places, min(3, len(places))) for places in (fitting, long))
     return [first, *others], sorted(three)
 
 
@@ -271,9 +244,7 @@ def figure_2(results: Results, folder: Path) -> Section:
     """BLEU by sentence length, with bootstrap intervals; writes a PNG."""
     n_bootstrap = results.scoring.n_bootstrap
     curves = {
-        one.name: results.references.by_length(
-            one.texts, results.lengths, n_bootstrap
-        )
+        one.name: results.references.by_length(one.texts, results.lengths, n_bootstrap)
         for one in results.systems
     }
     path = folder / "figure2.png"
@@ -345,9 +316,7 @@ def figure_3(results: Results, chosen: Sequence[int], folder: Path) -> Section:
     )
     if not pictures:
         said = f"Not drawn: {system.name} wrote nothing for those chosen."
-    return Section(
-        title, [said], pictures, data={"figure3": [*map(_matrix, shown)]}
-    )
+    return Section(title, [said], pictures, data={"figure3": [*map(_matrix, shown)]})
 
 
 def _matrix(translation: Translation) -> dict[str, object]:
@@ -397,9 +366,7 @@ def alignment_table(results: Results) -> Table:
     )
 
 
-def _quality(
-    translator: Translator, corpus: Corpus, short: Sequence[bool] | None
-) -> list[Cell]:
+def _quality(translator: Translator, corpus: Corpus, short: Sequence[bool] | None) -> list[Cell]:
     """Error rates of all pairs, and of those as long as in training; entropy.
 
     There are no error rates for models of sub-words, since gold links are
@@ -416,15 +383,11 @@ def _quality(
     if gold and all(isinstance(text, WordTokenizer) for text in texts):
         rates = [*_error_rates(aligned, gold), NOTHING, NOTHING]
         if any(short := short or ()):
-            rates[2:] = _error_rates(
-                [*compress(aligned, short)], [*compress(gold, short)]
-            )
+            rates[2:] = _error_rates([*compress(aligned, short)], [*compress(gold, short)])
     return [*rates, entropy, equal, math.exp(entropy)]
 
 
-def _error_rates(
-    aligned: Sequence[Translation], gold: Sequence[Links]
-) -> list[Cell]:
+def _error_rates(aligned: Sequence[Translation], gold: Sequence[Links]) -> list[Cell]:
     """AER of the model's links, and of the diagonal."""
     found = [one.hard_alignment for one in aligned]
     drawn = [one.diagonal_alignment for one in aligned]

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from bahdanau_tf.evaluation import Score
 from bahdanau_tf.report.paper import Finding
-from bahdanau_tf.report.results import Results
-from bahdanau_tf.report.results import System
+from bahdanau_tf.report.results import Results, System
 
 
 class Bounds(NamedTuple):
@@ -71,9 +70,7 @@ def findings(results: Results) -> list[Finding]:
                 (within, WITHIN, f"{middle + 1} to {limit} words"),
                 (beyond, BEYOND, f"more than {limit} words"),
             ):
-                is_shown, text = _tried(
-                    results, (search, encdec), (short, long), bounds
-                )
+                is_shown, text = _tried(results, (search, encdec), (short, long), bounds)
                 title += f" beside those of {first + 1} to {middle}: {text}"
                 pair = f"{search.name} and {encdec.name}, sentences of {title}"
                 found.append(Finding(is_shown, pair))
@@ -102,17 +99,10 @@ def _tried(
         )
     search, encdec = pair
     scores = [
-        [
-            results.references.bleu(
-                one.texts, where, results.scoring.n_bootstrap
-            )
-            for where in masks
-        ]
+        [results.references.bleu(one.texts, where, results.scoring.n_bootstrap) for where in masks]
         for one in pair
     ]
-    (search_kept, search_margin), (encdec_kept, encdec_margin) = (
-        _kept(*both) for both in scores
-    )
+    (search_kept, search_margin), (encdec_kept, encdec_margin) = (_kept(*both) for both in scores)
     _, p = results.p_values(pair, masks[1])
     against = {
         f"{search.name} does not stay flat": search_kept < bounds.flat,
@@ -131,13 +121,10 @@ def _tried(
     ):
         verdict += " (but an interval holds the bound, so that another test "
         verdict += "set might say otherwise)"
-    said = [
-        _say(one.name, *both) for one, both in zip(pair, scores, strict=True)
-    ]
+    said = [_say(one.name, *both) for one, both in zip(pair, scores, strict=True)]
     return Finding(
         not reasons,
-        f"{verdict}. {'; '.join(said)}. The difference on long sentences has "
-        f"p = {p:.4f}.",
+        f"{verdict}. {'; '.join(said)}. The difference on long sentences has p = {p:.4f}.",
     )
 
 

@@ -11,14 +11,10 @@ from importlib.resources import files
 from itertools import starmap
 
 from bahdanau_tf.evaluation import Table
-from bahdanau_tf.evaluation.tables import NOT_RUN
-from bahdanau_tf.evaluation.tables import Cell
-from bahdanau_tf.evaluation.tables import cell_text
+from bahdanau_tf.evaluation.tables import NOT_RUN, Cell, cell_text
 from bahdanau_tf.report import paper
 from bahdanau_tf.report.claim import RULE
-from bahdanau_tf.report.paper import Document
-from bahdanau_tf.report.paper import Picture
-from bahdanau_tf.report.paper import Section
+from bahdanau_tf.report.paper import Document, Picture, Section
 
 _ANSWERS = {True: "Yes.", False: "No.", None: "Not run."}
 _PAPERS = (
@@ -59,8 +55,7 @@ def as_html(document: Document) -> str:
         "<h2>Does RNNsearch stay flat where RNNencdec falls?</h2>",
         _element("p", RULE),
         *(
-            f'<p class="finding"><strong>{_ANSWERS[one.is_shown]}</strong> '
-            f"{escape(one.text)}</p>"
+            f'<p class="finding"><strong>{_ANSWERS[one.is_shown]}</strong> {escape(one.text)}</p>'
             for one in document.findings
         ),
         *map(_section, document.sections),
@@ -72,9 +67,7 @@ def as_html(document: Document) -> str:
     return "\n".join([*parts, "</body></html>", ""])
 
 
-def _element(
-    name: str, text: str, classes: Sequence[str] = (), attributes: str = ""
-) -> str:
+def _element(name: str, text: str, classes: Sequence[str] = (), attributes: str = "") -> str:
     kind = f' class="{" ".join(classes)}"' if classes else ""
     return f"<{name}{attributes}{kind}>{escape(text)}</{name}>"
 

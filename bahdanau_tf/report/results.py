@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
 from typing import NamedTuple
@@ -19,10 +14,8 @@ from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.terminal import ProgressLine
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.lengths import source_lengths
-from bahdanau_tf.translation.saved import trained_length
-from bahdanau_tf.translation.saved import trained_words
-from bahdanau_tf.translator import Translator
-from bahdanau_tf.translator import load_best
+from bahdanau_tf.translation.saved import trained_length, trained_words
+from bahdanau_tf.translator import Translator, load_best
 
 KINDS = {
     "RNNSearch": "RNNsearch",
@@ -225,8 +218,7 @@ def _translated(
     decoding = replace(decoding, unknown="forbid")
     some = iter(translator.translate([*compress(sources, known)], decoding))
     known_texts = [
-        next(some).line if is_known else text
-        for text, is_known in zip(texts, known, strict=True)
+        next(some).line if is_known else text for text, is_known in zip(texts, known, strict=True)
     ]
     return System(
         name,

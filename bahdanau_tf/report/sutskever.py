@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from bahdanau_tf.evaluation import LengthBin
-from bahdanau_tf.evaluation import Table
-from bahdanau_tf.evaluation import length_rows
+from bahdanau_tf.evaluation import LengthBin, Table, length_rows
 from bahdanau_tf.evaluation.subsets import by_rank
-from bahdanau_tf.evaluation.tables import NOT_RUN
-from bahdanau_tf.evaluation.tables import NOTHING
-from bahdanau_tf.evaluation.tables import Cell
-from bahdanau_tf.plotting import plot_bleu_by_length
-from bahdanau_tf.plotting import plot_vectors
+from bahdanau_tf.evaluation.tables import NOT_RUN, NOTHING, Cell
+from bahdanau_tf.plotting import plot_bleu_by_length, plot_vectors
 from bahdanau_tf.report import paper
-from bahdanau_tf.report.paper import Picture
-from bahdanau_tf.report.paper import Section
-from bahdanau_tf.report.results import MIXED
-from bahdanau_tf.report.results import Corpus
-from bahdanau_tf.report.results import Members
-from bahdanau_tf.report.results import Results
-from bahdanau_tf.report.results import joined
-from bahdanau_tf.report.results import name_of
-from bahdanau_tf.report.results import translate_rows
+from bahdanau_tf.report.paper import Picture, Section
+from bahdanau_tf.report.results import (
+    MIXED,
+    Corpus,
+    Members,
+    Results,
+    joined,
+    name_of,
+    translate_rows,
+)
 from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.translation.lengths import counting_text
-from bahdanau_tf.translation.lengths import in_a_plane
-from bahdanau_tf.translation.lengths import mean_ranks
-from bahdanau_tf.translation.lengths import nearest
-from bahdanau_tf.translation.lengths import sentence_vectors
-from bahdanau_tf.translation.rescoring import Hypothesis
-from bahdanau_tf.translation.rescoring import NBest
-from bahdanau_tf.translation.rescoring import combine
-from bahdanau_tf.translation.rescoring import score_nbest
+from bahdanau_tf.translation.lengths import (
+    counting_text,
+    in_a_plane,
+    mean_ranks,
+    nearest,
+    sentence_vectors,
+)
+from bahdanau_tf.translation.rescoring import Hypothesis, NBest, combine, score_nbest
 from bahdanau_tf.translator import Translator
 
 _NBEST = 12
@@ -108,9 +101,7 @@ def ensemble_table(results: Results, members: Members) -> Table:
     )
 
 
-def rescoring_table(
-    results: Results, members: Members, baseline: Baseline | None = None
-) -> Table:
+def rescoring_table(results: Results, members: Members, baseline: Baseline | None = None) -> Table:
     """Table 2 of Sutskever et al.: rescored n-best lists of another system.
 
     Without a baseline the lists are those of the RNNencdec that was trained on
@@ -172,8 +163,7 @@ def _lists(translator: Translator, results: Results) -> list[NBest]:
     lists: list[NBest] = []
     for best in translator.translate(results.test.sources, decoding):
         hypotheses = [
-            Hypothesis(len(lists), one.text, "", one.log_prob)
-            for one in (best, *best.alternatives)
+            Hypothesis(len(lists), one.text, "", one.log_prob) for one in (best, *best.alternatives)
         ]
         lists.append(NBest(best.source, hypotheses))
     return lists
@@ -199,9 +189,7 @@ _SHOWN = (
 )
 
 
-def vectors_figure(
-    results: Results, phrases: Sequence[Phrases], folder: Path
-) -> Section:
+def vectors_figure(results: Results, phrases: Sequence[Phrases], folder: Path) -> Section:
     """Draws sentences as the first LSTM keeps them, else an RNNencdec.
 
     Args:
@@ -237,10 +225,7 @@ def _drawn(
     points, share = in_a_plane(vectors)
     plot_vectors(points, texts, numbers, path)
     others = nearest(vectors)
-    own = sum(
-        numbers[other] == number
-        for number, other in zip(numbers, others, strict=True)
-    )
+    own = sum(numbers[other] == number for number, other in zip(numbers, others, strict=True))
     title = (
         f"{100 * share:.0f} % of the variance is in the plane; {own} of "
         f"{len(texts)} sentences have their nearest in the whole space in "
@@ -248,9 +233,7 @@ def _drawn(
     )
     data = [
         {"text": text, "group": number, "point": point}
-        for text, number, point in zip(
-            texts, numbers, points.round(4).tolist(), strict=True
-        )
+        for text, number, point in zip(texts, numbers, points.round(4).tolist(), strict=True)
     ]
     return Picture(path, title), data
 
@@ -263,15 +246,10 @@ _RANK = (
     "sentences as each other, but for the last. The paper's curve falls only "
     "for the rarest words. Its curve by length is Figure 2."
 )
-_UNCOUNTED = (
-    "Not run: sub-words are ranked by their counts in training pairs, and none "
-    "were given."
-)
+_UNCOUNTED = "Not run: sub-words are ranked by their counts in training pairs, and none were given."
 
 
-def rarity_figure(
-    results: Results, train: Corpus | None, folder: Path
-) -> Section:
+def rarity_figure(results: Results, train: Corpus | None, folder: Path) -> Section:
     """BLEU of sentences sorted by the rank of their words; writes a PNG."""
     models = (one.translator for one in results.systems)
     text = counting_text([one.source_text for one in models if one])
@@ -282,9 +260,7 @@ def rarity_figure(
         return Section(_RARITY, [_UNCOUNTED])
     ranks = mean_ranks(text, results.test.sources, learned)
     curves = {
-        one.name: results.references.by_rank(
-            one.texts, ranks, results.scoring.n_bootstrap
-        )
+        one.name: results.references.by_rank(one.texts, ranks, results.scoring.n_bootstrap)
         for one in results.systems
     }
     path = folder / "rarity.png"
@@ -306,9 +282,7 @@ def rarity_figure(
 def _titles(bins: Sequence[LengthBin], ranks: Sequence[float]) -> list[str]:
     """The smallest and largest rank of each bin: "12.3-40.1"."""
     ordered = [ranks[number] for number in by_rank(ranks)]
-    ends = [
-        (one.shortest - 1, one.shortest + one.sentences - 2) for one in bins
-    ]
+    ends = [(one.shortest - 1, one.shortest + one.sentences - 2) for one in bins]
     return ["-".join(_brief(ordered[place]) for place in some) for some in ends]
 
 

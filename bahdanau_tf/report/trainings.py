@@ -19,20 +19,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import asdict
-from dataclasses import dataclass
-from dataclasses import field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import NamedTuple
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from bahdanau_tf.corpora.grammar import corpus as grammar
 from bahdanau_tf.options import ModelOptions
-from bahdanau_tf.system.device import available_cores
-from bahdanau_tf.system.device import describe_device
+from bahdanau_tf.system.device import available_cores, describe_device
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.terminal import ProgressLine
 
@@ -107,9 +101,7 @@ def last_evaluation(model_dir: Path) -> Logged:
     return found
 
 
-def train_all(
-    plans: Sequence[Plan], folder: Path, minutes: float, jobs: int
-) -> dict[str, Path]:
+def train_all(plans: Sequence[Plan], folder: Path, minutes: float, jobs: int) -> dict[str, Path]:
     """Trains the systems that are not finished.
 
     One that is finished with other flags is trained on, if `train` can do that.
@@ -202,8 +194,7 @@ class _Training:
         if status not in (0, *STOPPED):
             last = self.log.read_text("utf-8", "replace").rstrip().split("\n")
             raise ValueError(
-                f"train_all: the training of {self.name} failed, see "
-                f"{self.log}: {last[-1]}"
+                f"train_all: the training of {self.name} failed, see {self.log}: {last[-1]}"
             )
         seconds = Record.read(self.model_dir).seconds
         seconds += time.monotonic() - self.start
@@ -221,9 +212,7 @@ def _stopped_at_the_end() -> Iterator[list[_Training]]:
     running: list[_Training] = []
     before = None
     if threading.current_thread() is threading.main_thread():
-        before = signal.signal(
-            signal.SIGTERM, lambda number, _: sys.exit(128 + number)
-        )
+        before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         yield running
     finally:
@@ -385,10 +374,7 @@ def _taken(model: str, flags: Sequence[str]) -> tuple[str, ...]:
     return tuple(f for f in flags if f.partition("=")[0] not in refused)
 
 
-_COMMON = (
-    "--recipe=paper "
-    "--optimizer=adam --schedule=linear --shuffle=each_epoch --shuffle_pool"
-)
+_COMMON = "--recipe=paper --optimizer=adam --schedule=linear --shuffle=each_epoch --shuffle_pool"
 _MODELS = "--nofactored_output --initialization=glorot --layers=2"
 # Rare words of the built-in corpus are left out, so that there are unknown
 # words at all.

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 from bahdanau_tf import __version__
-from bahdanau_tf.evaluation.scores import bleu_metric
-from bahdanau_tf.evaluation.scores import check_counts
+from bahdanau_tf.evaluation.scores import bleu_metric, check_counts
 from bahdanau_tf.evaluation.tables import as_csv
 from bahdanau_tf.plotting.paper import check_matplotlib
-from bahdanau_tf.report import bahdanau
-from bahdanau_tf.report import claim
-from bahdanau_tf.report import page
-from bahdanau_tf.report import paper
-from bahdanau_tf.report import sutskever
-from bahdanau_tf.report.paper import Document
-from bahdanau_tf.report.paper import Section
-from bahdanau_tf.report.results import Corpus
-from bahdanau_tf.report.results import Results
-from bahdanau_tf.report.results import Scoring
-from bahdanau_tf.report.results import measure
+from bahdanau_tf.report import bahdanau, claim, page, paper, sutskever
+from bahdanau_tf.report.paper import Document, Section
+from bahdanau_tf.report.results import Corpus, Results, Scoring, measure
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.system.files import write_atomically
 
@@ -100,9 +89,7 @@ def write(
             check_counts(f"report.write: {name}", _columns(pairs))
     folder = Path(out_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    results = measure(
-        model_dirs, hypotheses, test, scoring, counterparts, [*paper.BLEU]
-    )
+    results = measure(model_dirs, hypotheses, test, scoring, counterparts, [*paper.BLEU])
     document = Document(
         "Attention-based recurrent translation: a report",
         [*about, *_about(results, FITTING * (scoring.tokenize is None))],
@@ -113,10 +100,7 @@ def write(
         ],
         [*commands],
     )
-    files = {
-        _file(one.name): "".join(f"{line}\n" for line in one.texts)
-        for one in results.systems
-    }
+    files = {_file(one.name): "".join(f"{line}\n" for line in one.texts) for one in results.systems}
     files |= {f"{one.name}.csv": as_csv(one) for one in document.tables}
     files["report.json"] = page.as_json(document)
     files["report.html"] = page.as_html(document)
@@ -160,8 +144,7 @@ def _check(
         raise ValueError("report.write: no systems, wanted one or more")
     if both := {*model_dirs} & {*hypotheses}:
         raise ValueError(
-            f"report.write: {sorted(both)} name models and other systems, "
-            "wanted different names"
+            f"report.write: {sorted(both)} name models and other systems, wanted different names"
         )
     check_names("report.write", [*model_dirs, *hypotheses])
     if not test.sources:
@@ -183,10 +166,7 @@ def _check_scoring(scoring: Scoring, counterparts: Mapping[str, str]) -> None:
     if scoring.tokenize is not None:
         bleu_metric(scoring.tokenize, scoring.lowercase)
     if scoring.n_bootstrap < 1:
-        raise ValueError(
-            f"report.write: n_bootstrap is {scoring.n_bootstrap}, wanted 1 or "
-            "more"
-        )
+        raise ValueError(f"report.write: n_bootstrap is {scoring.n_bootstrap}, wanted 1 or more")
 
 
 def _columns(corpus: Corpus) -> dict[str, Sequence[object]]:
@@ -236,9 +216,7 @@ def _about(results: Results, why: str) -> list[str]:
     """Sentences on the test set, the search, BLEU and the machine."""
     lengths, scoring = results.lengths, results.scoring
     search = ", ".join(
-        f"{name} {value}"
-        for name, value in vars(scoring.decoding).items()
-        if name != "n_best"
+        f"{name} {value}" for name, value in vars(scoring.decoding).items() if name != "n_best"
     )
     packages = "".join(f", {name} {version(name)}" for name in _PACKAGES)
     return [
@@ -246,8 +224,6 @@ def _about(results: Results, why: str) -> list[str]:
         f"{max(lengths)} {results.unit}; wherever this page counts the words "
         "of a sentence, it counts these.",
         f"Search: {search}.",
-        "BLEU counts words as sacreBLEU's tokenizer "
-        f"{scoring.tokenize} makes them{why}.",
-        f"Translated on {describe_device()}, with bahdanau_tf {__version__}"
-        f"{packages}.",
+        f"BLEU counts words as sacreBLEU's tokenizer {scoring.tokenize} makes them{why}.",
+        f"Translated on {describe_device()}, with bahdanau_tf {__version__}{packages}.",
     ]

@@ -31,18 +31,15 @@ depend on the other rows of the batch.
 
 from __future__ import annotations
 
-from bahdanau_tf.search.beam import beam_search
-from bahdanau_tf.search.beam import greedy_search
-from bahdanau_tf.search.beam import sample
-from bahdanau_tf.search.loop import SearchResult
-from bahdanau_tf.search.loop import Step
-from bahdanau_tf.search.loop import gnmt_coverage_penalty
-from bahdanau_tf.search.loop import gnmt_length_penalty
-from bahdanau_tf.search.loop import no_coverage_penalty
-from bahdanau_tf.search.selections import Constraint
-from bahdanau_tf.search.selections import Features
-from bahdanau_tf.search.selections import Few
-from bahdanau_tf.search.selections import History
+from bahdanau_tf.search.beam import beam_search, greedy_search, sample
+from bahdanau_tf.search.loop import (
+    SearchResult,
+    Step,
+    gnmt_coverage_penalty,
+    gnmt_length_penalty,
+    no_coverage_penalty,
+)
+from bahdanau_tf.search.selections import Constraint, Features, Few, History
 
 __all__ = [
     "Constraint",

@@ -6,22 +6,26 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from bahdanau_tf.search.loop import CoveragePenalty
-from bahdanau_tf.search.loop import Penalty
-from bahdanau_tf.search.loop import Search
-from bahdanau_tf.search.loop import SearchResult
-from bahdanau_tf.search.loop import Step
-from bahdanau_tf.search.loop import gnmt_length_penalty
-from bahdanau_tf.search.loop import no_coverage_penalty
-from bahdanau_tf.search.selections import Constraint
-from bahdanau_tf.search.selections import Continuations
-from bahdanau_tf.search.selections import History
-from bahdanau_tf.search.selections import Output
-from bahdanau_tf.search.selections import all_logits
-from bahdanau_tf.search.selections import best_of_all
-from bahdanau_tf.search.selections import constrain
-from bahdanau_tf.search.selections import one_each
-from bahdanau_tf.search.selections import truncate
+from bahdanau_tf.search.loop import (
+    CoveragePenalty,
+    Penalty,
+    Search,
+    SearchResult,
+    Step,
+    gnmt_length_penalty,
+    no_coverage_penalty,
+)
+from bahdanau_tf.search.selections import (
+    Constraint,
+    Continuations,
+    History,
+    Output,
+    all_logits,
+    best_of_all,
+    constrain,
+    one_each,
+    truncate,
+)
 from bahdanau_tf.system.tensors import Nest
 
 
@@ -91,9 +95,7 @@ def beam_search(
             "wanted 1 <= n_best <= beam_size."
         )
 
-    def select(
-        output: Output, so_far: tf.Tensor, history: History
-    ) -> Continuations:
+    def select(output: Output, so_far: tf.Tensor, history: History) -> Continuations:
         return best_of_all(output, so_far, history, constraints, beam_size)
 
     search = Search(
@@ -191,9 +193,7 @@ def sample(
 
     numbers = _numbers(seed, state, max_length, n_samples)
 
-    def select(
-        output: Output, so_far: tf.Tensor, history: History
-    ) -> Continuations:
+    def select(output: Output, so_far: tf.Tensor, history: History) -> Continuations:
         logits = all_logits(output)
         constrained = constrain(logits, history, constraints)
         best = tf.reduce_max(constrained, -1, keepdims=True)
@@ -228,9 +228,7 @@ def sentence_seeds(source: tf.Tensor, seed: int | tf.Tensor) -> tf.Tensor:
         int64 `[B, 2]`, for `sample`.
     """
     ids = tf.where(source != 0, tf.strings.as_string(source) + " ", "")
-    own = tf.strings.to_hash_bucket_fast(
-        tf.strings.reduce_join(ids, axis=1), 2**62
-    )
+    own = tf.strings.to_hash_bucket_fast(tf.strings.reduce_join(ids, axis=1), 2**62)
     return tf.stack([tf.zeros_like(own) + seed, own], axis=1)
 
 

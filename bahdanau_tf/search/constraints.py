@@ -26,10 +26,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from bahdanau_tf.search.selections import Constraint
-from bahdanau_tf.search.selections import Few
-from bahdanau_tf.search.selections import History
-from bahdanau_tf.search.selections import constrain
+from bahdanau_tf.search.selections import Constraint, Few, History, constrain
 
 _FORBIDDEN = -math.inf
 
@@ -110,17 +107,11 @@ def no_repeated_ngrams(n: int) -> Constraint:
 def _lower(logits: tf.Tensor, ids: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
     """Returns min(logits, values) at the ids `[B, K, M]`."""
     batch, width, count = tf.unstack(tf.shape(ids))
-    row, place, _ = tf.meshgrid(
-        tf.range(batch), tf.range(width), tf.range(count), indexing="ij"
-    )
-    return tf.tensor_scatter_nd_min(
-        logits, tf.stack([row, place, ids], axis=-1), values
-    )
+    row, place, _ = tf.meshgrid(tf.range(batch), tf.range(width), tf.range(count), indexing="ij")
+    return tf.tensor_scatter_nd_min(logits, tf.stack([row, place, ids], axis=-1), values)
 
 
-def forced_prefix(
-    prefix: tf.Tensor, others: Sequence[Constraint] = ()
-) -> Constraint:
+def forced_prefix(prefix: tf.Tensor, others: Sequence[Constraint] = ()) -> Constraint:
     """Makes every hypothesis begin with given words.
 
     Args:

@@ -11,27 +11,27 @@ weights, float32 `[B, K, T_x]`, and of their rows in the batch, int32 `[B]`,
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.search.selections import ABSENT
-from bahdanau_tf.search.selections import NEVER
-from bahdanau_tf.search.selections import Continuations
-from bahdanau_tf.search.selections import Features
-from bahdanau_tf.search.selections import Given
-from bahdanau_tf.search.selections import History
-from bahdanau_tf.search.selections import Hypotheses
-from bahdanau_tf.search.selections import Output
-from bahdanau_tf.search.selections import best
-from bahdanau_tf.search.selections import blank
-from bahdanau_tf.search.selections import concat
-from bahdanau_tf.search.selections import finite
-from bahdanau_tf.search.selections import take
-from bahdanau_tf.system.tensors import Nest
-from bahdanau_tf.system.tensors import Shape
+from bahdanau_tf.search.selections import (
+    ABSENT,
+    NEVER,
+    Continuations,
+    Features,
+    Given,
+    History,
+    Hypotheses,
+    Output,
+    best,
+    blank,
+    concat,
+    finite,
+    take,
+)
+from bahdanau_tf.system.tensors import Nest, Shape
 
 
 class Record(NamedTuple):
@@ -43,21 +43,13 @@ class Record(NamedTuple):
     @classmethod
     def empty(cls, places: int) -> Record:
         """The record before the first step of a beam of so many places."""
-        return cls(
-            _steps(tf.float32, (None, places, None)), _steps(tf.int32, (None,))
-        )
+        return cls(_steps(tf.float32, (None, places, None)), _steps(tf.int32, (None,)))
 
-    def write(
-        self, time: tf.Tensor, weights: tf.Tensor, rows: tf.Tensor
-    ) -> Record:
+    def write(self, time: tf.Tensor, weights: tf.Tensor, rows: tf.Tensor) -> Record:
         """Adds those of a step."""
-        return Record(
-            self.weights.write(time, weights), self.rows.write(time, rows)
-        )
+        return Record(self.weights.write(time, weights), self.rows.write(time, rows))
 
-    def followed(
-        self, slots: tf.Tensor, real: tf.Tensor, steps: tf.Tensor
-    ) -> tf.Tensor:
+    def followed(self, slots: tf.Tensor, real: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
         """The weights of chosen hypotheses: float32 [B, N, T, T_x].
 
         Args:
@@ -86,9 +78,7 @@ class Record(NamedTuple):
 
 def _steps(dtype: tf.DType, shape: Shape) -> tf.TensorArray:
     """An empty record of steps, of tensors with unknown numbers of rows."""
-    return tf.TensorArray(
-        dtype, 0, dynamic_size=True, infer_shape=False, element_shape=shape
-    )
+    return tf.TensorArray(dtype, 0, dynamic_size=True, infer_shape=False, element_shape=shape)
 
 
 Penalty = Callable[[tf.Tensor], tf.Tensor]
@@ -105,9 +95,7 @@ def gnmt_length_penalty(alpha: float = 1.0) -> Penalty:
     Reference: Wu et al. 2016, arXiv 1609.08144, section 7.
     """
     if alpha < 0:
-        raise ValueError(
-            f"gnmt_length_penalty: alpha is {alpha}, wanted 0 or more."
-        )
+        raise ValueError(f"gnmt_length_penalty: alpha is {alpha}, wanted 0 or more.")
     return lambda lengths: ((5.0 + lengths) / 6.0) ** alpha
 
 
@@ -117,9 +105,7 @@ def no_coverage_penalty(coverage: tf.Tensor, rows: tf.Tensor) -> float:
     return 0.0
 
 
-def gnmt_coverage_penalty(
-    beta: float, source_mask: tf.Tensor
-) -> CoveragePenalty:
+def gnmt_coverage_penalty(beta: float, source_mask: tf.Tensor) -> CoveragePenalty:
     """Returns the coverage penalty of GNMT, which is added to a score.
 
         cp(y) = β Σ_j log(min(Σ_i α_ij, 1))
@@ -137,9 +123,7 @@ def gnmt_coverage_penalty(
     Reference: Wu et al. 2016, arXiv 1609.08144, section 7.
     """
     if beta < 0:
-        raise ValueError(
-            f"gnmt_coverage_penalty: beta is {beta}, wanted 0 or more."
-        )
+        raise ValueError(f"gnmt_coverage_penalty: beta is {beta}, wanted 0 or more.")
 
     def penalty(coverage: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
         covered = tf.math.log(tf.clip_by_value(coverage, 1e-6, 1.0))
@@ -175,9 +159,7 @@ class SearchResult(NamedTuple):
     finished: tf.Tensor
 
 
-Step = Callable[
-    [tf.Tensor, Nest, Nest], tuple[Output, Nest, "tf.Tensor | None"]
-]
+Step = Callable[[tf.Tensor, Nest, Nest], tuple[Output, Nest, "tf.Tensor | None"]]
 Select = Callable[[Output, tf.Tensor, History], Continuations]
 
 
@@ -260,9 +242,7 @@ class Search:
         longest: int | tf.Tensor = tf.maximum(tf.reduce_max(limits), 1)
         if isinstance(max_length, int):
             if max_length < 1:
-                raise ValueError(
-                    f"search: max_length is {max_length}, wanted 1 or more."
-                )
+                raise ValueError(f"search: max_length is {max_length}, wanted 1 or more.")
             longest = max_length  # static
         live = blank(batch, self.places, longest, log_prob=0.0)
         finished = blank(batch, self.n_best, longest, log_prob=NEVER)
@@ -286,14 +266,10 @@ class Search:
             ended=tf.zeros([batch], tf.int32) if self.shrink else (),
             hopeful=tf.ones([batch], tf.bool),
         )
-        rows, start = tf.nest.map_structure(
-            lambda x: _of_any_size(x, 0), (rows, start)
-        )
+        rows, start = tf.nest.map_structure(lambda x: _of_any_size(x, 0), (rows, start))
         record = Record.empty(self.places)
         times = tf.range(longest)
-        lengths = _Lengths(
-            times, self.length_penalty(tf.cast(times + 1, tf.float32))
-        )
+        lengths = _Lengths(times, self.length_penalty(tf.cast(times + 1, tf.float32)))
         _, beam, found = tf.while_loop(
             # At least one step, even for an empty batch.
             lambda rows, beam, _: (beam.time == 0) | (tf.size(rows.row) > 0),
@@ -312,18 +288,14 @@ class Search:
         """Adds tokens until a row stops, then removes the rows that do."""
         longest = tf.size(lengths.times)
         # The first limit, or after 1 step if there is no row.
-        until = tf.minimum(
-            tf.reduce_min(rows.limit), 1 + longest * tf.size(rows.row)
-        )
+        until = tf.minimum(tf.reduce_min(rows.limit), 1 + longest * tf.size(rows.row))
         (beam,) = tf.while_loop(
             lambda beam: (beam.time < until) & tf.reduce_all(beam.live.hopeful),
             lambda beam: (self._advance(lengths, rows, beam),),
             [beam],
         )
         live = beam.live
-        scores = self._scores(
-            live.log_probs, live.coverage, rows, lengths.divisors[beam.time - 1]
-        )
+        scores = self._scores(live.log_probs, live.coverage, rows, lengths.divisors[beam.time - 1])
         goes_on = live.hopeful & (beam.time < rows.limit)
         rows, live, found = _let_go(goes_on, scores, rows, live, found)
         return rows, beam._replace(live=live), found
@@ -337,9 +309,7 @@ class Search:
     def _advance(self, lengths: _Lengths, rows: _Rows, beam: _Beam) -> _Beam:
         """Adds one token to every live hypothesis."""
         before = beam.live
-        output, state, weights = self.step(
-            before.ids, before.state, rows.memory
-        )
+        output, state, weights = self.step(before.ids, before.state, rows.memory)
         if not isinstance(output, Features) and output.shape[1] != self.places:
             output = tf.ensure_shape(output, [None, self.places, None])
         log_probs, parents, tokens = self.select(
@@ -426,9 +396,7 @@ class Search:
         return coverage, beam.record.write(beam.time, weights, rows.row)
 
 
-def _longer(
-    path: tf.Tensor, tokens: tf.Tensor, parents: tf.Tensor, is_now: tf.Tensor
-) -> tf.Tensor:
+def _longer(path: tf.Tensor, tokens: tf.Tensor, parents: tf.Tensor, is_now: tf.Tensor) -> tf.Tensor:
     """The path of hypotheses with one token more, at the place `is_now`."""
     step = tf.stack([tokens, parents], axis=2)[..., tf.newaxis]
     return tf.where(is_now, step, path)
@@ -445,9 +413,7 @@ def _of_any_size(x: tf.Tensor, *axes: int) -> tf.Tensor:
         return x
     for axis in axes:
         shape[axis] = None
-    return tf.raw_ops.PlaceholderWithDefault(
-        input=x, shape=tf.TensorShape(shape)
-    )
+    return tf.raw_ops.PlaceholderWithDefault(input=x, shape=tf.TensorShape(shape))
 
 
 def _let_go(
@@ -469,9 +435,7 @@ def _let_go(
     stopped = tf.where(~goes_on)[:, 0]
     places = tf.gather(rows.row, stopped)[:, tf.newaxis]
     exist = live.log_probs > NEVER
-    unfinished = Hypotheses(
-        live.log_probs, tf.where(exist, scores, NEVER), live.path
-    )
+    unfinished = Hypotheses(live.log_probs, tf.where(exist, scores, NEVER), live.path)
     found = tf.nest.map_structure(
         lambda all_rows, some: tf.tensor_scatter_nd_update(
             all_rows, places, tf.gather(some, stopped)
@@ -480,15 +444,11 @@ def _let_go(
         _Found(unfinished, live.finished),
     )
     going = tf.where(goes_on)[:, 0]
-    rows, live = tf.nest.map_structure(
-        lambda x: tf.gather(x, going), (rows, live)
-    )
+    rows, live = tf.nest.map_structure(lambda x: tf.gather(x, going), (rows, live))
     return rows, live, found
 
 
-def _result(
-    beam: _Beam, found: _Found, n_best: int | tf.Tensor, has_weights: bool
-) -> SearchResult:
+def _result(beam: _Beam, found: _Found, n_best: int | tf.Tensor, has_weights: bool) -> SearchResult:
     """The n best: finished before unfinished ones, with their alignments."""
     both = concat(found.finished, best(found.live, n_best))
     exists = both.scores > NEVER
@@ -505,10 +465,6 @@ def _result(
         log_probs=tf.where(exists, chosen.log_probs, ABSENT),
         scores=tf.where(exists, chosen.scores, ABSENT),
         lengths=lengths,
-        weights=(
-            beam.record.followed(slots, real, beam.time)
-            if has_weights
-            else None
-        ),
+        weights=(beam.record.followed(slots, real, beam.time) if has_weights else None),
         finished=finished,
     )

@@ -7,13 +7,9 @@ Each maps logits `[B, K, V]` to `Continuations`, given the log-probabilities
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any
-from typing import NamedTuple
-from typing import TypeAlias
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -65,17 +61,13 @@ def finite(scores: tf.Tensor) -> tf.Tensor:
 
 def take(nest: Given, indices: tf.Tensor) -> Given:
     """Reorders `[B, K, ...]` by `[B, M]` to `[B, M, ...]`."""
-    taken: Given = tf.nest.map_structure(
-        lambda x: tf.gather(x, indices, batch_dims=1), nest
-    )
+    taken: Given = tf.nest.map_structure(lambda x: tf.gather(x, indices, batch_dims=1), nest)
     return taken
 
 
 def concat(first: Hypotheses, second: Hypotheses) -> Hypotheses:
     """Appends the hypotheses of `second` to those of `first` in every row."""
-    both: Hypotheses = tf.nest.map_structure(
-        lambda x, y: tf.concat([x, y], axis=1), first, second
-    )
+    both: Hypotheses = tf.nest.map_structure(lambda x, y: tf.concat([x, y], axis=1), first, second)
     return both
 
 
@@ -116,9 +108,7 @@ class Few:
             `[B, K, M]`: the words forbidden now; -1 stands for none.
     """
 
-    def __init__(
-        self, count: int, forbidden: Callable[[History], tf.Tensor]
-    ) -> None:
+    def __init__(self, count: int, forbidden: Callable[[History], tf.Tensor]) -> None:
         self.count = count
         self.forbidden = forbidden
 
@@ -177,15 +167,11 @@ def best_of_all(
     few = [one for one in constraints if isinstance(one, Few)]
     spare = sum(one.count for one in few)
     if len(few) < len(constraints):
-        return _best_constrained(
-            output, so_far, history, constraints, beam_size
-        )
+        return _best_constrained(output, so_far, history, constraints, beam_size)
     logits, live = live_logits(output, so_far)
     size = logits.shape[-1]
     if size is not None and size <= spare:
-        return _best_constrained(
-            output, so_far, history, constraints, beam_size
-        )
+        return _best_constrained(output, so_far, history, constraints, beam_size)
     chunks = _chunks(logits)
     normalizer = log_normalizer(chunks)
     if live is None:
@@ -219,9 +205,7 @@ def _best_constrained(
     return top_continuations(_chunks(logits), offset, beam_size)
 
 
-def _is_forbidden(
-    few: Few, found: Continuations, history: History, size: int | None
-) -> tf.Tensor:
+def _is_forbidden(few: Few, found: Continuations, history: History, size: int | None) -> tf.Tensor:
     """Whether each continuation appends a forbidden word: bool `[B, M']`."""
     words = few.words(history, size)
     always = tf.get_static_value(words)
@@ -232,9 +216,7 @@ def _is_forbidden(
     return tf.reduce_any(found.tokens[..., tf.newaxis] == words, axis=-1)
 
 
-def _of_parents(
-    few: Few, words: tf.Tensor, found: Continuations, history: History
-) -> tf.Tensor:
+def _of_parents(few: Few, words: tf.Tensor, found: Continuations, history: History) -> tf.Tensor:
     """The words that each continuation's parent forbids, `[B, M', M]`.
 
     If all hypotheses forbid the same, `[1, 1, M]`.
@@ -305,10 +287,7 @@ def _sizes(x: tf.Tensor) -> list[Any]:
     known: list[Any] = x.shape.as_list()
     if known.count(None) <= 1 and known[0] is None:
         return known  # nobody asks for B
-    return [
-        tf.shape(x)[axis] if size is None else size
-        for axis, size in enumerate(known)
-    ]
+    return [tf.shape(x)[axis] if size is None else size for axis, size in enumerate(known)]
 
 
 def top_continuations(
@@ -383,9 +362,7 @@ def one_each(
     return Continuations(finite(values - norm + so_far), parents, tokens)
 
 
-def constrain(
-    logits: tf.Tensor, history: History, constraints: Sequence[Constraint]
-) -> tf.Tensor:
+def constrain(logits: tf.Tensor, history: History, constraints: Sequence[Constraint]) -> tf.Tensor:
     """Applies each constraint, except where it would leave no word."""
     for constraint in constraints:
         constrained = constraint(logits, history)
@@ -404,9 +381,7 @@ def truncate(logits: tf.Tensor, top_k: int | None, top_p: float) -> tf.Tensor:
         ordered = tf.where(rank < top_k, ordered, NEVER)
     before = tf.cumsum(tf.nn.softmax(ordered), axis=-1, exclusive=True)
     kept = (before < top_p) & (ordered > NEVER)
-    least = tf.reduce_min(
-        tf.where(kept, ordered, math.inf), axis=-1, keepdims=True
-    )
+    least = tf.reduce_min(tf.where(kept, ordered, math.inf), axis=-1, keepdims=True)
     return tf.where(logits >= least, logits, NEVER)
 
 
@@ -466,9 +441,7 @@ def all_logits(output: Output) -> tf.Tensor:
     return tf.cast(output, tf.float32)
 
 
-def live_logits(
-    output: Output, log_probs: tf.Tensor
-) -> tuple[tf.Tensor, Live | None]:
+def live_logits(output: Output, log_probs: tf.Tensor) -> tuple[tf.Tensor, Live | None]:
     """The logits of the live hypotheses, if the others' need no computation.
 
     Args:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from bahdanau_tf.serving.doctor import Report
-from bahdanau_tf.serving.doctor import examine
-from bahdanau_tf.serving.export import export
-from bahdanau_tf.serving.export import publish
-from bahdanau_tf.serving.export import written
+from bahdanau_tf.serving.doctor import Report, examine
+from bahdanau_tf.serving.export import export, publish, written
 from bahdanau_tf.serving.limits import Limits
-from bahdanau_tf.serving.requests import Request
-from bahdanau_tf.serving.requests import answers
+from bahdanau_tf.serving.requests import Request, answers
 from bahdanau_tf.serving.weights import round_to_half
 
 __all__ = [

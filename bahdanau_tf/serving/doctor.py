@@ -8,10 +8,8 @@ equal in this sense.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,28 +17,22 @@ import tensorflow as tf
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search.selections import ABSENT
-from bahdanau_tf.serving.export import TEXT_OPS
-from bahdanau_tf.serving.export import has_serving_api
-from bahdanau_tf.serving.export import operations
-from bahdanau_tf.serving.export import read_warmup
-from bahdanau_tf.serving.limits import LimitedGraph
-from bahdanau_tf.serving.limits import Limits
-from bahdanau_tf.serving.limits import n_best_of
-from bahdanau_tf.serving.requests import Answers
-from bahdanau_tf.serving.requests import Outputs
-from bahdanau_tf.serving.requests import Request
-from bahdanau_tf.serving.requests import answers
-from bahdanau_tf.serving.requests import probes
-from bahdanau_tf.serving.requests import request
-from bahdanau_tf.serving.requests import sentences
+from bahdanau_tf.serving.export import TEXT_OPS, has_serving_api, operations, read_warmup
+from bahdanau_tf.serving.limits import LimitedGraph, Limits, n_best_of
+from bahdanau_tf.serving.requests import (
+    Answers,
+    Outputs,
+    Request,
+    answers,
+    probes,
+    request,
+    sentences,
+)
 from bahdanau_tf.serving.saved_model import count_nodes
 from bahdanau_tf.text.rows import replaced_offsets
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.translation import Scored
-from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation import TranslationGraph
-from bahdanau_tf.translation.sentences import score
-from bahdanau_tf.translation.sentences import translate
+from bahdanau_tf.translation import Scored, Translation, TranslationGraph
+from bahdanau_tf.translation.sentences import score, translate
 
 TOLERANCE = 1e-4
 
@@ -105,8 +97,7 @@ def n_best(
                 yield f"row {row}, {n}: score {total}, not {ranked[n].score}"
             # Hypotheses that tie with the last may be missing from the list.
             elif not _close(total, ranked[-1].score) and not any(
-                (one.text.encode(), one.finished) == (text, finished)
-                and _close(total, one.score)
+                (one.text.encode(), one.finished) == (text, finished) and _close(total, one.score)
                 for one in ranked
             ):
                 yield (
@@ -125,10 +116,7 @@ def align(
     # The export tells places in the bytes that it was given.
     data = tf.constant(texts)
     both = tf.unstack(tf.cast(outputs["source_offsets"], tf.int32), axis=-1)
-    moved = [
-        replaced_offsets(data, tf.RaggedTensor.from_tensor(one)).to_tensor()
-        for one in both
-    ]
+    moved = [replaced_offsets(data, tf.RaggedTensor.from_tensor(one)).to_tensor() for one in both]
     outputs = {**outputs, "source_offsets": tf.stack(moved, -1).numpy()}
     for row, hypotheses in enumerate(wanted):
         found = {name: value[row] for name, value in outputs.items()}
@@ -145,32 +133,24 @@ def align(
             given = [one.decode() for one in found[f"{side}_tokens"][:count]]
             if given != tokens:
                 yield f"row {row}: {side} tokens {given}, not {tokens}"
-            if found[f"{side}_offsets"][:count].tolist() != [
-                list(pair) for pair in offsets
-            ]:
+            if found[f"{side}_offsets"][:count].tolist() != [list(pair) for pair in offsets]:
                 yield f"row {row}: {side}_offsets differ"
         yield from _weights(found, match, row)
 
 
-def scores(
-    outputs: Outputs, wanted: Sequence[Scored], cut: np.ndarray
-) -> Iterator[str]:
+def scores(outputs: Outputs, wanted: Sequence[Scored], cut: np.ndarray) -> Iterator[str]:
     """Compares outputs of `score`; as `translations`."""
     for row, one in enumerate(wanted):
         found = {name: value[row] for name, value in outputs.items()}
         if not _close(found["log_prob"], one.log_prob):
-            yield (
-                f"row {row}: log_prob {found['log_prob']}, not {one.log_prob}"
-            )
+            yield (f"row {row}: log_prob {found['log_prob']}, not {one.log_prob}")
         if found["length"] != len(one.token_log_probs):
             yield f"row {row}: length {found['length']}"
         if found["truncated"] != cut[row]:
             yield f"row {row}: truncated is {found['truncated']}"
 
 
-def _ends(
-    found: Outputs, match: Translation, cut: bool, row: int
-) -> Iterator[str]:
+def _ends(found: Outputs, match: Translation, cut: bool, row: int) -> Iterator[str]:
     if found["finished"] != match.finished:
         yield f"row {row}: finished is {found['finished']}"
     if found["truncated"] != (cut or not match.finished):
@@ -188,9 +168,7 @@ def _weights(found: Outputs, match: Translation, row: int) -> Iterator[str]:
         yield f"row {row}: lengths differ from those of the weights"
 
 
-def _best_as(
-    hypotheses: Sequence[Translation], text: bytes
-) -> Translation | None:
+def _best_as(hypotheses: Sequence[Translation], text: bytes) -> Translation | None:
     """The hypothesis with that text, if its score equals the best one's."""
     for one in hypotheses:
         near = _close(one.score, hypotheses[0].score)
@@ -221,9 +199,7 @@ class Report:
     differences: list[str]
 
 
-def examine(
-    graph: TranslationGraph, version: str | os.PathLike[str], limits: Limits
-) -> Report:
+def examine(graph: TranslationGraph, version: str | os.PathLike[str], limits: Limits) -> Report:
     """Reloads an export and compares it with the translator in memory.
 
     A copy of it is loaded in a new process that imports only tensorflow and
@@ -261,9 +237,7 @@ def examine(
         differences.append(f"the signatures are {found.signatures}")
     gradients = count_nodes(version).gradients
     if gradients:
-        differences.append(
-            f"{gradients} nodes compute gradients, which no server calls"
-        )
+        differences.append(f"{gradients} nodes compute gradients, which no server calls")
     if not differences:
         differences = [
             f"{name}: {what}"
@@ -307,9 +281,7 @@ class _Wanted:
     word_cut: np.ndarray
 
     @classmethod
-    def of(
-        cls, graph: TranslationGraph, served: LimitedGraph, n_best: int
-    ) -> _Wanted:
+    def of(cls, graph: TranslationGraph, served: LimitedGraph, n_best: int) -> _Wanted:
         texts = probes(graph.source_text)
         targets = probes(graph.target_text)[::-1]
         many = replace(served.decoding, n_best=n_best)
@@ -371,9 +343,7 @@ def _timed(text: Tokenizer, rows: Sequence[bytes]) -> list[Request]:
     ]
 
 
-def _facts(
-    version: Path, answers: Answers, rows: int, served: LimitedGraph
-) -> list[str]:
+def _facts(version: Path, answers: Answers, rows: int, served: LimitedGraph) -> list[str]:
     size = sum(p.stat().st_size for p in version.rglob("*") if p.is_file())
     found = operations(version)
     nodes = count_nodes(version)
@@ -383,20 +353,15 @@ def _facts(
         f"Signatures: {', '.join(answers.signatures)}.",
         f"Limits: it reads {served.source_texts[0].max_length} tokens of a "
         f"text and writes {served.decoding.max_length}, end symbols included.",
-        f"Ops: {len(found)} kinds, of TensorFlow Text "
-        f"{', '.join(text_ops) or 'none'}.",
+        f"Ops: {len(found)} kinds, of TensorFlow Text {', '.join(text_ops) or 'none'}.",
         f"Nodes: {nodes.total}; of signatures, what they share counted for "
-        "each: "
-        + ", ".join(f"{name} {n}" for name, n in nodes.signatures.items())
-        + ".",
+        "each: " + ", ".join(f"{name} {n}" for name, n in nodes.signatures.items()) + ".",
         f"Loaded in {answers.load_seconds:.2f} s by a new process with "
         "tensorflow and tensorflow_text only.",
     ]
     labels = [f"{n} rows of {TIMED_WORDS} words" for n in TIMED_ROWS]
     labels[0] = f"1 row of {TIMED_WORDS} words"
-    for label, (first, *warm) in zip(
-        [*labels, "1 row of a megabyte"], answers.timed, strict=True
-    ):
+    for label, (first, *warm) in zip([*labels, "1 row of a megabyte"], answers.timed, strict=True):
         facts.append(
             f"serving_default, {label}: {first:.3f} s at first, "
             f"{sorted(warm)[len(warm) // 2]:.3f} s when warm."

@@ -10,25 +10,18 @@ import errno
 import importlib.util
 import os
 import shutil
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import tensorflow as tf
 
 from bahdanau_tf.serving.limits import Limits
-from bahdanau_tf.serving.requests import Request
-from bahdanau_tf.serving.requests import request
-from bahdanau_tf.serving.requests import sentences
-from bahdanau_tf.serving.saved_model import read_graphs
-from bahdanau_tf.serving.saved_model import write_saved_model
+from bahdanau_tf.serving.requests import Request, request, sentences
+from bahdanau_tf.serving.saved_model import read_graphs, write_saved_model
 from bahdanau_tf.serving.signatures import signatures
 from bahdanau_tf.serving.slimming import slim
-from bahdanau_tf.system.files import new_name
-from bahdanau_tf.system.files import takes_lock
+from bahdanau_tf.system.files import new_name, takes_lock
 from bahdanau_tf.translation import TranslationGraph
 
 # Ops of TensorFlow 2.20 that may be useful for translation. None of them runs
@@ -158,9 +151,7 @@ def _nodes(
         )
 
 
-def _is_true(
-    attributes: Mapping[str, tf.compat.v1.AttrValue], name: str
-) -> bool:
+def _is_true(attributes: Mapping[str, tf.compat.v1.AttrValue], name: str) -> bool:
     return name in attributes and bool(attributes[name].b)
 
 
@@ -202,10 +193,7 @@ def read_warmup(folder: Path) -> list[Request]:
     for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
         log = prediction_log_pb2.PredictionLog.FromString(record)
         predict = log.predict_log.request
-        inputs = {
-            name: tf.make_ndarray(tensor).tolist()
-            for name, tensor in predict.inputs.items()
-        }
+        inputs = {name: tf.make_ndarray(tensor).tolist() for name, tensor in predict.inputs.items()}
         requests.append(Request(predict.model_spec.signature_name, inputs))
     return requests
 
@@ -318,9 +306,7 @@ WARMUP_ROWS = (1, 8)
 WARMUP_WORDS = 12
 
 
-def export(
-    graph: TranslationGraph, path: str | os.PathLike[str], limits: Limits
-) -> Path:
+def export(graph: TranslationGraph, path: str | os.PathLike[str], limits: Limits) -> Path:
     """Writes a SavedModel with the signatures of `serving.signatures`.
 
     It is not examined; `written`, `examine` and `publish` are its steps.

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.text.rows import append_end
-from bahdanau_tf.text.rows import as_strings
-from bahdanau_tf.text.rows import surfaces
+from bahdanau_tf.text.rows import append_end, as_strings, surfaces
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation import TranslationGraph
-from bahdanau_tf.translation.graph import Sources
-from bahdanau_tf.translation.graph import joined
+from bahdanau_tf.translation.graph import Sources, joined
 
 BYTES_PER_TOKEN = 64  # more than the average word of any language has
 WORD_BYTES = 256  # of a word that is returned, or copied for an unknown one
@@ -54,10 +49,7 @@ class Limits:
             ("n_best", 0),
         ):
             if getattr(self, name) < least:
-                raise ValueError(
-                    f"Limits: {name} is {getattr(self, name)}, wanted {least} "
-                    "or more"
-                )
+                raise ValueError(f"Limits: {name} is {getattr(self, name)}, wanted {least} or more")
 
 
 class Words(NamedTuple):
@@ -104,12 +96,8 @@ class LimitedText(tf.Module):
         # tf.functions, so that signatures share these large graphs.
         self._all = tf.function(self._read_all, autograph=False)
         self._ids = self._function(self._ids_of, [tf.int32], 1)
-        self._words = self._function(
-            self._words_of, [tf.int32, tf.string, tf.int32, tf.int32], 2
-        )
-        self._detokenize = tf.function(
-            text.detokenize_with_offsets, autograph=False
-        )
+        self._words = self._function(self._words_of, [tf.int32, tf.string, tf.int32, tf.int32], 2)
+        self._detokenize = tf.function(text.detokenize_with_offsets, autograph=False)
 
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Turns strings into at most `max_length` ids: ragged [B, (T)]."""
@@ -120,9 +108,7 @@ class LimitedText(tf.Module):
         (ids,), (cut,) = self._ids(as_strings(strings))
         return self._whole(strings, ids, cut)
 
-    def read_words(
-        self, strings: tf.Tensor
-    ) -> tuple[tf.RaggedTensor, tf.Tensor, Words]:
+    def read_words(self, strings: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor, Words]:
         """`read`, and the words."""
         columns, (cut, word_cut) = self._words(as_strings(strings))
         ids, words, starts, ends = columns
@@ -161,13 +147,9 @@ class LimitedText(tf.Module):
         cut |= tf.strings.length(strings) > self.max_bytes
         return append_end(ids, self.eos_id), cut
 
-    def _function(
-        self, read: Read, dtypes: Sequence[tf.DType], truths: int
-    ) -> Read:
+    def _function(self, read: Read, dtypes: Sequence[tf.DType], truths: int) -> Read:
         function: Read = tf.function(
-            lambda strings: in_groups(
-                read, first_bytes(strings, self.max_bytes), dtypes, truths
-            ),
+            lambda strings: in_groups(read, first_bytes(strings, self.max_bytes), dtypes, truths),
             input_signature=[tf.TensorSpec([None], tf.string)],
             autograph=False,
         )
@@ -201,9 +183,7 @@ class LimitedText(tf.Module):
 
 
 @tf.function(autograph=False)
-def _cut_out(
-    strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
-) -> Words:
+def _cut_out(strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> Words:
     """The words at given places; one graph for all tokenizers."""
     words = surfaces(strings, starts, ends)
     short = first_bytes(words.values, WORD_BYTES)
@@ -213,9 +193,7 @@ def _cut_out(
     return Words(words, starts, ends.with_values(given), cut)
 
 
-def in_groups(
-    read: Read, strings: tf.Tensor, dtypes: Sequence[tf.DType], truths: int
-) -> Columns:
+def in_groups(read: Read, strings: tf.Tensor, dtypes: Sequence[tf.DType], truths: int) -> Columns:
     """Reads strings in groups, to limit memory.
 
     A tokenizer needs about 300 bytes of memory for each byte of its input.
@@ -235,15 +213,11 @@ def in_groups(
     size = tf.maximum(GROUP_BYTES // tf.reduce_max(lengths), 1)
     groups = tf.maximum(-(-count // size), 1)  # an empty one for no strings
 
-    def body(
-        i: tf.Tensor, done: list[tf.TensorArray]
-    ) -> tuple[tf.Tensor, list[tf.TensorArray]]:
+    def body(i: tf.Tensor, done: list[tf.TensorArray]) -> tuple[tf.Tensor, list[tf.TensorArray]]:
         rows, checks = read(strings[i * size : (i + 1) * size])
         values = [one.values for one in rows]
         parts = [*values, rows[0].row_lengths(), *checks]
-        return i + 1, [
-            one.write(i, part) for one, part in zip(done, parts, strict=True)
-        ]
+        return i + 1, [one.write(i, part) for one, part in zip(done, parts, strict=True)]
 
     _, done = tf.while_loop(
         lambda i, _: i < groups,
@@ -251,9 +225,7 @@ def in_groups(
         (
             tf.constant(0),
             [
-                tf.TensorArray(
-                    dtype, groups, infer_shape=False, element_shape=[None]
-                )
+                tf.TensorArray(dtype, groups, infer_shape=False, element_shape=[None])
                 for dtype in (*dtypes, tf.int64, *[tf.bool] * truths)
             ],
         ),
@@ -262,8 +234,7 @@ def in_groups(
     whole = [one.concat() for one in done]
     values, (lengths, *checks) = whole[: len(dtypes)], whole[len(dtypes) :]
     return [
-        tf.RaggedTensor.from_row_lengths(one, lengths, validate=False)
-        for one in values
+        tf.RaggedTensor.from_row_lengths(one, lengths, validate=False) for one in values
     ], checks
 
 
@@ -309,10 +280,7 @@ class LimitedGraph(TranslationGraph):
         most = min(graph.decoding.max_length, limits.max_target_length)
         super().__init__(
             graph.model,
-            [
-                LimitedText(text, limits.max_source_length)
-                for text in graph.source_texts
-            ],
+            [LimitedText(text, limits.max_source_length) for text in graph.source_texts],
             LimitedText(graph.target_text, limits.max_target_length),
             replace(graph.decoding, max_length=most),
             graph.dictionary,
@@ -334,9 +302,7 @@ class LimitedGraph(TranslationGraph):
         """`read`, where no word is copied."""
         return self._joined([text.read(strings) for text in self.source_texts])
 
-    def read_words(
-        self, strings: tf.Tensor
-    ) -> tuple[Sources, tf.Tensor, Words]:
+    def read_words(self, strings: tf.Tensor) -> tuple[Sources, tf.Tensor, Words]:
         """`read`, and the words of source 0."""
         first, *others = self.source_texts
         ids, cut, words = first.read_words(strings)
@@ -366,7 +332,6 @@ def n_best_of(graph: TranslationGraph, limits: Limits) -> int:
     beam_size, asked = graph.decoding.beam_size, graph.decoding.n_best
     if limits.n_best > beam_size and not graph.decoding.sampling:
         raise ValueError(
-            f"Limits: n_best is {limits.n_best}, wanted at most the beam size, "
-            f"{beam_size}"
+            f"Limits: n_best is {limits.n_best}, wanted at most the beam size, {beam_size}"
         )
     return limits.n_best or (asked if asked > 1 else beam_size)

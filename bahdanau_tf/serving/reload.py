@@ -14,8 +14,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,9 +85,7 @@ def main(folder: Path) -> None:
 
     def answer(request: Request) -> tuple[dict[str, np.ndarray], float]:
         inputs = {
-            name: tf.constant(
-                [row.encode("latin-1") for row in rows], tf.string
-            )
+            name: tf.constant([row.encode("latin-1") for row in rows], tf.string)
             for name, rows in request["inputs"].items()
         }
         start = time.perf_counter()
@@ -96,10 +93,7 @@ def main(folder: Path) -> None:
         values = {name: value.numpy() for name, value in outputs.items()}
         return values, time.perf_counter() - start
 
-    timed = [
-        [answer(request)[1] for _ in range(1 + WARM)]
-        for request in asked["timed"]
-    ]
+    timed = [[answer(request)[1] for _ in range(1 + WARM)] for request in asked["timed"]]
     outputs = [
         {name: _plain(value) for name, value in answer(request)[0].items()}
         for request in asked["requests"]

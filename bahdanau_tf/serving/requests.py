@@ -76,9 +76,7 @@ def probes(text: Tokenizer) -> list[bytes]:
     ]
 
 
-def request(
-    signature: str, text: list[bytes], translation: list[bytes]
-) -> Request:
+def request(signature: str, text: list[bytes], translation: list[bytes]) -> Request:
     """Makes a request; `translation` is used by signatures with a target."""
     inputs = {"text": text}
     if signature in TARGET_INPUTS:
@@ -105,9 +103,7 @@ class Answers(NamedTuple):
     timed: list[list[float]]
 
 
-def answers(
-    version: Path, asked: Sequence[Request], timed: Sequence[Request] = ()
-) -> Answers:
+def answers(version: Path, asked: Sequence[Request], timed: Sequence[Request] = ()) -> Answers:
     """Answers requests by a copy of an export in a new process.
 
     It imports only tensorflow and tensorflow_text.
@@ -147,9 +143,7 @@ def answers(
         )
         if done.returncode:
             raise ValueError(f"{version} cannot be reloaded: {_reason(done)}")
-        found: reload.Answers = json.loads(
-            (folder / "answers.json").read_text("utf-8")
-        )
+        found: reload.Answers = json.loads((folder / "answers.json").read_text("utf-8"))
     return Answers(
         outputs=[_arrays(one) for one in found["outputs"]],
         signatures=found["signatures"],
@@ -172,8 +166,7 @@ def _plain(requests: Sequence[Request]) -> list[reload.Request]:
         {
             "signature": one.signature,
             "inputs": {
-                name: [row.decode("latin-1") for row in rows]
-                for name, rows in one.inputs.items()
+                name: [row.decode("latin-1") for row in rows] for name, rows in one.inputs.items()
             },
         }
         for one in requests

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
-from google.protobuf import descriptor_pool  # type: ignore[import-untyped]
-from google.protobuf import message_factory
+from google.protobuf import descriptor_pool, message_factory  # type: ignore[import-untyped]
 
 GRAPHS = "saved_model.pb"
 
@@ -50,9 +45,7 @@ def write_saved_model(
 
 def read_graphs(folder: Path) -> Any:
     """The message SavedModel in a folder."""
-    message = descriptor_pool.Default().FindMessageTypeByName(
-        "tensorflow.SavedModel"
-    )
+    message = descriptor_pool.Default().FindMessageTypeByName("tensorflow.SavedModel")
     saved = message_factory.GetMessageClass(message)()
     saved.ParseFromString((folder / GRAPHS).read_bytes())
     return saved
@@ -82,33 +75,23 @@ def count_nodes(folder: Path) -> Nodes:
     """Counts the nodes of a SavedModel."""
     (meta_graph,) = read_graphs(folder).meta_graphs
     graph = meta_graph.graph_def
-    bodies = {
-        one.signature.name: one.node_def for one in graph.library.function
-    }
+    bodies = {one.signature.name: one.node_def for one in graph.library.function}
 
     @cache
     def of_function(name: str) -> int:
         return of_nodes(bodies[name])
 
     def of_nodes(nodes: Iterable[Any]) -> int:
-        return sum(
-            1 + sum(of_function(one.name) for one in references(node))
-            for node in nodes
-        )
+        return sum(1 + sum(of_function(one.name) for one in references(node)) for node in nodes)
 
     return Nodes(
         total=len(graph.node) + sum(map(len, bodies.values())),
         signatures={
-            name: of_nodes(
-                behind(graph.node, (x.name for x in signature.outputs.values()))
-            )
+            name: of_nodes(behind(graph.node, (x.name for x in signature.outputs.values())))
             for name, signature in sorted(meta_graph.signature_def.items())
             if name != _INITIALIZER
         },
-        gradients=sum(
-            len(bodies[one.gradient_func])
-            for one in graph.library.registered_gradients
-        ),
+        gradients=sum(len(bodies[one.gradient_func]) for one in graph.library.registered_gradients),
     )
 
 

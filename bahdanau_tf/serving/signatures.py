@@ -47,22 +47,13 @@ from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.models.stepwise import Output
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search.selections import ABSENT
-from bahdanau_tf.serving.limits import LimitedGraph
-from bahdanau_tf.serving.limits import Limits
-from bahdanau_tf.serving.limits import Words
-from bahdanau_tf.serving.limits import n_best_of
-from bahdanau_tf.serving.limits import valid_utf8
+from bahdanau_tf.serving.limits import LimitedGraph, Limits, Words, n_best_of, valid_utf8
 from bahdanau_tf.serving.weights import StoredWeights
 from bahdanau_tf.system.tensors import Nest
-from bahdanau_tf.text.rows import as_strings
-from bahdanau_tf.text.rows import surfaces
-from bahdanau_tf.text.rows import turned
+from bahdanau_tf.text.rows import as_strings, surfaces, turned
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.translation import Translated
-from bahdanau_tf.translation import TranslationGraph
-from bahdanau_tf.translation.graph import Reading
-from bahdanau_tf.translation.graph import Sources
-from bahdanau_tf.translation.graph import joined
+from bahdanau_tf.translation import Translated, TranslationGraph
+from bahdanau_tf.translation.graph import Reading, Sources, joined
 
 Outputs = dict[str, tf.Tensor]
 
@@ -166,12 +157,8 @@ class _Served:
     def align(self, text: tf.Tensor) -> Outputs:
         source, cut, of_source = self.graph.read_words(as_strings(text))
         found = self.best(self._reading(source, of_source), self._count(1))
-        words, starts, ends = _in_text_order(
-            self.graph.source_text, *of_source[:3]
-        )
-        first, last = _in_text_order(
-            self.graph.target_text, found.starts, found.ends
-        )
+        words, starts, ends = _in_text_order(self.graph.source_text, *of_source[:3])
+        first, last = _in_text_order(self.graph.target_text, found.starts, found.ends)
         width = self.limits.max_source_length
         height = self.limits.max_target_length
         ended = found.result.finished[:, 0] & ~_is_blank(found)
@@ -192,9 +179,7 @@ class _Served:
         }
 
     def score(self, text: tf.Tensor, translation: tf.Tensor) -> Outputs:
-        text, translation = _of_equal_rows(
-            "score", text=text, translation=translation
-        )
+        text, translation = _of_equal_rows("score", text=text, translation=translation)
         source, cut = self.graph.read_ids(text)
         ids, target_cut = self.graph.target_text.read(translation)
         target = joined([ids])
@@ -220,13 +205,9 @@ class _Served:
     def _reading(self, source: Sources, words: Words) -> Reading:
         return Reading(source, words.words if self.graph.copies else None)
 
-    def _translated(
-        self, reading: Reading, n_best: int | tf.Tensor
-    ) -> Translated:
+    def _translated(self, reading: Reading, n_best: int | tf.Tensor) -> Translated:
         with self.graph.weights.loaded():
-            return self.graph.translate_read(
-                reading, self.graph.decoding, n_best=n_best
-            )
+            return self.graph.translate_read(reading, self.graph.decoding, n_best=n_best)
 
     def _count(self, n_best: int) -> int | tf.Tensor:
         """A number of translations, as an argument of `best`."""
@@ -237,13 +218,9 @@ class _Served:
     def _plain(self, reading: Reading, decoding: Decoding) -> Translated:
         """One translation without its alignment."""
         with self.graph.weights.loaded():
-            return self.graph.translate_read(
-                reading, decoding, with_weights=False
-            )
+            return self.graph.translate_read(reading, decoding, with_weights=False)
 
-    def _weights(
-        self, found: Translated, rows: tf.Tensor, columns: tf.Tensor
-    ) -> tf.Tensor:
+    def _weights(self, found: Translated, rows: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
         """The soft alignment of so many tokens, in text order: [B, T, S]."""
         weights: tf.Tensor = found.result.weights
         weights = tf.where(_is_blank(found)[:, None, None], 0.0, weights[:, 0])
@@ -270,14 +247,10 @@ def _first(found: Translated, cut: tf.Tensor) -> Outputs:
 def _concrete(
     function: Callable[..., Outputs], *specs: tf.TensorSpec
 ) -> tf.types.experimental.ConcreteFunction:
-    return tf.function(
-        function, input_signature=specs, autograph=False
-    ).get_concrete_function()
+    return tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
 
 
-def _in_text_order(
-    text: Tokenizer, *tokens: tf.RaggedTensor
-) -> tuple[tf.RaggedTensor, ...]:
+def _in_text_order(text: Tokenizer, *tokens: tf.RaggedTensor) -> tuple[tf.RaggedTensor, ...]:
     """Turns values of ids, ragged [B, (T)], into the order of the text."""
     return tuple(turned(one) for one in tokens) if text.reverse else tokens
 
@@ -362,9 +335,7 @@ def _offsets(
 
     Rows that `ended` have the end symbol, empty, after the last token.
     """
-    padded = tf.stack(
-        [rows.to_tensor(shape=[None, size]) for rows in (starts, ends)], axis=2
-    )
+    padded = tf.stack([rows.to_tensor(shape=[None, size]) for rows in (starts, ends)], axis=2)
     place_of_end = tf.where(ended, _count(starts), size)[:, None]
     is_end = tf.range(size) == place_of_end
     last = tf.reduce_max(padded, axis=[1, 2])

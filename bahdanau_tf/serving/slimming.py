@@ -20,24 +20,23 @@ they are needed.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from bahdanau_tf.serving.saved_model import GRAPHS
-from bahdanau_tf.serving.saved_model import SHAPES
-from bahdanau_tf.serving.saved_model import behind
-from bahdanau_tf.serving.saved_model import callees_first
-from bahdanau_tf.serving.saved_model import in_order
-from bahdanau_tf.serving.saved_model import meaning
-from bahdanau_tf.serving.saved_model import node_of
-from bahdanau_tf.serving.saved_model import read_graphs
-from bahdanau_tf.serving.saved_model import references
+from bahdanau_tf.serving.saved_model import (
+    GRAPHS,
+    SHAPES,
+    behind,
+    callees_first,
+    in_order,
+    meaning,
+    node_of,
+    read_graphs,
+    references,
+)
 
 # Ops that cannot fail, so that they may run before a loop that makes no step,
 # and the attribute that is the dtype of their output.
@@ -67,10 +66,7 @@ def lift(functions: Iterable[Any]) -> None:
     for function in callees_first(named.values()):  # inner loops first
         for node in list(function.node_def):
             if node.op in _LOOPS:
-                body, condition = (
-                    named[node.attr[part].func.name]
-                    for part in ("body", "cond")
-                )
+                body, condition = (named[node.attr[part].func.name] for part in ("body", "cond"))
                 both = {function.signature.name, body.signature.name}
                 movable = set(_MOVABLE) - (_READS if both & writing else set())
                 _lift(function, node, body, condition, movable)
@@ -90,10 +86,7 @@ def _forget_reads(functions: Iterable[Any]) -> set[str]:
     for function in callees_first(functions):
         nodes = function.node_def
         called = {x.name: [f.name for f in references(x)] for x in nodes}
-        if any(
-            x.op.startswith(_WRITING) or writing.intersection(called[x.name])
-            for x in nodes
-        ):
+        if any(x.op.startswith(_WRITING) or writing.intersection(called[x.name]) for x in nodes):
             writing.add(function.signature.name)
             continue
         idle = {x.name for x in nodes if x.op in _READS}
@@ -113,9 +106,7 @@ def _forget_reads(functions: Iterable[Any]) -> set[str]:
     return writing
 
 
-def _lift(
-    function: Any, loop: Any, body: Any, condition: Any, movable: set[str]
-) -> None:
+def _lift(function: Any, loop: Any, body: Any, condition: Any, movable: set[str]) -> None:
     """Moves invariant nodes of a loop to the function that has the loop."""
     invariants = dict(_invariants(loop, body))
     nodes = in_order(body.node_def)
@@ -146,12 +137,9 @@ def _lift(
         copy = function.node_def.add()
         copy.CopyFrom(node)
         copy.name = outside(node.name)
-        copy.input[:] = [
-            invariants.get(one, outside(one)) for one in node.input
-        ]
+        copy.input[:] = [invariants.get(one, outside(one)) for one in node.input]
     inside = {
-        one: _added(loop, body, condition, outside(one), node)
-        for one, node in needed.items()
+        one: _added(loop, body, condition, outside(one), node) for one, node in needed.items()
     }
     for node in nodes:
         node.input[:] = [inside.get(one, one) for one in node.input]
@@ -159,11 +147,7 @@ def _lift(
 
 def _invariants(loop: Any, body: Any) -> Iterator[tuple[str, str]]:
     """The arguments of a body that it returns, and what the loop gives."""
-    identities = {
-        node.name: node.input[0]
-        for node in body.node_def
-        if node.op == "Identity"
-    }
+    identities = {node.name: node.input[0] for node in body.node_def if node.op == "Identity"}
     signature = body.signature
     for given, result, value in zip(
         signature.input_arg, signature.output_arg, loop.input, strict=False
@@ -246,9 +230,7 @@ def _meaning(function: Any) -> object:
         tuple(one.type for one in signature.input_arg),
         tuple(of(function.ret[one.name]) for one in signature.output_arg),
         tuple(sorted(map(of, function.control_ret.values()))),
-        tuple(
-            (*map(of, node.input), meaning(node)) for node in function.node_def
-        ),
+        tuple((*map(of, node.input), meaning(node)) for node in function.node_def),
     )
 
 

@@ -6,10 +6,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.layers.readout import OutputColumns
-from bahdanau_tf.layers.readout import OutputWeights
-from bahdanau_tf.models.stepwise import Output
-from bahdanau_tf.models.stepwise import TranslationModel
+from bahdanau_tf.layers.readout import OutputColumns, OutputWeights
+from bahdanau_tf.models.stepwise import Output, TranslationModel
 from bahdanau_tf.system.tensors import Nest
 
 
@@ -54,9 +52,7 @@ class StoredWeights:
 
     def loaded(self) -> keras.StatelessScope:
         """A context in which the model uses the stored weights."""
-        return keras.StatelessScope(
-            [(one, tf.cast(half, one.dtype)) for one, half in self._halves]
-        )
+        return keras.StatelessScope([(one, tf.cast(half, one.dtype)) for one, half in self._halves])
 
     def output(self) -> Output:
         """The model's output weights."""

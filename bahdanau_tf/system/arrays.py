@@ -10,8 +10,7 @@ from typing import IO
 
 import numpy as np
 
-from bahdanau_tf.system.files import check_regular
-from bahdanau_tf.system.files import check_unpacked
+from bahdanau_tf.system.files import check_regular, check_unpacked
 
 _DAMAGE = (
     AttributeError,
@@ -50,9 +49,7 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as file:
             return dict(file)
     except _DAMAGE as error:
-        raise ValueError(
-            f"{os.fspath(path)!r} is not an .npz file of arrays: {error}"
-        ) from error
+        raise ValueError(f"{os.fspath(path)!r} is not an .npz file of arrays: {error}") from error
 
 
 def _check_claim(member: zipfile.ZipInfo, file: IO[bytes]) -> None:

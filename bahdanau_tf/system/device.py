@@ -40,12 +40,8 @@ def has_fast_bfloat16() -> bool:
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         details = map(tf.config.experimental.get_device_details, gpus)
-        return all(
-            one.get("compute_capability", (0, 0)) >= (8, 0) for one in details
-        )
-    return not {"amx_bf16", "avx512_bf16"}.isdisjoint(
-        _of_processor("flags").split()
-    )
+        return all(one.get("compute_capability", (0, 0)) >= (8, 0) for one in details)
+    return not {"amx_bf16", "avx512_bf16"}.isdisjoint(_of_processor("flags").split())
 
 
 def has_gpu() -> bool:
@@ -105,15 +101,11 @@ def use_threads(count: int | None = None) -> None:
     Raises:
         ValueError: TensorFlow runs already, with other threads.
     """
-    if count is None and (
-        os.environ.get(INTRA_OP) or os.environ.get(INTER_OP) or has_gpu()
-    ):
+    if count is None and (os.environ.get(INTRA_OP) or os.environ.get(INTER_OP) or has_gpu()):
         return
     try:
         tf.config.threading.set_intra_op_parallelism_threads(1)
-        tf.config.threading.set_inter_op_parallelism_threads(
-            count or len(available_cores())
-        )
+        tf.config.threading.set_inter_op_parallelism_threads(count or len(available_cores()))
     except RuntimeError:
         if count is not None:
             raise ValueError(
@@ -139,20 +131,12 @@ def operations_at_once() -> int:
 def _threads(given: int, variable: str) -> int:
     """As TensorFlow decides: set, or in the environment, or the cores."""
     found = os.environ.get(variable, "")
-    return (
-        int(given)
-        or int(found if found.isdecimal() else 0)
-        or len(available_cores())
-    )
+    return int(given) or int(found if found.isdecimal() else 0) or len(available_cores())
 
 
 def _processor() -> str:
     """The processor's name."""
-    return (
-        _of_processor("model name")
-        or platform.processor()
-        or platform.machine()
-    )
+    return _of_processor("model name") or platform.processor() or platform.machine()
 
 
 def _of_processor(what: str) -> str:

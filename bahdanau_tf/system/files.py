@@ -121,15 +121,11 @@ def read_object(path: str | os.PathLike[str]) -> dict[str, object]:
     except ValueError as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise ValueError(
-            f"{path} holds a {type(found).__name__}, wanted a JSON object"
-        )
+        raise ValueError(f"{path} holds a {type(found).__name__}, wanted a JSON object")
     return found
 
 
-def read_versioned(
-    path: str | os.PathLike[str], newest: int, reader: str
-) -> dict[str, object]:
+def read_versioned(path: str | os.PathLike[str], newest: int, reader: str) -> dict[str, object]:
     """Reads a JSON object that says which version of its format it has.
 
     Args:
@@ -148,8 +144,7 @@ def read_versioned(
     version = found.pop("format_version", None)
     if type(version) is not int or version < 1:
         raise ValueError(
-            f"{reader}: {path} has format_version {version!r}, wanted a "
-            f"number from 1 to {newest}"
+            f"{reader}: {path} has format_version {version!r}, wanted a number from 1 to {newest}"
         )
     if version > newest:
         raise ValueError(

@@ -15,18 +15,12 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
-from collections.abc import Sequence
-from io import BufferedReader
-from io import TextIOWrapper
+from collections.abc import Iterator, Sequence
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO
-from typing import TextIO
-from typing import cast
+from typing import BinaryIO, TextIO, cast
 
-from bahdanau_tf.system.files import FULL
-from bahdanau_tf.system.files import check_regular
-from bahdanau_tf.system.files import takes_lock
+from bahdanau_tf.system.files import FULL, check_regular, takes_lock
 
 GZIP = b"\x1f\x8b"  # the first two bytes of a gzip file, RFC 1952
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # no UTF-8 begins so
@@ -89,9 +83,7 @@ def read_lines(
             try:
                 text = line.decode("utf-8" if number > 1 else "utf-8-sig")
             except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"{_name(path)}: line {number} is not UTF-8"
-                ) from error
+                raise ValueError(f"{_name(path)}: line {number} is not UTF-8") from error
             if text:  # empty if the file holds a byte order mark alone
                 yield text.removesuffix("\n").rstrip("\r")
 
@@ -182,9 +174,7 @@ def written_together(
 ) -> Iterator[list[TextIO]]:
     """`written` for several files: all fit on the disk, or none is renamed."""
     with contextlib.ExitStack() as until_complete:
-        streams = [
-            until_complete.enter_context(written(path)) for path in paths
-        ]
+        streams = [until_complete.enter_context(written(path)) for path in paths]
         yield streams
         for stream in streams:
             stream.flush()
@@ -263,9 +253,7 @@ def _source(
     return open(path, "rb")
 
 
-def _lines(
-    raw: BinaryIO, path: str | os.PathLike[str] | None
-) -> Iterator[bytes]:
+def _lines(raw: BinaryIO, path: str | os.PathLike[str] | None) -> Iterator[bytes]:
     text, name = _unpacked(raw, path), _name(path)
     read = functools.partial(end_of_line, text)
     for number, line in enumerate(iter(read, b""), 1):
@@ -280,8 +268,7 @@ def _unpacked(raw: BinaryIO, path: str | os.PathLike[str] | None) -> BinaryIO:
         text = cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb"))
     if cast(BufferedReader, text).peek(2).startswith(UTF_16):
         raise ValueError(
-            f"{_name(path)} is UTF-16, wanted UTF-8, into which `iconv -f "
-            "UTF-16 -t UTF-8` turns it"
+            f"{_name(path)} is UTF-16, wanted UTF-8, into which `iconv -f UTF-16 -t UTF-8` turns it"
         )
     return text
 
@@ -298,9 +285,7 @@ def _damage_named(path: str | os.PathLike[str] | None) -> Iterator[None]:
     try:
         yield
     except DAMAGE as error:
-        raise ValueError(
-            f"{_name(path)} is not a whole gzip file: {error}"
-        ) from error
+        raise ValueError(f"{_name(path)} is not a whole gzip file: {error}") from error
 
 
 @contextlib.contextmanager

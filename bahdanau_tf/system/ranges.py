@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import typing
 from dataclasses import dataclass
-from numbers import Integral
-from numbers import Real
-from typing import Any
-from typing import cast
+from numbers import Integral, Real
+from typing import Any, cast
 
 
 @dataclass(frozen=True)
@@ -65,9 +63,7 @@ def size(owner: str, name: str, value: object) -> int:
     """
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_whole or (number := int(cast("int", value))) < 1:
-        raise ValueError(
-            f"{owner}: {name} is {value!r}, wanted a whole number, at least 1"
-        )
+        raise ValueError(f"{owner}: {name} is {value!r}, wanted a whole number, at least 1")
     return number
 
 
@@ -99,9 +95,7 @@ def check_values(owner: object, **ranges: Range) -> None:
     for name, hint in typing.get_type_hints(type(owner)).items():
         value = getattr(owner, name)
         if wanted := _wanted(value, hint, ranges.get(name)):
-            raise ValueError(
-                f"{type(owner).__name__}: {name} is {value!r}, wanted {wanted}"
-            )
+            raise ValueError(f"{type(owner).__name__}: {name} is {value!r}, wanted {wanted}")
         if hasattr(value, "item"):
             object.__setattr__(owner, name, value.item())  # it may be frozen
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 

@@ -16,12 +16,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
-from contextlib import contextmanager
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 NOTES_APART = 30.0  # seconds between two reports of odd lines
@@ -29,9 +25,7 @@ SHOWN = 20  # runs of line numbers in one report
 
 
 # All but tab and line feed, with those that turn the direction of writing.
-_CONTROLS = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
-)
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
@@ -40,9 +34,7 @@ def printable(text: str) -> str:
     It has names that come from files, which may be those of a stranger, and a
     terminal does what control characters say.
     """
-    return _CONTROLS.sub(
-        lambda one: one[0].encode("unicode_escape").decode(), text
-    )
+    return _CONTROLS.sub(lambda one: one[0].encode("unicode_escape").decode(), text)
 
 
 class StatusLine:
@@ -148,16 +140,13 @@ class ProgressLine(StatusLine):
             left = f", {about}{_clock(seconds)} left"
         parts = text.split(", ")
         lines = [
-            f"{count} {', '.join(parts[:number])}{left}"
-            for number in range(len(parts), 0, -1)
+            f"{count} {', '.join(parts[:number])}{left}" for number in range(len(parts), 0, -1)
         ]
         if self._live:
             bar = "█" * round(20 * min(share, 1.0))
             lines = [f"{bar:░<20} {lines[0]}", *lines]
         columns = self._columns
-        self._show(
-            next((x for x in lines if len(x) <= columns), lines[-1]), now
-        )
+        self._show(next((x for x in lines if len(x) <= columns), lines[-1]), now)
 
     def _seconds_left(self, done: int, now: float) -> float:
         """By the mean time of the steps after the first; infinite before."""
@@ -189,8 +178,7 @@ class _Odd:
         if not self._count:
             return ""
         said = ", ".join(
-            f"{first}-{last}" if first < last else f"{first}"
-            for first, last in self._runs[:SHOWN]
+            f"{first}-{last}" if first < last else f"{first}" for first, last in self._runs[:SHOWN]
         )
         if len(self._runs) > SHOWN:
             said += f", ... ({self._count} lines)"
@@ -213,9 +201,7 @@ class LineCounter(StatusLine):
         first: How many lines of the text come before those that are counted.
     """
 
-    def __init__(
-        self, about: str = "", quiet: bool = False, first: int = 0
-    ) -> None:
+    def __init__(self, about: str = "", quiet: bool = False, first: int = 0) -> None:
         super().__init__()
         self.done = 0
         self._first = first
@@ -242,9 +228,7 @@ class LineCounter(StatusLine):
         digits = f"{rate:.1f}" if rate >= 1 else f"{rate:.2g}"
         return f"{self._about}{amount(self.done, 'line')}, {digits} lines/s"
 
-    def report(
-        self, what: str, places: Sequence[int], at_once: bool = False
-    ) -> None:
+    def report(self, what: str, places: Sequence[int], at_once: bool = False) -> None:
         """Collects odd lines among those not yet counted, in ascending order.
 
         Args:

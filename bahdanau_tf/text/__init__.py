@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 
 from bahdanau_tf.text.subwords import SubwordTokenizer
-from bahdanau_tf.text.vocabulary import Coverage
-from bahdanau_tf.text.vocabulary import Dictionary
-from bahdanau_tf.text.vocabulary import Vocabulary
-from bahdanau_tf.text.words import WordTokenizer
-from bahdanau_tf.text.words import read_settings
+from bahdanau_tf.text.vocabulary import Coverage, Dictionary, Vocabulary
+from bahdanau_tf.text.words import WordTokenizer, read_settings
 
 __all__ = [
     "Coverage",
@@ -41,8 +38,7 @@ def load_text(
         return _load_text(directory)
     except FileNotFoundError as error:
         raise ValueError(
-            f"load_text: {error.filename} is missing, a part of the tokenizer "
-            "that was saved there"
+            f"load_text: {error.filename} is missing, a part of the tokenizer that was saved there"
         ) from error
 
 
@@ -53,13 +49,11 @@ def _load_text(
     classes = {c.__name__: c for c in (WordTokenizer, SubwordTokenizer)}
     if name not in classes:
         raise ValueError(
-            f"load_text: {directory} holds a {name!r}, wanted one of "
-            f"{sorted(classes)}."
+            f"load_text: {directory} holds a {name!r}, wanted one of {sorted(classes)}."
         )
     try:
         return classes[name].load(directory, checksum, config)
     except TypeError as error:
         raise ValueError(
-            f"load_text: {directory} has options that this bahdanau_tf does "
-            f"not know: {error}"
+            f"load_text: {directory} has options that this bahdanau_tf does not know: {error}"
         ) from error

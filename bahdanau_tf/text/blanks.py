@@ -10,11 +10,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bahdanau_tf.text.languages import Language
-from bahdanau_tf.text.rows import after
-from bahdanau_tf.text.rows import before
-from bahdanau_tf.text.rows import is_first
-from bahdanau_tf.text.splitting import APART
-from bahdanau_tf.text.splitting import JOINED
+from bahdanau_tf.text.rows import after, before, is_first
+from bahdanau_tf.text.splitting import APART, JOINED
 
 
 class Quotes(NamedTuple):
@@ -110,9 +107,7 @@ class Quotes(NamedTuple):
         return cls(is_mark, opens, opens)
 
 
-def _at(
-    is_mark: tf.Tensor, close: tf.Tensor, rows: tf.Tensor
-) -> tuple[tf.Tensor, ...]:
+def _at(is_mark: tf.Tensor, close: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """The positions of the marks, and what is certain about each.
 
     Returns:
@@ -127,9 +122,7 @@ def _at(
     return places, must_open, must_close, is_first(tf.gather(rows, places))
 
 
-def _scattered(
-    values: tf.Tensor, places: tf.Tensor, is_mark: tf.Tensor
-) -> tf.Tensor:
+def _scattered(values: tf.Tensor, places: tf.Tensor, is_mark: tf.Tensor) -> tf.Tensor:
     none = tf.zeros_like(is_mark)
     return tf.tensor_scatter_nd_update(none, places[:, None], values)
 
@@ -189,14 +182,10 @@ def sign(words: tf.Tensor, blanks: tf.Tensor, ruled: tf.Tensor) -> tf.Tensor:
 
 def unsign(words: tf.Tensor) -> tf.Tensor:
     """Removes the signs; a word that consists of a sign alone stays."""
-    return tf.strings.regex_replace(
-        words, f"^[{JOINED}{APART}](.)", r"\1", replace_global=False
-    )
+    return tf.strings.regex_replace(words, f"^[{JOINED}{APART}](.)", r"\1", replace_global=False)
 
 
-def between(
-    words: tf.Tensor, rows: tf.Tensor, language: Language, no_break: bool
-) -> tf.Tensor:
+def between(words: tf.Tensor, rows: tf.Tensor, language: Language, no_break: bool) -> tf.Tensor:
     """Returns what is written before each word: a blank or nothing.
 
     Args:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 RULES = 2  # version of the rules; a saved tokenizer keeps its own
 
@@ -73,8 +72,7 @@ _JAPANESE = r"[\p{Han}\p{Hiragana}\p{Katakana}ー々]"
 _FIRST = {
     "en": Language(
         apostrophe=Apostrophe.BEFORE,
-        abbreviations=_INITIALS
-        + " Mr Mrs Ms Messrs Dr Prof Rev Hon St Gen Col Capt Lt Sgt Gov Sen"
+        abbreviations=_INITIALS + " Mr Mrs Ms Messrs Dr Prof Rev Hon St Gen Col Capt Lt Sgt Gov Sen"
         " Rep Jr Sr Inc Ltd Co Corp vs etc",
         numbering="No Nos Art pp",
         close=_close(
@@ -112,9 +110,7 @@ _FIRST = {
 
 _STRAIGHT = '"'
 _SLASH = r".*\n/|/\n.*"
-_GENERAL = Language(
-    close=_close(_CLOSING, _OPENING + "|[„‚]", _SLASH), quotes=_STRAIGHT
-)
+_GENERAL = Language(close=_close(_CLOSING, _OPENING + "|[„‚]", _SLASH), quotes=_STRAIGHT)
 # „Wort“ and ‚Wort‘; »Wort« in books, «Wort» in Switzerland.
 _GERMAN = Language(
     close=_close(

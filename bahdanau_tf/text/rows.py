@@ -26,8 +26,7 @@ def as_strings(strings: tf.Tensor) -> tf.Tensor:
     strings = tf.convert_to_tensor(strings, tf.string)
     if strings.shape.rank not in (None, 1):
         raise ValueError(
-            f"Tokenizer: strings has the shape {strings.shape}, wanted [B], a "
-            "list of strings"
+            f"Tokenizer: strings has the shape {strings.shape}, wanted [B], a list of strings"
         )
     return tf.ensure_shape(strings, [None])
 
@@ -37,9 +36,7 @@ def count_words(strings: tf.Tensor) -> tf.Tensor:
 
     `tf.strings.split` by itself takes ASCII blanks only.
     """
-    return tf.strings.split(
-        tf.strings.regex_replace(strings, _BLANKS, " ")
-    ).row_lengths()
+    return tf.strings.split(tf.strings.regex_replace(strings, _BLANKS, " ")).row_lengths()
 
 
 def before(x: tf.Tensor, edge: object) -> tf.Tensor:
@@ -91,9 +88,7 @@ def append_end(ids: tf.RaggedTensor, eos_id: int) -> tf.RaggedTensor:
     splits += tf.range(tf.size(splits, splits.dtype))
     places = row_ids(ids)
     places += tf.range(tf.size(places, places.dtype))
-    values = tf.tensor_scatter_nd_update(
-        tf.fill([splits[-1]], eos_id), places[:, None], ids.values
-    )
+    values = tf.tensor_scatter_nd_update(tf.fill([splits[-1]], eos_id), places[:, None], ids.values)
     return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
 
 
@@ -105,9 +100,7 @@ def turned(rows: tf.RaggedTensor) -> tf.RaggedTensor:
     return rows.with_values(tf.gather(rows.values, places))
 
 
-def until_end(
-    ids: tf.Tensor | tf.RaggedTensor, eos_id: int, pad_id: int
-) -> tf.RaggedTensor:
+def until_end(ids: tf.Tensor | tf.RaggedTensor, eos_id: int, pad_id: int) -> tf.RaggedTensor:
     """True for ids before the row's first end symbol that are not padding.
 
     Args:
@@ -136,8 +129,7 @@ def as_rows(x: tf.Tensor | tf.RaggedTensor) -> tf.RaggedTensor:
     x = tf.convert_to_tensor(x)
     if x.shape.rank not in (None, 2):
         raise ValueError(
-            f"Tokenizer: ids has the shape {x.shape}, wanted [B, T], a row of "
-            "ids for each string"
+            f"Tokenizer: ids has the shape {x.shape}, wanted [B, T], a row of ids for each string"
         )
     return tf.RaggedTensor.from_tensor(tf.ensure_shape(x, [None, None]))
 
@@ -164,9 +156,7 @@ def spans(
     )
 
 
-def surfaces(
-    strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
-) -> tf.RaggedTensor:
+def surfaces(strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.RaggedTensor:
     """Cuts tokens out of strings, which need not be valid UTF-8.
 
     Args:
@@ -184,9 +174,7 @@ def surfaces(
     spans = tf.ragged.range(starts.values + shift, ends.values + shift)
     pieces = tf.gather(data.values, spans.values)
     return starts.with_values(
-        tf.strings.unsorted_segment_join(
-            pieces, row_ids(spans), tf.size(starts.values)
-        )
+        tf.strings.unsorted_segment_join(pieces, row_ids(spans), tf.size(starts.values))
     )
 
 
@@ -221,9 +209,7 @@ def detokenized(
     return texts, turned(starts), turned(ends)
 
 
-def replaced_offsets(
-    texts: tf.Tensor, offsets: tf.RaggedTensor
-) -> tf.RaggedTensor:
+def replaced_offsets(texts: tf.Tensor, offsets: tf.RaggedTensor) -> tf.RaggedTensor:
     """Where offsets are once U+FFFD is written for bytes that are not valid.
 
     Args:
@@ -233,9 +219,7 @@ def replaced_offsets(
     """
     lengths = tf.strings.length(texts)
     begins = tf.cumsum(lengths + 1, exclusive=True)  # of rows, in one order
-    found, places = tf.strings.unicode_decode_with_offsets(
-        texts, "UTF-8", errors="replace"
-    )
+    found, places = tf.strings.unicode_decode_with_offsets(texts, "UTF-8", errors="replace")
     codes, rows = found.values, row_ids(found)
     sizes = sum(tf.cast(codes >= least, tf.int32) for least in _SIZES)
     written = tf.cumsum(sizes, exclusive=True)
@@ -243,9 +227,7 @@ def replaced_offsets(
     written -= tf.gather(first, rows)
     places = tf.gather(begins, rows) + tf.cast(places.values, tf.int32)
     # One character more, since there may be none.
-    codes, written, places = (
-        tf.concat([one, [0]], 0) for one in (codes, written, places)
-    )
+    codes, written, places = (tf.concat([one, [0]], 0) for one in (codes, written, places))
     own = row_ids(offsets)
     wanted = tf.gather(begins, own) + offsets.values
     at = tf.maximum(tf.searchsorted(places[:-1], wanted, "right") - 1, 0)

@@ -60,17 +60,14 @@ BY_WORDS = {
         "nicht ein eine als auch es an aus er ich sie",
         "en": "the of and to in a is that for it was on with as are be this by "
         "at from have not you he his they we i",
-        "es": "de la que el en y a los se del las un por con no una su para es "
-        "al lo como más pero",
+        "es": "de la que el en y a los se del las un por con no una su para es al lo como más pero",
         "et": "ja on ei et see oli ka mis kui ta ning aga oma ma siis",
-        "fi": "ja on ei se että oli hän mutta ovat kun myös joka niin hänen "
-        "minä sen tai jos",
+        "fi": "ja on ei se että oli hän mutta ovat kun myös joka niin hänen minä sen tai jos",
         "fr": "de la le et les des en un une du que est dans qui pour pas il "
         "au sur ce par l d qu je ne se elle",
         "hr": "i je u se na da su za od s ne to što kao koji o ali bi sam",
         "hu": "a az és hogy nem is egy volt meg ez de van csak már mint el ha",
-        "id": "yang dan di itu dengan untuk tidak ini dari dalam akan pada ada "
-        "juga saya ke adalah",
+        "id": "yang dan di itu dengan untuk tidak ini dari dalam akan pada ada juga saya ke adalah",
         "it": "di e il la che in un a per è una non sono con del si da dei le "
         "della i al ha gli l lo nel",
         "nl": "de het een van en in is dat op te zijn met voor niet aan er om "
@@ -184,9 +181,7 @@ def _by_own_words(words: Counter[str], languages: dict[str, str]) -> str:
 
     A word with a letter of another language counts against a language.
     """
-    kinds = Counter(
-        word for small in languages.values() for word in small.split()
-    )
+    kinds = Counter(word for small in languages.values() for word in small.split())
     lettered = {
         code: {word for word in words if not letters.isdisjoint(word)}
         for code in languages
@@ -201,8 +196,7 @@ def _by_own_words(words: Counter[str], languages: dict[str, str]) -> str:
         own[code] = sum(
             words[word]
             for word in known
-            if word in lettered[code]
-            or (kinds[word] == 1 and len(word) >= OWN_LENGTH)
+            if word in lettered[code] or (kinds[word] == 1 and len(word) >= OWN_LENGTH)
         )
     second, first = sorted(sums, key=lambda code: sums[code])[-2:]
     clear = (

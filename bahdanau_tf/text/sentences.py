@@ -11,9 +11,7 @@ from bahdanau_tf.text.languages import LANGUAGES
 _ABBREVIATIONS = frozenset(
     word for rules in LANGUAGES.values() for word in rules.abbreviations.split()
 )
-_NUMBERING = frozenset(
-    word for rules in LANGUAGES.values() for word in rules.numbering.split()
-)
+_NUMBERING = frozenset(word for rules in LANGUAGES.values() for word in rules.numbering.split())
 _MARKS = ".!?…‥؟।"  # they end a sentence only before a blank
 _WIDE_MARKS = "。！？｡"  # they end a sentence before anything
 _CANDIDATE = re.compile(
@@ -50,9 +48,7 @@ def split_sentences(text: str) -> list[str]:
     for match in _CANDIDATE.finditer(text):
         before = text[max(start, match.start() - _LOOK_BACK) : match.start()]
         after = text[match.end() : match.end() + 1]
-        if match["wide"] or (
-            match["mark"] and _is_end(before, match["mark"], after)
-        ):
+        if match["wide"] or (match["mark"] and _is_end(before, match["mark"], after)):
             sentences.append(text[start : match.end()])
             start = match.end()
     return [*sentences, text[start:]] if start < len(text) else sentences
@@ -75,6 +71,4 @@ def _is_end(before: str, mark: str, after: str) -> bool:
     acronym = "." in word and not word[-1].isdecimal()
     item = before.strip().isdecimal()  # "1. Introduction"
     numbered = word in _NUMBERING and after.isdecimal()
-    return not (
-        initial or acronym or item or numbered or word in _ABBREVIATIONS
-    )
+    return not (initial or acronym or item or numbered or word in _ABBREVIATIONS)

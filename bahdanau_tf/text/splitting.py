@@ -8,18 +8,13 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Callable
-from typing import Literal
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.text.languages import Apostrophe
-from bahdanau_tf.text.languages import Language
-from bahdanau_tf.text.rows import after
-from bahdanau_tf.text.rows import before
-from bahdanau_tf.text.rows import is_first
-from bahdanau_tf.text.rows import row_ids
+from bahdanau_tf.text.languages import Apostrophe, Language
+from bahdanau_tf.text.rows import after, before, is_first, row_ids
 
 NormalForm = Literal["NFC", "NFKC"] | None
 
@@ -123,10 +118,7 @@ def _pages(form: NormalForm, invisible: bool) -> tuple[np.ndarray, np.ndarray]:
     if invisible:
         kinds[[ord(character) for character in INVISIBLE]] = Kind.INVISIBLE
     numbers: dict[bytes, int] = {}  # of the pages; faster than np.unique
-    page_of = [
-        numbers.setdefault(page.tobytes(), len(numbers))
-        for page in kinds.reshape(-1, 256)
-    ]
+    page_of = [numbers.setdefault(page.tobytes(), len(numbers)) for page in kinds.reshape(-1, 256)]
     pages = np.frombuffer(b"".join(numbers), kinds.dtype).reshape(-1, 256)
     return np.array(page_of, np.int32), pages
 
@@ -224,9 +216,7 @@ class Words(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def splitter(
-    form: NormalForm, invisible: bool, language: Language
-) -> Callable[[tf.Tensor], Words]:
+def splitter(form: NormalForm, invisible: bool, language: Language) -> Callable[[tf.Tensor], Words]:
     """Returns `split` as a graph, which is traced once.
 
     It is large, and whatever is made of words needs it.
@@ -372,9 +362,7 @@ def _splits_comma(text: _Text) -> tf.Tensor:
     return (text.kinds == Kind.COMMA) & ~number
 
 
-def _splits_apostrophe(
-    text: _Text, place: Apostrophe
-) -> tuple[tf.Tensor, tf.Tensor]:
+def _splits_apostrophe(text: _Text, place: Apostrophe) -> tuple[tf.Tensor, tf.Tensor]:
     """For each character, whether a word begins there, and after it."""
     apostrophe = text.kinds == Kind.APOSTROPHE
     if place is Apostrophe.AROUND:
@@ -401,9 +389,7 @@ def _changes_script(text: _Text) -> tf.Tensor:
     return inside & (script != script_left)
 
 
-def _splits_full_stop(
-    text: _Text, first: tf.Tensor, language: Language
-) -> tf.Tensor:
+def _splits_full_stop(text: _Text, first: tf.Tensor, language: Language) -> tf.Tensor:
     """A full stop at a word's end is a word, except after abbreviations."""
     word = tf.cumsum(tf.cast(first, tf.int32)) - 1
     dot = text.kinds == Kind.DOT
@@ -420,8 +406,7 @@ def _splits_full_stop(
         tf.gather(text.codes, tf.ragged.range(starts, stops)), "UTF-8"
     )
     keeps = _matches(stems, language.abbreviations) | (
-        _matches(stems, language.numbering)
-        & (tf.gather(text.next, stops) == Kind.DIGIT)
+        _matches(stems, language.numbering) & (tf.gather(text.next, stops) == Kind.DIGIT)
     )
     return tf.tensor_scatter_nd_update(stop, stops[:, None], ~keeps)
 

@@ -9,42 +9,40 @@ import os
 import re
 import tempfile
 import unicodedata
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import tensorflow as tf
-from google.protobuf import descriptor_pb2  # type: ignore[import-untyped]
-from google.protobuf import descriptor_pool
-from google.protobuf import message_factory
+from google.protobuf import (  # type: ignore[import-untyped]
+    descriptor_pb2,
+    descriptor_pool,
+    message_factory,
+)
 
-from bahdanau_tf.system.files import checksum
-from bahdanau_tf.system.files import full_disk_named
-from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.files import checksum, full_disk_named, write_atomically
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.terminal import counted
-from bahdanau_tf.text.rows import append_end
-from bahdanau_tf.text.rows import as_rows
-from bahdanau_tf.text.rows import as_strings
-from bahdanau_tf.text.rows import detokenized
-from bahdanau_tf.text.rows import replaced_offsets
-from bahdanau_tf.text.rows import row_ids
-from bahdanau_tf.text.rows import spans
-from bahdanau_tf.text.rows import surfaces
-from bahdanau_tf.text.rows import turned
+from bahdanau_tf.text.rows import (
+    append_end,
+    as_rows,
+    as_strings,
+    detokenized,
+    replaced_offsets,
+    row_ids,
+    spans,
+    surfaces,
+    turned,
+)
 from bahdanau_tf.text.splitting import INVISIBLE
-from bahdanau_tf.text.vocabulary import END
-from bahdanau_tf.text.vocabulary import PAD
-from bahdanau_tf.text.vocabulary import UNK
-from bahdanau_tf.text.vocabulary import read_checked
-from bahdanau_tf.text.words import line_batches
-from bahdanau_tf.text.words import settings_of
-from bahdanau_tf.text.words import tensorflow_text
-from bahdanau_tf.text.words import true_cased
-from bahdanau_tf.text.words import write_settings
+from bahdanau_tf.text.vocabulary import END, PAD, UNK, read_checked
+from bahdanau_tf.text.words import (
+    line_batches,
+    settings_of,
+    tensorflow_text,
+    true_cased,
+    write_settings,
+)
 
 if TYPE_CHECKING:
     from tensorflow_text import SentencepieceTokenizer
@@ -128,9 +126,7 @@ def _model_class() -> Any:
     The class that comes with SentencePiece may need a newer protobuf than
     TensorFlow does.
     """
-    file = descriptor_pb2.FileDescriptorProto(
-        name="bahdanau_tf/model.proto", package="bahdanau_tf"
-    )
+    file = descriptor_pb2.FileDescriptorProto(name="bahdanau_tf/model.proto", package="bahdanau_tf")
     spec = file.message_type.add(name="NormalizerSpec")
     spec.field.add(
         name="normalization_rule_tsv",
@@ -311,9 +307,7 @@ class SubwordTokenizer(tf.Module):
         self.unk_id = self._id_of(UNK, "<unk>")
         self.eos_id = self._id_of(END, "</s>")
         if self.pad_id:
-            raise ValueError(
-                f"SubwordTokenizer: padding is id {self.pad_id}, wanted 0."
-            )
+            raise ValueError(f"SubwordTokenizer: padding is id {self.pad_id}, wanted 0.")
 
     @classmethod
     def train(
@@ -427,9 +421,7 @@ class SubwordTokenizer(tf.Module):
             the bytes after their last.
         """
         strings = as_strings(strings)
-        _, starts, ends = self._model().tokenize_with_offsets(
-            self._read(strings)
-        )
+        _, starts, ends = self._model().tokenize_with_offsets(self._read(strings))
         starts = starts.with_values(tf.cast(starts.values, tf.int32))
         ends = ends.with_values(tf.cast(ends.values, tf.int32))
         if self.reverse:
@@ -516,9 +508,7 @@ class SubwordTokenizer(tf.Module):
         """
         text = tensorflow_text("SubwordTokenizer")
         with tf.name_scope(f"sentencepiece_{self._checksum[:16]}"):
-            return text.SentencepieceTokenizer(
-                self.model_proto, tf.int32, **options
-            )
+            return text.SentencepieceTokenizer(self.model_proto, tf.int32, **options)
 
     def _read(self, strings: tf.Tensor) -> tf.Tensor:
         return true_cased(strings) if self.true_case else strings
@@ -533,9 +523,7 @@ class SubwordTokenizer(tf.Module):
         for name in names:
             if name.encode() in tokens:
                 return tokens.index(name.encode())
-        raise ValueError(
-            f"SubwordTokenizer: the model has no piece {' or '.join(names)}."
-        )
+        raise ValueError(f"SubwordTokenizer: the model has no piece {' or '.join(names)}.")
 
 
 def _surfaces(tokens: list[bytes]) -> list[bytes]:
@@ -554,9 +542,7 @@ def _written(
     pieces: tf.RaggedTensor,
 ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
     """Joins pieces, without blanks at the begin; returns their offsets, too."""
-    plain = tf.strings.regex_replace(
-        pieces.values, "^ ", "", replace_global=False
-    )
+    plain = tf.strings.regex_replace(pieces.values, "^ ", "", replace_global=False)
     lengths = pieces.with_values(tf.strings.length(plain))
     blank = tf.strings.length(pieces.values) - lengths.values  # 1 or 0
     starts, _ = spans(lengths, tf.zeros_like(lengths))

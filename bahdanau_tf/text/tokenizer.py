@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Protocol
-from typing import runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import tensorflow as tf
 

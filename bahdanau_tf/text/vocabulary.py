@@ -6,17 +6,13 @@ import codecs
 import itertools
 import os
 from collections import Counter
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import tensorflow as tf
 
-from bahdanau_tf.system.files import check_regular
-from bahdanau_tf.system.files import checksum
-from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.files import check_regular, checksum, write_atomically
 from bahdanau_tf.system.lines import read_lines
 
 PAD = "[PAD]"
@@ -80,14 +76,9 @@ class Vocabulary(tf.Module):
         self.eos_id = tokens.index(END)
         self.size = len(tokens)
         self._tokens = tf.constant(tokens)
-        ids = [
-            self.unk_id if token in SPECIAL else number
-            for number, token in enumerate(tokens)
-        ]
+        ids = [self.unk_id if token in SPECIAL else number for number, token in enumerate(tokens)]
         self._ids = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(
-                self._tokens, tf.constant(ids, tf.int32)
-            ),
+            tf.lookup.KeyValueTensorInitializer(self._tokens, tf.constant(ids, tf.int32)),
             default_value=self.unk_id,
         )
 
@@ -130,9 +121,7 @@ class Vocabulary(tf.Module):
         return tf.gather(self._tokens, ids)
 
     @classmethod
-    def build(
-        cls, sentences: Iterable[str | Sequence[str]], size: int
-    ) -> Vocabulary:
+    def build(cls, sentences: Iterable[str | Sequence[str]], size: int) -> Vocabulary:
         """Keeps the most frequent words of a stream of sentences.
 
         Sentences are counted one by one and not kept. Equally frequent words
@@ -162,9 +151,7 @@ class Vocabulary(tf.Module):
         return cls([*SPECIAL, *order[: size - len(SPECIAL)]])
 
     @classmethod
-    def load(
-        cls, path: str | os.PathLike[str], checksum: str | None = None
-    ) -> Vocabulary:
+    def load(cls, path: str | os.PathLike[str], checksum: str | None = None) -> Vocabulary:
         """Reads a file of one word per line, as `save` writes it.
 
         Args:
@@ -260,9 +247,7 @@ class Dictionary(tf.Module):
         # A table must not be empty, and "" is never a word.
         keys, values = zip(("", ""), *self.entries, strict=True)
         self._table = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(
-                tf.constant(keys), tf.constant(values)
-            ),
+            tf.lookup.KeyValueTensorInitializer(tf.constant(keys), tf.constant(values)),
             default_value="",
         )
 

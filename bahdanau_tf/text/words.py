@@ -8,9 +8,7 @@ import itertools
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -18,25 +16,22 @@ from typing import Any
 
 import tensorflow as tf
 
-from bahdanau_tf.system.files import read_object
-from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.files import read_object, write_atomically
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.terminal import counted
-from bahdanau_tf.text import blanks
-from bahdanau_tf.text import splitting
-from bahdanau_tf.text.languages import RULES
-from bahdanau_tf.text.languages import language as rules_of
-from bahdanau_tf.text.rows import append_end
-from bahdanau_tf.text.rows import as_strings
-from bahdanau_tf.text.rows import detokenized
-from bahdanau_tf.text.rows import row_ids
-from bahdanau_tf.text.rows import spans
-from bahdanau_tf.text.rows import surfaces
-from bahdanau_tf.text.rows import turned
+from bahdanau_tf.text import blanks, splitting
+from bahdanau_tf.text.languages import RULES, language as rules_of
+from bahdanau_tf.text.rows import (
+    append_end,
+    as_strings,
+    detokenized,
+    row_ids,
+    spans,
+    surfaces,
+    turned,
+)
 from bahdanau_tf.text.splitting import NormalForm
-from bahdanau_tf.text.vocabulary import SPECIAL
-from bahdanau_tf.text.vocabulary import Coverage
-from bahdanau_tf.text.vocabulary import Vocabulary
+from bahdanau_tf.text.vocabulary import SPECIAL, Coverage, Vocabulary
 
 _NO_SMALL = r"[^\p{Ll}\p{Lt}]*"
 _WORD = r"\p{Lu}\p{M}*\p{Lu}"
@@ -77,8 +72,7 @@ def _even() -> str:
     uneven = "".join(
         character
         for character in map(chr, range(0x10000))  # beyond, all have four
-        if character.isupper()
-        and len(character.lower().encode()) != len(character.encode())
+        if character.isupper() and len(character.lower().encode()) != len(character.encode())
     )
     return rf"[^\x00{uneven}]*"  # `lower` drops U+0000
 
@@ -130,9 +124,7 @@ def settings_of(
     }
 
 
-def write_settings(
-    directory: str | os.PathLike[str], settings: Mapping[str, object]
-) -> None:
+def write_settings(directory: str | os.PathLike[str], settings: Mapping[str, object]) -> None:
     """Writes the settings of `settings_of` to tokenizer.json."""
     data = json.dumps(settings, indent=2) + "\n"
     write_atomically(Path(directory, _FILE), data.encode())
@@ -150,14 +142,8 @@ def read_settings(
     settings = read_object(path)
     name, checksum = settings.get("class"), settings.get("checksum")
     config = settings.get("config")
-    if (
-        not isinstance(name, str)
-        or not isinstance(checksum, str)
-        or not isinstance(config, dict)
-    ):
-        raise ValueError(
-            f"load_text: {path} lacks a class, a checksum or a config."
-        )
+    if not isinstance(name, str) or not isinstance(checksum, str) or not isinstance(config, dict):
+        raise ValueError(f"load_text: {path} lacks a class, a checksum or a config.")
     return name, checksum, config
 
 
@@ -223,8 +209,7 @@ class WordTokenizer(tf.Module):
         super().__init__()
         if normalization not in _NORMAL_FORMS:
             raise ValueError(
-                f"WordTokenizer: normalization={normalization!r}, wanted one "
-                f"of {_NORMAL_FORMS}."
+                f"WordTokenizer: normalization={normalization!r}, wanted one of {_NORMAL_FORMS}."
             )
         if rules not in (1, RULES):
             raise ValueError(
@@ -286,9 +271,7 @@ class WordTokenizer(tf.Module):
         sentences = empty.sentences(files)
         return cls(Vocabulary.build(sentences, vocabulary_size), *options)
 
-    def sentences(
-        self, files: Iterable[str | os.PathLike[str]]
-    ) -> Iterator[list[str]]:
+    def sentences(self, files: Iterable[str | os.PathLike[str]]) -> Iterator[list[str]]:
         """Yields the signed words of each line of files.
 
         They are what `Vocabulary.build` and `Vocabulary.coverage` count.
@@ -403,9 +386,7 @@ class WordTokenizer(tf.Module):
             each word, in the order of the ids; ragged int32 [B, (T)], that of
             the byte after its last.
         """
-        return detokenized(
-            self, ids, replacements, self.vocabulary.words, self._written
-        )
+        return detokenized(self, ids, replacements, self.vocabulary.words, self._written)
 
     def _written(
         self, words: tf.RaggedTensor
@@ -465,9 +446,7 @@ class WordTokenizer(tf.Module):
         """Encodes words and normalises each: string [N]."""
         text = tf.strings.unicode_encode(words.codes, "UTF-8")
         if self.normalization:
-            text = tensorflow_text("WordTokenizer").normalize_utf8(
-                text, self.normalization
-            )
+            text = tensorflow_text("WordTokenizer").normalize_utf8(text, self.normalization)
         if self.lowercase:
             lower = tf.strings.lower(text, "utf-8")
             text = tf.where(lower == "", text, lower)  # lower drops U+0000
@@ -475,9 +454,7 @@ class WordTokenizer(tf.Module):
 
     def _signed(self, words: splitting.Words) -> tf.Tensor:
         text = self._text(words)
-        ruled = blanks.blanks_by_rule(
-            text, words.blanks, words.rows, self._rules
-        )
+        ruled = blanks.blanks_by_rule(text, words.blanks, words.rows, self._rules)
         return blanks.sign(text, words.blanks, ruled)
 
     def _ids(self, signed: tf.RaggedTensor) -> tf.RaggedTensor:

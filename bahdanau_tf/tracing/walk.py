@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.layers import AttentionDecoder
-from bahdanau_tf.layers import ConditionalDecoder
-from bahdanau_tf.layers import LinearReadout
-from bahdanau_tf.layers import MaxoutReadout
-from bahdanau_tf.layers import StackedCells
+from bahdanau_tf.layers import (
+    AttentionDecoder,
+    ConditionalDecoder,
+    LinearReadout,
+    MaxoutReadout,
+    StackedCells,
+)
 from bahdanau_tf.layers.attention import Attention
-from bahdanau_tf.layers.cells import Cell
-from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.cells import Cell, States
 from bahdanau_tf.layers.readout import Readout
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.models import TranslationModel
-from bahdanau_tf.models.encoder_decoder import EncoderDecoder
-from bahdanau_tf.models.encoder_decoder import SourceMemory
+from bahdanau_tf.models.encoder_decoder import EncoderDecoder, SourceMemory
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translator import Translator
 
@@ -220,18 +219,14 @@ def trace(
     )
 
 
-def _checked(
-    model: TranslationModel, text: object, candidates: int
-) -> EncoderDecoder:
+def _checked(model: TranslationModel, text: object, candidates: int) -> EncoderDecoder:
     if not isinstance(model, EncoderDecoder):
         raise ValueError(
             f"trace: the model is {type(model).__name__}, wanted one model of "
             "this package (trace the members of an ensemble one by one)"
         )
     if not isinstance(text, str):
-        raise ValueError(
-            f"trace: text is a {type(text).__name__}, wanted one string"
-        )
+        raise ValueError(f"trace: text is a {type(text).__name__}, wanted one string")
     if candidates < 1:
         raise ValueError(f"trace: candidates is {candidates}, wanted 1 or more")
     return model
@@ -281,15 +276,11 @@ def _steps(
             probability=float(probabilities[i, word]),
             candidates=[
                 Candidate(_decoded(name), float(probability))
-                for name, probability in zip(
-                    names[i], best.values[i].numpy(), strict=True
-                )
+                for name, probability in zip(names[i], best.values[i].numpy(), strict=True)
             ],
             energies=_row(energies, i, columns),
             weights=_row(seen.weights, i, columns),
-            context_norm=None
-            if seen.context is None
-            else float(np.linalg.norm(seen.context[i])),
+            context_norm=None if seen.context is None else float(np.linalg.norm(seen.context[i])),
             gates=gates[i],
             contributions=None if shares is None else shares[i],
         )
@@ -301,9 +292,7 @@ def _decoded(token: bytes) -> str:
     return token.decode("utf-8", "replace")
 
 
-def _row(
-    rows: tf.Tensor | None, i: int, columns: list[int]
-) -> list[float] | None:
+def _row(rows: tf.Tensor | None, i: int, columns: list[int]) -> list[float] | None:
     if rows is None:
         return None
     return [float(x) for x in rows[i].numpy()[columns]]
@@ -391,9 +380,7 @@ def _layers(cell: Cell) -> list[Cell]:
     return cell.cells if isinstance(cell, StackedCells) else [cell]
 
 
-def update(
-    cell: Cell, projected: tf.Tensor, states: States
-) -> tuple[States, dict[str, Gate]]:
+def update(cell: Cell, projected: tf.Tensor, states: States) -> tuple[States, dict[str, Gate]]:
     """One update of all layers of a cell, and its gates.
 
     Args:
@@ -422,9 +409,7 @@ def update(
     return new, gates
 
 
-def _opened(
-    cell: Cell, projected: tf.Tensor, state: tf.Tensor
-) -> Iterator[tuple[str, Gate]]:
+def _opened(cell: Cell, projected: tf.Tensor, state: tf.Tensor) -> Iterator[tuple[str, Gate]]:
     """Yields σ(W x + U h + b) of each gate of a cell, with its name."""
     names = _gate_names(cell)
     if not names:
@@ -470,11 +455,7 @@ def contributions_of(
     """
     readout = model.readout
     given = {"state": state, "previous": previous, "context": context}
-    values = {
-        term: _array(value)
-        for term, value in given.items()
-        if value is not None
-    }
+    values = {term: _array(value) for term, value in given.items() if value is not None}
     # One row of W for each word: what each unit adds to that word's logit.
     output = model.output_weights()
     kernel, bias = _array(output.kernel), _array(output.bias)
@@ -487,8 +468,7 @@ def contributions_of(
         ends = np.cumsum([values[term].shape[1] for term in terms])
         blocks = np.split(rows, ends[:-1], axis=1)
         shares = {
-            term: (values[term] * block).sum(1)
-            for term, block in zip(terms, blocks, strict=True)
+            term: (values[term] * block).sum(1) for term, block in zip(terms, blocks, strict=True)
         }
     elif type(readout) is MaxoutReadout:
         kernels = {term: getattr(readout, f"{term}_kernel") for term in values}
@@ -507,8 +487,7 @@ def contributions_of(
         return None
     shares["bias"] = shares.get("bias", 0.0) + of_bias
     return [
-        Contributions(**{term: float(x[i]) for term, x in shares.items()})
-        for i in range(len(ids))
+        Contributions(**{term: float(x[i]) for term, x in shares.items()}) for i in range(len(ids))
     ]
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import keras
@@ -15,10 +14,8 @@ from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.training.checkpoints import Checkpoints
 from bahdanau_tf.training.dev import DevSet
-from bahdanau_tf.training.log import Log
-from bahdanau_tf.training.log import Speed
-from bahdanau_tf.training.run import Run
-from bahdanau_tf.training.run import as_array
+from bahdanau_tf.training.log import Log, Speed
+from bahdanau_tf.training.run import Run, as_array
 from bahdanau_tf.translator import Translator
 
 ADVICE = "the training diverges (then a lower --learning_rate helps), or it"
@@ -60,9 +57,7 @@ class Doubts(keras.callbacks.Callback):
             self._run.line.note(said)
 
 
-def worse_than_guessing(
-    records: Sequence[Mapping[str, float]], words: int
-) -> str:
+def worse_than_guessing(records: Sequence[Mapping[str, float]], words: int) -> str:
     """A sentence if the last loss is above that of guessing; else "".
 
     Args:
@@ -144,8 +139,7 @@ class LeftOut(keras.callbacks.Callback):
         ]
         if limits and count:
             self._run.line.note(
-                f"{amount(count, 'sentence pair')} left out, with more than "
-                f"{' or '.join(limits)}"
+                f"{amount(count, 'sentence pair')} left out, with more than {' or '.join(limits)}"
             )
 
 
@@ -159,9 +153,7 @@ class Status(keras.callbacks.Callback):
         dev: The dev set, or None.
     """
 
-    def __init__(
-        self, run: Run, speed: Speed, corpus: ParallelCorpus, dev: DevSet | None
-    ) -> None:
+    def __init__(self, run: Run, speed: Speed, corpus: ParallelCorpus, dev: DevSet | None) -> None:
         super().__init__()
         self._run = run
         self._speed = speed
@@ -254,9 +246,7 @@ class Divergence(keras.callbacks.Callback):
 
     def _write_pairs(self) -> None:
         lines = self._run.lines
-        for number, source, target in zip(
-            lines, *self._corpus.read(lines), strict=True
-        ):
+        for number, source, target in zip(lines, *self._corpus.read(lines), strict=True):
             self._pairs.add(
                 {
                     "step": self._run.step,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,12 +50,8 @@ def told_in_a_sentence() -> Iterator[None]:
             ) from error
         advice = _GO_ON
         if isinstance(error, tf.errors.ResourceExhaustedError):
-            advice = (
-                "With a smaller --batch_size, in another folder, it may fit"
-            )
-        raise OSError(
-            f"train: {reason(error)}; the last checkpoint is kept. {advice}"
-        ) from error
+            advice = "With a smaller --batch_size, in another folder, it may fit"
+        raise OSError(f"train: {reason(error)}; the last checkpoint is kept. {advice}") from error
 
 
 def reason(error: Exception) -> str:
@@ -182,9 +177,7 @@ def _names(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()] if folder.is_dir() else []
 
 
-def _has_all(
-    path: str, root: tf.train.Checkpoint, added: Collection[tf.Variable]
-) -> bool:
+def _has_all(path: str, root: tf.train.Checkpoint, added: Collection[tf.Variable]) -> bool:
     """Whether a checkpoint has each variable, in one place alone.
 
     The variables of an optimizer are numbered. With one more among them, the
@@ -206,9 +199,7 @@ def _has_all(
             elif _is_variable(part) and part is not found[child]:
                 return False
     whole = {id(one) for one in (*found.values(), *added)}
-    return all(
-        id(one) in whole for one in now.descendants() if _is_variable(one)
-    )
+    return all(id(one) in whole for one in now.descendants() if _is_variable(one))
 
 
 def _is_variable(part: object) -> bool:

@@ -10,9 +10,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -98,9 +96,7 @@ class Cluster:
         """
         return iter(dataset) if self.size == 1 else self._passed_on(dataset)
 
-    def _passed_on(
-        self, dataset: tf.data.Dataset
-    ) -> Iterator[tuple[object, ...]]:
+    def _passed_on(self, dataset: tf.data.Dataset) -> Iterator[tuple[object, ...]]:
         specs = tf.nest.flatten(dataset.element_spec)
         nothing = [np.zeros([0] * spec.shape.rank) for spec in specs]
         elements = iter(dataset) if self.is_chief else itertools.repeat(nothing)
@@ -108,9 +104,7 @@ class Cluster:
             own = [np.asarray(part) for part in tf.nest.flatten(element)]
             found = [
                 tf.constant(part, spec.dtype)
-                for part, spec in zip(
-                    self._arrays_from_chief(own), specs, strict=True
-                )
+                for part, spec in zip(self._arrays_from_chief(own), specs, strict=True)
             ]
             yield tf.nest.pack_sequence_as(dataset.element_spec, found)
 
@@ -123,10 +117,7 @@ class Cluster:
         flat = np.concatenate([one.ravel() for one in own])
         flat = self.from_chief(np.resize(flat, sum(counts)))
         parts = np.split(flat, np.cumsum(counts)[:-1])
-        return [
-            part.reshape(shape)
-            for part, shape in zip(parts, shapes, strict=True)
-        ]
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def _sum(self, values: np.ndarray) -> np.ndarray:
         """Sends a message, to which the chief adds the time."""
@@ -148,9 +139,7 @@ def _place(strategy: tf.distribute.Strategy) -> tuple[int, int]:
     chiefs, workers = (len(jobs.get(job, ())) for job in ("chief", "worker"))
     if chiefs + workers < 2:
         return 1, 0
-    return chiefs + workers, found.task_id + chiefs * (
-        found.task_type == "worker"
-    )
+    return chiefs + workers, found.task_id + chiefs * (found.task_type == "worker")
 
 
 def _sum_over_workers(
@@ -159,9 +148,7 @@ def _sum_over_workers(
     """A function float64 [n] -> [n] that sums over the workers."""
     replicas = strategy.num_replicas_in_sync // size  # of each worker
 
-    @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.float64)], autograph=False
-    )
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float64)], autograph=False)
     def summed(values: tf.Tensor) -> tf.Tensor:
         def of_replica() -> tf.Tensor:
             context = tf.distribute.get_replica_context()
@@ -222,9 +209,7 @@ def _interrupts_at_once() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {
-        one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)
-    }
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
     if before[signal.SIGINT] is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
@@ -247,18 +232,14 @@ def _cluster(text: str) -> tuple[list[str], int]:
         if job not in JOBS:
             raise _wrong(f"the cluster has the job {job!r}", f"only {JOBS}")
         if not isinstance(addresses, list) or not addresses:
-            raise _wrong(
-                f"cluster.{job} is {addresses!r}", "a list of host:port"
-            )
+            raise _wrong(f"cluster.{job} is {addresses!r}", "a list of host:port")
         for one in addresses:
             if not re.fullmatch(r".+:[0-9]+", str(one)):
                 raise _wrong(f"an address is {one!r}", "host:port")
     listed = [str(one) for job in cluster.values() for one in job]
     if twice := [one for one in listed if listed.count(one) > 1]:
         raise _wrong(f"{twice[0]} is there twice", "different addresses")
-    members = [
-        (job, i) for job in JOBS for i in range(len(cluster.get(job, [])))
-    ]
+    members = [(job, i) for job in JOBS for i in range(len(cluster.get(job, [])))]
     if len(members) < 2:
         return [], 0
     task = _part(found, "task")

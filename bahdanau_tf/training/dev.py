@@ -6,12 +6,9 @@ import math
 from dataclasses import dataclass
 
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.evaluation import bleu
-from bahdanau_tf.evaluation import bleu_tokenizer
-from bahdanau_tf.options import Decoding
-from bahdanau_tf.options import Recipe
-from bahdanau_tf.training.run import State
-from bahdanau_tf.training.run import TrainingFiles
+from bahdanau_tf.evaluation import bleu, bleu_tokenizer
+from bahdanau_tf.options import Decoding, Recipe
+from bahdanau_tf.training.run import State, TrainingFiles
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translator import Translator
 
@@ -52,14 +49,11 @@ class DevSet:
         ValueError: The files do not match, or sacreBLEU has no such tokenizer.
     """
 
-    def __init__(
-        self, source: str, target: str, language: str, tokenize: str | None
-    ) -> None:
+    def __init__(self, source: str, target: str, language: str, tokenize: str | None) -> None:
         corpus = ParallelCorpus(source, target)
         self.checksum = corpus.checksum
         self._sources, self._references = (
-            [line.decode() for line in side]
-            for side in corpus.read(corpus.rows)
+            [line.decode() for line in side] for side in corpus.read(corpus.rows)
         )
         self.tokenize = tokenize or bleu_tokenizer(language, self._references)
         # So that an error of the tokenizer is raised now.
@@ -73,9 +67,7 @@ class DevSet:
         if files.dev_source is None or files.dev_target is None:
             return None
         language = getattr(translator.target_text, "language", "")
-        return cls(
-            files.dev_source, files.dev_target, language, recipe.tokenize
-        )
+        return cls(files.dev_source, files.dev_target, language, recipe.tokenize)
 
     def evaluate(self, translator: Translator) -> Evaluation:
         """Translates and scores the dev set."""
@@ -89,17 +81,13 @@ class DevSet:
         )
 
     def _bleu(self, translations: list[str]) -> float:
-        return bleu(
-            translations, self._references, tokenize=self.tokenize
-        ).score
+        return bleu(translations, self._references, tokenize=self.tokenize).score
 
 
 NOISE = 1e-6  # smaller relative differences of the loss do not count
 
 
-def is_best(
-    found: Evaluation | None, state: State, monitor: str = "bleu"
-) -> bool:
+def is_best(found: Evaluation | None, state: State, monitor: str = "bleu") -> bool:
     """Updates the state by an evaluation; returns whether it is the best.
 
     Args:

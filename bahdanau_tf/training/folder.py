@@ -7,35 +7,22 @@ import math
 import os
 import re
 import threading
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from contextlib import contextmanager
-from contextlib import suppress
-from dataclasses import asdict
-from dataclasses import fields
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import NamedTuple
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 import keras
 
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.options import ModelOptions
-from bahdanau_tf.options import Recipe
-from bahdanau_tf.options import TextOptions
+from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
 from bahdanau_tf.options.recipe import FORMER
-from bahdanau_tf.system.files import read_versioned
-from bahdanau_tf.system.files import remove_leftovers
-from bahdanau_tf.system.files import takes_lock
-from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.files import read_versioned, remove_leftovers, takes_lock, write_atomically
 from bahdanau_tf.text.tokenizer import SavableTokenizer
-from bahdanau_tf.training.checkpoints import Checkpoints
-from bahdanau_tf.training.checkpoints import told_by_path
+from bahdanau_tf.training.checkpoints import Checkpoints, told_by_path
 from bahdanau_tf.training.cluster import Cluster
-from bahdanau_tf.training.dev import DevSet
-from bahdanau_tf.training.dev import Evaluation
-from bahdanau_tf.training.dev import is_best
+from bahdanau_tf.training.dev import DevSet, Evaluation, is_best
 from bahdanau_tf.training.log import Log
 from bahdanau_tf.training.run import State
 from bahdanau_tf.translator import Translator
@@ -62,11 +49,7 @@ _SENTENCES = {
 }
 _FLAGS = {
     DEV_PAIRS,
-    *(
-        field.name
-        for options in (TextOptions, ModelOptions, Recipe)
-        for field in fields(options)
-    ),
+    *(field.name for options in (TextOptions, ModelOptions, Recipe) for field in fields(options)),
 }
 _RECIPE = asdict(Recipe())
 
@@ -109,9 +92,7 @@ def of_training(
     return {
         "model": json.loads(model.to_json()),
         "recipe": {**asdict(recipe), "learning_rate": recipe.rate},
-        **of_tokenizers(
-            source=translator.source_text, target=translator.target_text
-        ),
+        **of_tokenizers(source=translator.source_text, target=translator.target_text),
         THREADS: threads,
         TRAINING_TEXT: corpus.checksum,
         DEV_TEXT: dev and dev.checksum,
@@ -127,9 +108,7 @@ def write_settings(path: Path, settings: Mapping[str, object]) -> None:
         write_atomically(path, data)
 
 
-def check_settings(
-    path: Path, settings: Mapping[str, object], free: Sequence[str] = ()
-) -> None:
+def check_settings(path: Path, settings: Mapping[str, object], free: Sequence[str] = ()) -> None:
     """Checks that settings are those of the file.
 
     Settings that the file lacks, as those of earlier versions do, may have any
@@ -148,13 +127,9 @@ def check_settings(
         if name in free:
             continue
         if name in _SENTENCES:
-            said = _SENTENCES[name].format(
-                folder=path.parent, before=before, after=after
-            )
+            said = _SENTENCES[name].format(folder=path.parent, before=before, after=after)
             raise ValueError(f"model_dir: {said}")
-        raise ValueError(
-            f"model_dir: {_differs(path.parent, name, before, after)}"
-        )
+        raise ValueError(f"model_dir: {_differs(path.parent, name, before, after)}")
 
 
 def _differs(folder: Path, name: str, before: object, after: object) -> str:
@@ -242,9 +217,7 @@ def _unnumbered(settings: object) -> object:
     if not isinstance(settings, dict):
         return settings
     found = {
-        key: _unnumbered(value)
-        for key, value in settings.items()
-        if key != "shared_object_id"
+        key: _unnumbered(value) for key, value in settings.items() if key != "shared_object_id"
     }
     config = found.get("config")
     if isinstance(config, dict) and isinstance(config.get("name"), str):
@@ -254,9 +227,7 @@ def _unnumbered(settings: object) -> object:
     return found
 
 
-def _differences(
-    before: object, after: object, name: str = ""
-) -> Iterator[Change]:
+def _differences(before: object, after: object, name: str = "") -> Iterator[Change]:
     if isinstance(before, dict) and isinstance(after, dict):
         kinds = before.get("class_name"), after.get("class_name")
         if kinds[0] != kinds[1]:
@@ -267,11 +238,7 @@ def _differences(
             former = FORMER.get(key) if key not in after else None
             if former is None or before[key] != former:
                 yield from _differences(before[key], after.get(key), key)
-    elif (
-        isinstance(before, list)
-        and isinstance(after, list)
-        and len(before) == len(after)
-    ):
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for one, other in zip(before, after, strict=True):
             yield from _differences(one, other, name)
     elif before != after:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
-from datetime import timezone
+from datetime import datetime, timezone
 from pathlib import Path
 
 import keras
@@ -13,8 +12,7 @@ import keras
 from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.training.checkpoints import told_by_path
-from bahdanau_tf.training.dev import LOW
-from bahdanau_tf.training.dev import DevSet
+from bahdanau_tf.training.dev import LOW, DevSet
 from bahdanau_tf.training.run import Run
 
 
@@ -122,9 +120,7 @@ class Logger(keras.callbacks.Callback):
         dev: The dev set, or None.
     """
 
-    def __init__(
-        self, run: Run, speed: Speed, log: Log, dev: DevSet | None
-    ) -> None:
+    def __init__(self, run: Run, speed: Speed, log: Log, dev: DevSet | None) -> None:
         super().__init__()
         self._run = run
         self._speed = speed
@@ -157,9 +153,7 @@ class Logger(keras.callbacks.Callback):
         }
         names = {"train_loss": "loss", "dev_loss": "val_loss"}
         names["dev_bleu"] = "val_bleu"
-        return record | {
-            ours: logs[name] for ours, name in names.items() if name in logs
-        }
+        return record | {ours: logs[name] for ours, name in names.items() if name in logs}
 
     def _advise(self) -> None:
         """Tells if BLEU cannot choose the best model."""

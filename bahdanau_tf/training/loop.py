@@ -13,51 +13,43 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.data.batching import Position
-from bahdanau_tf.data.dataset import Batch
-from bahdanau_tf.data.dataset import stream_numbered_batches
-from bahdanau_tf.data.lengths import fitting
-from bahdanau_tf.data.lengths import longer_sides
+from bahdanau_tf.data.dataset import Batch, stream_numbered_batches
+from bahdanau_tf.data.lengths import fitting, longer_sides
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.layers.weights import check_tracked
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.system.terminal import ProgressLine
-from bahdanau_tf.training.callbacks import CheckpointSaver
-from bahdanau_tf.training.callbacks import Divergence
-from bahdanau_tf.training.callbacks import Doubts
-from bahdanau_tf.training.callbacks import Ends
-from bahdanau_tf.training.callbacks import LearningRate
-from bahdanau_tf.training.callbacks import LeftOut
-from bahdanau_tf.training.callbacks import Status
-from bahdanau_tf.training.checkpoints import Checkpoints
-from bahdanau_tf.training.checkpoints import told_in_a_sentence
+from bahdanau_tf.training.callbacks import (
+    CheckpointSaver,
+    Divergence,
+    Doubts,
+    Ends,
+    LearningRate,
+    LeftOut,
+    Status,
+)
+from bahdanau_tf.training.checkpoints import Checkpoints, told_in_a_sentence
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet
-from bahdanau_tf.training.folder import ModelFolder
-from bahdanau_tf.training.folder import check_alike
-from bahdanau_tf.training.folder import locked
-from bahdanau_tf.training.folder import of_training
-from bahdanau_tf.training.log import Logger
-from bahdanau_tf.training.log import Speed
+from bahdanau_tf.training.folder import ModelFolder, check_alike, locked, of_training
+from bahdanau_tf.training.log import Logger, Speed
 from bahdanau_tf.training.minimum_risk import Risk
-from bahdanau_tf.training.run import ENDINGS
-from bahdanau_tf.training.run import Pace
-from bahdanau_tf.training.run import Run
-from bahdanau_tf.training.run import State
-from bahdanau_tf.training.run import TrainingFiles
-from bahdanau_tf.training.run import TrainingResult
+from bahdanau_tf.training.run import ENDINGS, Pace, Run, State, TrainingFiles, TrainingResult
 from bahdanau_tf.training.selection import Selection
 from bahdanau_tf.training.signals import signals_caught
-from bahdanau_tf.training.step import check_accumulates
-from bahdanau_tf.training.step import parts_at_once
-from bahdanau_tf.training.step import product_dtype
-from bahdanau_tf.training.step import seeds_of
-from bahdanau_tf.training.step import strategy_of
-from bahdanau_tf.training.step import threads_of
-from bahdanau_tf.training.step import train_step
-from bahdanau_tf.training.step import updates_per_epoch
-from bahdanau_tf.training.step import vary_noise
-from bahdanau_tf.training.step import with_loss_scale
+from bahdanau_tf.training.step import (
+    check_accumulates,
+    parts_at_once,
+    product_dtype,
+    seeds_of,
+    strategy_of,
+    threads_of,
+    train_step,
+    updates_per_epoch,
+    vary_noise,
+    with_loss_scale,
+)
 from bahdanau_tf.training.tensorboard import TensorBoard
 from bahdanau_tf.translator import Translator
 
@@ -125,9 +117,7 @@ def train(
         ("recipe", recipe, Recipe),
     ):
         if not isinstance(value, kind):
-            raise ValueError(
-                f"train: {name} is {value!r}, wanted a {kind.__name__}"
-            )
+            raise ValueError(f"train: {name} is {value!r}, wanted a {kind.__name__}")
     if recipe.deterministic:
         tf.config.experimental.enable_op_determinism()
     training = _Training(translator, files, recipe, Path(model_dir))
@@ -161,9 +151,7 @@ class _Training:
         self.corpus = ParallelCorpus(files.train_source, files.train_target)
         self.dev = DevSet.of_training(translator, files, recipe)
         if recipe.schedule == "plateau" and self.dev is None:
-            raise ValueError(
-                "Recipe: schedule is 'plateau' without a dev set, wanted one"
-            )
+            raise ValueError("Recipe: schedule is 'plateau' without a dev set, wanted one")
         self.steps_per_epoch = updates_per_epoch(
             self.corpus,
             translator.source_text,
@@ -174,9 +162,7 @@ class _Training:
         self.product_dtype = product_dtype(recipe, self.model)
         with self.strategy.scope():
             self.optimizer = recipe.make_optimizer(self.steps_per_epoch)
-            scaled = with_loss_scale(
-                self.optimizer, self.model, self.product_dtype
-            )
+            scaled = with_loss_scale(self.optimizer, self.model, self.product_dtype)
         self.step = train_step(
             self.model,
             scaled,
@@ -196,9 +182,7 @@ class _Training:
             state=self.state,
             seeds=seeds,
         )
-        self.settings = of_training(
-            translator, recipe, self.threads, self.corpus, self.dev
-        )
+        self.settings = of_training(translator, recipe, self.threads, self.corpus, self.dev)
         self.folder = ModelFolder(
             model_dir,
             self.checkpoints,
@@ -232,9 +216,7 @@ class _Training:
             self.cluster.clock,
             float(self.state.longest_seconds),
         )
-        line = ProgressLine(
-            total_steps, int(self.state.step), seconds=pace.seconds_left
-        )
+        line = ProgressLine(total_steps, int(self.state.step), seconds=pace.seconds_left)
         self.now = Run(
             self.cluster,
             self.recipe,
@@ -351,9 +333,7 @@ class _Training:
         if self.ends.reason == "signal" and self.cluster.is_chief:
             is_over = self.now.step >= self.now.total_steps
             goes_on = "" if is_over else "; the same command goes on"
-            self.now.line.note(
-                f"stopped at update {self.now.step}, saved{goes_on}"
-            )
+            self.now.line.note(f"stopped at update {self.now.step}, saved{goes_on}")
         return TrainingResult(
             best_bleu=float(self.state.best_bleu),
             steps=self.now.step,
@@ -387,9 +367,7 @@ class _Training:
         if self.now.is_due or self.ends.reason != "signal":
             self._end_epoch()
 
-    def _update(
-        self, read: Sequence[tuple[Batch, Position, tf.Tensor]]
-    ) -> dict[str, float]:
+    def _update(self, read: Sequence[tuple[Batch, Position, tf.Tensor]]) -> dict[str, float]:
         """Updates the weights by the batches that were read for an update.
 
         Returns:

@@ -6,16 +6,14 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bahdanau_tf.losses import TokenCrossentropy
-from bahdanau_tf.losses import is_word
+from bahdanau_tf.losses import TokenCrossentropy, is_word
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.search import sample
 from bahdanau_tf.search.beam import sentence_seeds
 from bahdanau_tf.search.constraints import forbid
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.translation.shortlist import full_step
-from bahdanau_tf.translation.shortlist import without_weights
+from bahdanau_tf.translation.shortlist import full_step, without_weights
 
 PADDING = 0
 UNLIKE = -1  # is no word's id
@@ -95,9 +93,7 @@ def minimum_risk_loss(
     """
     drawn = _drawn(model, risk, seed, inputs["source"], target)
     words = tf.where(drawn == risk.unk_id, UNLIKE, drawn)
-    bleu = sentence_bleu(
-        *(tf.where(ids == risk.eos_id, PADDING, ids) for ids in (words, target))
-    )
+    bleu = sentence_bleu(*(tf.where(ids == risk.eos_id, PADDING, ids) for ids in (words, target)))
     scaled = SHARPNESS * _log_probs(model, inputs["source"], drawn)
     scaled = tf.where(_is_first(drawn), scaled, scaled.dtype.min)
     expected = tf.reduce_sum(tf.nn.softmax(scaled) * (1.0 - bleu), -1)
@@ -130,9 +126,7 @@ def _drawn(
     return tf.stop_gradient(found.tokens[..., :longest])
 
 
-def _log_probs(
-    model: TranslationModel, source: tf.Tensor, drawn: tf.Tensor
-) -> tf.Tensor:
+def _log_probs(model: TranslationModel, source: tf.Tensor, drawn: tf.Tensor) -> tf.Tensor:
     """log p(y | x) of each translation, with dropout: float32 [B, K]."""
     count = drawn.shape[1]
     target = tf.reshape(drawn, [-1, tf.shape(drawn)[-1]])
@@ -157,9 +151,7 @@ def _is_first(drawn: tf.Tensor) -> tf.Tensor:
     return ~tf.reduce_any(same & (earlier > 0), -1)
 
 
-def sentence_bleu(
-    hypotheses: tf.Tensor, references: tf.Tensor, orders: int = ORDERS
-) -> tf.Tensor:
+def sentence_bleu(hypotheses: tf.Tensor, references: tf.Tensor, orders: int = ORDERS) -> tf.Tensor:
     """BLEU of sentences, with 1 added to the counts of n > 1 words.
 
         BLEU = min(1, exp(1 - r / c)) (Π_n p_n)^(1/4)
@@ -187,10 +179,7 @@ def sentence_bleu(
         if n > 1:
             of_reference = _longer(of_reference, shared, n)
             of_own = _longer(of_own, own, n)
-        there, here = (
-            tf.reduce_sum(tf.cast(x, tf.float32), -1)
-            for x in (of_reference, of_own)
-        )
+        there, here = (tf.reduce_sum(tf.cast(x, tf.float32), -1) for x in (of_reference, of_own))
         # Of an n-gram that is here h times, each counts 1 / h of its matches.
         matches = tf.math.divide_no_nan(tf.minimum(there, here), here)
         total = tf.reduce_sum(tf.cast(here > 0, tf.float32), -1)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
@@ -16,28 +15,21 @@ import keras
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.scoring import with_added_rows
-from bahdanau_tf.options import ModelOptions
-from bahdanau_tf.options import Recipe
-from bahdanau_tf.options import TextOptions
-from bahdanau_tf.system.terminal import StatusLine
-from bahdanau_tf.system.terminal import amount
-from bahdanau_tf.text import SubwordTokenizer
-from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.text import load_text
+from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
+from bahdanau_tf.system.terminal import StatusLine, amount
+from bahdanau_tf.text import SubwordTokenizer, WordTokenizer, load_text
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.words import with_added_words
-from bahdanau_tf.training.folder import check_settings
-from bahdanau_tf.training.folder import locked
-from bahdanau_tf.training.folder import read_settings
-from bahdanau_tf.training.folder import write_settings
+from bahdanau_tf.training.folder import check_settings, locked, read_settings, write_settings
 from bahdanau_tf.training.run import TrainingFiles
-from bahdanau_tf.training.texts import check_held_out
-from bahdanau_tf.training.texts import check_words
-from bahdanau_tf.training.texts import divided
-from bahdanau_tf.training.texts import held_out
-from bahdanau_tf.training.texts import with_languages
-from bahdanau_tf.translator import Translator
-from bahdanau_tf.translator import load_best
+from bahdanau_tf.training.texts import (
+    check_held_out,
+    check_words,
+    divided,
+    held_out,
+    with_languages,
+)
+from bahdanau_tf.translator import Translator, load_best
 
 START = "start"  # in a training's folder: the model with which it began
 
@@ -71,8 +63,7 @@ class Start:
         is_single = isinstance(found.model, keras.Model)
         if not is_single or len(found.source_texts) != 1:
             raise ValueError(
-                f"--init_from: {self.init_from} holds an ensemble, wanted a "
-                "single model"
+                f"--init_from: {self.init_from} holds an ensemble, wanted a single model"
             )
         return found
 
@@ -105,22 +96,17 @@ class Start:
         old = self.translator
         if old.lexicon is not None:
             StatusLine().note(
-                f"the lexicon of {self.init_from} is left out; `lexicon` makes "
-                "one of the new model"
+                f"the lexicon of {self.init_from} is left out; `lexicon` makes one of the new model"
             )
         model, source, target = old.model, old.source_text, old.target_text
         if self.added_words:
             model, source, target = self._with_words(files)
         return Translator(model, source, target, old.decoding, old.dictionary)
 
-    def _with_words(
-        self, files: Sequence[str]
-    ) -> tuple[keras.Model, WordTokenizer, WordTokenizer]:
+    def _with_words(self, files: Sequence[str]) -> tuple[keras.Model, WordTokenizer, WordTokenizer]:
         """Model and tokenizers with words added."""
         old, pair = self.translator, []
-        for text, path in zip(
-            (old.source_text, old.target_text), files, strict=True
-        ):
+        for text, path in zip((old.source_text, old.target_text), files, strict=True):
             if not isinstance(text, WordTokenizer):
                 raise ValueError(
                     f"--added_words: {self.init_from} has sub-words, which can "
@@ -218,9 +204,7 @@ class TrainingPlan:
         return self.dev_pairs if self.files.dev_source is None else 0
 
     def _divided(self, corpus: ParallelCorpus) -> AbstractContextManager[int]:
-        return held_out(
-            self.model_dir, corpus, self._held_out, self.recipe.max_length
-        )
+        return held_out(self.model_dir, corpus, self._held_out, self.recipe.max_length)
 
     def prepare(self) -> Translator:
         """Makes a translator to train, with the tokenizers of `model_dir`.
@@ -299,8 +283,7 @@ class TrainingPlan:
         source = start.translator.source_text
         if self.recipe.sample_subwords and isinstance(source, WordTokenizer):
             raise ValueError(
-                f"--sample_subwords: {start.init_from} has words, not "
-                "sub-words; leave it out"
+                f"--sample_subwords: {start.init_from} has words, not sub-words; leave it out"
             )
         with (
             locked(self.model_dir),
@@ -317,9 +300,7 @@ class TrainingPlan:
         self, text: TextOptions, pairs: int
     ) -> tuple[tuple[Learned, Learned], EncoderDecoder]:
         """The tokenizers, and a model for them."""
-        StatusLine().note(
-            f"learning the tokenizers from {amount(pairs, 'sentence pair')}"
-        )
+        StatusLine().note(f"learning the tokenizers from {amount(pairs, 'sentence pair')}")
         learned = text.learn(self.texts.train_source, self.texts.train_target)
         return learned, self._make_model(*learned)
 
@@ -329,9 +310,7 @@ class TrainingPlan:
             ParallelCorpus(self.files.dev_source, self.files.dev_target)
         return ParallelCorpus(self.files.train_source, self.files.train_target)
 
-    def _make_model(
-        self, source: Tokenizer, target: Tokenizer
-    ) -> EncoderDecoder:
+    def _make_model(self, source: Tokenizer, target: Tokenizer) -> EncoderDecoder:
         return self.model.make(source.vocabulary_size, target.vocabulary_size)
 
     def _tell_sizes(self, texts: tuple[Tokenizer, Tokenizer]) -> None:
@@ -341,8 +320,6 @@ class TrainingPlan:
             if isinstance(text, WordTokenizer):
                 path = getattr(self.texts, f"train_{side}")
                 line += f", {text.coverage([path])}"
-            elif not self.start and text.vocabulary_size < (
-                wanted := self.text.size_of(side)
-            ):
+            elif not self.start and text.vocabulary_size < (wanted := self.text.size_of(side)):
                 line += f", not {wanted:,}: the text has no more sub-words"
             StatusLine().note(line)

@@ -8,18 +8,14 @@ from contextlib import contextmanager
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.training.dev import DevSet
-from bahdanau_tf.training.dev import Evaluation
-from bahdanau_tf.training.dev import is_best
+from bahdanau_tf.training.dev import DevSet, Evaluation, is_best
 from bahdanau_tf.training.folder import ModelFolder
 from bahdanau_tf.training.run import Run
 from bahdanau_tf.translator import Translator
 
 
 @contextmanager
-def averaged(
-    model: keras.Model, optimizer: keras.optimizers.Optimizer
-) -> Iterator[None]:
+def averaged(model: keras.Model, optimizer: keras.optimizers.Optimizer) -> Iterator[None]:
     """Gives a model the average of its weights while the block runs.
 
     It is the exponential moving average of the optimizer, w̄ ← a w̄ + (1 - a) w

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 

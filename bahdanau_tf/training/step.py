@@ -10,21 +10,17 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.data.batching import Batching
-from bahdanau_tf.data.dataset import Batch
-from bahdanau_tf.data.dataset import stream_batches
+from bahdanau_tf.data.dataset import Batch, stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.optimizers.guarded import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.cost import parts_of
-from bahdanau_tf.system.device import has_fast_bfloat16
-from bahdanau_tf.system.device import operations_at_once
-from bahdanau_tf.system.device import threads
+from bahdanau_tf.system.device import has_fast_bfloat16, operations_at_once, threads
 from bahdanau_tf.system.tensors import products_in
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.training.minimum_risk import Risk
-from bahdanau_tf.training.minimum_risk import minimum_risk_loss
+from bahdanau_tf.training.minimum_risk import Risk, minimum_risk_loss
 
 
 def cores_at_once() -> int:
@@ -234,8 +230,7 @@ def with_loss_scale(
     replicas = model.distribute_strategy.num_replicas_in_sync
     if replicas > 1:
         raise ValueError(
-            f"train: float16 on {replicas} replicas, wanted bfloat16, float32 "
-            "or one replica"
+            f"train: float16 on {replicas} replicas, wanted bfloat16, float32 or one replica"
         )
     if (batches := optimizer.accumulation_steps) is not None:
         raise ValueError(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import keras
 import tensorflow as tf
@@ -65,8 +64,7 @@ class TensorBoard(keras.callbacks.Callback):
                 "train/loss": logs["loss"],
                 "train/gradient_norm": of_optimizer("gradient_norm"),
                 "train/learning_rate": of_optimizer("learning_rate"),
-                "train/words_per_second": self._words
-                / max(self._seconds, 1e-9),
+                "train/words_per_second": self._words / max(self._seconds, 1e-9),
             },
         )
         self._words = self._seconds = 0.0
@@ -110,9 +108,7 @@ def _write(name: str, value: tf.Tensor, kind: tuple[str, int]) -> None:
 
 def _picture(translation: Translation) -> tf.Tensor:
     """The alignment as string [3]: width, height and the PNG file."""
-    figure = plot_alignment(
-        translation.source_tokens, translation.tokens, translation.weights
-    )
+    figure = plot_alignment(translation.source_tokens, translation.tokens, translation.weights)
     png = io.BytesIO()
     figure.savefig(png, format="png", dpi=100, bbox_inches="tight")
     data = png.getvalue()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import shutil
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,17 +16,11 @@ from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import has_blanks
 from bahdanau_tf.options import TextOptions
 from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.system.terminal import StatusLine
-from bahdanau_tf.system.terminal import amount
-from bahdanau_tf.text import Vocabulary
-from bahdanau_tf.text import WordTokenizer
-from bahdanau_tf.text.script import UNKNOWN
-from bahdanau_tf.text.script import guess_language
+from bahdanau_tf.system.terminal import StatusLine, amount
+from bahdanau_tf.text import Vocabulary, WordTokenizer
+from bahdanau_tf.text.script import UNKNOWN, guess_language
 from bahdanau_tf.text.vocabulary import SPECIAL
-from bahdanau_tf.training.folder import DEV_PAIRS
-from bahdanau_tf.training.folder import TRAINING_TEXT
-from bahdanau_tf.training.folder import check_settings
-from bahdanau_tf.training.folder import write_settings
+from bahdanau_tf.training.folder import DEV_PAIRS, TRAINING_TEXT, check_settings, write_settings
 from bahdanau_tf.training.run import TrainingFiles
 
 TEXTS, SETTINGS = "text", "held_out.json"
@@ -77,9 +70,7 @@ def held_out(
         longest = TOKEN_BYTES * max_length if max_length else None
         pairs = hold_out(corpus, dev_pairs, texts, longest)
         dev = divided(model_dir).dev_source
-        StatusLine().note(
-            f"dev text: {dev} and {NAMES[3]}, {amount(pairs, 'pair')}"
-        )
+        StatusLine().note(f"dev text: {dev} and {NAMES[3]}, {amount(pairs, 'pair')}")
         yield len(corpus) - pairs
         write_settings(settings, _settings(corpus, dev_pairs))
     except BaseException:
@@ -100,9 +91,7 @@ def _check_place(texts: Path) -> None:
         )
 
 
-def check_held_out(
-    model_dir: Path, files: TrainingFiles, dev_pairs: int
-) -> None:
+def check_held_out(model_dir: Path, files: TrainingFiles, dev_pairs: int) -> None:
     """Checks that a begun training holds out the same pairs of the same text.
 
     Raises:
@@ -163,9 +152,7 @@ def with_languages(
     return text
 
 
-def _language(
-    side: str, text: TextOptions, path: str, known: Mapping[str, object]
-) -> str | None:
+def _language(side: str, text: TextOptions, path: str, known: Mapping[str, object]) -> str | None:
     """The language of a side; None if the tokenizer does not use it."""
     name = f"{side}_language"
     for found in (getattr(text, name), known.get(name)):
@@ -182,10 +169,7 @@ def _guessed(side: str, path: str) -> str:
     language = _guess(path)
     note = f"guessed from the text; --{side}_language overrides"
     if language == UNKNOWN:
-        note = (
-            "unknown: text is split by general rules; "
-            f"--{side}_language=CODE sets it"
-        )
+        note = f"unknown: text is split by general rules; --{side}_language=CODE sets it"
     StatusLine().note(f"{side} language: {language} ({note})")
     return language
 
@@ -225,6 +209,4 @@ def _has_words(path: str, language: str) -> bool:
     rows = tokenizer.split(tf.constant(lines)).to_list()
     words = ([word.decode() for word in row] for row in rows)
     # Without punctuation: Tibetan has a mark after each syllable.
-    return has_blanks(
-        [" ".join(x for x in row if any(map(str.isalpha, x))) for row in words]
-    )
+    return has_blanks([" ".join(x for x in row if any(map(str.isalpha, x))) for row in words])

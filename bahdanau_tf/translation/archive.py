@@ -59,8 +59,7 @@ def check_model_file(path: Path) -> None:
         size = archive.getinfo("config.json").file_size
         if size > _LARGEST_CONFIG:
             raise ValueError(
-                f"its config.json has {size:,} bytes, wanted at most "
-                f"{_LARGEST_CONFIG:,}"
+                f"its config.json has {size:,} bytes, wanted at most {_LARGEST_CONFIG:,}"
             )
         check_unpacked(archive)
         config = json.loads(archive.read("config.json"))
@@ -119,11 +118,7 @@ def _is_registered(name: str) -> bool:
 
 def _is_class_of_keras(module: object, name: object) -> bool:
     found = _of_keras(module, name)
-    return (
-        isinstance(found, type)
-        and issubclass(found, _KINDS)
-        and name not in _RUNNING
-    )
+    return isinstance(found, type) and issubclass(found, _KINDS) and name not in _RUNNING
 
 
 def _is_function_of_keras(module: object, name: object) -> bool:

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
-from collections.abc import Hashable
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
-from typing import Any
-from typing import NamedTuple
-from typing import Protocol
-from typing import TypeAlias
-from typing import TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import tensorflow as tf
 
 from bahdanau_tf.models.scoring import log_probs_and_alignment
-from bahdanau_tf.models.stepwise import Output
-from bahdanau_tf.models.stepwise import TranslationModel
+from bahdanau_tf.models.stepwise import Output, TranslationModel
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.search import Constraint
-from bahdanau_tf.search import SearchResult
+from bahdanau_tf.search import Constraint, SearchResult
 from bahdanau_tf.system.garbage import uncollected
 from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.translation.shortlist import Lexicon
-from bahdanau_tf.translation.shortlist import full_step
-from bahdanau_tf.translation.shortlist import of_words
-from bahdanau_tf.translation.shortlist import shortlist_step
-from bahdanau_tf.translation.shortlist import without_weights
-from bahdanau_tf.translation.shortlist import word_ids
-from bahdanau_tf.translation.shortlist import word_places
+from bahdanau_tf.translation.shortlist import (
+    Lexicon,
+    full_step,
+    of_words,
+    shortlist_step,
+    without_weights,
+    word_ids,
+    word_places,
+)
 
 # int32 [B, T_x], padded with 0; a tuple of them for a model of many sources.
 Sources: TypeAlias = "tf.Tensor | tuple[tf.Tensor, ...]"
@@ -238,9 +232,7 @@ class TranslationGraph(tf.Module):
             if prefix is not None:
                 places = word_places(*shortlist, size)
                 prefix = tf.gather(places, prefix, batch_dims=1)
-            constraints = [
-                of_words(one, *shortlist, size) for one in constraints
-            ]
+            constraints = [of_words(one, *shortlist, size) for one in constraints]
         else:
             step = full_step(self.model, self.output_weights())
         if not (with_weights or decoding.beta):
@@ -260,9 +252,7 @@ class TranslationGraph(tf.Module):
             return result
         return result._replace(tokens=word_ids(result.tokens, *shortlist))
 
-    def _shortlist(
-        self, source: tf.Tensor, prefix: tf.Tensor | None
-    ) -> tuple[int, tf.Tensor]:
+    def _shortlist(self, source: tf.Tensor, prefix: tf.Tensor | None) -> tuple[int, tf.Tensor]:
         """The number of words that all sentences share, and each one's own."""
         if self.lexicon is None:
             raise ValueError(
@@ -357,9 +347,7 @@ class TranslationGraph(tf.Module):
             )
         return padded(prefix)
 
-    def _instead(
-        self, reading: Reading, result: SearchResult
-    ) -> tf.Tensor | None:
+    def _instead(self, reading: Reading, result: SearchResult) -> tf.Tensor | None:
         """What is written for each target word if it is unknown: [B, N, T].
 
         In the prefix it is the word that the caller gave.
@@ -372,13 +360,9 @@ class TranslationGraph(tf.Module):
             return instead
         given = reading.given.to_tensor(shape=tf.stack([shape[0], shape[2]]))
         given = tf.broadcast_to(given[:, None], shape)
-        return (
-            given if instead is None else tf.where(given != "", given, instead)
-        )
+        return given if instead is None else tf.where(given != "", given, instead)
 
-    def _replacements(
-        self, rows: tf.RaggedTensor, result: SearchResult
-    ) -> tf.Tensor:
+    def _replacements(self, rows: tf.RaggedTensor, result: SearchResult) -> tf.Tensor:
         """The replacement of each target word if it is unknown: [B, N, T].
 
         It is the dictionary's translation of the source word with the largest

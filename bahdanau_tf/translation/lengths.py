@@ -56,9 +56,7 @@ def counting_text(texts: Sequence[Tokenizer]) -> Tokenizer | None:
     return next(words, texts[0] if texts else None)
 
 
-def mean_ranks(
-    text: Tokenizer, lines: Sequence[str], learned: Sequence[str] = ()
-) -> list[float]:
+def mean_ranks(text: Tokenizer, lines: Sequence[str], learned: Sequence[str] = ()) -> list[float]:
     """The mean frequency rank of each line's tokens.
 
     The rank of a word is its id, since vocabularies are sorted by frequency; an

@@ -9,16 +9,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
-from typing import NamedTuple
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
 
-from bahdanau_tf.evaluation import Score
-from bahdanau_tf.evaluation import bleu
+from bahdanau_tf.evaluation import Score, bleu
 from bahdanau_tf.options.decoding import WINDOW
 
 GRID = tuple(step / 100 for step in range(101))
@@ -41,9 +36,7 @@ class Scored(Protocol):
 class Scorer(Protocol):
     """What this module needs of a `Translator`."""
 
-    def score(
-        self, sources: Sequence[str], targets: Sequence[str]
-    ) -> Sequence[Scored]:
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> Sequence[Scored]:
         """Computes log p(y | x) of given translations."""
 
 
@@ -77,9 +70,7 @@ class Hypothesis:
             ValueError: It is not a line of an n-best list.
         """
         try:
-            number, text, features, score, *rest = (
-                field.strip(" ") for field in line.split(_BAR)
-            )
+            number, text, features, score, *rest = (field.strip(" ") for field in line.split(_BAR))
             if math.isnan(float(score)):
                 raise ValueError("not a number cannot be ranked")
             text = text.replace(_ESCAPED, _BAR)
@@ -178,20 +169,10 @@ def score_nbest(
     yield from _score_window(scorer, held)
 
 
-def _score_window(
-    scorer: Scorer, held: list[NBest]
-) -> Iterator[tuple[NBest, list[float]]]:
-    pairs = [
-        (nbest.source, hypothesis.text)
-        for nbest in held
-        for hypothesis in nbest.hypotheses
-    ]
+def _score_window(scorer: Scorer, held: list[NBest]) -> Iterator[tuple[NBest, list[float]]]:
+    pairs = [(nbest.source, hypothesis.text) for nbest in held for hypothesis in nbest.hypotheses]
     scored = iter(
-        scorer.score(
-            [source for source, _ in pairs], [text for _, text in pairs]
-        )
-        if pairs
-        else []
+        scorer.score([source for source, _ in pairs], [text for _, text in pairs]) if pairs else []
     )
     for nbest in held:
         some = itertools.islice(scored, len(nbest.hypotheses))
@@ -285,9 +266,7 @@ def choose_weight(
     lists = [
         [
             (hypothesis.text, hypothesis.score, log_prob)
-            for hypothesis, log_prob in zip(
-                nbest.hypotheses, log_probs, strict=True
-            )
+            for hypothesis, log_prob in zip(nbest.hypotheses, log_probs, strict=True)
         ]
         for nbest, log_probs in scored
     ]

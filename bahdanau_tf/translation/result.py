@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from bahdanau_tf.evaluation import Links
-from bahdanau_tf.evaluation import alignment_error_rate
-from bahdanau_tf.evaluation import diagonal_links
-from bahdanau_tf.evaluation import format_pharaoh
-from bahdanau_tf.evaluation import hard_links
+from bahdanau_tf.evaluation import (
+    Links,
+    alignment_error_rate,
+    diagonal_links,
+    format_pharaoh,
+    hard_links,
+)
 from bahdanau_tf.plotting.viewer import alignment_html
 
 
@@ -97,13 +98,8 @@ class Translation:
         if not self.tokens:
             return frozenset()
         if self.weights is None:
-            raise ValueError(
-                "Translation: no alignment, wanted one of a model with "
-                "attention"
-            )
-        return hard_links(
-            self.weights[: len(self.tokens), : len(self.source_tokens)]
-        )
+            raise ValueError("Translation: no alignment, wanted one of a model with attention")
+        return hard_links(self.weights[: len(self.tokens), : len(self.source_tokens)])
 
     @property
     def diagonal_alignment(self) -> Links:
@@ -118,9 +114,7 @@ class Translation:
         """The hard alignment as in "0-0 1-2": source-target, from 0."""
         return format_pharaoh(self.hard_alignment)
 
-    def alignment_error_rate(
-        self, sure: Links, possible: Links = frozenset()
-    ) -> float:
+    def alignment_error_rate(self, sure: Links, possible: Links = frozenset()) -> float:
         """Compares the hard alignment with gold links.
 
         Args:

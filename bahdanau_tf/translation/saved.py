@@ -11,10 +11,7 @@ import keras
 
 from bahdanau_tf.layers.weights import read_later
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.system.files import found_directory
-from bahdanau_tf.system.files import read_object
-from bahdanau_tf.system.files import read_versioned
-from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.files import found_directory, read_object, read_versioned, write_atomically
 from bahdanau_tf.translation.archive import check_model_file
 
 FORMAT_VERSION = 1
@@ -67,9 +64,7 @@ def read_description(folder: Path) -> tuple[int, Decoding]:
     if not folder.is_dir():
         raise ValueError(f"Translator.load: there is no folder {folder}")
     if not path.is_file():
-        raise ValueError(
-            f"Translator.load: {folder} holds no translator (no {DESCRIPTION})"
-        )
+        raise ValueError(f"Translator.load: {folder} holds no translator (no {DESCRIPTION})")
     description = read_versioned(path, FORMAT_VERSION, "Translator.load")
     sources = description.get("sources")
     options = description.get("decoding")
@@ -81,8 +76,7 @@ def read_description(folder: Path) -> tuple[int, Decoding]:
         return sources, Decoding(**options)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"Translator.load: {path} was not written by this version of "
-            f"bahdanau_tf: {error}"
+            f"Translator.load: {path} was not written by this version of bahdanau_tf: {error}"
         ) from error
 
 

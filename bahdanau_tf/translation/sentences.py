@@ -5,16 +5,11 @@ A sentence may be bytes, which need not be UTF-8.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -22,14 +17,12 @@ import tensorflow as tf
 from bahdanau_tf.evaluation.scores import check_counts
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE
-from bahdanau_tf.search import Constraint
-from bahdanau_tf.search import SearchResult
+from bahdanau_tf.search import Constraint, SearchResult
 from bahdanau_tf.system.device import operations_at_once
 from bahdanau_tf.text.rows import replaced_offsets
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation.graph import TranslationGraph
-from bahdanau_tf.translation.result import Scored
-from bahdanau_tf.translation.result import Translation
+from bahdanau_tf.translation.result import Scored, Translation
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -63,15 +56,10 @@ def in_batches(
         ValueError: A column is no sequence of strings, the columns differ in
             length, or `batch_size` is less than 1.
     """
-    columns = {
-        name: _strings(f"{caller}: {name}", column)
-        for name, column in columns.items()
-    }
+    columns = {name: _strings(f"{caller}: {name}", column) for name, column in columns.items()}
     check_counts(caller, columns)
     if batch_size < 1:
-        raise ValueError(
-            f"{caller}: batch_size is {batch_size}, wanted 1 or more"
-        )
+        raise ValueError(f"{caller}: batch_size is {batch_size}, wanted 1 or more")
     rows = [*zip(*columns.values(), strict=True)]
     lengths = [sum(map(len, row)) for row in rows]
 
@@ -121,9 +109,7 @@ def _strings(name: str, column: object) -> list[str | bytes]:
     strings: list[str | bytes] = []
     for place, one in enumerate(column):
         if not isinstance(one, (str, bytes)):
-            raise ValueError(
-                f"{name}[{place}] is {type(one).__name__}, wanted a string"
-            )
+            raise ValueError(f"{name}[{place}] is {type(one).__name__}, wanted a string")
         if isinstance(one, str):
             _check_encoding(f"{name}[{place}]", one)
         # `str(one)` would be the name of a member of an enumeration.
@@ -135,9 +121,7 @@ def _check_encoding(name: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:  # half of a pair of surrogates
-        raise ValueError(
-            f"{name} is {text!r}, wanted text that UTF-8 can encode"
-        ) from error
+        raise ValueError(f"{name} is {text!r}, wanted text that UTF-8 can encode") from error
 
 
 Offsets = list[tuple[int, int]]
@@ -235,16 +219,12 @@ def _translate_batch(
     """Translates a batch; `rows` are its sentences and prefixes, if any."""
     found = graph.function(
         (decoding, constraints, len(rows)),
-        lambda text, prefix=None: graph.translate_graph(
-            text, decoding, prefix, constraints
-        ),
+        lambda text, prefix=None: graph.translate_graph(text, decoding, prefix, constraints),
         len(rows),
     )(*(tf.constant(one, tf.string) for one in rows))
     texts = found.texts.numpy()
     starts, ends = _places(texts.ravel(), found.starts, found.ends, rows)
-    result = SearchResult(
-        *(None if one is None else one.numpy() for one in found.result)
-    )
+    result = SearchResult(*(None if one is None else one.numpy() for one in found.result))
     n_best = texts.shape[1]
     for row, source in enumerate(_tokens(graph.source_text, rows[0])):
         if not source.tokens:
@@ -256,9 +236,7 @@ def _translate_batch(
                 source,
                 texts[row, n],
                 _pairs(starts[row * n_best + n], ends[row * n_best + n]),
-                SearchResult(
-                    *(None if one is None else one[row, n] for one in result)
-                ),
+                SearchResult(*(None if one is None else one[row, n] for one in result)),
             )
             for n in range(n_best)
             if result.lengths[row, n] > 0
@@ -318,9 +296,7 @@ class _Tokens(NamedTuple):
 
 
 def _tokens(text: Tokenizer, sentences: Sentences) -> Iterator[_Tokens]:
-    words, first, last = text.tokenize_with_offsets(
-        tf.constant(sentences, tf.string)
-    )
+    words, first, last = text.tokenize_with_offsets(tf.constant(sentences, tf.string))
     rows = words.to_list(), *_places(sentences, first, last, [sentences])
     for sentence, pieces, starts, ends in zip(sentences, *rows, strict=True):
         places = _text_order(text, len(pieces))

@@ -18,12 +18,8 @@ import tensorflow as tf
 
 from bahdanau_tf.data.dataset import Batch
 from bahdanau_tf.layers.readout import OutputWeights
-from bahdanau_tf.models.stepwise import Output
-from bahdanau_tf.models.stepwise import TranslationModel
-from bahdanau_tf.search import Constraint
-from bahdanau_tf.search import Features
-from bahdanau_tf.search import History
-from bahdanau_tf.search import Step
+from bahdanau_tf.models.stepwise import Output, TranslationModel
+from bahdanau_tf.search import Constraint, Features, History, Step
 from bahdanau_tf.search.selections import NEVER
 from bahdanau_tf.system.arrays import read_arrays
 from bahdanau_tf.system.files import write_atomically
@@ -65,20 +61,14 @@ class Lexicon:
             raise ValueError(f"Lexicon: first is {first}, wanted 1 or more")
         if self.words.ndim != 2 or not self.words.size:
             raise ValueError(
-                f"Lexicon: words has shape {self.words.shape}, wanted a row "
-                "for each source word"
+                f"Lexicon: words has shape {self.words.shape}, wanted a row for each source word"
             )
-        if np.any(self.words[0] != -1) or np.any(
-            (self.words != -1) & (self.words < self.first)
-        ):
+        if np.any(self.words[0] != -1) or np.any((self.words != -1) & (self.words < self.first)):
             raise ValueError(
-                f"Lexicon: words has ids below {first}, or ids for padding; "
-                "wanted -1 for no word"
+                f"Lexicon: words has ids below {first}, or ids for padding; wanted -1 for no word"
             )
 
-    def own(
-        self, source: tf.Tensor, more: tf.Tensor | None = None
-    ) -> tf.Tensor:
+    def own(self, source: tf.Tensor, more: tf.Tensor | None = None) -> tf.Tensor:
         """The own words of each sentence, in graph.
 
         Args:
@@ -97,9 +87,7 @@ class Lexicon:
             further = tf.where(more < self.first, -1, more)
             found = tf.concat([found, further], axis=1)
         found = tf.sort(tf.pad(found, [[0, 0], [1, 0]], constant_values=-1))
-        is_new = tf.concat(
-            [found[:, :1] == -1, found[:, 1:] != found[:, :-1]], axis=1
-        )
+        is_new = tf.concat([found[:, :1] == -1, found[:, 1:] != found[:, :-1]], axis=1)
         return tf.ragged.boolean_mask(found, is_new).to_tensor(-1)
 
     def check(self, source_size: int, target_text: Tokenizer) -> None:
@@ -136,9 +124,7 @@ class Lexicon:
             arrays = read_arrays(path)
             return cls(arrays["words"], int(arrays["first"]))
         except _NOT_A_LEXICON as error:
-            raise ValueError(
-                f"Lexicon.load: {path} holds no lexicon: {error}"
-            ) from error
+            raise ValueError(f"Lexicon.load: {path} holds no lexicon: {error}") from error
 
 
 def learn_lexicon(
@@ -164,19 +150,15 @@ def learn_lexicon(
     """
     for name, value in (("words", words), ("first", first)):
         if value < 1:
-            raise ValueError(
-                f"learn_lexicon: {name} is {value}, wanted 1 or more"
-            )
+            raise ValueError(f"learn_lexicon: {name} is {value}, wanted 1 or more")
     if not model.has_alignment:
         raise ValueError(
-            f"learn_lexicon: {type(model).__name__} has no attention, wanted a "
-            "model with attention"
+            f"learn_lexicon: {type(model).__name__} has no attention, wanted a model with attention"
         )
     source_size = model.source_vocabulary_size
     if isinstance(source_size, tuple):
         raise ValueError(
-            f"learn_lexicon: {type(model).__name__} reads several sources, "
-            "wanted a model of one"
+            f"learn_lexicon: {type(model).__name__} reads several sources, wanted a model of one"
         )
     size = model.target_vocabulary_size
     first = min(first, size)
@@ -191,18 +173,13 @@ def learn_lexicon(
     return Lexicon(table, first)
 
 
-def _attended(
-    model: TranslationModel, batches: Iterable[Batch], first: int
-) -> Sums:
+def _attended(model: TranslationModel, batches: Iterable[Batch], first: int) -> Sums:
     """Σ α_ij of each pair of words x, y; its key is x K_y + y."""
     size = model.target_vocabulary_size
     attend = tf.function(
         lambda inputs: model.features(inputs)[1],
         input_signature=[
-            {
-                side: tf.TensorSpec([None, None], tf.int32)
-                for side in ("source", "target")
-            }
+            {side: tf.TensorSpec([None, None], tf.int32) for side in ("source", "target")}
         ],
         autograph=False,
     )
@@ -351,9 +328,7 @@ def word_places(first: int, own: tf.Tensor, size: int) -> tf.Tensor:
         int32 [B, K_y]; F + M for a word that is not in the shortlist.
     """
     batch, count = tf.unstack(tf.shape(own))
-    row, place = tf.meshgrid(
-        tf.range(batch), tf.range(first, first + count), indexing="ij"
-    )
+    row, place = tf.meshgrid(tf.range(batch), tf.range(first, first + count), indexing="ij")
     ids = tf.range(size + 1)  # the last one stands for "no word"
     places = tf.where(ids < first, ids, first + count)
     places = tf.tensor_scatter_nd_update(
@@ -364,9 +339,7 @@ def word_places(first: int, own: tf.Tensor, size: int) -> tf.Tensor:
     return places[:, :size]
 
 
-def of_words(
-    constraint: Constraint, first: int, own: tf.Tensor, size: int
-) -> Constraint:
+def of_words(constraint: Constraint, first: int, own: tf.Tensor, size: int) -> Constraint:
     """Makes a constraint on words work in a shortlist.
 
     The constraint gets logits of the whole vocabulary, with -inf for words that

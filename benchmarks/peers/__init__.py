@@ -19,11 +19,9 @@ import subprocess
 import sys
 import tempfile
 import venv
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Peer(NamedTuple):
@@ -75,9 +73,7 @@ POOL = 20  # batches sorted by length together
 PEER_DIR = Path(__file__).resolve().parents[2] / ".venv-peers"
 
 
-def measure(
-    peer: str, job: str, peer_dir: str | Path, **settings: Any
-) -> dict[str, float]:
+def measure(peer: str, job: str, peer_dir: str | Path, **settings: Any) -> dict[str, float]:
     """Measures the training or the decoding of one peer.
 
     Args:
@@ -103,9 +99,7 @@ def measure(
     """
     check_peers([peer])
     if job not in DEFAULTS:
-        raise ValueError(
-            f"measure: job is {job!r}, wanted one of {', '.join(DEFAULTS)}"
-        )
+        raise ValueError(f"measure: job is {job!r}, wanted one of {', '.join(DEFAULTS)}")
     asked = {"job": job, **DEFAULTS[job], **settings}
     python = environment(peer, Path(peer_dir))
     script = Path(__file__).with_name(f"{peer}_job.py")
@@ -159,10 +153,7 @@ def check_peers(names: Iterable[str]) -> None:
     """Raises a ValueError that names unknown peers."""
     unknown = [name for name in names if name not in PEERS]
     if unknown:
-        raise ValueError(
-            f"--peers has {', '.join(unknown)}, wanted names of "
-            f"{', '.join(PEERS)}"
-        )
+        raise ValueError(f"--peers has {', '.join(unknown)}, wanted names of {', '.join(PEERS)}")
 
 
 def write_data(

@@ -15,18 +15,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from absl import app
-from absl import flags
+from absl import app, flags
 
-from benchmarks.peers import PEER_DIR
-from benchmarks.peers import PEERS
-from benchmarks.peers import Pair
-from benchmarks.peers import check_peers
-from benchmarks.peers import decode
-from benchmarks.peers import frequent_words
-from benchmarks.peers import in_batches
-from benchmarks.peers import measure
-from benchmarks.peers import write_data
+from benchmarks.peers import (
+    PEER_DIR,
+    PEERS,
+    Pair,
+    check_peers,
+    decode,
+    frequent_words,
+    in_batches,
+    measure,
+    write_data,
+)
 
 FLAGS = flags.FLAGS
 
@@ -40,9 +41,7 @@ flags.DEFINE_string(
 )
 flags.DEFINE_list("languages", ["en", "fr"], "Endings of source and target.")
 flags.DEFINE_integer("updates", 30, "Updates to time, after the first 5.")
-flags.DEFINE_integer(
-    "natural_updates", 0, "Updates before beam search of free length; 0: none."
-)
+flags.DEFINE_integer("natural_updates", 0, "Updates before beam search of free length; 0: none.")
 flags.DEFINE_string(
     "work_dir",
     None,
@@ -70,9 +69,7 @@ def read_words(folder: Path, pattern: str) -> list[list[str]]:
         return [line.split() for line in lines]
 
 
-def report_searches(
-    peer: str, folder: Path, test: list[list[str]], steps: int | None
-) -> None:
+def report_searches(peer: str, folder: Path, test: list[list[str]], steps: int | None) -> None:
     """Measures and prints each search; of free length in batches only."""
     for beam, batch, count in SEARCHES:
         if steps is None and batch == 1:

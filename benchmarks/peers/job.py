@@ -15,8 +15,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,10 +29,7 @@ def main(
 ) -> None:
     """Does the job described by the first argument, and prints its figures."""
     job = SimpleNamespace(**json.loads(sys.argv[1]))
-    if job.job == "training":
-        figures = _time_training(job, train)
-    else:
-        figures = _time_decoding(job, load)
+    figures = _time_training(job, train) if job.job == "training" else _time_decoding(job, load)
     # Not from getrusage: its peak includes memory of the parent process.
     figures["peak_gib"] = max(peak_gib("self"), vars(job).get("peak_gib", 0))
     print(json.dumps(figures), flush=True)
@@ -88,10 +84,7 @@ def _time_training(
 ) -> dict[str, float]:
     """Target words per second with `</s>`, without the first updates."""
     clock = [0.0, *train(job)]
-    words = [
-        sum(len(sentence) + 1 for sentence in target)
-        for _, target in batches(job)
-    ]
+    words = [sum(len(sentence) + 1 for sentence in target) for _, target in batches(job)]
     taken = clock[-1] - clock[job.warm_up]
     return {
         "words_per_second": sum(words[job.warm_up :]) / taken,

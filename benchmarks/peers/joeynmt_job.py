@@ -7,20 +7,13 @@ input feeding; the softmax reads a tanh layer of `units`, not a maxout.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
-from job import SIDES
-from job import Sentences
-from job import batches
-from job import main
-from job import progress
-from job import read_vocabulary
-from job import seconds
+from job import SIDES, Sentences, batches, main, progress, read_vocabulary, seconds
 from joeynmt.batch import Batch
 from joeynmt.model import build_model
 from joeynmt.search import search

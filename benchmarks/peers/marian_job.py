@@ -10,18 +10,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from job import SIDES
-from job import Sentences
-from job import main
-from job import peak_gib
-from job import read_vocabulary
-from job import read_words
-from job import seconds
+from job import SIDES, Sentences, main, peak_gib, read_vocabulary, read_words, seconds
 from pymarian import Translator
 
 

@@ -9,26 +9,16 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from job import SIDES
-from job import Sentences
-from job import batches
-from job import main
-from job import progress
-from job import read_vocabulary
-from job import seconds
-from onmt.inputters.inputter import dict_to_vocabs
-from onmt.inputters.inputter import vocabs_to_dict
-from onmt.inputters.text_utils import numericalize
-from onmt.inputters.text_utils import tensorify
+from job import SIDES, Sentences, batches, main, progress, read_vocabulary, seconds
+from onmt.inputters.inputter import dict_to_vocabs, vocabs_to_dict
+from onmt.inputters.text_utils import numericalize, tensorify
 from onmt.model_builder import build_model
-from onmt.opts import train_opts
-from onmt.opts import translate_opts
+from onmt.opts import train_opts, translate_opts
 from onmt.translate import TranslationBuilder
 from onmt.translate.translator import build_translator
 from onmt.utils.loss import LossCompute
@@ -87,9 +77,7 @@ def train(job: Any) -> Iterator[float]:
     )
     ArgumentParser.update_model_opts(given)
     words = [SYMBOLS + read_vocabulary(job.data, side) for side in SIDES]
-    vocabularies = dict_to_vocabs(
-        {"data_task": "seq2seq", "src": words[0], "tgt": words[1]}
-    )
+    vocabularies = dict_to_vocabs({"data_task": "seq2seq", "src": words[0], "tgt": words[1]})
     model = build_model(given, given, vocabularies, None, -1)
     model.train()
     loss_of = LossCompute.from_opts(given, model, vocabularies["tgt"])
@@ -133,9 +121,7 @@ def load(job: Any) -> Callable[[Sentences], Sentences]:
     )
     if job.steps:
         given.max_length_ratio = 0
-    translator = build_translator(
-        given, device_id=-1, report_score=False, out_file=io.StringIO()
-    )
+    translator = build_translator(given, device_id=-1, report_score=False, out_file=io.StringIO())
     builder = TranslationBuilder(translator.vocabs)
 
     def translate(sentences: Sentences) -> Sentences:

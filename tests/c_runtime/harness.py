@@ -11,8 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,9 +63,7 @@ class Runtime:
 
     def __init__(self, folder: Path) -> None:
         python = os.environ.get(PYTHON_VARIABLE, sys.executable)
-        found = subprocess.run(
-            [python, "-c", FIND], check=True, capture_output=True, text=True
-        )
+        found = subprocess.run([python, "-c", FIND], check=True, capture_output=True, text=True)
         tensorflow, text = map(Path, found.stdout.split())
         self.libraries = sorted(text.glob("python/ops/*.so"))
         self.program = folder / "runtime"
@@ -116,9 +113,7 @@ class Runtime:
         file = self.program.with_name("requests")
         with file.open("wb") as lines:
             lines.writelines(_lines(version, requests))
-        output = self._output(
-            [*options, str(version), str(file), *map(str, self.libraries)]
-        )
+        output = self._output([*options, str(version), str(file), *map(str, self.libraries)])
         found = [json.loads(line) for line in output.splitlines()]
         count = len(requests)
         return [_answer(one) for one in found[:count]], found[count:]
@@ -140,9 +135,7 @@ class Runtime:
 
 def _lines(version: Path, requests: Iterable[Request]) -> Iterable[bytes]:
     """The lines of the file of requests; requests.h describes the format."""
-    saved = saved_model_pb2.SavedModel.FromString(
-        (version / "saved_model.pb").read_bytes()
-    )
+    saved = saved_model_pb2.SavedModel.FromString((version / "saved_model.pb").read_bytes())
     signatures = saved.meta_graphs[0].signature_def
     for request in requests:
         signature = signatures[request.signature]

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bahdanau_tf.evaluation import References
-from bahdanau_tf.evaluation import Table
-from bahdanau_tf.evaluation import length_rows
+from bahdanau_tf.evaluation import References, Table, length_rows
 from bahdanau_tf.evaluation.tables import Cell
 from bahdanau_tf.system.terminal import printable
 
@@ -65,10 +63,7 @@ def by_subset(test: TestSet) -> list[Column]:
         columns.append(["no unknown", sum(test.known), *scores])
     if test.lengths:
         titles, rows = length_rows(
-            {
-                name: references.by_length(lines, test.lengths)
-                for name, lines in systems.items()
-            }
+            {name: references.by_length(lines, test.lengths) for name, lines in systems.items()}
         )
         columns += zip(titles, *(row[1:] for row in rows), strict=True)
     return columns

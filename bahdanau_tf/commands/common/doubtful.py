@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import filecmp
-from collections.abc import Iterator
-from collections.abc import Mapping
-from itertools import islice
-from itertools import zip_longest
+from collections.abc import Iterator, Mapping
+from itertools import islice, zip_longest
 from pathlib import Path
 
 from bahdanau_tf.options.cost import UNITS
@@ -104,7 +102,5 @@ def _known_pairs(files: Mapping[str, str]) -> Iterator[str]:
 
 def _pair(files: Mapping[str, str], name: str) -> tuple[str, str] | None:
     """The source and target of "train" or "dev", if both are there."""
-    source, target = (
-        files.get(f"{name}_{side}") for side in ("source", "target")
-    )
+    source, target = (files.get(f"{name}_{side}") for side in ("source", "target"))
     return (source, target) if source and target else None

@@ -23,13 +23,8 @@ def json_line(translation: Translation, alignments: bool) -> str:
     return json.dumps(known, ensure_ascii=False) + "\n"
 
 
-def _hypothesis(
-    translation: Translation, alignments: bool
-) -> dict[str, object]:
-    known = {
-        name: getattr(translation, name)
-        for name in ("text", "score", "log_prob", "finished")
-    }
+def _hypothesis(translation: Translation, alignments: bool) -> dict[str, object]:
+    known = {name: getattr(translation, name) for name in ("text", "score", "log_prob", "finished")}
     if not alignments:
         return known
     weights = translation.weights
@@ -38,7 +33,5 @@ def _hypothesis(
         "tokens": translation.tokens,
         "target_offsets": translation.target_offsets,
         "alignment": sorted(translation.hard_alignment),
-        "weights": []
-        if weights is None
-        else weights.astype(float).round(4).tolist(),
+        "weights": [] if weights is None else weights.astype(float).round(4).tolist(),
     }

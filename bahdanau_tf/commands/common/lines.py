@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
-from typing import TYPE_CHECKING
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.system.lines import incomplete
-from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.system.terminal import StatusLine
-from bahdanau_tf.system.terminal import amount
+from bahdanau_tf.system.lines import incomplete, read_lines
+from bahdanau_tf.system.terminal import StatusLine, amount
 
 if TYPE_CHECKING:
     from bahdanau_tf.report.trainings import Files
@@ -26,9 +20,7 @@ MOST_CHARACTERS = 1 << 22  # of a window; 2,000 lines have some 200,000
 T = TypeVar("T", bound=tuple[str, ...])
 
 
-def check_count(
-    flag: str, lines: Sequence[object], references: Sequence[str]
-) -> None:
+def check_count(flag: str, lines: Sequence[object], references: Sequence[str]) -> None:
     """Checks that a file has a line for each reference.
 
     Raises:
@@ -45,8 +37,7 @@ def check_equal(flag: str, lines: int, other: str, wanted: int) -> None:
     """
     if lines != wanted:
         raise ValueError(
-            f"{flag} has {amount(lines, 'line')} and {other} {wanted:,}, "
-            "wanted equal numbers"
+            f"{flag} has {amount(lines, 'line')} and {other} {wanted:,}, wanted equal numbers"
         )
 
 

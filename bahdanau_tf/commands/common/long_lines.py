@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
-from itertools import product
+from itertools import islice, product
 from typing import NamedTuple
 
 import numpy as np
 
 from bahdanau_tf.options.decoding import BATCH_SIZE
-from bahdanau_tf.text.sentences import ends_wide
-from bahdanau_tf.text.sentences import split_sentences
+from bahdanau_tf.text.sentences import ends_wide, split_sentences
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.lengths import token_lengths
 from bahdanau_tf.translation.saved import trained_length
@@ -63,9 +61,7 @@ def translate_lines(
     """
     begins = prefixes if any(prefixes) else None
     if max_length is None:
-        whole = translator.translate(
-            lines, batch_size=batch_size, prefixes=begins
-        )
+        whole = translator.translate(lines, batch_size=batch_size, prefixes=begins)
         return Found(whole, [], [])
     parts = [[line] for line in lines]
     if split:
@@ -82,9 +78,7 @@ def translate_lines(
             for some, prefix in zip(parts, prefixes, strict=True)
             for begin in [prefix] + [""] * (len(some) - 1)
         ]
-    translations = iter(
-        translator.translate(flat, batch_size=batch_size, prefixes=begins)
-    )
+    translations = iter(translator.translate(flat, batch_size=batch_size, prefixes=begins))
     found = Found([], [], [])
     for place, (line, some) in enumerate(zip(lines, parts, strict=True)):
         own = list(islice(translations, len(some)))
@@ -96,9 +90,7 @@ def translate_lines(
     return found
 
 
-def _joined(
-    line: str, parts: Sequence[str], translations: Sequence[Translation]
-) -> Translation:
+def _joined(line: str, parts: Sequence[str], translations: Sequence[Translation]) -> Translation:
     """Joins the translations of a line's parts, with their alternatives.
 
     The n best of the line are those with the largest sums of scores, the
@@ -112,8 +104,7 @@ def _joined(
         own = [best, *best.alternatives]
         pairs = sorted(product(n_best, own), key=_rank)
         n_best = [
-            _appended(first, second, start)
-            for first, second in pairs[: max(len(n_best), len(own))]
+            _appended(first, second, start) for first, second in pairs[: max(len(n_best), len(own))]
         ]
         start += len(part.encode())
     return replace(n_best[0], alternatives=n_best[1:])
@@ -124,9 +115,7 @@ def _rank(pair: tuple[Translation, Translation]) -> tuple[bool, float]:
     return cut, -sum(one.score for one in pair)
 
 
-def _appended(
-    first: Translation, second: Translation, start: int
-) -> Translation:
+def _appended(first: Translation, second: Translation, start: int) -> Translation:
     """`first` followed by `second`, whose source begins at byte `start`."""
     begin = first.text
     if begin and second.text and not ends_wide(begin):
@@ -144,17 +133,13 @@ def _appended(
         log_prob=first.log_prob + second.log_prob,
         finished=finished,
         source_tokens=first.source_tokens + second.source_tokens,
-        source_offsets=first.source_offsets
-        + _shifted(second.source_offsets, start),
-        target_offsets=first.target_offsets
-        + _shifted(second.target_offsets, len(begin.encode())),
+        source_offsets=first.source_offsets + _shifted(second.source_offsets, start),
+        target_offsets=first.target_offsets + _shifted(second.target_offsets, len(begin.encode())),
         weights=weights,
     )
 
 
-def _shifted(
-    offsets: Sequence[tuple[int, int]], by: int
-) -> list[tuple[int, int]]:
+def _shifted(offsets: Sequence[tuple[int, int]], by: int) -> list[tuple[int, int]]:
     return [(start + by, end + by) for start, end in offsets]
 
 
@@ -168,9 +153,7 @@ def _stacked(first: Translation, second: Translation) -> np.ndarray | None:
     upper = first.weights[: len(first.tokens)]
     rows, columns = len(upper), len(first.source_tokens)
     lower = second.weights
-    weights = np.zeros(
-        (rows + lower.shape[0], columns + lower.shape[1]), np.float32
-    )
+    weights = np.zeros((rows + lower.shape[0], columns + lower.shape[1]), np.float32)
     weights[:rows, :columns] = upper[:, :-1]
     weights[:rows, -1] = upper[:, -1]
     weights[rows:, columns:] = lower

@@ -8,8 +8,7 @@ from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.system.device import use_threads
 from bahdanau_tf.text import Dictionary
-from bahdanau_tf.translator import Translator
-from bahdanau_tf.translator import load_best
+from bahdanau_tf.translator import Translator, load_best
 
 
 def load_translator(flags: absl_flags.FlagValues) -> Translator:

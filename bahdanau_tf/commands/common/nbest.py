@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.translation.rescoring import MalformedListError
-from bahdanau_tf.translation.rescoring import NBest
-from bahdanau_tf.translation.rescoring import read_nbest
+from bahdanau_tf.translation.rescoring import MalformedListError, NBest, read_nbest
 
 
-def nbest_lists(
-    flag: str, path: str | None, sources: Iterable[str]
-) -> Iterator[NBest]:
+def nbest_lists(flag: str, path: str | None, sources: Iterable[str]) -> Iterator[NBest]:
     """Reads the lists of some sentences; errors of a list name its flag.
 
     Args:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from absl import flags as absl_flags
 
@@ -41,9 +40,7 @@ def tokenizer_for(
         return str(flags.tokenize)
     text = None if translator is None else translator.target_text
     chosen = fitting_tokenizer(text, references)
-    StatusLine().note(
-        f"--tokenize={chosen}, which fits the script of the references"
-    )
+    StatusLine().note(f"--tokenize={chosen}, which fits the script of the references")
     return chosen
 
 
@@ -52,6 +49,5 @@ def tell_untokenized(systems: Mapping[str, Sequence[str]]) -> None:
     for name, lines in systems.items():
         if evaluation.bleu_tokenizer("", lines) in ("char", "ja-mecab"):
             StatusLine().note(
-                f"{name} is not tokenized as the references are: "
-                "--tokenize=char compares them"
+                f"{name} is not tokenized as the references are: --tokenize=char compares them"
             )

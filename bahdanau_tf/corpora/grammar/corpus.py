@@ -12,19 +12,13 @@ import hashlib
 import os
 import random
 import tempfile
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from bahdanau_tf.corpora.grammar.rules import Choices
-from bahdanau_tf.corpora.grammar.rules import Derivation
-from bahdanau_tf.corpora.grammar.rules import TooLong
-from bahdanau_tf.corpora.grammar.spelling import capitalised
-from bahdanau_tf.corpora.grammar.spelling import contracted
-from bahdanau_tf.corpora.grammar.spelling import with_an
-from bahdanau_tf.corpora.grammar.spelling import written
+from bahdanau_tf.corpora.grammar.rules import Choices, Derivation, TooLong
+from bahdanau_tf.corpora.grammar.spelling import capitalised, contracted, with_an, written
 from bahdanau_tf.system.files import full_disk_named
 
 # For each split the remainders, modulo 100, of its sentences' hashes.
@@ -185,9 +179,7 @@ def generate(
             are fewer than `count` sentences.
     """
     if split not in SPLITS:
-        raise ValueError(
-            f"generate: split is {split!r}, wanted one of {[*SPLITS]}"
-        )
+        raise ValueError(f"generate: split is {split!r}, wanted one of {[*SPLITS]}")
     if count < 0:
         raise ValueError(f"generate: count is {count}, wanted 0 or more")
     if not 1 <= min_words <= max_words <= 60:
@@ -212,9 +204,7 @@ def _checked(
         )
 
 
-def _distinct(
-    split: str, seed: int, min_words: int, max_words: int
-) -> Iterator[Example]:
+def _distinct(split: str, seed: int, min_words: int, max_words: int) -> Iterator[Example]:
     """All sentences of the split: first random ones, then the remaining."""
     seen: set[int] = set()
 

@@ -8,19 +8,11 @@ are the translation, and their links are the gold word alignment.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
-from typing import Protocol
-from typing import TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from bahdanau_tf.corpora.grammar import words as lexicon
-from bahdanau_tf.corpora.grammar.spelling import Links
-from bahdanau_tf.corpora.grammar.spelling import Piece
-from bahdanau_tf.corpora.grammar.spelling import french
-from bahdanau_tf.corpora.grammar.spelling import starts_with_vowel
-from bahdanau_tf.corpora.grammar.words import BE
-from bahdanau_tf.corpora.grammar.words import Determiner
-from bahdanau_tf.corpora.grammar.words import Noun
-from bahdanau_tf.corpora.grammar.words import Verb
+from bahdanau_tf.corpora.grammar.spelling import Links, Piece, french, starts_with_vowel
+from bahdanau_tf.corpora.grammar.words import BE, Determiner, Noun, Verb
 
 T = TypeVar("T")
 
@@ -236,9 +228,7 @@ class Derivation(Draft):
         if kind != "p" and self.maybe(0.1):
             return self.possession(noun)
         common = self.maybe(0.7)
-        determiner = self.pick(
-            lexicon.ARTICLES if common else lexicon.DETERMINERS
-        )
+        determiner = self.pick(lexicon.ARTICLES if common else lexicon.DETERMINERS)
         referent = self.remember(noun, determiner.plural)
         article = self.article(determiner, noun, negated)
         before, rest = self.described(noun, determiner.plural)
@@ -262,9 +252,7 @@ class Derivation(Draft):
             english = "any"
         return french(form, self.say(english))
 
-    def described(
-        self, noun: Noun, plural: bool
-    ) -> tuple[list[Piece], list[Piece]]:
+    def described(self, noun: Noun, plural: bool) -> tuple[list[Piece], list[Piece]]:
         """Adjectives before the French noun; the noun and those after it."""
         before, after = [], []
         if self.maybe(0.2):
@@ -275,9 +263,7 @@ class Derivation(Draft):
         form = noun.french_plural if plural else noun.french_singular
         return before, french(form, said) + after
 
-    def attribute(
-        self, noun: Noun, plural: bool, *positions: str
-    ) -> list[Piece]:
+    def attribute(self, noun: Noun, plural: bool, *positions: str) -> list[Piece]:
         self.room_for(2)
         adjective = self.pick(lexicon.adjectives(noun.kind, *positions))
         form = adjective.form(noun.gender, plural)
@@ -333,9 +319,7 @@ class Derivation(Draft):
         form = adjective.form(subject.gender, subject.plural)
         return copula + very + french(form, self.say(adjective.english))
 
-    def action(
-        self, subject: Referent, auxiliary: Links = (), nested: bool = False
-    ) -> list[Piece]:
+    def action(self, subject: Referent, auxiliary: Links = (), nested: bool = False) -> list[Piece]:
         """A verb with its object and perhaps a place."""
         self.room_for(1)
         verb = self.pick(lexicon.verbs(subject.kind))
@@ -354,9 +338,7 @@ class Derivation(Draft):
             pieces += self.place()
         return pieces
 
-    def verbal(
-        self, verb: Verb, subject: Referent, auxiliary: Links = ()
-    ) -> Verbal:
+    def verbal(self, verb: Verb, subject: Referent, auxiliary: Links = ()) -> Verbal:
         """`does not look for`; a question's auxiliary was appended before."""
         before, marker = [], ""
         if negated := not auxiliary and self.maybe(0.25):

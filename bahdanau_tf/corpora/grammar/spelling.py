@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from bahdanau_tf.corpora.grammar.words import nouns
-from bahdanau_tf.corpora.grammar.words import transitives
+from bahdanau_tf.corpora.grammar.words import nouns, transitives
 
 Links = tuple[int, ...]
 
@@ -114,10 +113,7 @@ def phrases() -> list[list[list[str]]]:
     one, other = (noun.singular for noun in nouns("p")[:2])
     verbs = [verb.third for verb in transitives("p", "p")[:3]]
     pairs = ((one, other), (other, one))
-    objects = [
-        [f"The {who} {verb} the {whom}." for verb in verbs]
-        for who, whom in pairs
-    ]
+    objects = [[f"The {who} {verb} the {whom}." for verb in verbs] for who, whom in pairs]
     clauses = [
         [
             f"The {who} sings when the {whom} sleeps.",

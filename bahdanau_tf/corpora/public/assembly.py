@@ -20,21 +20,13 @@ import tarfile
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from contextlib import ExitStack
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
-from typing import cast
+from typing import IO, cast
 
-from bahdanau_tf.corpora.public.download import fetch
-from bahdanau_tf.corpora.public.download import has_checksum
-from bahdanau_tf.corpora.public.download import room_in
-from bahdanau_tf.corpora.public.registry import Corpus
-from bahdanau_tf.corpora.public.registry import Download
-from bahdanau_tf.corpora.public.registry import Text
+from bahdanau_tf.corpora.public.download import fetch, has_checksum, room_in
+from bahdanau_tf.corpora.public.registry import Corpus, Download, Text
 from bahdanau_tf.system.files import replaced_directory
 from bahdanau_tf.system.terminal import StatusLine
 
@@ -65,9 +57,7 @@ class ArchiveError(ValueError):
         self.path = path
 
 
-def read_lines(
-    path: Path, member: str = "", column: int | None = None
-) -> Iterator[bytes]:
+def read_lines(path: Path, member: str = "", column: int | None = None) -> Iterator[bytes]:
     r"""Yields the lines of a text, each with its \n.
 
     The lines of an .sgm file are its segments, with single blanks, as sacreBLEU
@@ -94,9 +84,7 @@ def read_lines(
                 yield from _cells(lines, column, path)
     except DAMAGE as error:
         what = f"archive with {member}" if member else "compressed file"
-        raise ArchiveError(
-            path, f"is not a complete {what}: {error}"
-        ) from error
+        raise ArchiveError(path, f"is not a complete {what}: {error}") from error
 
 
 @contextmanager
@@ -141,14 +129,10 @@ def _bounded_lines(stream: IO[bytes], path: Path) -> Iterator[bytes]:
     while line := stream.readline(LONGEST_LINE):
         left -= len(line)
         if left < 0:
-            raise ArchiveError(
-                path, f"holds over {MOST_EXPANSION} times its own size"
-            )
+            raise ArchiveError(path, f"holds over {MOST_EXPANSION} times its own size")
         if not line.endswith(b"\n"):
             if len(line) == LONGEST_LINE:
-                raise ArchiveError(
-                    path, f"has a line of over {LONGEST_LINE} bytes"
-                )
+                raise ArchiveError(path, f"has a line of over {LONGEST_LINE} bytes")
             line += b"\n"
         yield line
 
@@ -170,8 +154,7 @@ def _cells(lines: Iterator[bytes], column: int, path: Path) -> Iterator[bytes]:
         if len(cells) <= column:
             raise ArchiveError(
                 path,
-                f"has {len(cells)} columns in line {number}, "
-                f"wanted {column + 1} at least",
+                f"has {len(cells)} columns in line {number}, wanted {column + 1} at least",
             )
         yield cells[column] + b"\n"
 
@@ -200,9 +183,7 @@ def get_corpus(corpus: Corpus, data_dir: Path) -> Path:
     folder = data_dir / corpus.name
     if folder.exists():
         if fault := _fault(corpus, folder):
-            raise ValueError(
-                f"{folder} {fault}; move it away to have the corpus made again"
-            )
+            raise ValueError(f"{folder} {fault}; move it away to have the corpus made again")
         return folder
     fetched = data_dir / f"{corpus.name}.download"
     paths = {
@@ -227,9 +208,7 @@ def missing_files(corpus: Corpus, folder: Path) -> list[str]:
     return [name for name in corpus.files if not (folder / name).is_file()]
 
 
-def held_out_pairs(
-    pairs: Iterable[Pair], count: int
-) -> Iterator[tuple[str, Pair]]:
+def held_out_pairs(pairs: Iterable[Pair], count: int) -> Iterator[tuple[str, Pair]]:
     """Divides pairs into train, dev and test by a hash of the source sentence.
 
     Test gets the `count` sources with the smallest hashes, dev the next
@@ -278,14 +257,12 @@ def _write(corpus: Corpus, paths: Paths, folder: Path) -> None:
         sides = (part.source, part.target)
         names = [f"{part.split}.{language}" for language in corpus.languages]
         counts = [
-            _append(folder / name, side, paths)
-            for name, side in zip(names, sides, strict=True)
+            _append(folder / name, side, paths) for name, side in zip(names, sides, strict=True)
         ]
         if counts[0] != counts[1]:
             raise ArchiveError(
                 paths[part.source.download],
-                f"is not parallel: {counts[0]} lines for {names[0]} and "
-                f"{counts[1]} for {names[1]}",
+                f"is not parallel: {counts[0]} lines for {names[0]} and {counts[1]} for {names[1]}",
             )
     if corpus.held_out:
         _divide(corpus, folder)
@@ -309,10 +286,7 @@ def _divide(corpus: Corpus, folder: Path) -> None:
     for path in train:
         path.unlink()
     with ExitStack() as stack:
-        files = {
-            name: stack.enter_context(open(folder / name, "wb"))
-            for name in corpus.files
-        }
+        files = {name: stack.enter_context(open(folder / name, "wb")) for name in corpus.files}
         pairs = zip(*sides, strict=True)
         for split, pair in held_out_pairs(pairs, corpus.held_out):
             for language, line in zip(corpus.languages, pair, strict=True):

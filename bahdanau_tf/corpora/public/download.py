@@ -22,8 +22,7 @@ from typing import IO
 
 from bahdanau_tf.corpora.public.registry import Download
 from bahdanau_tf.system.files import FULL
-from bahdanau_tf.system.terminal import ProgressLine
-from bahdanau_tf.system.terminal import StatusLine
+from bahdanau_tf.system.terminal import ProgressLine, StatusLine
 
 BLOCK = 1 << 16  # bytes
 TRIES = 3
@@ -52,9 +51,7 @@ class _SecureRedirects(urllib.request.HTTPRedirectHandler):
         newurl: str,
     ) -> urllib.request.Request | None:
         if req.type == "https" and not newurl.startswith("https:"):
-            raise DownloadError(
-                f"{req.full_url} redirects to {newurl}, which is not encrypted"
-            )
+            raise DownloadError(f"{req.full_url} redirects to {newurl}, which is not encrypted")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -159,9 +156,7 @@ def _receive(download: Download, part: Path) -> None:
     line.note(f"{download.name}: {done} bytes")
 
 
-def _request(
-    download: Download, part: Path, done: int
-) -> urllib.request.Request:
+def _request(download: Download, part: Path, done: int) -> urllib.request.Request:
     headers = {
         "User-Agent": "bahdanau-tf",
         "Accept-Encoding": "identity",  # ranges count the bytes of the file
@@ -180,9 +175,7 @@ def _open(
     opener = urllib.request.build_opener(_SecureRedirects)
     address = request.full_url
     try:
-        response: http.client.HTTPResponse = opener.open(
-            request, timeout=TIMEOUT
-        )
+        response: http.client.HTTPResponse = opener.open(request, timeout=TIMEOUT)
         return response
     except urllib.error.HTTPError as error:
         if error.code == 416 and request.has_header("Range"):
@@ -198,12 +191,8 @@ def _open(
         ) from error
     except urllib.error.URLError as error:
         if isinstance(error.reason, ssl.SSLError):
-            raise DownloadError(
-                f"{address} has no trusted certificate: {error.reason}"
-            ) from error
-        raise DownloadError(
-            f"{address} cannot be reached: {error.reason}"
-        ) from error
+            raise DownloadError(f"{address} has no trusted certificate: {error.reason}") from error
+        raise DownloadError(f"{address} cannot be reached: {error.reason}") from error
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, DownloadError):
             raise
@@ -218,14 +207,11 @@ def _blocks(
             yield block
     except (OSError, http.client.HTTPException) as error:
         raise _BrokenOff(
-            f"{address} broke off ({error!r}); run the command again to "
-            "continue"
+            f"{address} broke off ({error!r}); run the command again to continue"
         ) from error
 
 
-def _continues(
-    reply: http.client.HTTPResponse | urllib.error.HTTPError, done: int
-) -> bool:
+def _continues(reply: http.client.HTTPResponse | urllib.error.HTTPError, done: int) -> bool:
     """Whether the reply continues after the first `done` bytes of the file."""
     place = reply.headers.get("Content-Range", "")
     if reply.status == 416:  # nothing is left, unless the file has changed

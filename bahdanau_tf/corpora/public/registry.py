@@ -9,8 +9,7 @@ set, with sacreBLEU.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -111,16 +110,10 @@ class Corpus:
     @property
     def files(self) -> tuple[str, ...]:
         """Names of the files of the complete corpus."""
-        return tuple(
-            f"{split}.{language}"
-            for split in self.splits
-            for language in self.languages
-        )
+        return tuple(f"{split}.{language}" for split in self.splits for language in self.languages)
 
 
-def _github(
-    repository: str, path: str, sha256: str = "", size: int = 0
-) -> Download:
+def _github(repository: str, path: str, sha256: str = "", size: int = 0) -> Download:
     address = f"https://raw.githubusercontent.com/{repository}/{path}"
     return Download(address, f"sha256:{sha256}", size)
 
@@ -219,22 +212,14 @@ _ENJA_FILES = {
 
 
 def _small_parallel_enja() -> Corpus:
-    commit = (
-        "odashi/small_parallel_enja/312408a11c5fbcbc09443bebb18121f7efdcd61e"
-    )
-    text = {
-        file: Text(_github(commit, file, *sums))
-        for file, sums in _ENJA_FILES.items()
-    }
+    commit = "odashi/small_parallel_enja/312408a11c5fbcbc09443bebb18121f7efdcd61e"
+    text = {file: Text(_github(commit, file, *sums)) for file, sums in _ENJA_FILES.items()}
     return Corpus(
         name="small_parallel_enja",
         languages=("ja", "en"),
         summary="50,000 pairs of 4 to 16 words, tokenised, in lower case",
         licence="none stated; its README: extracted from the TANAKA Corpus",
-        citation=(
-            "Oda, small_parallel_enja: 50k En/Ja Parallel Corpus for Testing "
-            "SMT Methods"
-        ),
+        citation=("Oda, small_parallel_enja: 50k En/Ja Parallel Corpus for Testing SMT Methods"),
         homepage="https://github.com/odashi/small_parallel_enja",
         parts=tuple(
             Part(split, text[f"{split}.ja"], text[f"{split}.en"])
@@ -244,9 +229,7 @@ def _small_parallel_enja() -> Corpus:
     )
 
 
-def _manythings(
-    target: str, download: Download, member: str, day: str, held_out: int
-) -> Corpus:
+def _manythings(target: str, download: Download, member: str, day: str, held_out: int) -> Corpus:
     """Tatoeba as exported by ManyThings.org: columns English and other."""
     return Corpus(
         name=f"tatoeba-en-{target}",
@@ -273,8 +256,7 @@ def _opus_tatoeba(target: str) -> Corpus:
     """Tatoeba as of 2023 from OPUS, whose archives have no known checksum."""
     pair = "-".join(sorted(("en", target)))
     download = Download(
-        "https://object.pouta.csc.fi/OPUS-Tatoeba/v2023-04-12/moses/"
-        f"{pair}.txt.zip"
+        f"https://object.pouta.csc.fi/OPUS-Tatoeba/v2023-04-12/moses/{pair}.txt.zip"
     )
     return Corpus(
         name=f"opus-tatoeba-en-{target}",
@@ -285,8 +267,7 @@ def _opus_tatoeba(target: str) -> Corpus:
         ),
         licence="CC BY 2.0 FR",
         citation=(
-            "Tiedemann 2012, Parallel Data, Tools and Interfaces in OPUS, "
-            "LREC 2012; tatoeba.org"
+            "Tiedemann 2012, Parallel Data, Tools and Interfaces in OPUS, LREC 2012; tatoeba.org"
         ),
         homepage="https://opus.nlpl.eu/",
         parts=(
@@ -344,8 +325,7 @@ def _wmt14() -> Corpus:
         parts.append(Part("train", *sides))
     dev = Download(
         "https://data.statmt.org/wmt19/translation-task/dev.tgz",
-        "sha256:"
-        "7a7deccf82ebb05ba508dba5eb21356492224e8f630ec4f992132b029b4b25e7",
+        "sha256:7a7deccf82ebb05ba508dba5eb21356492224e8f630ec4f992132b029b4b25e7",
         38_654_961,
     )
     for year in (2012, 2013):
@@ -412,7 +392,5 @@ def find_corpus(name: str) -> Corpus:
         ValueError: There is none; it lists those there are.
     """
     if name not in CORPORA:
-        raise ValueError(
-            f"no corpus {name!r}, wanted one of {', '.join(CORPORA)}"
-        )
+        raise ValueError(f"no corpus {name!r}, wanted one of {', '.join(CORPORA)}")
     return CORPORA[name]

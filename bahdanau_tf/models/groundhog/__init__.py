@@ -11,16 +11,18 @@ differ from those of `bahdanau_tf.search`, to reproduce the outputs of the
 original code.
 """
 
-from bahdanau_tf.models.groundhog.parameters import OriginalResult
-from bahdanau_tf.models.groundhog.parameters import Parameters
-from bahdanau_tf.models.groundhog.parameters import assign_weights
-from bahdanau_tf.models.groundhog.parameters import named_weights
-from bahdanau_tf.models.groundhog.parameters import original_beam_search
-from bahdanau_tf.models.groundhog.parameters import read_parameters
-from bahdanau_tf.models.groundhog.parameters import read_vocabulary
-from bahdanau_tf.models.groundhog.parameters import rnnencdec_sizes
-from bahdanau_tf.models.groundhog.parameters import rnnsearch_sizes
-from bahdanau_tf.models.groundhog.parameters import vocabulary_tokens
+from bahdanau_tf.models.groundhog.parameters import (
+    OriginalResult,
+    Parameters,
+    assign_weights,
+    named_weights,
+    original_beam_search,
+    read_parameters,
+    read_vocabulary,
+    rnnencdec_sizes,
+    rnnsearch_sizes,
+    vocabulary_tokens,
+)
 
 __all__ = [
     "OriginalResult",

@@ -6,14 +6,9 @@ import functools
 import io
 import os
 import re
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
-from typing import BinaryIO
-from typing import NamedTuple
-from typing import TypedDict
+from typing import Any, BinaryIO, NamedTuple, TypedDict
 
 import keras
 import numpy as np
@@ -24,9 +19,7 @@ from bahdanau_tf.models.stepwise import StepwiseModel
 from bahdanau_tf.system.arrays import read_arrays
 from bahdanau_tf.system.files import check_regular
 from bahdanau_tf.system.tensors import Nest
-from bahdanau_tf.text.vocabulary import END
-from bahdanau_tf.text.vocabulary import PAD
-from bahdanau_tf.text.vocabulary import UNK
+from bahdanau_tf.text.vocabulary import END, PAD, UNK
 
 Parameters = dict[str, np.ndarray]
 
@@ -52,9 +45,7 @@ def _gru(side: str, path: str) -> dict[str, tuple[str, ...]]:
     gates = ("update", "reset", "input")
     return {
         f"{path}.kernel": tuple(f"W_0_{side}_{g}_embdr_0:m,n" for g in gates),
-        f"{path}.recurrent_kernel": tuple(
-            f"{letter}_{side}_transition_0:n,n" for letter in "GRW"
-        ),
+        f"{path}.recurrent_kernel": tuple(f"{letter}_{side}_transition_0:n,n" for letter in "GRW"),
         f"{path}.bias": (f"b_0_{side}_input_embdr_0:n",),
     }
 
@@ -112,9 +103,7 @@ def read_parameters(
     arrays = {name: np.asarray(value) for name, value in parameters.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
-            raise ValueError(
-                f"read_parameters: {name} is not all finite numbers"
-            )
+            raise ValueError(f"read_parameters: {name} is not all finite numbers")
     return {name: a.astype(np.float32) for name, a in arrays.items()}
 
 
@@ -160,29 +149,23 @@ def _shared_sizes(letters: dict[str, int]) -> Sizes:
     }
 
 
-def _measure(
-    arrays: Parameters, table: dict[str, tuple[str, ...]], model: str
-) -> dict[str, int]:
+def _measure(arrays: Parameters, table: dict[str, tuple[str, ...]], model: str) -> dict[str, int]:
     """Checks names and shapes; returns the value of every letter."""
-    wanted = dict(
-        entry.split(":") for entries in table.values() for entry in entries
-    )
+    wanted = dict(entry.split(":") for entries in table.values() for entry in entries)
     for problem, names in (
         ("lacks", wanted.keys() - arrays.keys()),
         ("has unknown", arrays.keys() - wanted.keys()),
     ):
         if names:
             raise ValueError(
-                f"{model}.from_groundhog: the file {problem} "
-                f"{', '.join(sorted(names))}"
+                f"{model}.from_groundhog: the file {problem} {', '.join(sorted(names))}"
             )
     letters = {"1": 1}
     for name, symbols in wanted.items():
         shape, signs = arrays[name].shape, symbols.split(",")
         known = [letters.get(sign) for sign in signs]
         if len(shape) != len(signs) or any(
-            size is not None and size != given
-            for size, given in zip(known, shape, strict=True)
+            size is not None and size != given for size, given in zip(known, shape, strict=True)
         ):
             raise ValueError(
                 f"{model}.from_groundhog: {name} has shape {shape}, "
@@ -195,10 +178,7 @@ def _measure(
 
 def _want(model: str, what: str, size: int, wanted: int) -> None:
     if size != wanted:
-        raise ValueError(
-            f"{model}.from_groundhog: the {what} is {size} wide, "
-            f"wanted {wanted}"
-        )
+        raise ValueError(f"{model}.from_groundhog: the {what} is {size} wide, wanted {wanted}")
 
 
 def named_weights(
@@ -334,8 +314,7 @@ def _search(
         candidates[:, forbidden + [eos_id] * (time < min_length)] = np.inf
         costs, parents, words = _cheapest(candidates, width)
         histories = [
-            [*histories[parent], int(word)]
-            for parent, word in zip(parents, words, strict=True)
+            [*histories[parent], int(word)] for parent, word in zip(parents, words, strict=True)
         ]
         ends = words == eos_id
         finished += [(costs[i], histories[i]) for i in np.flatnonzero(ends)]
@@ -344,9 +323,7 @@ def _search(
         histories = [histories[i] for i in np.flatnonzero(~ends)]
         if not histories:
             break
-        state = tf.nest.map_structure(
-            functools.partial(tf.gather, indices=parents, axis=1), state
-        )
+        state = tf.nest.map_structure(functools.partial(tf.gather, indices=parents, axis=1), state)
     return finished
 
 
@@ -358,9 +335,7 @@ def _log_softmax(logits: tf.Tensor) -> np.ndarray:
     return log_probs
 
 
-def _cheapest(
-    costs: np.ndarray, count: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _cheapest(costs: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The cheapest finite entries of [K, V]: costs, rows and columns."""
     flat = costs.ravel()
     best = np.argpartition(flat, min(count, flat.size) - 1)[:count]

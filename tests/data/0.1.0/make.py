@@ -26,15 +26,11 @@ from bahdanau_tf.decoding import Decoding
 from bahdanau_tf.lexicon import Lexicon
 
 import bahdanau_tf
-from bahdanau_tf import cli
-from bahdanau_tf import layers
-from bahdanau_tf import models
+from bahdanau_tf import cli, layers, models
 from bahdanau_tf.corpora.grammar import generate
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adam
-from bahdanau_tf.text import Dictionary
-from bahdanau_tf.text import SubwordTokenizer
-from bahdanau_tf.text import WordTokenizer
+from bahdanau_tf.text import Dictionary, SubwordTokenizer, WordTokenizer
 from bahdanau_tf.training import loop
 from bahdanau_tf.translator import Translator
 
@@ -105,17 +101,13 @@ def write_translators(folder: Path) -> dict[str, Any]:
     return {"sources": sources[:4], "targets": targets[:4], **found}
 
 
-def told(
-    translator: Translator, sources: list[str], targets: list[str]
-) -> dict[str, Any]:
+def told(translator: Translator, sources: list[str], targets: list[str]) -> dict[str, Any]:
     """Translations of sentences, and scores of given translations."""
     translations = [
         {
             "text": one.text,
             "score": one.score,
-            "alignment": []
-            if one.weights is None
-            else sorted(one.hard_alignment),
+            "alignment": [] if one.weights is None else sorted(one.hard_alignment),
             "alternatives": [other.text for other in one.alternatives],
         }
         for one in translator.translate(sources)
@@ -126,10 +118,7 @@ def told(
 
 def word_translator(stem: Path) -> Translator:
     """RNNsearch of words, with dictionary and lexicon."""
-    sides = [
-        WordTokenizer.train([f"{stem}.{code}"], 30, language=code)
-        for code in ("en", "fr")
-    ]
+    sides = [WordTokenizer.train([f"{stem}.{code}"], 30, language=code) for code in ("en", "fr")]
     model = models.RNNSearch(30, 30, **SIZES, attention_units=3)
     randomise(model)
     own = np.random.default_rng(1).integers(12, 30, [30, 4])
@@ -137,9 +126,7 @@ def word_translator(stem: Path) -> Translator:
     return Translator(
         model,
         *sides,
-        Decoding(
-            3, 2, alpha=0.7, max_length=20, unknown="replace", shortlist=True
-        ),
+        Decoding(3, 2, alpha=0.7, max_length=20, unknown="replace", shortlist=True),
         Dictionary({"house": "maison"}),
         Lexicon(own, 12),
     )
@@ -230,9 +217,7 @@ def plain(value: tf.Tensor) -> Any:
     return value.numpy().tolist()
 
 
-def write_text(
-    stem: Path, pairs: int, seed: int = 1
-) -> tuple[list[str], list[str]]:
+def write_text(stem: Path, pairs: int, seed: int = 1) -> tuple[list[str], list[str]]:
     """Sentences of the built-in grammar, English and French."""
     examples = list(generate(pairs, seed=seed, max_words=8))
     sides = (
