@@ -192,6 +192,21 @@ def test_an_attention_has_its_weights_wherever_it_comes_from(
         np.testing.assert_array_equal(keys, wanted)
 
 
+@pytest.mark.parametrize("make", [by_the_docstring, with_a_decoder])
+def test_what_is_frozen_stays_frozen_loaded_and_cloned(make: Callable, tmp_path: Path) -> None:
+    model = make()
+    for layer in model.layers:
+        layer.trainable = not isinstance(
+            layer, (layers.AttentionDecoder, layers.Attention, layers.BidirectionalEncoder)
+        )
+    trainable = [weight.path for weight in model.trainable_weights]
+    assert 0 < len(trainable) < len(model.weights)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    for other in (loaded, keras.models.clone_model(model)):
+        assert len(other.trainable_weights) == len(trainable)
+
+
 def with_keys_of_its_own() -> Any:
     """A functional model as an earlier version saved it.
 

@@ -27,6 +27,7 @@ from bahdanau_tf.layers.weights import (
     linear,
     paper_kernel,
     reshaped,
+    stay_frozen,
 )
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Nest, Shape
@@ -345,6 +346,7 @@ class BahdanauAttention(Attention):
         build_once(self.query_projection, tuple(query_shape))
         build_once(self.energy, (None, self.units))
         self.build_keys(self.key_projection, memory_shape)
+        stay_frozen(self)
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor | tuple[()]:
         """U_a h_j (+ b_a), [B, T_x, 2n] -> [B, T_x, n']."""

@@ -37,6 +37,7 @@ from bahdanau_tf.layers.weights import (
     linear,
     paper_kernel,
     reshaped,
+    stay_frozen,
 )
 from bahdanau_tf.system.tensors import Nest, Shape
 
@@ -339,6 +340,7 @@ class AttentionDecoder(SteppingDecoder):
         if self.attention is not None:
             query_shape = (None, self.cell.units)
             build_once(self.attention, query_shape, memory_shape)
+        stay_frozen(self)
 
     def _build_cells(self, embedding_dim: int) -> None:
         """Makes the weights of the cell, and C."""

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.cells import States, apart, as_cell, new_cell
 from bahdanau_tf.layers.recurrent import Recurrent, as_mask
-from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.layers.weights import build_once, stay_frozen
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Nest, Shape
 
@@ -114,6 +114,7 @@ class _RecurrentEncoder(keras.layers.Layer):
             for recurrent in layer:
                 build_once(recurrent, (None, None, width))
             width = self.annotation_size
+        stay_frozen(self)
 
     def call(
         self,

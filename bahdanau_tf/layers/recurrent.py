@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.cells import GRUCell, States, as_cell
 from bahdanau_tf.layers.gru import Arrays, gru_recurrence
-from bahdanau_tf.layers.weights import build_once
+from bahdanau_tf.layers.weights import build_once, stay_frozen
 from bahdanau_tf.system.tensors import Shape
 
 Step = Callable[[tuple[tf.Tensor, ...], States], tuple[Sequence[tf.Tensor], States]]
@@ -180,6 +180,7 @@ class Recurrent(keras.layers.Layer):
 
     def build(self, input_shape: Shape) -> None:
         build_once(self.cell, (None, input_shape[-1]))
+        stay_frozen(self)
 
     def call(
         self,

@@ -90,6 +90,14 @@ def build_once(layer: keras.layers.Layer, *shapes: Sequence[object] | None) -> N
     """
     if not layer.built and type(layer).build is not keras.layers.Layer.build:
         layer.build(*shapes)
+    stay_frozen(layer)
+
+
+def stay_frozen(layer: keras.layers.Layer) -> None:
+    """Freezes the parts of a frozen layer, which Keras loads without parts."""
+    if not layer.trainable:
+        layer.trainable = True  # Keras ignores an assignment that changes nothing
+        layer.trainable = False
 
 
 def check_tracked(layer: keras.layers.Layer) -> None:
