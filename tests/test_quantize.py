@@ -50,5 +50,5 @@ def test_attention_in_a_quantized_model_is_not_quantized(
 @pytest.mark.parametrize("kind", [models.RNNSearch, models.Seq2SeqLSTM])
 def test_models_refuse_to_be_quantized(kind: Any) -> None:
     model = kind(9, 9, units=4, embedding_dim=3)
-    with pytest.raises(ValueError, match=f"{kind.__name__}: quantize was"):
+    with pytest.raises(ValueError, match=f"{kind.__name__}: quantize is not"):
         model.quantize("int8")

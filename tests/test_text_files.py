@@ -384,3 +384,24 @@ def test_sub_words_that_find_no_room_name_the_folder(tmp_path, monkeypatch):
     no_room = pytest.raises(OSError, match=f"File too large: '{tmp_path}'")
     with no_room, largest_file(4):
         SubwordTokenizer.train([text], 300)
+
+
+def test_a_file_that_is_written_again_keeps_its_permissions(tmp_path):
+    path, link = tmp_path / "text", tmp_path / "link"
+    path.write_text("before")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    for name in (path, link):
+        with written(name) as stream:
+            stream.write("after")
+        assert path.read_text() == "after"
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_links_in_a_circle_are_no_file(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.symlink_to(other)
+    other.symlink_to(one)
+    with pytest.raises(OSError, match="symbolic links"), written(one):
+        pass
+    assert one.is_symlink()

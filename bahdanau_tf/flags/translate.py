@@ -59,8 +59,8 @@ def define(flags: absl_flags.FlagValues) -> None:
         "Files",
         {
             "input": "text to translate; may be .gz",
-            "prefixes": "for each of its lines the begin of the translation, "
-            "or nothing; may be .gz",
+            "prefixes": "the first words of each translation, a line each, which may be empty; "
+            "may be .gz",
             "output": "file for the translations; may be .gz; it has the "
             "ending .part until it is complete",
             "shard": "i/n: the i-th of n parts of --input, from 1; --output has the ending -i-of-n",

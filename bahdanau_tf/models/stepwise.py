@@ -268,8 +268,8 @@ class StepwiseModel(keras.Model):
             ValueError: Always.
         """
         raise ValueError(
-            f"{type(self).__name__}: quantize was called, wanted weights that "
-            "are not quantized; half precision (dtype) makes a model smaller"
+            f"{type(self).__name__}: quantize is not supported; half precision (dtype) makes a "
+            "model smaller"
         )
 
 

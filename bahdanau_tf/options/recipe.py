@@ -38,7 +38,7 @@ class Recipe:
             every `plateau` evaluations without a better model.
         warmup_steps: Number of updates until the peak of "linear" and
             "inverse_sqrt"; with `minutes` "linear" reaches it after a tenth of
-            the training at last.
+            the training at the latest.
         constant_share: Share of the training after which "linear" falls.
         plateau: Number of evaluations after which "plateau" halves the rate.
         max_norm: Largest global norm of a batch's gradient.
@@ -59,8 +59,8 @@ class Recipe:
             for minimum risk training (Shen et al. 2016), after which the more
             probable ones have the higher BLEU; 0 for none, else 2 or more. It
             is for the end: it begins with a trained model, at a low learning
-            rate, and an update takes as many times as long. There is no label
-            smoothing.
+            rate, and an update takes N times as long for N translations. There
+            is no label smoothing.
         divisor: Divides the summed loss of a batch.
         batch_size: Number of sentence pairs in a batch.
         token_budget: Largest number of tokens on the longer side of a batch,

@@ -164,6 +164,8 @@ def incomplete(path: str | os.PathLike[str]) -> str:
     If `path` is a symbolic link, it is beside the file to which it leads.
     """
     if os.path.islink(path):
+        with contextlib.suppress(FileNotFoundError):
+            os.stat(path)  # raises where links lead in a circle
         path = os.path.realpath(path)
     return f"{os.fspath(path)}{PART}"
 
@@ -192,6 +194,8 @@ def _written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
         return
     aside = incomplete(path)
     with _alone(aside, path) as file:
+        if os.path.exists(path):  # as if it were opened and written again
+            shutil.copymode(path, aside)
         with _packed(file, path) as stream:
             yield stream
         file.flush()
