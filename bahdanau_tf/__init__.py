@@ -12,7 +12,7 @@ from typing import Any
 
 from bahdanau_tf import keras_register
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOMES = {
     "Adadelta": "optimizers",

@@ -105,6 +105,7 @@ docs/reference/serving
 
 CONTRIBUTING
 BUILD
+docs/decisions
 benchmarks/README
 CHANGELOG
 ```

@@ -412,7 +412,7 @@ def _run_pickle(stream: BinaryIO) -> dict[object, object]:
     """Builds the dictionary that the pickle describes.
 
     `pickle.Unpickler` with a strict `find_class` runs nothing either, but a
-    file of a few bytes can exhaust its memory or its time (BUILD.md).
+    file of a few bytes can exhaust its memory or its time (docs/decisions.md).
     """
     stack: list[object] = []
     memo: dict[int, object] = {}
