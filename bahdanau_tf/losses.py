@@ -27,9 +27,9 @@ def word_weights(ids: tf.Tensor, sample_weight: tf.Tensor | None) -> tf.Tensor:
     if sample_weight is None:
         return words
     weights = tf.cast(sample_weight, tf.float32)
-    while weights.shape.rank < words.shape.rank:
-        weights = weights[..., tf.newaxis]
-    if weights.shape[-1] == 1:
+    if weights.shape.rank < words.shape.rank:
+        return weights[..., tf.newaxis] * words
+    if weights.shape[-1] == 1 and words.shape[-1] != 1:
         return weights * words
     return tf.broadcast_to(weights, tf.shape(words))
 

@@ -130,11 +130,11 @@ while True:
 def test_a_training_stops_if_its_parent_is_killed(tmp_path):
     """The end of the parent closes the pipe, as `close` does here."""
     package = tmp_path / "bahdanau_tf"
-    (package / "experiments").mkdir(parents=True)
+    (package / "report").mkdir(parents=True)
     for name, text in (
         ("__init__.py", ""),
         ("__main__.py", WAITING),
-        ("experiments/__init__.py", ""),
+        ("report/__init__.py", ""),
         ("report/child.py", Path(child.__file__).read_text()),
     ):
         (package / name).write_text(text)

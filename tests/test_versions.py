@@ -13,8 +13,10 @@ import pytest
 import tensorflow as tf
 
 from bahdanau_tf.commands import export as command
-from bahdanau_tf.serving import Limits, Report, export, export as export_module
+from bahdanau_tf.serving import Limits, Report, export
 from bahdanau_tf.serving.export import publish, workplace, writing
+
+export_module = sys.modules["bahdanau_tf.serving.export"]  # `export` is its function
 
 # Begins an export and waits to be killed.
 WRITER = """
@@ -66,7 +68,7 @@ def test_two_simultaneous_exports_get_different_numbers(tmp_path, monkeypatch):
         folders = model(one, "one"), model(other, "other")
         # Both look for a free number before either publishes.
         looked = iter([1, 1, 2])
-        monkeypatch.setattr(export, "_next_version", lambda _: next(looked))
+        monkeypatch.setattr(export_module, "_next_version", lambda _: next(looked))
         found = [publish(folder, tmp_path) for folder in folders]
     assert found == [tmp_path / "1", tmp_path / "2"]
     read = [(path / "saved_model.pb").read_text() for path in found]
@@ -113,7 +115,7 @@ def test_an_unwritable_folder_is_reported_before_tracing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(sys.modules["bahdanau_tf.serving.export"], "signatures", traced)
     with pytest.raises(OSError, match="file cannot be written: "):
-        export_module(None, file, Limits())
+        export(None, file, Limits())
 
 
 @pytest.mark.parametrize("differences", [[], ["n_best: row 0: score 1, not 2"]])

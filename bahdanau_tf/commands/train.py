@@ -93,9 +93,6 @@ def _train_as_chief(
         dev_lines = _dev_lines(files)
         for doubt in doubts(paths(flags)):
             StatusLine().note(doubt)
-        if flags.init_from is None:
-            for doubt in few_pairs(files.train_source, files.train_target):
-                StatusLine().note(doubt)
         if flags.init_from is not None:
             start = Start(flags.init_from, flags.added_words)
         choices = _choices(flags, files, dev_lines, start)
@@ -115,6 +112,9 @@ def _train_as_chief(
         if is_new:
             write_flags(written, choices, given_values(flags), used)
             StatusLine().note(f"all flags of this training: {written}")
+            if start is None:
+                for doubt in few_pairs(files.train_source, files.train_target):
+                    StatusLine().note(doubt)
         cluster.wait()
         if strategy.num_replicas_in_sync > 1:
             with strategy.scope():

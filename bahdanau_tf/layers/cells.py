@@ -1,4 +1,4 @@
-"""The cells of this package, as the papers and cuDNN write them.
+"""Recurrent cells: those of the papers and of cuDNN, stacks, and any cell of Keras.
 
 Every cell has the same three methods:
 

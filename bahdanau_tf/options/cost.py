@@ -1,4 +1,4 @@
-"""How long a training takes, from counted operations, and what fits."""
+"""How long a training takes, from counted operations, and which sizes fit."""
 
 from __future__ import annotations
 

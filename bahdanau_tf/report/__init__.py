@@ -1,11 +1,9 @@
 """The papers' tables and figures for any corpus: data, PNG and one page.
 
-`bahdanau_tf.experiments` translates a test set with systems. The results become
-a document (`document.py`) of tables (`tables.py`, `alignments.py`,
-`sutskever.py`), figures (`figures.py`, `rarity.py`, `vectors.py`) and findings
-(`claim.py`), which is written as HTML and JSON (`rendering.py`). `writing.py`
-calls these in order.
-The papers' own numbers are in `paper.py`.
+`trainings.py` trains systems, and `results.py` translates a test set with them. The
+results become a document (`paper.py`, which has the papers' own numbers, too) of tables,
+figures (`bahdanau.py`, `sutskever.py`) and findings (`claim.py`), which is written as HTML
+and JSON (`page.py`). `writing.py` calls these in order.
 """
 
 from bahdanau_tf.report.results import Corpus, Scoring

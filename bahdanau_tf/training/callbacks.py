@@ -1,4 +1,4 @@
-"""Tells if a training has learned nothing, although its loss is finite."""
+"""The callbacks of a training: doubts, skipped pairs, status, rate, ends, checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the callbacks of a training share."""
+"""A run of a training: its files, its state and pace, and its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dev text of a training: given, or held out of the training text."""
+"""The texts of a training: the dev text, the languages, and whether words can be split."""
 
 from __future__ import annotations
 
