@@ -9,9 +9,9 @@ import sys
 
 
 def main() -> int:
-    """Runs the command; Ctrl-C ends it quietly also while it is imported."""
+    """Runs the command; Ctrl-C ends it quietly, even during imports."""
     open_standard_streams()
-    # Where the output is no UTF-8, letters that it lacks become "?".
+    # If the output is not UTF-8, characters that it lacks become "?".
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     ending = _Ending()
     before = signal.getsignal(signal.SIGINT)

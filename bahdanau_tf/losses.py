@@ -60,8 +60,8 @@ class TokenCrossentropy(keras.losses.Loss):
         y_true: int32 [B, T_y].
         y_pred: Logits, float [B, T_y, K_y].
         sample_weight: float [B, T_y], w_i. By default 1 on words and 0 on
-            padding (id 0). Or float [B], that of all words of a sentence. It
-            is 0 also where a mask of Keras on `y_pred` is False.
+            padding (id 0). Or float [B], that of all words of a sentence. It is
+            also 0 where a Keras mask on `y_pred` is False.
 
     Raises:
         ValueError: `label_smoothing` or `divisor` is out of range.

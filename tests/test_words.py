@@ -10,8 +10,41 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-# What was rewritten in plain English. Add a file, page or module, when it is clean.
-CLEAN = ("BUILD.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/conf.py", "docs/decisions.md")
+# Pages, and folders of the package, that still have to be rewritten in plain English.
+NOT_YET = (
+    "benchmarks/README.md",
+    "docs/results.md",
+    *(
+        f"bahdanau_tf/{room}"
+        for room in (
+            "commands",
+            "corpora",
+            "data",
+            "evaluation",
+            "flags",
+            "models",
+            "optimizers",
+            "options",
+            "plotting",
+            "report",
+            "search",
+            "serving",
+            "system",
+            "text",
+            "training",
+            "translation",
+        )
+    ),
+)
+PAGES = ("*.md", "docs/**/*.md", "docs/conf.py", "*/README.md", "bahdanau_tf/**/*.py")
+CLEAN = sorted(
+    {
+        name
+        for pattern in PAGES
+        for path in REPOSITORY.glob(pattern)
+        if not (name := path.relative_to(REPOSITORY).as_posix()).startswith(NOT_YET)
+    }
+)
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 FINE = re.compile(r"\bthere (is|are)\s+no\b|\bblank\s+lines?\b|\bno\s+longer\b", re.IGNORECASE)
 
