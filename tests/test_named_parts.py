@@ -21,7 +21,7 @@ from oracle import randomized
 
 import bahdanau_tf
 from bahdanau_tf import RNNEncDec, TanhReadout
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.losses import TokenCrossentropy, is_word
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.training import loop
@@ -292,7 +292,7 @@ def test_a_named_attention_begins_as_the_initialization_says() -> None:
 NEW_PROCESS = """
 import contextlib, io, json, sys
 from bahdanau_tf import RNNEncDec
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 
 for words in json.loads(sys.argv[1]):
     with contextlib.redirect_stderr(io.StringIO()) as said:

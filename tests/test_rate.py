@@ -10,7 +10,7 @@ import letters
 import pytest
 from letters import RECIPE, log_of, restarted
 
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.training import loop, train
 from bahdanau_tf.training.dev import Evaluation
 

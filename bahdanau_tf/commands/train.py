@@ -1,64 +1,258 @@
-"""Trains a model on parallel text files."""
+"""Trains a model on parallel text files, plain or .gz, one sentence per line.
+
+The folder --model_dir gets the tokenizers, checkpoints, a log and, in "best",
+the best model, by --monitor on the dev set. Running the same command again
+resumes from the last checkpoint, and so does one with --model_dir alone: texts
+and flags that are not given are those of before.
+
+Flags marked [from the text] are chosen so that they fit the text, its number of
+pairs, lengths and scripts, unless they are given. What was chosen is printed,
+with reasons. With --recipe nothing is chosen: flags that are not in the recipe
+have the values after "recipe:", the paper's. With --init_from, a trained model
+and its tokenizers are trained further on another text. All flags of a training
+are in the file train.flags in --model_dir; it can be the --flagfile of another
+training.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
-import tensorflow as tf
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.common.doubtful import doubts, few_pairs
-from bahdanau_tf.commands.common.lines import check_equal
-from bahdanau_tf.commands.common.scoring import check_tokenize_flag
-from bahdanau_tf.data.columns import check_columns, write_columns
-from bahdanau_tf.data.held_out import TYPICAL, measure
-from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.flags.chosen import (
+from bahdanau_tf.commands.files import check_equal, check_tokenize_flag, doubts, few_pairs
+from bahdanau_tf.commands.flags import (
+    check_file,
+    check_folder,
+    check_outside_models,
+    define_fields,
+    define_modules,
+    define_strings,
+    define_threads,
+    refuse,
+    require,
+)
+from bahdanau_tf.commands.train_flags import (
     FILE,
+    OF_DEV_TEXT,
+    TEXTS,
     TEXTS_FILE,
+    Options,
     change_flags,
+    choose,
     given_values,
+    options,
     read_flags,
+    values_of,
     write_flags,
     write_texts,
 )
-from bahdanau_tf.flags.fields import refuse
-from bahdanau_tf.flags.train import (
-    OF_DEV_TEXT,
-    Options,
-    choose,
-    define,
-    options,
-    paths,
-    tables,
-    values_of,
+from bahdanau_tf.data.columns import (
+    SIDES,
+    check_columns,
+    check_is_text,
+    column_paths,
+    is_table,
+    write_columns,
 )
-from bahdanau_tf.options import ModelOptions
+from bahdanau_tf.data.held_out import TYPICAL, measure
+from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, fitted
 from bahdanau_tf.options.fine_tuning import TYPICAL_MODEL
 from bahdanau_tf.options.fitted import Choice
-from bahdanau_tf.system.device import has_gpu, product_rate, use_threads
+from bahdanau_tf.system.files import check_regular
 from bahdanau_tf.system.lines import count_lines
 from bahdanau_tf.system.terminal import StatusLine, amount
-from bahdanau_tf.training import (
-    Start,
-    TrainingFiles,
-    TrainingPlan,
-    TrainingResult,
-    is_begun,
-    locked,
-    train,
-)
-from bahdanau_tf.training.cluster import Cluster, several_workers, strategy_of_environment
-from bahdanau_tf.training.folder import FREE
-from bahdanau_tf.training.step import cores_at_once
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from bahdanau_tf.training import Start, TrainingFiles, TrainingPlan, TrainingResult
+    from bahdanau_tf.training.cluster import Cluster
+
+DATA_VARIABLE = "BAHDANAU_TF_DATA"
+REQUIRED = ("model_dir",)
+CHOSEN = fitted.CHOSEN
+
+
+def define(flags: absl_flags.FlagValues) -> None:
+    """Defines the flags of the command."""
+    define_strings(
+        flags,
+        "Files",
+        {
+            "train_source": "training text, source side; needed in a new "
+            "--model_dir; FILE.tsv, without --train_target, is a table of both "
+            "sides, a sentence, a tab and its translation in each line",
+            "train_target": "training text, target side; needed in a new --model_dir",
+            "dev_source": "dev text, source side, to choose the best model; "
+            "FILE.tsv as for --train_source",
+            "dev_target": "dev text, target side",
+            "model_dir": "folder of the model; made if it does not exist",
+            "data_dir": "folder of the text files; default: the environment "
+            f"variable {DATA_VARIABLE}, else the current folder",
+            "corpus": "folder of the text files in --data_dir, if that holds "
+            "several corpora; ignored if it does not exist",
+            "init_from": "folder of a trained model, that of an earlier "
+            "training or a saved translator, with whose weights and tokenizers "
+            "a new training begins; a copy is kept in --model_dir",
+            "recipe": "name of a file of flags in the package, such as "
+            "multi30k-en-fr or paper; later flags override it, and nothing is "
+            "chosen from the text",
+        },
+    )
+    absl_flags.DEFINE_bool(
+        "tensorboard",
+        False,
+        "whether to write curves and alignments for TensorBoard to the folder "
+        "tensorboard in --model_dir",
+        flag_values=flags,
+        module_name="Files",
+    )
+    absl_flags.DEFINE_integer(
+        "dev_pairs",
+        0,
+        "number of training pairs that are held out as dev text; 0 for none",
+        lower_bound=0,
+        upper_bound=10**9,
+        flag_values=flags,
+        module_name="Files",
+    )
+    absl_flags.DEFINE_integer(
+        "added_words",
+        0,
+        "number of words that --init_from adds to the vocabulary of each side, "
+        "the most frequent unknown ones of the training text (not for "
+        "sub-words, which can write any word)",
+        lower_bound=0,
+        upper_bound=10**9,
+        flag_values=flags,
+        module_name="Files",
+    )
+    define_fields(flags, "Text", TextOptions)
+    define_fields(flags, "Model", ModelOptions)
+    define_modules(flags, "Model")
+    define_fields(flags, "Training", Recipe)
+    define_threads(flags, "Training")
+
+
+def check(flags: absl_flags.FlagValues) -> None:
+    """Raises for mistakes that can be found before any text is read.
+
+    Raises:
+        ValueError: The message has the flag.
+    """
+    check_folder("model_dir", flags.model_dir)
+    check_outside_models("model_dir", flags.model_dir)
+    _recall_texts(flags)
+    for name, path in _given_paths(flags).items():
+        check_is_text(name, path)
+    require(flags, "train_source")
+    in_tables = tables(flags)
+    if "train" not in in_tables:
+        require(flags, "train_target")
+    is_pair = (flags.dev_source is None) == (flags.dev_target is None)
+    if not (is_pair or "dev" in in_tables):
+        raise ValueError("--dev_source and --dev_target go together")
+    for name, path in _given_paths(flags).items():
+        _check_text(flags, name, path)
+    if flags.init_from:
+        # A run that goes on may have another current folder.
+        flags["init_from"].value = str(Path(flags.init_from).absolute())
+    _check_init_from(flags)
+    if flags.dev_source is not None and flags.dev_pairs:
+        refuse(flags, ["dev_pairs"], "with --dev_source")
+    if flags.recipe is None and (Path(flags.model_dir) / FILE).is_file():
+        return  # the folder's own flags count; the command checks with them
+    options(flags, values_of(choose(flags, TYPICAL)))
+
+
+def _check_text(flags: absl_flags.FlagValues, name: str, path: str) -> None:
+    """Raises if there is no such file; if a recipe names it, says so."""
+    try:
+        check_file(name, path)
+        check_regular(path)  # it is read several times
+    except ValueError as error:
+        if flags.recipe is None:
+            raise
+        raise ValueError(
+            f"{error}; --recipe={flags.recipe} names files of its own, in "
+            f"--data_dir, where you give none"
+        ) from error
+
+
+def _check_init_from(flags: absl_flags.FlagValues) -> None:
+    """Raises if the trained model to begin with is in the new folder."""
+    if not flags.init_from:
+        return
+    start = Path(flags.init_from).resolve()
+    folder = Path(flags.model_dir).resolve()
+    if start in (folder, folder / "best", folder / "start"):
+        raise ValueError(
+            f"--init_from is {flags.init_from}, the model of --model_dir "
+            "itself: leave it out to go on with that training, or name "
+            "another --model_dir to begin a new one"
+        )
+
+
+def _recall_texts(flags: absl_flags.FlagValues) -> None:
+    """Without any text file, those of the training in --model_dir are taken."""
+    path = Path(flags.model_dir) / TEXTS_FILE
+    if path.is_file() and all(flags[name].value is None for name in TEXTS):
+        for name, value in read_flags(path, define, TEXTS).items():
+            flags[name].value = value
+
+
+def paths(flags: absl_flags.FlagValues) -> dict[str, str]:
+    """The paths of the text files, by flag.
+
+    Those of tables are what `write_columns` makes of them.
+    """
+    texts = _given_paths(flags)
+    for name in tables(flags):
+        texts |= column_paths(Path(flags.model_dir), name)
+    return texts
+
+
+def tables(flags: absl_flags.FlagValues) -> dict[str, str]:
+    """The paths of tables of both sides, by "train" and "dev".
+
+    Raises:
+        ValueError: A table is given as both sides.
+    """
+    given, found = _given_paths(flags), {}
+    for name in ("train", "dev"):
+        source, target = (given.get(f"{name}_{side}") for side in SIDES)
+        if source is not None and is_table(source):
+            if source == target:
+                raise ValueError(
+                    f"--{name}_target is {target}, as --{name}_source is; "
+                    f"leave --{name}_target out, and two columns of the table "
+                    "are read"
+                )
+            if target is None:
+                found[name] = source
+    return found
+
+
+def _given_paths(flags: absl_flags.FlagValues) -> dict[str, str]:
+    """The paths of the given files, by flag."""
+    folder = Path(flags.data_dir or os.environ.get(DATA_VARIABLE, ""))
+    if flags.corpus and (folder / flags.corpus).is_dir():
+        folder /= flags.corpus
+    # `folder / path` is `path` if that is absolute.
+    return {name: str(folder / path) for name in TEXTS if (path := flags[name].value) is not None}
 
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
+    from bahdanau_tf.system.device import use_threads
+    from bahdanau_tf.training.cluster import Cluster, several_workers, strategy_of_environment
+
     if several_workers():
         refuse(flags, ["accumulate"], "with several workers in TF_CONFIG")
     use_threads(flags.threads)  # before any operation of TensorFlow
@@ -82,6 +276,10 @@ def _train_as_chief(
     cluster: Cluster,
 ) -> TrainingResult:
     """Prepares the folder and trains in it, alone or with other workers."""
+    import keras
+
+    from bahdanau_tf.training import Start, TrainingFiles, is_begun, locked, train
+
     files, model_dir = TrainingFiles(**paths(flags)), Path(flags.model_dir)
     written = model_dir / FILE
     choices: list[Choice] = []
@@ -134,6 +332,8 @@ def _train_as_chief(
 
 def _read_tables(flags: absl_flags.FlagValues, model_dir: Path, is_new: bool) -> None:
     """Writes the columns of tables into the folder, as `paths` names them."""
+    from bahdanau_tf.training import locked
+
     for name, table in tables(flags).items():
         with locked(model_dir):
             if is_new:
@@ -157,6 +357,8 @@ def _dev_lines(files: TrainingFiles) -> int | None:
 
 def _remember(model_dir: Path, files: TrainingFiles, used: Mapping[str, object]) -> None:
     """Writes texts and flags for the commands that go on without them."""
+    from bahdanau_tf.training.folder import FREE
+
     given = {name: path for name, path in vars(files).items() if path}
     write_texts(model_dir / TEXTS_FILE, given)
     written = model_dir / FILE
@@ -172,6 +374,8 @@ def _train_as_another(
     flags: absl_flags.FlagValues, strategy: tf.distribute.Strategy
 ) -> TrainingResult:
     """Trains with a chief, which writes; its choices are in the folder."""
+    from bahdanau_tf.training import TrainingFiles, train
+
     files, model_dir = TrainingFiles(**paths(flags)), Path(flags.model_dir)
     values = _chosen_before(flags, model_dir / FILE)
     plan = _plan(options(flags, values), files, model_dir)
@@ -181,6 +385,8 @@ def _train_as_another(
 
 
 def _plan(found: Options, files: TrainingFiles, model_dir: Path) -> TrainingPlan:
+    from bahdanau_tf.training import Start, TrainingPlan
+
     text, model, recipe, dev_pairs, init_from, added_words = found
     start = None if init_from is None else Start(init_from, added_words)
     return TrainingPlan(text, model, recipe, files, model_dir, dev_pairs, start)
@@ -193,6 +399,9 @@ def _choices(
     start: Start | None,
 ) -> list[Choice]:
     """Chooses what the user did not give, and says it."""
+    from bahdanau_tf.system.device import has_gpu, product_rate
+    from bahdanau_tf.training.step import cores_at_once
+
     if flags.recipe is not None:
         return []
     # Classes of the user's own are tried before the text is read.
