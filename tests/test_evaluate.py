@@ -173,6 +173,44 @@ def test_several_systems_get_a_table(corpus, tmp_path, capsys):
     assert float(cells["google"]["p"]) < 0.05
 
 
+def test_one_system_gets_the_metrics_that_are_given(corpus, tmp_path, capsys):
+    flags = [f"--hypotheses={tmp_path / 'moses'}", "--metrics=ter,chrf++,bleu", "--ignore_case"]
+    rows = run(tmp_path, capsys, *flags)
+    ours, theirs = corpus["moses"], [corpus["reference"]]
+    metrics = (sacrebleu.TER(), sacrebleu.CHRF(word_order=2, lowercase=True), sacrebleu.BLEU())
+    for row, metric in zip(rows, metrics, strict=True):
+        score = metric.corpus_score(ours, theirs)
+        assert row.startswith(f"{score.name}|nrefs:1|case:lc|")
+        assert f" = {score.score:.2f}" in row
+
+
+def test_the_first_metric_is_compared_and_divided_by_length(corpus, tmp_path, capsys):
+    flags = [f"--hypotheses={tmp_path / name}" for name in ("moses", "google")]
+    flags += [f"--source={tmp_path / 'source'}", "--metrics=ter,bleu"]
+    rows = run(tmp_path, capsys, *flags)
+    metric = sacrebleu.TER(case_sensitive=True)
+    cells = table(rows)
+    for name in ("moses", "google"):
+        ours, theirs = corpus[name], corpus["reference"]
+        assert cells[name]["TER"] == f"{metric.corpus_score(ours, [theirs]).score:.2f}"
+        assert cells[name]["BLEU"] == judged(ours, theirs)
+        keep = [n for n, line in enumerate(corpus["source"]) if len(line.split()) > 60]
+        ours, theirs = ([lines[n] for n in keep] for lines in (ours, theirs))
+        assert cells[name][">60"] == f"{metric.corpus_score(ours, [theirs]).score:.2f}"
+    assert float(cells["google"]["p"]) < 0.05
+    assert "p of the TER: paired bootstrap against moses" in rows
+    assert "TER by source length in words" in rows
+
+
+@pytest.mark.parametrize("metrics", ["bleu,wer", "", "ter,ter"])
+def test_other_metrics_are_refused_with_the_list(corpus, tmp_path, capsys, metrics):
+    flags = [f"--hypotheses={tmp_path / 'moses'}", f"--metrics={metrics}"]
+    assert main(["evaluate", f"--reference={tmp_path / 'reference'}", *flags]) == 2
+    error = capsys.readouterr().err
+    wanted = f"--metrics is {metrics!r}, wanted some of bleu, chrf, chrf++, ter, each once"
+    assert error == f"bahdanau-tf: evaluate: {wanted}\n"
+
+
 def test_without_a_model_lengths_are_counted_in_words(corpus, tmp_path, capsys):
     flags = [
         f"--source={tmp_path / 'source'}",

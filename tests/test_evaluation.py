@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from bahdanau_tf import evaluation
 from bahdanau_tf.evaluation.alignments import diagonal_links, hard_links, mean_entropy
-from bahdanau_tf.evaluation.scores import bleu_metric
+from bahdanau_tf.evaluation.scores import ScoreOptions, make_metric
 from bahdanau_tf.text import Vocabulary, WordTokenizer
 
 WORDS = ["un", "chat", "noir", "dort", "sur", "la", "chaise", "."]
@@ -96,6 +96,53 @@ def test_a_score_is_printed_with_its_signature():
     assert str(evaluation.chrf(ours, theirs)) == peer.format(signature=signature)
 
 
+PEERS = {
+    "bleu": lambda: sacrebleu.BLEU(),
+    "chrf": lambda: sacrebleu.CHRF(),
+    "chrf++": lambda: sacrebleu.CHRF(word_order=2),
+    "ter": lambda: sacrebleu.TER(case_sensitive=True),
+}
+
+
+@pytest.mark.parametrize("name", evaluation.METRICS)
+@pytest.mark.parametrize("n_bootstrap", [0, 50])
+def test_a_metric_equals_sacrebleus(name, n_bootstrap):
+    ours, theirs = corpus(30, 0.2)
+    ours[0] = ours[0].upper()
+    options = evaluation.ScoreOptions(n_bootstrap=n_bootstrap)
+    score = evaluation.score_corpus(name, ours, theirs, options)
+    metric = PEERS[name]()
+    peer = metric.corpus_score(ours, [theirs], n_bootstrap=n_bootstrap)
+    signature = f"{metric.get_signature().format()}|norm:NFC"
+    assert str(score) == peer.format(signature=signature)
+    assert score.name == evaluation.METRICS[name].title == peer.name
+    assert peer.score != pytest.approx(100)
+
+
+def test_ter_ignores_case_and_counts_characters_without_spaces():
+    options = evaluation.ScoreOptions(tokenize="char", lowercase=True)
+    score = evaluation.score_corpus("ter", ["猫が寝た A"], ["猫が寝る a"], options)
+    assert score.score == pytest.approx(100 / 5)  # one of four characters and a word
+
+
+@pytest.mark.parametrize("name", evaluation.METRICS)
+def test_systems_are_compared_by_any_metric(name):
+    ours, theirs = corpus(60, 0.1)
+    worse = corpus(60, 0.5)[0]
+    first, same, other = evaluation.compare(
+        {"a": ours, "b": ours, "c": worse}, theirs, metric=name, n_bootstrap=200
+    )
+    assert (first.p_value, same.p_value) == (None, 1.0)
+    assert other.p_value < 0.05
+    assert other.score.name == evaluation.METRICS[name].title
+    assert other.score.score == evaluation.score_corpus(name, worse, theirs).score
+
+
+def test_an_unknown_metric_is_refused():
+    with pytest.raises(ValueError, match=r"'wer', wanted one of bleu, chrf, chrf\+\+, ter"):
+        evaluation.score_corpus("wer", ["a"], ["a"])
+
+
 def test_bleu_depends_on_tokenizer_and_case():
     ours, theirs = (
         ["Un Chat dort, la nuit ici."],
@@ -121,7 +168,7 @@ def test_tokenized_text_is_scored_without_a_warning(caplog):
 
 
 def test_a_score_again_keeps_its_references_once_and_its_own_signature():
-    first, again = (bleu_metric("13a", False) for _ in range(2))
+    first, again = (make_metric("bleu", ScoreOptions()) for _ in range(2))
     assert first is not again
     assert first.tokenizer is again.tokenizer
     drawn = evaluation.bleu(["a b"], ["a b"], n_bootstrap=20).signature

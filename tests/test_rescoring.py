@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 import pytest
 import sacrebleu
-from absl import flags as absl_flags
 from hypothesis import given, strategies as st
 
 from bahdanau_tf.commands import rescore
-from bahdanau_tf.commands.flags import require, required
+from bahdanau_tf.commands.flags import check_ranges, require, required
 from bahdanau_tf.commands.main import defined_flags
 from bahdanau_tf.commands.rescore import GROUPS, check
 from bahdanau_tf.translation.rescoring import (
@@ -259,6 +258,7 @@ def run(monkeypatch, tmp_path):
         values = defined_flags("rescore")
         output = tmp_path / "output"
         values(["rescore", f"--output={output}", "--model_dir=x", *flags])
+        check_ranges(values, GROUPS)
         require(values, *required(GROUPS))
         check(values)
         assert rescore.run(values) == 0
@@ -382,5 +382,5 @@ def test_bad_combinations_of_flags_are_refused(run, flags, said):
 
 
 def test_a_weight_above_1_is_refused(run):
-    with pytest.raises(absl_flags.IllegalFlagValueError, match="weight"):
+    with pytest.raises(ValueError, match=r"--weight is 1.5, wanted 0 to 1"):
         run("--weight=1.5")

@@ -210,10 +210,10 @@ def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:
     Raises:
         ValueError: There is no such tokenizer, or its package is missing.
     """
-    from bahdanau_tf.evaluation.scores import bleu_metric
+    from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric
 
     if flags.tokenize is not None:
-        bleu_metric(flags.tokenize, lowercase=False)
+        bleu_metric(ScoreOptions(flags.tokenize))
 
 
 def tokenizer_for(
@@ -239,7 +239,7 @@ def tokenizer_for(
     return chosen
 
 
-def tell_untokenized(systems: Mapping[str, Sequence[str]]) -> None:
+def warn_of_untokenized(systems: Mapping[str, Sequence[str]]) -> None:
     """Warns of systems that are not tokenized, although the references are."""
     from bahdanau_tf import evaluation
 

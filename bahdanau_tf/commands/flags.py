@@ -75,6 +75,8 @@ class Group(NamedTuple):
             name, hint = field.name, hints[field.name]
             text = field.metadata.get("text") or _attribute_texts(self.owner)[name]
             default: Any = self.defaults.get(name, field.default)
+            if isinstance(default, tuple):
+                default = [*default]
             kind = typing.get_origin(hint)
             into: Any = {"flag_values": flags, "module_name": self.title}
             if kind is Literal:

@@ -122,8 +122,8 @@ def _run(name: str, arguments: list[str]) -> int:
             return _fail(f"{name}: {left[0]!r} is not a flag; see --help")
         lines.longest_line = flags.max_line_bytes
         given = (flags, left) if _arguments(name) else (flags,)
-        require(flags, *required(command.GROUPS))
         check_ranges(flags, (*command.GROUPS, EVERY))
+        require(flags, *required(command.GROUPS))
         command.check(*given)
         already_done = getattr(command, "already_done", lambda *_: None)
         if said := already_done(*given):

@@ -15,7 +15,16 @@ from bahdanau_tf.evaluation.alignments import (
 )
 from bahdanau_tf.evaluation.measure import bleu_tokenizer, has_blanks, is_tokenized, script
 from bahdanau_tf.evaluation.references import References
-from bahdanau_tf.evaluation.scores import Comparison, Score, bleu, chrf, compare
+from bahdanau_tf.evaluation.scores import (
+    METRICS,
+    Comparison,
+    Score,
+    ScoreOptions,
+    bleu,
+    chrf,
+    compare,
+    score_corpus,
+)
 from bahdanau_tf.evaluation.subsets import (
     LengthBin,
     bin_title,
@@ -30,11 +39,13 @@ from bahdanau_tf.evaluation.subsets import (
 from bahdanau_tf.evaluation.tables import Table
 
 __all__ = [
+    "METRICS",
     "Comparison",
     "LengthBin",
     "Links",
     "References",
     "Score",
+    "ScoreOptions",
     "Table",
     "alignment_error_rate",
     "bin_title",
@@ -55,6 +66,7 @@ __all__ = [
     "mean_entropy",
     "parse_pharaoh",
     "read_pharaoh",
+    "score_corpus",
     "script",
     "select",
     "without_unknown_words",

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bahdanau_tf.evaluation.scores import Comparison, Score, as_scored, bleu, chrf, compare
+from bahdanau_tf.evaluation.scores import (
+    Comparison,
+    Score,
+    ScoreOptions,
+    as_scored,
+    bleu_metric,
+    compare,
+    score_corpus,
+)
 from bahdanau_tf.evaluation.subsets import LengthBin, bleu_by_rank, length_bins, select
 
 Mask = Sequence[bool]
@@ -21,9 +29,9 @@ class References:
 
     Attributes:
         lines: The references.
-        tokenize: As in `bleu`.
+        tokenize: sacreBLEU's tokenizer, as in `ScoreOptions`.
         lowercase: Whether case is ignored.
-        nfc: Whether text is composed before, as in `bleu`.
+        nfc: Whether text is composed before, as in `ScoreOptions`.
     """
 
     lines: Sequence[str]
@@ -31,77 +39,59 @@ class References:
     lowercase: bool = False
     nfc: bool = True
 
-    def bleu(
+    def score(
         self,
+        metric: str,
         texts: Sequence[str],
         where: Mask | None = None,
         n_bootstrap: int = 0,
     ) -> Score:
-        """BLEU, as of the function `bleu`."""
+        """The score of a metric, by its name in `METRICS`."""
         (texts,), lines = self._where(where, [texts])
-        return bleu(
-            texts,
-            lines,
-            **self._options,
-            n_bootstrap=n_bootstrap,
-        )
+        options = ScoreOptions(n_bootstrap=n_bootstrap, **self._options)
+        return score_corpus(metric, texts, lines, options)
+
+    def bleu(self, texts: Sequence[str], where: Mask | None = None, n_bootstrap: int = 0) -> Score:
+        """BLEU, as of the function `bleu`."""
+        return self.score("bleu", texts, where, n_bootstrap)
 
     def chrf(self, texts: Sequence[str]) -> Score:
         """chrF2, as of the function `chrf`."""
-        return chrf(texts, self.lines, lowercase=self.lowercase, nfc=self.nfc)
+        return self.score("chrf", texts)
 
     def compare(
         self,
         systems: Mapping[str, Sequence[str]],
         where: Mask | None = None,
         n_bootstrap: int = 1000,
+        metric: str = "bleu",
     ) -> list[Comparison]:
-        """Compares systems by BLEU, as the function `compare`."""
+        """Compares systems, as the function `compare`."""
         columns, lines = self._where(where, [*systems.values()])
-        return compare(
-            dict(zip(systems, columns, strict=True)),
-            lines,
-            **self._options,
-            n_bootstrap=n_bootstrap,
-        )
+        texts = dict(zip(systems, columns, strict=True))
+        return compare(texts, lines, metric=metric, n_bootstrap=n_bootstrap, **self._options)
 
     def by_length(
         self,
         texts: Sequence[str],
         lengths: Sequence[int],
         n_bootstrap: int = 0,
+        metric: str = "bleu",
     ) -> list[LengthBin]:
-        """BLEU by source length, as of the function `length_bins`."""
-        return length_bins(
-            texts,
-            self.lines,
-            lengths,
-            **self._options,
-            n_bootstrap=n_bootstrap,
-        )
+        """Scores by source length, as of the function `length_bins`."""
+        options = {"metric": metric, **self._options}
+        return length_bins(texts, self.lines, lengths, n_bootstrap=n_bootstrap, **options)
 
     def by_rank(
         self, texts: Sequence[str], ranks: Sequence[float], n_bootstrap: int = 0
     ) -> list[LengthBin]:
         """BLEU by rarity of words, as of the function `bleu_by_rank`."""
-        return bleu_by_rank(
-            texts,
-            self.lines,
-            ranks,
-            **self._options,
-            n_bootstrap=n_bootstrap,
-        )
+        return bleu_by_rank(texts, self.lines, ranks, n_bootstrap=n_bootstrap, **self._options)
 
     def oracle(self, lists: Sequence[Sequence[str]]) -> list[str]:
         """The text of each n-best list with the best BLEU of its own."""
-        from sacrebleu.metrics.bleu import BLEU
-
-        metric = BLEU(
-            effective_order=True,
-            force=True,
-            tokenize=self.tokenize,
-            lowercase=self.lowercase,
-        )
+        options = ScoreOptions(**self._options)
+        metric = bleu_metric(options, effective_order=True, force=True)
 
         def score(text: str, reference: str) -> float:
             text, reference = as_scored([text, reference], self.nfc)
@@ -114,12 +104,8 @@ class References:
 
     @property
     def _options(self) -> dict[str, Any]:
-        """The options of `bleu` that all its scores share."""
-        return {
-            "tokenize": self.tokenize,
-            "lowercase": self.lowercase,
-            "nfc": self.nfc,
-        }
+        """The fields of `ScoreOptions` that all its scores share."""
+        return {"tokenize": self.tokenize, "lowercase": self.lowercase, "nfc": self.nfc}
 
     def _where(
         self, where: Mask | None, columns: Sequence[Sequence[str]]

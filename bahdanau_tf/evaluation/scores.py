@@ -1,4 +1,8 @@
-"""BLEU and chrF by sacreBLEU, of composed text, with its signature."""
+"""Scores of translations by sacreBLEU, of composed text, with its signature.
+
+METRICS has an entry for each metric; `bleu`, `chrf`, `compare`, the subsets of a
+corpus and `evaluate --metrics` use it.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,35 @@ import copy
 import functools
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-if TYPE_CHECKING:  # the command line reads flags without it
-    from sacrebleu.metrics.base import Signature
+if TYPE_CHECKING:  # the command line reads METRICS without it
+    from sacrebleu.metrics.base import Metric, Signature
     from sacrebleu.metrics.bleu import BLEU
-    from sacrebleu.metrics.chrf import CHRF
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """How translations are scored.
+
+    Attributes:
+        tokenize: A tokenizer of sacreBLEU for BLEU: "13a" for text with spaces
+            between words (Japanese without spaces has BLEU 0), "none" for text
+            that is tokenized already, "char", "intl", "zh", "ja-mecab",
+            "ko-mecab"... `bleu_tokenizer` chooses one.
+        lowercase: Whether case is ignored.
+        nfc: Whether both texts are written in composed characters (NFC) before:
+            the same text may come decomposed (NFD), and no word would match.
+        n_bootstrap: Number of bootstrap samples for an interval; less than 2 for
+            none.
+    """
+
+    tokenize: str = "13a"
+    lowercase: bool = False
+    nfc: bool = True
+    n_bootstrap: int = 0
 
 
 @dataclass(frozen=True)
@@ -21,10 +46,10 @@ class Score:
     """A score with its sacreBLEU signature; prints as sacreBLEU prints it.
 
     Attributes:
-        name: "BLEU" or "chrF2".
-        score: From 0 to 100.
-        signature: The settings that the score depends on; after sacreBLEU's
-            own "norm:NFC" if the texts were composed before.
+        name: "BLEU", "chrF2", "chrF2++" or "TER".
+        score: From 0 to 100; TER, of which less is better, may be larger.
+        signature: The settings that the score depends on; sacreBLEU's, and
+            "norm:NFC" if the texts were composed before.
         mean: Mean over bootstrap samples, None if none were drawn.
         margin: Half the width of their 95 % interval, None if none were drawn.
         detail: BLEU's n-gram precisions, brevity penalty and lengths.
@@ -57,113 +82,144 @@ class Score:
         return " ".join([*parts, self.detail]).rstrip()
 
 
-def bleu(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    *,
-    tokenize: str = "13a",
-    lowercase: bool = False,
-    nfc: bool = True,
-    n_bootstrap: int = 0,
-) -> Score:
-    """Computes corpus BLEU.
-
-    Args:
-        hypotheses: translations, one string per sentence.
-        references: one reference per sentence.
-        tokenize: a tokenizer of sacreBLEU: "13a" for text with blanks between
-            words (Japanese without blanks has BLEU 0), "none" for text that is
-            tokenized already, "char", "intl", "zh", "ja-mecab", "ko-mecab"...
-            `bleu_tokenizer` chooses one.
-        lowercase: whether case is ignored.
-        nfc: whether both are written in composed characters (NFC) before: the
-            same text may come decomposed (NFD), and no word would match.
-        n_bootstrap: bootstrap samples to draw; less than 2 for none.
-
-    Returns:
-        The score.
+def bleu_metric(options: ScoreOptions, **more: Any) -> BLEU:
+    """Makes sacreBLEU's BLEU, with more of its settings.
 
     Raises:
-        ValueError: there are no sentences, their numbers differ, the tokenizer
-            is unknown or its package is not installed.
+        ValueError: The tokenizer is unknown, or its package is not installed. The
+            message lists the tokenizers, or says how to install it.
     """
-    metric = bleu_metric(tokenize, lowercase)
-    return _score(metric, "bleu", hypotheses, references, nfc, n_bootstrap)
+    from sacrebleu.metrics.bleu import BLEU
+
+    tokenize = options.tokenize
+    if tokenize not in BLEU.TOKENIZERS:
+        wanted = ", ".join(BLEU.TOKENIZERS)
+        raise ValueError(f"bleu: tokenize is {tokenize!r}, wanted one of {wanted}.")
+    # `force`: no warning that the text looks tokenized.
+    force = tokenize == "none"
+    try:
+        return BLEU(lowercase=options.lowercase, tokenize=tokenize, **{"force": force} | more)
+    except (RuntimeError, AssertionError) as error:  # from its MeCab checks
+        advice = " ".join(str(error).split())
+        raise ValueError(f"bleu: tokenize is {tokenize!r}: {advice}") from error
 
 
-def chrf(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    *,
-    lowercase: bool = False,
-    nfc: bool = True,
-    n_bootstrap: int = 0,
-) -> Score:
-    """Computes corpus chrF2, which needs no tokenizer; Args as in `bleu`."""
+def _chrf(options: ScoreOptions, word_order: int = 0) -> Metric:
     from sacrebleu.metrics.chrf import CHRF
 
-    metric = CHRF(lowercase=lowercase)
-    return _score(metric, "chrf", hypotheses, references, nfc, n_bootstrap)
+    return CHRF(word_order=word_order, lowercase=options.lowercase)
 
 
-def bleu_metric(tokenize: str, lowercase: bool) -> BLEU:
+def _ter(options: ScoreOptions) -> Metric:
+    from sacrebleu.metrics.ter import TER
+
+    by_character = options.tokenize in ("char", "ja-mecab", "zh")  # no spaces between words
+    return TER(
+        normalized=by_character,
+        asian_support=by_character,
+        case_sensitive=not options.lowercase,
+    )
+
+
+class Kind(NamedTuple):
+    """A metric.
+
+    Attributes:
+        title: The name of its scores.
+        make: Makes sacreBLEU's metric.
+    """
+
+    title: str
+    make: Callable[[ScoreOptions], Metric]
+
+
+METRICS: Mapping[str, Kind] = {
+    "bleu": Kind("BLEU", bleu_metric),
+    "chrf": Kind("chrF2", _chrf),
+    "chrf++": Kind("chrF2++", functools.partial(_chrf, word_order=2)),
+    "ter": Kind("TER", _ter),
+}
+
+
+def make_metric(name: str, options: ScoreOptions) -> Metric:
     """Makes sacreBLEU's metric.
 
     All of a kind share a tokenizer. It keeps what it has tokenized, up to
     65,536 lines, so references that are evaluated again are kept once.
 
     Raises:
-        ValueError: The tokenizer is unknown, or its package is not installed.
-            The message lists the tokenizers, or says how to install it.
+        ValueError: There is no such metric; the tokenizer is unknown, or its package
+            is not installed. The message lists them, or says how to install it.
     """
-    from sacrebleu.metrics.bleu import BLEU
-
-    if tokenize not in BLEU.TOKENIZERS:
-        raise ValueError(
-            f"bleu: tokenize is {tokenize!r}, wanted one of {', '.join(BLEU.TOKENIZERS)}."
-        )
+    if name not in METRICS:
+        raise ValueError(f"evaluation: metric is {name!r}, wanted one of {', '.join(METRICS)}")
     # A copy: bootstrapping changes a metric, and its signature.
-    return copy.copy(_first_metric(tokenize, lowercase))
+    return copy.copy(_first_metric(name, replace(options, nfc=True, n_bootstrap=0)))
 
 
 @functools.cache
-def _first_metric(tokenize: str, lowercase: bool) -> BLEU:
-    from sacrebleu.metrics.bleu import BLEU
-
-    try:
-        # `force`: no warning that the text looks tokenized.
-        return BLEU(lowercase=lowercase, tokenize=tokenize, force=tokenize == "none")
-    except (RuntimeError, AssertionError) as error:  # from its MeCab checks
-        advice = " ".join(str(error).split())
-        raise ValueError(f"bleu: tokenize is {tokenize!r}: {advice}") from error
+def _first_metric(name: str, options: ScoreOptions) -> Metric:
+    return METRICS[name].make(options)
 
 
-def _score(
-    metric: BLEU | CHRF,
-    function: str,
+def score_corpus(
+    metric: str,
     hypotheses: Sequence[str],
     references: Sequence[str],
-    nfc: bool,
-    n_bootstrap: int,
+    options: ScoreOptions = ScoreOptions(),
 ) -> Score:
-    check_corpus(function, "hypotheses", hypotheses, references)
-    score = metric.corpus_score(
-        as_scored(hypotheses, nfc),
-        [as_scored(references, nfc)],
-        n_bootstrap=n_bootstrap,
+    """Computes the score of a corpus.
+
+    Args:
+        metric: A name in METRICS.
+        hypotheses: Translations, one string per sentence.
+        references: One reference per sentence.
+        options: How to score.
+
+    Raises:
+        ValueError: There are no sentences, their numbers differ, there is no such
+            metric, the tokenizer is unknown or its package is not installed.
+    """
+    scorer = make_metric(metric, options)
+    check_corpus(metric, "hypotheses", hypotheses, references)
+    score = scorer.corpus_score(
+        as_scored(hypotheses, options.nfc),
+        [as_scored(references, options.nfc)],
+        n_bootstrap=options.n_bootstrap,
     )
-    signature = signature_text(metric.get_signature(), nfc)
+    signature = signature_text(scorer.get_signature(), options.nfc)
     # Only this JSON makes mean and interval public; it omits those that are 0.
-    known = json.loads(score.format(10, signature=signature, is_json=True))
-    drawn = 0.0 if n_bootstrap > 1 else None
+    values = json.loads(score.format(10, signature=signature, is_json=True))
+    absent = 0.0 if options.n_bootstrap > 1 else None
     return Score(
-        name=known["name"],
+        name=METRICS[metric].title,
         score=score.score,
         signature=signature,
-        mean=known.get("confidence_mean", drawn),
-        margin=known.get("confidence_var", drawn),
-        detail=known.get("verbose_score", ""),
+        mean=values.get("confidence_mean", absent),
+        margin=values.get("confidence_var", absent),
+        detail=values.get("verbose_score", ""),
     )
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[str], **options: Any) -> Score:
+    """Computes corpus BLEU.
+
+    Args:
+        hypotheses: Translations, one string per sentence.
+        references: One reference per sentence.
+        **options: The fields of `ScoreOptions`: `tokenize`, `lowercase`, `nfc`,
+            `n_bootstrap`.
+
+    Raises:
+        ValueError: There are no sentences, their numbers differ, the tokenizer
+            is unknown or its package is not installed.
+    """
+    return score_corpus("bleu", hypotheses, references, ScoreOptions(**options))
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[str], **options: Any) -> Score:
+    """Computes corpus chrF2, which needs no tokenizer; Args as in `bleu`."""
+    return score_corpus("chrf", hypotheses, references, ScoreOptions(**options))
 
 
 def as_scored(lines: Iterable[str], nfc: bool) -> list[str]:
@@ -174,7 +230,7 @@ def as_scored(lines: Iterable[str], nfc: bool) -> list[str]:
 
 
 def signature_text(signature: Signature, nfc: bool) -> str:
-    """sacreBLEU's signature, and behind it what was done before."""
+    """sacreBLEU's signature, followed by what was done to the text before."""
     return signature.format() + ("|norm:NFC" if nfc else "")
 
 
@@ -204,7 +260,7 @@ class Comparison:
 
     Attributes:
         system: The name of the system.
-        score: Its BLEU, with bootstrap interval.
+        score: Its score, with a bootstrap interval.
         p_value: That of the paired bootstrap test. None for the first system;
             1 for translations identical to the first one's.
     """
@@ -218,23 +274,24 @@ def compare(
     systems: Mapping[str, Sequence[str]],
     references: Sequence[str],
     *,
-    tokenize: str = "13a",
-    lowercase: bool = False,
-    nfc: bool = True,
+    metric: str = "bleu",
     n_bootstrap: int = 1000,
+    **options: Any,
 ) -> list[Comparison]:
     """Compares systems with the first one by paired bootstrap resampling.
 
     Args:
         systems: name -> translations; the first is the baseline.
-        references, tokenize, lowercase, nfc: as in `bleu`.
-        n_bootstrap: samples, 1 or more.
+        references: One reference per sentence.
+        metric: A name in METRICS.
+        n_bootstrap: Number of samples, 1 or more.
+        **options: The other fields of `ScoreOptions`, as in `bleu`.
 
     Returns:
         A `Comparison` for each system, in the order given.
 
     Raises:
-        ValueError: as in `bleu`; or there are no systems or no samples.
+        ValueError: As in `bleu`; or there are no systems or no samples.
 
     Reference: Koehn 2004, "Statistical Significance Tests for Machine
     Translation Evaluation"; the test is sacreBLEU's.
@@ -248,21 +305,23 @@ def compare(
         )
     for name, lines in systems.items():
         check_corpus("compare", f"lines of {name!r}", lines, references)
+    how = ScoreOptions(**options)
+    scorer, title = make_metric(metric, how), METRICS[metric].title
     test = PairedTest(
-        named_systems=[(n, as_scored(x, nfc)) for n, x in systems.items()],
-        metrics={"BLEU": bleu_metric(tokenize, lowercase)},
-        references=[as_scored(references, nfc)],
+        named_systems=[(name, as_scored(lines, how.nfc)) for name, lines in systems.items()],
+        metrics={title: scorer},
+        references=[as_scored(references, how.nfc)],
         test_type="bs",
         n_samples=n_bootstrap,
     )
     signatures, columns = test()
     # `Result`, whose mean sacreBLEU types as optional: here it is always set.
-    results: list[Any] = columns["BLEU"]
-    signature = signature_text(signatures["BLEU"], nfc)
+    results: list[Any] = columns[title]
+    signature = signature_text(signatures[title], how.nfc)
     comparisons = []
     for name, result in zip(systems, results, strict=True):
         mean, margin = float(result.mean), float(result.ci)
-        score = Score("BLEU", result.score, signature, mean, margin)
+        score = Score(title, result.score, signature, mean, margin)
         p_value = result.p_value  # None for the first
         # sacreBLEU counts larger differences, so of none it finds the least p.
         if p_value is not None and result.score == results[0].score:

@@ -7,9 +7,9 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from bahdanau_tf.evaluation.scores import Score, bleu, check_counts
+from bahdanau_tf.evaluation.scores import Score, ScoreOptions, check_counts, score_corpus
 from bahdanau_tf.evaluation.tables import Cell
 
 if TYPE_CHECKING:
@@ -133,49 +133,38 @@ def bleu_by_length(
     source_lengths: Sequence[int],
     *,
     width: int = 10,
-    tokenize: str = "13a",
-    lowercase: bool = False,
-    nfc: bool = True,
+    metric: str = "bleu",
     n_bootstrap: int = 1000,
+    **options: Any,
 ) -> list[LengthBin]:
     """Computes BLEU for each bin of source length, as in the paper's Figure 2.
 
     Args:
-        hypotheses, references, tokenize, lowercase, nfc, n_bootstrap: as in
-            `bleu`.
-        source_lengths: number of words of each source sentence.
-        width: lengths per bin: 1 to `width`, `width` + 1 to twice that, and so
+        hypotheses: Translations, one string per sentence.
+        references: One reference per sentence.
+        source_lengths: Number of words of each source sentence.
+        width: Lengths per bin: 1 to `width`, `width` + 1 to twice that, and so
             on. An empty sentence is in the first bin.
+        metric: A name in `METRICS`, for another score than BLEU.
+        n_bootstrap: Number of samples for intervals, as in `ScoreOptions`.
+        **options: The other fields of `ScoreOptions`, as in `bleu`.
 
     Returns:
         The bins that hold sentences, shortest first.
 
     Raises:
-        ValueError: as in `bleu`; or `width` is less than 1.
+        ValueError: As in `bleu`; or `width` is less than 1.
     """
     if width < 1:
         raise ValueError(f"bleu_by_length: width is {width}, wanted >= 1.")
-    check_counts(
-        "bleu_by_length",
-        {
-            "hypotheses": hypotheses,
-            "references": references,
-            "source lengths": source_lengths,
-        },
-    )
+    columns = {"hypotheses": hypotheses, "references": references}
+    check_counts("bleu_by_length", {**columns, "source lengths": source_lengths})
+    how = ScoreOptions(n_bootstrap=n_bootstrap, **options)
     places = [max(length - 1, 0) // width for length in source_lengths]
     bins = []
     for place in sorted(set(places)):
-        mask = [other == place for other in places]
-        ours, theirs = select(mask, hypotheses, references)
-        score = bleu(
-            ours,
-            theirs,
-            tokenize=tokenize,
-            lowercase=lowercase,
-            nfc=nfc,
-            n_bootstrap=n_bootstrap,
-        )
+        ours, theirs = select([other == place for other in places], hypotheses, references)
+        score = score_corpus(metric, ours, theirs, how)
         first = place * width + 1
         bins.append(LengthBin(first, first + width - 1, len(ours), score))
     return bins
@@ -186,10 +175,8 @@ def length_bins(
     references: Sequence[str],
     lengths: Sequence[int],
     *,
-    tokenize: str = "13a",
-    lowercase: bool = False,
-    nfc: bool = True,
     n_bootstrap: int = 0,
+    **options: Any,
 ) -> list[LengthBin]:
     """BLEU of the sentences of 1 to 10 words, of 11 to 20, ..., over 60.
 
@@ -197,23 +184,14 @@ def length_bins(
         hypotheses: The translations.
         references: The reference translations.
         lengths: Number of words of each source sentence.
-        tokenize: As in `bleu`.
-        lowercase: As in `bleu`.
-        nfc: As in `bleu`.
-        n_bootstrap: Samples for the intervals; less than 2 for no intervals.
+        n_bootstrap: Number of samples for intervals, as in `ScoreOptions`.
+        **options: As in `bleu_by_length`.
 
     Returns:
         The bins that hold sentences.
     """
-    return bleu_by_length(
-        hypotheses,
-        references,
-        [min(length, LONGEST + 1) for length in lengths],
-        tokenize=tokenize,
-        lowercase=lowercase,
-        nfc=nfc,
-        n_bootstrap=n_bootstrap,
-    )
+    lengths = [min(length, LONGEST + 1) for length in lengths]
+    return bleu_by_length(hypotheses, references, lengths, n_bootstrap=n_bootstrap, **options)
 
 
 def bin_title(one: LengthBin) -> str:
@@ -248,10 +226,7 @@ def bleu_by_rank(
     ranks: Sequence[float],
     *,
     count: int = 6,
-    tokenize: str = "13a",
-    lowercase: bool = False,
-    nfc: bool = True,
-    n_bootstrap: int = 1000,
+    **options: Any,
 ) -> list[LengthBin]:
     """Computes BLEU of sentences that are sorted by the rank of their words.
 
@@ -260,12 +235,9 @@ def bleu_by_rank(
         references: The reference translations.
         ranks: The mean frequency rank of each sentence's words; sentences of
             the same rank keep their order.
-        count: Largest number of bins. They have as many sentences as each
-            other, but for the last one, which may have fewer.
-        tokenize: As in `bleu`.
-        lowercase: As in `bleu`.
-        nfc: As in `bleu`.
-        n_bootstrap: Samples for the intervals; less than 2 for no intervals.
+        count: Largest number of bins. All have the same number of sentences,
+            except the last one, which may have fewer.
+        **options: As in `bleu_by_length`.
 
     Returns:
         The bins, sentences with the most frequent words first; `shortest` and
@@ -276,23 +248,13 @@ def bleu_by_rank(
     """
     if count < 1:
         raise ValueError(f"bleu_by_rank: count is {count}, wanted >= 1.")
-    check_counts(
-        "bleu_by_rank",
-        {"hypotheses": hypotheses, "references": references, "ranks": ranks},
-    )
+    columns = {"hypotheses": hypotheses, "references": references}
+    check_counts("bleu_by_rank", {**columns, "ranks": ranks})
     places = [0] * len(ranks)
     for place, number in enumerate(by_rank(ranks), 1):
         places[number] = place
-    return bleu_by_length(
-        hypotheses,
-        references,
-        places,
-        width=max(-(-len(ranks) // count), 1),
-        tokenize=tokenize,
-        lowercase=lowercase,
-        nfc=nfc,
-        n_bootstrap=n_bootstrap,
-    )
+    width = max(-(-len(ranks) // count), 1)
+    return bleu_by_length(hypotheses, references, places, width=width, **options)
 
 
 def by_rank(ranks: Sequence[float]) -> list[int]:

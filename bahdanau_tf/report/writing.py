@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bahdanau_tf import __version__
-from bahdanau_tf.evaluation.scores import bleu_metric, check_counts
+from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric, check_counts
 from bahdanau_tf.evaluation.tables import as_csv
 from bahdanau_tf.plotting.paper import check_matplotlib
 from bahdanau_tf.report import bahdanau, claim, page, paper, sutskever
@@ -164,7 +164,7 @@ def _check_scoring(scoring: Scoring, counterparts: Mapping[str, str]) -> None:
                 f"wanted one of {', '.join(paper.BLEU)}"
             )
     if scoring.tokenize is not None:
-        bleu_metric(scoring.tokenize, scoring.lowercase)
+        bleu_metric(ScoreOptions(scoring.tokenize, scoring.lowercase))
     if scoring.n_bootstrap < 1:
         raise ValueError(f"report.write: n_bootstrap is {scoring.n_bootstrap}, wanted 1 or more")
 

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from bahdanau_tf.evaluation import Score, bleu
 from bahdanau_tf.options.decoding import WINDOW
@@ -245,17 +245,14 @@ class Choice(NamedTuple):
 def choose_weight(
     scored: Iterable[tuple[NBest, list[float]]],
     references: Sequence[str],
-    *,
-    tokenize: str = "13a",
-    lowercase: bool = False,
-    nfc: bool = True,
+    **options: Any,
 ) -> Choice:
     """Chooses λ of `combine` by BLEU, from 0, 0.01, ..., 1.
 
     Args:
         scored: The result of `score_nbest` for a development set.
         references: One reference for each sentence.
-        tokenize, lowercase, nfc: As in `bleu`.
+        **options: As in `bleu`.
 
     Returns:
         The best weight; among equally good ones that nearest to 0.5.
@@ -275,13 +272,7 @@ def choose_weight(
     for weight in sorted(GRID, key=lambda weight: abs(weight - 0.5)):
         best = tuple(_best(hypotheses, weight) for hypotheses in lists)
         if best not in known:
-            known[best] = bleu(
-                best,
-                references,
-                tokenize=tokenize,
-                lowercase=lowercase,
-                nfc=nfc,
-            )
+            known[best] = bleu(best, references, **options)
         choices.append(Choice(weight, known[best]))
     return max(choices, key=lambda choice: choice.score.score)
 
