@@ -199,7 +199,7 @@ def test_the_first_metric_is_compared_and_divided_by_length(corpus, tmp_path, ca
         assert cells[name][">60"] == f"{metric.corpus_score(ours, [theirs]).score:.2f}"
     assert float(cells["google"]["p"]) < 0.05
     assert "p of the TER: paired bootstrap against moses" in rows
-    assert "TER by source length in words" in rows
+    assert any(row.startswith("TER by source length in words") for row in rows)
 
 
 @pytest.mark.parametrize("metrics", ["bleu,wer", "", "ter,ter"])

@@ -17,11 +17,8 @@ NOT_YET = (
     *(
         f"bahdanau_tf/{room}"
         for room in (
-            "commands",
             "corpora",
             "data",
-            "evaluation",
-            "flags",
             "models",
             "optimizers",
             "options",

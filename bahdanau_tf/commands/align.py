@@ -12,10 +12,9 @@ the texts and the soft alignment, as `translate --format=json --alignments`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from absl import flags as absl_flags
 
@@ -38,9 +37,6 @@ from bahdanau_tf.commands.flags import (
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.lines import written
 from bahdanau_tf.system.terminal import LineCounter
-
-if TYPE_CHECKING:
-    from bahdanau_tf.translation import Translation
 
 
 @dataclass(frozen=True)
@@ -77,18 +73,16 @@ def run(flags: absl_flags.FlagValues) -> int:
     ):
         for window in windows(pairs, flags.window):
             sources, targets = map(list, zip(*window, strict=True))
-            found = translator.align(sources, targets, flags.batch_size)
-            output.writelines(_lines(found, flags.format))
+            alignments = translator.align(sources, targets, flags.batch_size)
+            for alignment in alignments:
+                is_json = flags.format == "json"
+                output.write(json_line(alignment, True) if is_json else f"{alignment.pharaoh}\n")
             output.flush()
-            counter.report("words on one side only", _one_sided(found))
+            one_sided = [
+                place
+                for place, alignment in enumerate(alignments)
+                if bool(alignment.tokens) != bool(alignment.source_tokens)
+            ]
+            counter.report("words on one side only", one_sided)
             counter.advance(len(window))
     return 0
-
-
-def _lines(found: list[Translation], form: str) -> Iterator[str]:
-    for one in found:
-        yield json_line(one, True) if form == "json" else f"{one.pharaoh}\n"
-
-
-def _one_sided(found: list[Translation]) -> list[int]:
-    return [place for place, one in enumerate(found) if bool(one.tokens) != bool(one.source_tokens)]

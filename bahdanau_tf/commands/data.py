@@ -4,7 +4,7 @@
     bahdanau-tf data get NAME
 
 After `get` the folder NAME in --data_dir has a file SPLIT.LANGUAGE for each
-side of each split, such as train.en, which `train` is given by name:
+side of each split, such as train.en; `train` reads them by name:
 
     bahdanau-tf train --data_dir=.../NAME --model_dir=model
         --train_source=train.en --train_target=train.fr
@@ -40,7 +40,7 @@ NEEDS_TENSORFLOW = False
 @dataclass(frozen=True)
 class _Files(OptionGroup):
     data_dir: str | None = option(
-        "folder in which a folder for the corpus is made; default: the environment variable "
+        "folder for the folder of the corpus; default: the environment variable "
         f"{DATA_VARIABLE}, else the current folder"
     )
 
@@ -52,8 +52,8 @@ def check(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> None:
     """Raises unless the arguments are "list", or "get" and a name."""
     del flags
     if list(arguments) != ["list"] and [*arguments[:-1]] != ["get"]:
-        said = f"the command is {' '.join(['data', *arguments])!r}"
-        raise ValueError(f"{said}, wanted 'data list' or 'data get NAME'")
+        command = " ".join(["data", *arguments])
+        raise ValueError(f"the command is {command!r}, wanted 'data list' or 'data get NAME'")
 
 
 def run(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> int:

@@ -7,11 +7,11 @@ text and, after each, its source with the translation. --nobeside writes the
 translations only. --closest takes the hypothesis of the beam that is closest to
 the reference, by chrF, not the best one ("interpolation").
 
-Pairs with a blank side are left out, and translations that are empty or were
-cut off at the length limit. Unknown words are forbidden unless --unknown says
-otherwise, since a model would learn [UNK] as a word. A run that was broken off
-begins anew: give a large text in parts, and join what is written. Text of an
-earlier run in --out_dir is replaced when all is written.
+Pairs with an empty side are left out, and so are translations that are empty or
+were cut off at the length limit. Unknown words are forbidden unless --unknown
+says otherwise, since a model would learn [UNK] as a word. An interrupted run
+starts from the beginning: translate a large text in parts and join the results.
+Text of an earlier run in --out_dir is replaced once the new text is complete.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Files(OptionGroup):
 
 @dataclass(frozen=True)
 class _Distillation(OptionGroup):
-    beside: bool = option("whether the pairs of the training text are written, too", True)
+    beside: bool = option("whether the pairs of the training text are also written", True)
     closest: bool = option("whether to take the hypothesis that is closest to the reference", False)
 
 
@@ -101,17 +101,16 @@ def run(flags: absl_flags.FlagValues) -> int:
         )
     folder = Path(flags.out_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    pairs = line_pairs(flags, "train_source", "train_target")
+    lines = line_pairs(flags, "train_source", "train_target")
     line = ProgressLine(total)
     done = kept = 0
     paths = [folder / name for name in OUTPUTS]
     with written_together(paths) as outputs:
-        for window in windows(pairs, flags.window):
-            real = [pair for pair in window if all(map(str.strip, pair))]
-            found = translator.translate(
-                [source for source, _ in real], batch_size=flags.batch_size
-            )
-            for pair in _pairs(real, found, flags.beside, flags.closest):
+        for window in windows(lines, flags.window):
+            pairs = [pair for pair in window if all(map(str.strip, pair))]
+            sources = [source for source, _ in pairs]
+            translations = translator.translate(sources, batch_size=flags.batch_size)
+            for pair in _pairs(pairs, translations, flags.beside, flags.closest):
                 for output, text in zip(outputs, pair, strict=True):
                     output.write(f"{text}\n")
                 kept += 1
@@ -132,7 +131,7 @@ def _pairs(
         if beside:
             yield source, reference
         hypotheses = [best, *best.alternatives]
-        texts = [one.line for one in hypotheses if one.finished and one.text.strip()]
+        texts = [x.line for x in hypotheses if x.finished and x.text.strip()]
         if texts and closest:
             texts.sort(key=lambda text: -chrf([text], [reference]).score)
         if texts:

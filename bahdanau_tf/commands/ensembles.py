@@ -8,6 +8,7 @@ given show "not run".
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -87,9 +88,9 @@ def run(flags: absl_flags.FlagValues) -> int:
     references = list(read_lines(flags.reference))
     check_count("--source", sources, references)
     members = {kind: _loaded(kind, getattr(flags, kind)) for kind in DIRECTIONS}
-    every = [one for some in members.values() for one in some]
-    first = every[0]
-    if any(one.target_text.settings() != first.target_text.settings() for one in every):
+    translators = [*itertools.chain(*members.values())]
+    first = translators[0]
+    if any(x.target_text.settings() != first.target_text.settings() for x in translators):
         raise ValueError(
             "--forward, --reversed: the target tokenizers differ, wanted one for all models"
         )
@@ -123,14 +124,14 @@ def _loaded(direction: str, folders: Sequence[str]) -> list[Translator]:
     from bahdanau_tf.translator import load_best
 
     loaded = [load_best(folder) for folder in folders]
-    for folder, one in zip(folders, loaded, strict=True):
-        kind, first = (type(x.model).__name__ for x in (one, loaded[0]))
-        for text in one.source_texts:
-            found = DIRECTIONS[bool(text.reverse)]
-            if found != direction:
+    for folder, translator in zip(folders, loaded, strict=True):
+        kind, first = (type(x.model).__name__ for x in (translator, loaded[0]))
+        for text in translator.source_texts:
+            actual = DIRECTIONS[bool(text.reverse)]
+            if actual != direction:
                 raise ValueError(
                     f"--{direction}: the {kind} of {folder} reads the source "
-                    f"{found}, wanted it in --{found}"
+                    f"{actual}, wanted it in --{actual}"
                 )
         if kind != first:
             raise ValueError(

@@ -2,8 +2,8 @@
 
 The SavedModel takes strings and returns strings; it includes beam search, with
 the beam size and penalties given here. It is reloaded in a new process and
-compared with the model, before it gets its number, so no server sees one that
-differs. The results are written to standard error, the folder to standard
+compared with the model before it gets its number, so a server never loads one
+that differs. The results are written to standard error, the folder to standard
 output. If there is a difference, the exit code is 1, and nothing is exported.
 """
 
@@ -68,11 +68,11 @@ def run(flags: absl_flags.FlagValues) -> int:
     if flags.half_weights:
         translator.halve_weights()
     with written(translator.graph, flags.export_dir, limits) as folder:
-        StatusLine().note("written, and compared with the model now")
+        StatusLine().note("written; now it is compared with the model")
         report = examine(translator.graph, folder, limits)
-        differences = [f"Differs: {one}" for one in report.differences]
-        for said in (*report.facts, *differences):
-            StatusLine().note(said)
+        differences = [f"Differs: {difference}" for difference in report.differences]
+        for sentence in (*report.facts, *differences):
+            StatusLine().note(sentence)
         if report.differences:
             return 1
         print(publish(folder, flags.export_dir))

@@ -1,4 +1,4 @@
-"""What several commands do with files: check, read, load and write them."""
+"""Files of several commands: texts, models, n-best lists, JSON; doubtful texts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bahdanau_tf.translator import Translator
 
 MOST_CHARACTERS = 1 << 22  # of a window; 2,000 lines have some 200,000
-T = TypeVar("T", bound=tuple[str, ...])
+Lines = TypeVar("Lines", bound=tuple[str, ...])
 
 
 def check_count(flag: str, lines: Sequence[object], references: Sequence[str]) -> None:
@@ -60,10 +60,10 @@ def line_pairs(
     """Yields pairs of lines of two files as they are read.
 
     Args:
-        flags: The flags, or what else has their values as attributes.
+        flags: The flags, or another object with their values as attributes.
         first: The flag of the first file; standard input if it is not given.
         second: The flag of the second file.
-        start: How many lines of both are skipped.
+        start: The number of lines of both that are skipped.
         stop: The number of the last line; None for all.
 
     Raises:
@@ -81,19 +81,18 @@ def line_pairs(
         yield one, other
 
 
-def windows(lines: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Yields `size` lines at a time; before an error, those that came before.
+def windows(lines: Iterable[Lines], size: int) -> Iterator[list[Lines]]:
+    """Yields `size` lines at a time; before an error, the lines before it.
 
     Args:
         lines: Lines as they are read, each with others that belong to it.
-        size: How many; the last window may have fewer, and so has one of long
-            lines.
+        size: The number of lines; the last window and windows of long lines may
+            have fewer.
 
     Raises:
-        OSError: That of reading, as of `read_lines`.
-        ValueError: The same.
+        OSError, ValueError: As of `read_lines`.
     """
-    window: list[T] = []
+    window: list[Lines] = []
     characters = 0
     try:
         for line in lines:
@@ -114,11 +113,11 @@ def windows(lines: Iterable[T], size: int) -> Iterator[list[T]]:
 def kept_lines_named(
     path: str | None, count: Callable[[], int], what: str = "translation"
 ) -> Iterator[None]:
-    """Says after an error or Ctrl-C where the lines written so far are.
+    """After an error or Ctrl-C, reports where the lines written so far are.
 
     Args:
         path: The file that `written` was to write; None for standard output.
-        count: Returns how many lines it holds.
+        count: Returns the number of its lines.
         what: What a line is.
     """
     try:
@@ -164,7 +163,7 @@ def nbest_lists(flag: str, path: str | None, sources: Iterable[str]) -> Iterator
         sources: The sentences.
 
     Raises:
-        ValueError: It is no such list, or a file is not UTF-8.
+        ValueError: It is not an n-best list, or a file is not UTF-8.
     """
     from bahdanau_tf.translation.rescoring import MalformedListError, read_nbest
 
@@ -176,27 +175,28 @@ def nbest_lists(flag: str, path: str | None, sources: Iterable[str]) -> Iterator
 
 def json_line(translation: Translation, alignments: bool) -> str:
     """A translation with its alternatives and, if wanted, its alignment."""
-    known: dict[str, object] = {
+    values: dict[str, object] = {
         "source": translation.source,
         **_hypothesis(translation, alignments),
     }
     if alignments:
-        known["source_tokens"] = translation.source_tokens
-        known["source_offsets"] = translation.source_offsets
+        values["source_tokens"] = translation.source_tokens
+        values["source_offsets"] = translation.source_offsets
     if translation.alternatives:
-        known["alternatives"] = [
+        values["alternatives"] = [
             _hypothesis(other, alignments) for other in translation.alternatives
         ]
-    return json.dumps(known, ensure_ascii=False) + "\n"
+    return json.dumps(values, ensure_ascii=False) + "\n"
 
 
 def _hypothesis(translation: Translation, alignments: bool) -> dict[str, object]:
-    known = {name: getattr(translation, name) for name in ("text", "score", "log_prob", "finished")}
+    names = ("text", "score", "log_prob", "finished")
+    values = {name: getattr(translation, name) for name in names}
     if not alignments:
-        return known
+        return values
     weights = translation.weights
     return {
-        **known,
+        **values,
         "tokens": translation.tokens,
         "target_offsets": translation.target_offsets,
         "alignment": sorted(translation.hard_alignment),
@@ -240,7 +240,7 @@ def tokenizer_for(
 
 
 def warn_of_untokenized(systems: Mapping[str, Sequence[str]]) -> None:
-    """Warns of systems that are not tokenized, although the references are."""
+    """Warns about systems that are not tokenized although the references are."""
     from bahdanau_tf import evaluation
 
     for name, lines in systems.items():
@@ -250,13 +250,13 @@ def warn_of_untokenized(systems: Mapping[str, Sequence[str]]) -> None:
             )
 
 
-LOOKED_AT = 100  # first lines that tell a table
+TABLE_LINES = 100  # first lines, which show whether a file is a table
 FEW = UNITS[0][0]  # different pairs: fewer get the smallest model
-SHARE = 0.1  # of the dev pairs: so many may be training pairs by chance
+SHARE = 0.1  # of the dev pairs, which may be training pairs by chance
 
 
 def doubts(files: Mapping[str, str]) -> Iterator[str]:
-    """Yields a sentence for each doubt.
+    """Warns about training files that are probably a mistake: yields sentences.
 
     Args:
         files: The paths of the texts, by flag.
@@ -264,19 +264,19 @@ def doubts(files: Mapping[str, str]) -> Iterator[str]:
     Raises:
         ValueError: A line is not UTF-8.
     """
-    real = {
+    texts = {
         name: path for name, path in files.items() if Path(path).stat().st_size
-    }  # an empty one is an error told elsewhere
-    yield from _copies(real)
-    yield from _tables(real)
-    yield from _known_pairs(real)
+    }  # an empty file is an error elsewhere
+    yield from _copies(texts)
+    yield from _tables(texts)
+    yield from _dev_pairs_in_training(texts)
 
 
 def few_pairs(source: str, target: str) -> Iterator[str]:
     """A sentence if a text has too few pairs to learn a language from.
 
-    Equal pairs count once, and those with a blank line not at all. Sides of
-    unequal length, or without any pair, are an error told elsewhere.
+    Equal pairs count once, and those with an empty line not at all. Sides of
+    unequal length, or without any pair, are an error elsewhere.
 
     Raises:
         ValueError: A line is not UTF-8.
@@ -313,29 +313,28 @@ def _copies(files: Mapping[str, str]) -> Iterator[str]:
 def _tables(files: Mapping[str, str]) -> Iterator[str]:
     """A file has both sides, as corpora are often distributed."""
     for name, path in files.items():
-        lines = [*islice(read_lines(path), LOOKED_AT)]
+        lines = [*islice(read_lines(path), TABLE_LINES)]
         if lines and all("\t" in line for line in lines):
             yield (
                 f"--{name}: the lines of {path} have tabs, as a table of both "
                 "sides has; if it is one, give it a name that ends with .tsv, "
-                "and as --train_source or --dev_source alone: both columns "
-                "are read"
+                "and as --train_source or --dev_source alone: then both "
+                "columns are read"
             )
 
 
-def _known_pairs(files: Mapping[str, str]) -> Iterator[str]:
+def _dev_pairs_in_training(files: Mapping[str, str]) -> Iterator[str]:
     """The dev text is part of the training text."""
     dev, train = _pair(files, "dev"), _pair(files, "train")
     if not (dev and train):
         return
-    wanted = [*zip(*map(read_lines, dev), strict=False)]
-    known = {*wanted}
-    known.intersection_update(zip(*map(read_lines, train), strict=False))
-    count = sum(pair in known for pair in wanted)
-    if count > SHARE * len(wanted):
+    dev_pairs = [*zip(*map(read_lines, dev), strict=False)]
+    common = {*dev_pairs}.intersection(zip(*map(read_lines, train), strict=False))
+    count = sum(pair in common for pair in dev_pairs)
+    if count > SHARE * len(dev_pairs):
         yield (
-            f"{count:,} of {len(wanted):,} dev pairs are training pairs, too: "
-            "dev BLEU tells how well these are known by heart"
+            f"{count:,} of {len(dev_pairs):,} dev pairs are also training pairs: "
+            "dev BLEU shows how well they are memorized"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a reader and a shell see of the flags: the text of `--help`, and completion.
+"""The text of `--help`, and completion in a shell.
 
 argcomplete needs an argparse parser, so the flags, which are absl's, are added
 to one. absl's own `argparse_flags` is not used: it lacks the choices of a flag
@@ -20,7 +20,7 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands.flags import required
 
 REPEATED = r";\s+repeat this option to specify a list of values$"
-INDENT = " " * 6  # of what follows a flag
+INDENT = " " * 6  # of the text of a flag
 
 
 def usage(commands: Mapping[str, str]) -> str:
@@ -52,7 +52,7 @@ def help_of(name: str, what: str, module: ModuleType, flags: absl_flags.FlagValu
     Args:
         name: The subcommand.
         what: What it does, in a few words.
-        module: The one in `bahdanau_tf.flags`.
+        module: Its module.
         flags: Its flags.
     """
     lines = [*_wrapped("", f"bahdanau-tf {name}: {what}"), ""]
@@ -70,7 +70,7 @@ def help_of(name: str, what: str, module: ModuleType, flags: absl_flags.FlagValu
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Paragraphs wrapped anew; what is indented stays as it is."""
+    """Wraps paragraphs again, except indented ones."""
     for number, paragraph in enumerate(text.strip().split("\n\n")):
         if number:
             yield ""
@@ -82,31 +82,31 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 def _usage_of(flag: absl_flags.Flag[object], is_required: bool, is_chosen: bool) -> Iterator[str]:
     """A flag with its type and default: --units=<int>  [1000]."""
-    said, default = f"--[no]{flag.name}", "yes" if flag.default else "no"
+    usage, default = f"--[no]{flag.name}", "yes" if flag.default else "no"
     if not flag.boolean:
         choices = getattr(flag.parser, "enum_values", None)
         value = "|".join(choices) if choices else flag.flag_type().split()[-1]
-        said, default = f"--{flag.name}=<{value}>", str(flag.default)
+        usage, default = f"--{flag.name}=<{value}>", str(flag.default)
     if flag.default in (None, []):
         default = ""
     if is_chosen:
         default = "from the text" + (f"; recipe: {default}" if default else "")
-    said = f"  {said}{'  (required)' * is_required}"
+    usage = f"  {usage}{'  (required)' * is_required}"
     if not default:
-        yield said
-    elif len(said) + len(default) < _columns() - 4:
-        yield f"{said}  [{default}]"
+        yield usage
+    elif len(usage) + len(default) < _columns() - 4:
+        yield f"{usage}  [{default}]"
     else:
-        yield said
+        yield usage
         yield from _wrapped(INDENT, f"[{default}]", len(INDENT))
 
 
-def _wrapped(begin: str, text: str, indent: int = 0) -> list[str]:
-    """`text` after `begin`, in lines no longer than the terminal is wide."""
+def _wrapped(start: str, text: str, indent: int = 0) -> list[str]:
+    """`text` after `start`, in lines no longer than the terminal is wide."""
     return textwrap.wrap(
         " ".join(text.split()),  # absl and docstrings break lines themselves
         _columns(),
-        initial_indent=begin,
+        initial_indent=start,
         subsequent_indent=" " * indent,
         break_long_words=False,
         break_on_hyphens=False,
@@ -145,13 +145,13 @@ def complete_if_asked(
         subparser = subparsers.add_parser(command, help=text, add_help=False)
         flags = flags_of(command)
         for name in flags:
-            _tell(subparser, flags[name], choices.get(name))
+            _add(subparser, flags[name], choices.get(name))
         for place, words in enumerate(arguments_of(command)):
             subparser.add_argument(f"argument {place}", choices=words)
     argcomplete.autocomplete(parser, always_complete_options="long")
 
 
-def _tell(
+def _add(
     parser: argparse.ArgumentParser,
     flag: absl_flags.Flag[object],
     choices: Sequence[str] | None,

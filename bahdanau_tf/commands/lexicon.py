@@ -82,8 +82,7 @@ def run(flags: absl_flags.FlagValues) -> int:
     if first == text.vocabulary_size:
         StatusLine().note(
             f"--frequent={flags.frequent} is the whole target vocabulary of "
-            f"{first} words: the lexicon will be empty, and --shortlist makes "
-            "nothing faster; wanted fewer"
+            f"{first} words: the lexicon will be empty and --shortlist useless; wanted fewer"
         )
     batches = make_dataset(corpus, translator.source_text, translator.target_text, shuffle="none")
     lexicon = learn_lexicon(
@@ -102,17 +101,17 @@ def run(flags: absl_flags.FlagValues) -> int:
 
 
 def first_ids(text: Tokenizer, words: int) -> int:
-    """The number of first ids of which `words` are no bytes, or all ids.
+    """The number of first ids that contain `words` words, or all ids.
 
-    In a sub-word vocabulary the ids of 256 bytes precede those of words.
+    In a sub-word vocabulary the ids of 256 bytes, which are not words, come first.
     """
     import tensorflow as tf
 
     from bahdanau_tf.text.subwords import BYTE
 
     tokens = text.ids_to_tokens(tf.range(text.vocabulary_size)).numpy()
-    others = [i for i, token in enumerate(tokens) if not BYTE.fullmatch(token)]
-    return others[min(words, len(others)) - 1] + 1
+    ids = [i for i, token in enumerate(tokens) if not BYTE.fullmatch(token)]
+    return ids[min(words, len(ids)) - 1] + 1
 
 
 def _with_progress(batches: tf.data.Dataset, pairs: int) -> Iterator[Batch]:

@@ -1,4 +1,4 @@
-"""Finds lines that are too long for a model, and splits them into sentences."""
+"""Splits lines that are too long for a model into sentences."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from bahdanau_tf.translation.saved import trained_length
 from bahdanau_tf.translator import Translator
 
 
-class Found(NamedTuple):
-    """Translations of some lines, and which of the lines were too long.
+class TranslatedLines(NamedTuple):
+    """Translations of lines, and which of the lines were too long.
 
     Attributes:
         translations: One for each line.
@@ -46,7 +46,7 @@ def translate_lines(
     split: bool,
     batch_size: int = BATCH_SIZE,
     prefixes: Sequence[str] = (),
-) -> Found:
+) -> TranslatedLines:
     """Translates lines, and finds or splits those that are too long.
 
     Args:
@@ -56,13 +56,12 @@ def translate_lines(
             no limit.
         split: Whether longer lines are translated sentence by sentence.
         batch_size: Number of sentences translated at once.
-        prefixes: The text with which the translation of each line begins; ()
-            for none.
+        prefixes: The first words of the translation of each line; () for none.
     """
-    begins = prefixes if any(prefixes) else None
+    starts = prefixes if any(prefixes) else None
     if max_length is None:
-        whole = translator.translate(lines, batch_size=batch_size, prefixes=begins)
-        return Found(whole, [], [])
+        whole = translator.translate(lines, batch_size=batch_size, prefixes=starts)
+        return TranslatedLines(whole, [], [])
     parts = [[line] for line in lines]
     if split:
         parts = [
@@ -71,23 +70,23 @@ def translate_lines(
                 lines, token_lengths(translator.source_text, lines), strict=True
             )
         ]
-    flat = [part for some in parts for part in some]
-    if begins is not None:
-        begins = [
-            begin
-            for some, prefix in zip(parts, prefixes, strict=True)
-            for begin in [prefix] + [""] * (len(some) - 1)
+    flat = [part for sentences in parts for part in sentences]
+    if starts is not None:
+        starts = [
+            start
+            for sentences, prefix in zip(parts, prefixes, strict=True)
+            for start in [prefix] + [""] * (len(sentences) - 1)
         ]
-    translations = iter(translator.translate(flat, batch_size=batch_size, prefixes=begins))
-    found = Found([], [], [])
-    for place, (line, some) in enumerate(zip(lines, parts, strict=True)):
-        own = list(islice(translations, len(some)))
-        if len(some) > 1:
-            found.split.append(place)
-        if max(len(one.source_tokens) for one in own) > max_length:
-            found.long.append(place)
-        found.translations.append(_joined(line, some, own))
-    return found
+    translations = iter(translator.translate(flat, batch_size=batch_size, prefixes=starts))
+    result = TranslatedLines([], [], [])
+    for place, (line, sentences) in enumerate(zip(lines, parts, strict=True)):
+        own = list(islice(translations, len(sentences)))
+        if len(sentences) > 1:
+            result.split.append(place)
+        if max(len(part.source_tokens) for part in own) > max_length:
+            result.long.append(place)
+        result.translations.append(_joined(line, sentences, own))
+    return result
 
 
 def _joined(line: str, parts: Sequence[str], translations: Sequence[Translation]) -> Translation:
@@ -111,15 +110,15 @@ def _joined(line: str, parts: Sequence[str], translations: Sequence[Translation]
 
 
 def _rank(pair: tuple[Translation, Translation]) -> tuple[bool, float]:
-    cut = not all(one.finished for one in pair)
-    return cut, -sum(one.score for one in pair)
+    cut = not all(translation.finished for translation in pair)
+    return cut, -sum(translation.score for translation in pair)
 
 
 def _appended(first: Translation, second: Translation, start: int) -> Translation:
-    """`first` followed by `second`, whose source begins at byte `start`."""
-    begin = first.text
-    if begin and second.text and not ends_wide(begin):
-        begin += " "
+    """`first` followed by `second`, whose source starts at byte `start`."""
+    text = first.text
+    if text and second.text and not ends_wide(text):
+        text += " "
     tokens = first.tokens + second.tokens
     finished = first.finished and second.finished
     weights = _stacked(first, second)
@@ -127,14 +126,14 @@ def _appended(first: Translation, second: Translation, start: int) -> Translatio
         weights = weights[: len(tokens)]  # without a row of the end symbol
     return replace(
         first,
-        text=begin + second.text,
+        text=text + second.text,
         tokens=tokens,
         score=first.score + second.score,
         log_prob=first.log_prob + second.log_prob,
         finished=finished,
         source_tokens=first.source_tokens + second.source_tokens,
         source_offsets=first.source_offsets + _shifted(second.source_offsets, start),
-        target_offsets=first.target_offsets + _shifted(second.target_offsets, len(begin.encode())),
+        target_offsets=first.target_offsets + _shifted(second.target_offsets, len(text.encode())),
         weights=weights,
     )
 

@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _main(argv)
     except KeyboardInterrupt:
         return _fail("interrupted", status=130)
-    except OSError as error:  # the help of the whole cannot be written
+    except OSError as error:  # the help cannot be written
         _forget_unwritten()
         is_over = isinstance(error, BrokenPipeError)
         return 0 if is_over else _fail(_of_system(error))
@@ -113,33 +113,33 @@ def _run(name: str, arguments: list[str]) -> int:
     command, flags = _module(name), defined_flags(name)
     try:
         words = _expanded(arguments, flags)
-        left = flags([f"bahdanau-tf {name}", *words])[1:]
+        rest = flags([f"bahdanau-tf {name}", *words])[1:]
         _count_own(name, flags)
         if flags.help:
             text = help_of(name, COMMANDS[name], command, flags)
             return _say(text, sys.stdout, 0)
-        if left and not _arguments(name):
-            return _fail(f"{name}: {left[0]!r} is not a flag; see --help")
+        if rest and not _arguments(name):
+            return _fail(f"{name}: {rest[0]!r} is not a flag; see --help")
         lines.longest_line = flags.max_line_bytes
-        given = (flags, left) if _arguments(name) else (flags,)
+        inputs = (flags, rest) if _arguments(name) else (flags,)
         check_ranges(flags, (*command.GROUPS, EVERY))
         require(flags, *required(command.GROUPS))
-        command.check(*given)
+        command.check(*inputs)
         already_done = getattr(command, "already_done", lambda *_: None)
-        if said := already_done(*given):
-            return _say(said, sys.stderr, 0)
+        if reason := already_done(*inputs):
+            return _say(reason, sys.stderr, 0)
         if getattr(command, "NEEDS_TENSORFLOW", True):
             _import_tensorflow()
         for module in flags.modules if "modules" in flags else ():
             imported(module, f"modules is {module!r}")
-        with _warnings_in_sentences(name):
-            status = command.run(*given)
+        with _short_warnings(name):
+            status = command.run(*inputs)
         sys.stdout.flush()
         return int(status or 0)
     except absl_flags.Error as error:
         return _fail(f"{name}: {_of_parsing(error, flags)}")
     except Exception as error:
-        if not _is_foreseen(error):
+        if not _is_expected(error):
             raise
         if isinstance(error, OSError):
             _forget_unwritten()
@@ -155,8 +155,8 @@ def _run(name: str, arguments: list[str]) -> int:
 
 
 @contextlib.contextmanager
-def _warnings_in_sentences(name: str) -> Iterator[None]:
-    """Prints warnings like errors, without the line of code they come from."""
+def _short_warnings(name: str) -> Iterator[None]:
+    """Prints warnings like errors, without their lines of code."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         StatusLine().note(f"bahdanau-tf: {name}: {message}")
@@ -166,7 +166,7 @@ def _warnings_in_sentences(name: str) -> Iterator[None]:
         yield
 
 
-def _is_foreseen(error: Exception) -> bool:
+def _is_expected(error: Exception) -> bool:
     """Whether an error is due to the user's input or machine, not a bug."""
     kinds = (ValueError, OSError, ImportError)
     return isinstance(error, kinds) or _is_shortage(error)
@@ -203,15 +203,15 @@ def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
     if _is_shortage(error):
         why = re.sub(r"^\{\{.*?\}\} ", "", str(error).split("\n")[0])
         return f"memory or disk is full; smaller sizes need less. {why}"
-    said = str(error)
-    name, _, rest = said.partition(": ")
+    message = str(error)
+    name, _, rest = message.partition(": ")
     if name == "model_dir" and rest:
-        return f"--{said}"
-    found = re.match(r"(\w+) is ", rest)
-    if found and found[1] in flags and name.isidentifier():
+        return f"--{message}"
+    match = re.match(r"(\w+) is ", rest)
+    if match and match[1] in flags and name.isidentifier():
         return f"--{rest}"
     is_public = name.partition(".")[0] in PUBLIC
-    return rest if rest and is_public else said
+    return rest if rest and is_public else message
 
 
 def _of_system(error: OSError) -> str:
@@ -224,21 +224,21 @@ def _of_system(error: OSError) -> str:
 
 def _of_parsing(error: absl_flags.Error, flags: absl_flags.FlagValues) -> str:
     """absl's message about a flag, without Python's terms."""
-    said = str(error).removeprefix("ERROR:: ")
+    message = str(error).removeprefix("ERROR:: ")
     if isinstance(error, absl_flags.UnrecognizedFlagError):
         name = error.flagname
-        like = [f"--{one}" for one in flags if len(name) > 2 and name in one]
-        if like:
-            first = said.partition(". Did")[0]
-            return f"{first}. Did you mean: {', '.join(sorted(like))}?"
-    said = re.sub(
+        similar = [f"--{other}" for other in flags if len(name) > 2 and name in other]
+        if similar:
+            first = message.partition(". Did")[0]
+            return f"{first}. Did you mean: {', '.join(sorted(similar))}?"
+    message = re.sub(
         r"flag --(\w+)=.*: Unable to parse the value (.*) as a .* list.*",
         r"--\1 is \2, wanted names separated by commas, without line breaks",
-        said,
+        message,
         flags=re.DOTALL,
     )
-    said = re.sub(r"invalid literal for int.*", "wanted a whole number", said)
-    return re.sub(r"could not convert string .*", "wanted a number", said)
+    message = re.sub(r"invalid literal for int.*", "wanted a whole number", message)
+    return re.sub(r"could not convert string .*", "wanted a number", message)
 
 
 def _forget_unwritten() -> None:
@@ -262,9 +262,9 @@ def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
     try:
         words = flags.read_flags_from_files(arguments)
     except UnicodeDecodeError as error:
-        given = [word for word in arguments if word.lstrip("-")[:8] == "flagfile"]
+        files = [word for word in arguments if word.lstrip("-")[:8] == "flagfile"]
         raise ValueError(
-            f"{' or '.join(given)}: the file, or one that it names, is not UTF-8"
+            f"{' or '.join(files)}: the file, or one that it names, is not UTF-8"
         ) from error
     expanded: list[str] = []
     while words:
@@ -281,17 +281,17 @@ def _expanded(arguments: list[str], flags: absl_flags.FlagValues) -> list[str]:
 
 
 def _count_own(name: str, flags: absl_flags.FlagValues) -> None:
-    """Marks flags as given only if the user gave them, not the recipe.
+    """Marks the flags of a recipe as not given.
 
     With another model than the recipe's, some flags of the recipe have no
-    effect; only the user's own flags are refused for that.
+    effect; only flags that the user gave are refused for that.
     """
     if "recipe" in flags and flags.recipe is not None:
         recipe = defined_flags(name)
         file = _recipe_file(flags.recipe)
         recipe([name, *recipe.read_flags_from_files([file])])
-        for one in recipe:
-            flags[one].present -= recipe[one].present
+        for flag in recipe:
+            flags[flag].present -= recipe[flag].present
 
 
 def _recipe_file(name: str) -> str:

@@ -6,14 +6,13 @@ forward and a reversed LSTM. --full trains more and larger systems, with up to
 two hours each, on the built-in corpus or on --train_source, --train_target,
 --dev_source and --dev_target: RNNencdec and RNNsearch with sentences of up to
 30 and 50 words (built-in: 15 and 30), a longer trained RNNsearch, a forward and
-five reversed LSTMs, or only --train_systems. A system that is not finished when
-its --minutes are over is stopped and reported as it is; running the command
-again continues it, and does not train finished systems again.
+five reversed LSTMs, or only --train_systems. A system that is not finished after
+its --minutes is stopped and reported as it is; running the command again
+resumes it, and does not train finished systems again.
 
 --system names a trained model and --hypotheses another system's translations;
-both may be repeated, and combined with --quick or --full. A system with the
-name of one of the paper's, such as RNNsearch-50, is put in its row of the
-tables.
+both may be repeated and combined with --quick or --full. A system named like
+one of the paper's, such as RNNsearch-50, is put into its row of the tables.
 """
 
 from __future__ import annotations
@@ -158,20 +157,20 @@ def check(flags: absl_flags.FlagValues) -> None:
 
 def _check_files(flags: absl_flags.FlagValues) -> None:
     """Checks that the right files are given, and that they exist."""
-    given = [n for n in (*_TRAINING, *_TEST) if flags[n].value is not None]
+    names = [n for n in (*_TRAINING, *_TEST) if flags[n].value is not None]
     if flags.quick or (flags.full and flags.train_source is None):
-        if given:
+        if names:
             raise ValueError(
-                f"--{given[0]} is given, but training is on the built-in "
+                f"--{names[0]} is given, but training is on the built-in "
                 "corpus; wanted --full with --train_source, --train_target, "
                 "--dev_source and --dev_target"
             )
         return
     require(flags, "source", "reference", *_TRAINING * flags.full)
     for side in ("train", "dev"):
-        if (f"{side}_source" in given) != (f"{side}_target" in given):
+        if (f"{side}_source" in names) != (f"{side}_target" in names):
             raise ValueError(f"--{side}_source and --{side}_target go together")
-    for name in given:
+    for name in names:
         check_file(name, flags[name].value)
 
 
@@ -229,8 +228,8 @@ def run(flags: absl_flags.FlagValues) -> int:
         models = {**train_all(plans, folder, minutes, flags.jobs), **models}
         limit = f"at most {minutes:g} minutes" if minutes else "any time"
         about.append(
-            f"Budget: {limit} for a system in one run of the command; its "
-            "epochs or updates stand in its command below."
+            f"Budget: {limit} for each system in one run of the command; the commands below have "
+            "its epochs or updates."
         )
     path = report.write(
         out_dir,
@@ -273,8 +272,7 @@ def _plans(
     """The systems of --train_systems, or all; none without a suite.
 
     Raises:
-        ValueError: There is no such system, or --train_flag would make another
-            of each.
+        ValueError: There is no such system, or --train_flag would change them.
     """
     if suite is None:
         return []
@@ -287,9 +285,9 @@ def _plans(
     return [plan for plan in plans if plan.name in wanted]
 
 
-def _check_train_flags(suite: trainings.Suite, given: Sequence[str]) -> None:
+def _check_train_flags(suite: trainings.Suite, flags: Sequence[str]) -> None:
     own = ("model", suite.limit, "reverse_source", "noreverse_source")
-    for flag in given:
+    for flag in flags:
         if flag.lstrip("-").partition("=")[0] in (*own, "model_dir"):
             raise ValueError(
                 f"--train_flag is {flag!r}, wanted flags in which the systems "
@@ -297,18 +295,18 @@ def _check_train_flags(suite: trainings.Suite, given: Sequence[str]) -> None:
             )
 
 
-def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
-    """Raises early what the trainings, or the report, would raise later."""
+def _check_plans(plans: list[Plan], own: absl_flags.FlagValues) -> None:
+    """Raises what the trainings or the report would raise later."""
     from bahdanau_tf import report
 
     taken = {
         name: flag
         for flag in ("system", "hypotheses")
-        for name, _ in named(flag, getattr(given, flag))
+        for name, _ in named(flag, getattr(own, flag))
     }
     names = [*(plan.name for plan in plans), *taken]
     report.check_names("--system and --hypotheses", names)
-    made: dict[str, str] = {}  # systems, by all values of their flags
+    systems: dict[str, str] = {}  # by all values of their flags
     for plan in plans:
         if plan.name in taken:
             raise ValueError(
@@ -318,23 +316,23 @@ def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
         flags = absl_flags.FlagValues()
         train.define(flags)
         try:
-            left = flags(["train", *plan.flags])[1:]
+            rest = flags(["train", *plan.flags])[1:]
             options(flags, values_of(choose(flags, TYPICAL)))
         except (absl_flags.Error, ValueError) as error:
             raise ValueError(f"--train_flag: {plan.name}: {error}") from error
-        if left:
-            raise ValueError(f"--train_flag is {left[0]!r}, wanted a flag")
-        equal = made.setdefault(flags.flags_into_string(), plan.name)
+        if rest:
+            raise ValueError(f"--train_flag is {rest[0]!r}, wanted a flag")
+        equal = systems.setdefault(flags.flags_into_string(), plan.name)
         if equal != plan.name:
             raise ValueError(
                 f"--train_flag makes {plan.name} the same as {equal}, wanted "
                 "flags in which the systems do not differ"
             )
-        if given.beta and flags.model != "rnnsearch":
+        if own.beta and flags.model != "rnnsearch":
             raise ValueError(
-                f"--beta is {given.beta}, wanted 0: {plan.name} has no attention to penalize"
+                f"--beta is {own.beta}, wanted 0: {plan.name} has no attention to penalize"
             )
-        if given.unknown == "replace" and flags.model != "rnnsearch":
+        if own.unknown == "replace" and flags.model != "rnnsearch":
             raise ValueError(
                 f"--unknown is replace, wanted keep or forbid: {plan.name} has "
                 "no attention that finds the words"
@@ -346,7 +344,7 @@ def _check_words(suite: trainings.Suite | None, sources: Sequence[str]) -> None:
     is_limited = suite is not None and suite.limit == "max_words"
     if is_limited and not has_blanks(sources[:1000]):
         raise ValueError(
-            "--source has no blanks between words, wanted segmented text: the "
+            "--source has no spaces between words, wanted segmented text: the "
             "systems differ in the number of words of training sentences"
         )
 
@@ -367,13 +365,13 @@ def _outside(flags: absl_flags.FlagValues, test: report.Corpus) -> dict[str, lis
 
 
 def _groups(path: str) -> list[list[str]]:
-    """The groups of lines between blank ones.
+    """The groups of lines between empty lines.
 
     Raises:
         ValueError: The file has fewer than two lines.
     """
     lines = (line.strip() for line in read_lines(path))
-    groups = [[*some] for is_text, some in groupby(lines, bool) if is_text]
+    groups = [[*group] for is_text, group in groupby(lines, bool) if is_text]
     if sum(map(len, groups)) < 2:
         raise ValueError(f"--phrases={path} has fewer than two sentences")
     return groups
@@ -385,12 +383,11 @@ def _baseline(flags: absl_flags.FlagValues, sources: Sequence[str]) -> report.Ba
     for name, path in named("nbest", flags.nbest):
         flag = f"--nbest={name}={path}"
         lists = [*nbest_lists(flag, path, sources)]
-        empty = [n for n, one in enumerate(lists) if not one.hypotheses]
+        empty = [number for number, nbest in enumerate(lists) if not nbest.hypotheses]
         if empty:
             raise ValueError(
-                f"{flag} has nothing for {len(empty)} of "
-                f"{len(lists)} sentences, first for number {empty[0]}; wanted "
-                "a hypothesis or more for each"
+                f"{flag} has no hypothesis for {len(empty)} of {len(lists)} sentences, first for "
+                f"number {empty[0]}; wanted one or more for each"
             )
         return report.Baseline(name, lists)
     return None
@@ -411,11 +408,10 @@ def _pairs(files: trainings.Files, side: str, most: int | None = None) -> report
     """
     from bahdanau_tf import report
 
-    source, target = f"{side}_source", f"{side}_target"
-    if getattr(files, source) is None:
+    if getattr(files, f"{side}_source") is None:
         return None
-    pairs = [*line_pairs(files, source, target, stop=most)]
-    return report.Corpus([one for one, _ in pairs], [two for _, two in pairs])
+    pairs = [*line_pairs(files, f"{side}_source", f"{side}_target", stop=most)]
+    return report.Corpus([source for source, _ in pairs], [target for _, target in pairs])
 
 
 def _command(plan: Plan, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""Ranks n-best lists of any system again with a model.
+"""Re-ranks n-best lists of any system with a model.
 
 Reads lists in Moses' format from --input or standard input,
 
@@ -10,7 +10,7 @@ model reads sources and hypotheses as they are: they should look like the text
 it was trained on.
 
 w is --weight; with --dev_source, --dev_input and --dev_reference it is the one
-of 0, 0.01, ..., 1 with the best BLEU on these, counted by --tokenize.
+of 0, 0.01, ..., 1 with the best BLEU on them, computed with --tokenize.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ GROUPS = (MODEL, Group(_Files), Group(_Lists), SCORES)
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that can be found before a model is loaded."""
-    given = [name for name in _DEV if flags[name].value is not None]
-    if given and len(given) < len(_DEV):
-        missing = ", ".join(f"--{name}" for name in _DEV if name not in given)
-        raise ValueError(f"--{given[0]} is given, but {missing} missing")
-    if given and flags.weight is not None:
-        raise ValueError(f"--weight and --{given[0]}: wanted one of them")
-    if not given:
+    dev = [name for name in _DEV if flags[name].value is not None]
+    if dev and len(dev) < len(_DEV):
+        missing = ", ".join(f"--{name}" for name in _DEV if name not in dev)
+        raise ValueError(f"--{dev[0]} is given, but not {missing}")
+    if dev and flags.weight is not None:
+        raise ValueError(f"--weight and --{dev[0]}: wanted one of them")
+    if not dev:
         refuse(flags, ["tokenize", "ignore_case", "nfc"], "without --dev_reference")
     check_model(flags)
     read = check_files(flags, "source", "input", *_DEV)

@@ -77,10 +77,11 @@ def run(flags: absl_flags.FlagValues) -> int:
     if flags.scores is not None:
         _write_scores(corpus, scores, flags.scores)
     _write_pairs(corpus, corpus.rows[chosen], flags.output_source, flags.output_target)
+    empty = corpus.blank
     print(
         f"kept {len(chosen):,} of {amount(len(corpus), 'pair')}, with scores "
         f"from {scores[chosen].min():.3f} to {scores[chosen].max():.3f}; "
-        f"{corpus.blank:,} with a blank line; {rate:.0f} pairs a second"
+        f"{empty:,} with an empty line; {rate:.0f} pairs a second"
     )
     return 0
 

@@ -1,8 +1,7 @@
 """The flag --shard=i/n: which of n equal parts of a text.
 
-Beside the file of a part is a hidden one, written before it, which says of
-which lines, by which model and with which flags it is made: a part that was
-made otherwise is not taken for it.
+A hidden file beside the file of a part, written before it, records its lines,
+model and flags, so that a part that was made differently is refused.
 """
 
 from __future__ import annotations
@@ -37,25 +36,25 @@ class Shard(NamedTuple):
         Raises:
             ValueError: It is something else, or i is not a number from 1 to n.
         """
-        found = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", text)
-        if not found or not 1 <= int(found[1]) <= int(found[2]):
+        match = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", text)
+        if not match or not 1 <= int(match[1]) <= int(match[2]):
             raise ValueError(f"--shard is {text!r}, wanted i/n with i from 1 to n, as 1/8")
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(match[1]), int(match[2]))
 
     def lines(self, total: int) -> tuple[int, int]:
-        """How many of `total` lines are before this part, and up to its end."""
+        """The numbers of lines before this part and up to its end, of `total`."""
         first, last = self.number - 1, self.number
         return total * first // self.parts, total * last // self.parts
 
     def file(self, path: str) -> str:
-        """The file of this part of `path`; in the order of their names."""
+        """The file of this part of `path`; parts sort by name."""
         ending = ".gz" if Path(path).suffix == ".gz" else ""
         number = str(self.number).zfill(len(str(self.parts)))
         name = f"{path.removesuffix(ending)}-{number}-of-{self.parts}"
         return name + ending
 
     def note(self, path: str, made_of: Mapping[str, object]) -> None:
-        """Writes of what the file of this part is made.
+        """Records what the file of this part is made of.
 
         Args:
             path: As for `file`.
@@ -68,7 +67,7 @@ class Shard(NamedTuple):
         return os.path.isfile(self.file(path))
 
     def check(self, path: str, made_of: Mapping[str, object]) -> None:
-        """Checks that the file of this part is made of the same.
+        """Checks that the file of this part was made of the same.
 
         Args:
             path: As for `file`.
@@ -80,7 +79,7 @@ class Shard(NamedTuple):
         """
         note = self._note(path)
         if not note.is_file():
-            return  # an earlier version made it
+            return  # made by an earlier version
         before = read_object(note)
         names = [*made_of, *(name for name in before if name not in made_of)]
         others = [f"--{name}" for name in names if before.get(name) != made_of.get(name)]

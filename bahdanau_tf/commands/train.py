@@ -162,7 +162,7 @@ def check(flags: absl_flags.FlagValues) -> None:
     for name, path in _given_paths(flags).items():
         _check_text(flags, name, path)
     if flags.init_from:
-        # A run that goes on may have another current folder.
+        # A resumed run may have another current folder.
         flags["init_from"].value = str(Path(flags.init_from).absolute())
     _check_init_from(flags)
     if flags.dev_source is not None and flags.dev_pairs:
@@ -195,8 +195,8 @@ def _check_init_from(flags: absl_flags.FlagValues) -> None:
     if start in (folder, folder / "best", folder / "start"):
         raise ValueError(
             f"--init_from is {flags.init_from}, the model of --model_dir "
-            "itself: leave it out to go on with that training, or name "
-            "another --model_dir to begin a new one"
+            "itself: leave it out to resume that training, or name "
+            "another --model_dir to start a new one"
         )
 
 
@@ -264,7 +264,7 @@ def run(flags: absl_flags.FlagValues) -> int:
         result = _train_as_chief(flags, strategy, cluster)
         print(result)
         if result.stopped_by == "minutes":
-            StatusLine().note("the same command with more --minutes goes on")
+            StatusLine().note("the same command with more --minutes resumes it")
     else:
         cluster.wait()  # until the chief has prepared the folder
         result = _train_as_another(flags, strategy)
@@ -357,7 +357,7 @@ def _dev_lines(files: TrainingFiles) -> int | None:
 
 
 def _remember(model_dir: Path, files: TrainingFiles, used: Mapping[str, object]) -> None:
-    """Writes texts and flags for the commands that go on without them."""
+    """Writes texts and flags for the commands that resume without them."""
     from bahdanau_tf.training.folder import FREE
 
     given = {name: path for name, path in vars(files).items() if path}

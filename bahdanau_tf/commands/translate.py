@@ -1,4 +1,4 @@
-"""Translates lines in order; blank lines stay blank.
+"""Translates lines in order; empty lines stay empty.
 
 Reads --input or standard input, writes --output or standard output; memory does
 not grow with the number of lines. Lines whose translation was cut off at the
@@ -15,18 +15,18 @@ token numbers from 0 as in 0-0 1-2; in JSON also the tokens, their byte offsets,
 and the soft alignment: a row for each target token and a column for each source
 token, both including the end symbol.
 
-Where ||| separates fields, one in a translation is &#124;&#124;&#124;, as in
-Moses; rescore reads it so.
+Where ||| separates fields, a ||| in a translation is written as
+&#124;&#124;&#124;, as in Moses; rescore reads it back.
 
---prefixes names a file with a line for each line of the input: the text with
-which its translation must begin, or nothing. With a model of words the last
-word of a prefix is complete; with one of sub-words it may be continued.
+--prefixes names a file with a line for each line of the input: the first words
+of its translation, or nothing. With a model of words the last word of a prefix
+is complete; with one of sub-words it may be continued.
 
 --shard=i/n translates the i-th of n parts of --input, for jobs on several
-processes or machines. Of --output=out it writes out-i-of-n; joined in the order
-of their names, the n files are the translation of the whole. A file is there
-only when it is complete, and then the command leaves it as it is: a job that
-was killed is started again by the same command. A file that was made of other
+processes or machines. With --output=out it writes out-i-of-n; joined in the
+order of their names, the n files are the translation of the whole. A file
+exists only when it is complete, and the command then leaves it as it is: run
+the same command again after a job was killed. A file that was made of other
 lines, by another model or with other flags is refused.
 """
 
@@ -71,7 +71,7 @@ from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import LineCounter
 
 if TYPE_CHECKING:
-    from bahdanau_tf.commands.long_lines import Found
+    from bahdanau_tf.commands.long_lines import TranslatedLines
     from bahdanau_tf.translation import Translation
     from bahdanau_tf.translator import Translator
 
@@ -85,7 +85,7 @@ CHANGE_NO_LINE = (
 class _Files(OptionGroup):
     input: str | None = option("text to translate; may be .gz")
     prefixes: str | None = option(
-        "the first words of each translation, a line each, which may be empty; may be .gz"
+        "the first words of each translation, one line each, which may be empty; may be .gz"
     )
     output: str | None = option(f"file for the translations; {WRITTEN}")
     shard: str | None = option(
@@ -129,7 +129,7 @@ def check(flags: absl_flags.FlagValues) -> None:
 
 
 def already_done(flags: absl_flags.FlagValues) -> str | None:
-    """A sentence if an earlier run has written the part of --shard.
+    """Returns a sentence if an earlier run has written the part of --shard.
 
     Raises:
         ValueError: It was made of other lines, by another model, or with other
@@ -146,7 +146,7 @@ def already_done(flags: absl_flags.FlagValues) -> str | None:
 
 
 def made_of(flags: absl_flags.FlagValues) -> dict[str, object]:
-    """What decides the contents of the part of --shard, by flag.
+    """What the contents of the part of --shard depend on, by flag.
 
     Raises:
         ValueError: A line is not UTF-8.
@@ -171,8 +171,8 @@ def _model_checksum(folder: str) -> str:
     return checksum("".join(parts).encode())
 
 
-SLOW = 5000  # characters of a line that takes seconds: it is named before
-SLOW_LINE = f"more than {SLOW} characters, which takes a while"
+SLOW = 5000  # characters of a line that takes seconds: it is reported first
+SLOW_LINE = f"more than {SLOW:,} characters; this will take a while"
 PROMPT = "type a sentence and press Enter; Ctrl-D ends"
 
 
@@ -198,21 +198,21 @@ def run(flags: absl_flags.FlagValues) -> int:
         if typed:
             counter.note(PROMPT)
         for window in windows(lines, size):
-            some = [line for line, _ in window]
-            slow = [n for n, line in enumerate(some) if len(line) > SLOW]
+            sources = [line for line, _ in window]
+            slow = [n for n, line in enumerate(sources) if len(line) > SLOW]
             counter.report(SLOW_LINE, slow, at_once=True)
-            found = translate_lines(
+            result = translate_lines(
                 translator,
-                some,
+                sources,
                 limit.tokens,
                 flags.split_long,
                 flags.batch_size,
                 [prefix for _, prefix in window],
             )
-            for translation in found.translations:
+            for translation in result.translations:
                 output.writelines(to_lines(next(numbers), translation))
             output.flush()
-            _report(counter, some, found, limit.text, flags.split_long)
+            _report(counter, sources, result, limit.text, flags.split_long)
             counter.advance(len(window))
     return 0
 
@@ -220,8 +220,8 @@ def run(flags: absl_flags.FlagValues) -> int:
 def _check_prefixes(flags: absl_flags.FlagValues, translator: Translator) -> None:
     if flags.prefixes is not None and translator.target_text.reverse:
         raise ValueError(
-            "--prefixes needs a model that writes the first word first, this "
-            "one writes the last word first"
+            "--prefixes needs a model that writes the first word first; this one writes the last "
+            "word first"
         )
 
 
@@ -232,7 +232,7 @@ class _Part(NamedTuple):
         output: The file that is written; None for standard output.
         first: How many lines are before them.
         last: The number of the last one; None for all lines.
-        made_of: What decides the contents of the part of --shard, by flag.
+        made_of: What the contents of the part of --shard depend on, by flag.
     """
 
     output: str | None
@@ -261,16 +261,16 @@ class _Part(NamedTuple):
         )
 
     def note(self, flags: absl_flags.FlagValues) -> None:
-        """Writes of what the part is made, once nobody else makes it."""
+        """Records what the part is made of, once no other process writes it."""
         if flags.shard is not None:
             Shard.of(flags.shard).note(flags.output, self.made_of)
 
     def lines(self, flags: absl_flags.FlagValues) -> Iterator[tuple[str, str]]:
         """Each line with the prefix of its translation."""
-        some = (self.first, self.last)
+        bounds = (self.first, self.last)
         if flags.prefixes is None:
-            return ((line, "") for line in read_lines(flags.input, *some))
-        return line_pairs(flags, "input", "prefixes", *some)
+            return ((line, "") for line in read_lines(flags.input, *bounds))
+        return line_pairs(flags, "input", "prefixes", *bounds)
 
 
 class _Limit(NamedTuple):
@@ -293,43 +293,43 @@ class _Limit(NamedTuple):
         """
         from bahdanau_tf.commands.long_lines import trained_limit
 
-        if (given := flags.max_source_length) is not None:
-            return cls(given, f"longer than --max_source_length={given}")
-        shortest = trained_limit(flags.model_dir)
-        if shortest is None and flags.split_long:
+        if (longest := flags.max_source_length) is not None:
+            return cls(longest, f"longer than --max_source_length={longest}")
+        limit = trained_limit(flags.model_dir)
+        if limit is None and flags.split_long:
             raise ValueError(
                 "--split_long needs --max_source_length: --model_dir does not "
                 "contain the length of its training sentences"
             )
-        text = f"longer than the {shortest} tokens of training sentences"
+        text = f"longer than the {limit} tokens of training sentences"
         if not flags.split_long:
             text += ", may lose words; see --split_long"
-        return cls(shortest, text)
+        return cls(limit, text)
 
 
 def _report(
     counter: LineCounter,
     lines: Sequence[str],
-    found: Found,
+    result: TranslatedLines,
     long: str,
     split_long: bool,
 ) -> None:
     """Reports lines that were split, too long, cut off, or left empty."""
-    cut = [i for i, t in enumerate(found.translations) if not t.finished]
-    nothing = [
+    cut = [i for i, t in enumerate(result.translations) if not t.finished]
+    empty = [
         i
-        for i, (line, t) in enumerate(zip(lines, found.translations, strict=True))
+        for i, (line, t) in enumerate(zip(lines, result.translations, strict=True))
         if line.strip() and t.finished and not t.text
     ]
-    whole = [i for i in found.long if i not in found.split]
+    whole = [i for i in result.long if i not in result.split]
     if split_long:
-        parts = [i for i in found.long if i in found.split]
-        counter.report("translated sentence by sentence", found.split)
+        parts = [i for i in result.long if i in result.split]
+        counter.report("translated sentence by sentence", result.split)
         counter.report(f"a sentence is {long}, may lose words", parts)
         long = f"{long}, could not be split, may lose words"
     counter.report(long, whole)
     counter.report("translation cut off at the length limit", cut)
-    counter.report("translation is empty", nothing)
+    counter.report("translation is empty", empty)
 
 
 class _Format(NamedTuple):
@@ -354,7 +354,7 @@ class _Format(NamedTuple):
         """
         if flags.alignments and not translator.model.has_alignment:
             raise ValueError(
-                "--alignments needs a model with attention, this is a "
+                "--alignments needs a model with attention; this is a "
                 f"{type(translator.model).__name__}"
             )
         n_best = flags.format == "text" and flags.n_best > 1
@@ -371,12 +371,12 @@ class _Format(NamedTuple):
         if self.name == "json":
             yield json_line(translation, self.alignments)
             return
-        for one in (translation, *translation.alternatives):
-            links = (one.pharaoh,) if self.alignments else ()
+        for hypothesis in (translation, *translation.alternatives):
+            links = (hypothesis.pharaoh,) if self.alignments else ()
             if self.name == "text":
                 # Without links the text is the whole line.
-                yield (fields(one.line, *links) if links else one.line) + "\n"
+                yield (fields(hypothesis.line, *links) if links else hypothesis.line) + "\n"
                 return
-            feature = f"{self.feature} {one.log_prob:.4f}"
-            line = Hypothesis(number, one.line, feature, one.score, links)
+            feature = f"{self.feature} {hypothesis.log_prob:.4f}"
+            line = Hypothesis(number, hypothesis.line, feature, hypothesis.score, links)
             yield f"{line}\n"

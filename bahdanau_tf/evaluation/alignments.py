@@ -27,7 +27,7 @@ def alignment_error_rate(
         AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
 
     Args:
-        alignments: A, the links found, a set for each sentence.
+        alignments: A, the links to judge, a set for each sentence.
         sure: S, the links that must be found.
         possible: further links that may be found; P is their union with S.
 
@@ -81,13 +81,13 @@ def mean_entropy(weights: Sequence[np.ndarray]) -> float:
         H(α_i) = -Σ_j α_ij log α_ij
 
     Args:
-        weights: α of each sentence, float [T_y, T_x]; rows are normalised.
+        weights: α of each sentence, float [T_y, T_x]; rows are normalized.
     """
     total = rows = 0.0
-    for one in weights:
-        alpha = one / np.maximum(one.sum(axis=1, keepdims=True), 1e-30)
+    for matrix in weights:
+        alpha = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-30)
         total -= float(np.sum(alpha * np.log(np.maximum(alpha, 1e-30))))
-        rows += len(one)
+        rows += len(matrix)
     return total / max(rows, 1.0)
 
 

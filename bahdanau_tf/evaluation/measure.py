@@ -1,4 +1,4 @@
-"""Whether a text has blanks between words, and which words BLEU counts."""
+"""Whether a text has spaces between words, and which words BLEU counts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-# Scripts that are written without blanks between words, by the first words of
-# their letters' Unicode names. Korean has blanks.
+# Scripts that are written without spaces between words, by the first words of
+# their letters' Unicode names. Korean has spaces.
 _KANA = ("HIRAGANA", "KATAKANA")
 _HAN = ("CJK", "IDEOGRAPHIC", "BOPOMOFO")
 _OTHERS = (
@@ -25,22 +25,22 @@ _BY_LANGUAGE = {
 # the same text takes several times as many letters in an alphabet.
 _SHARE = 0.25
 _KANA_SHARE = 0.05  # least share of kana in Japanese; Chinese has almost none
-_WORD = 6  # fewer letters between blanks, on average: the text is tokenized
+_WORD = 6  # a text with fewer letters between spaces, on average, is tokenized
 
 
 def bleu_tokenizer(language: str, sentences: Sequence[str]) -> str:
     """Chooses the tokenizer with which BLEU counts words.
 
-    The script of the sentences decides; the language does where the script
-    fits several languages, and where there are no letters:
+    The script of the sentences decides, or the language if the script fits
+    several languages or there are no letters:
 
-    - "13a" for text with blanks between words;
-    - "zh" for Chinese, with or without blanks;
-    - "none" for text of another script without blanks that is tokenized: it
-      has a blank after every few letters;
+    - "13a" for text with spaces between words;
+    - "zh" for Chinese, with or without spaces;
+    - "none" for text of another script without spaces that is tokenized: it
+      has a space after every few letters;
     - "ja-mecab" for Japanese, if mecab-python3 and ipadic are installed;
     - "char" for Japanese without them, Thai, Lao, Khmer, Burmese, Tibetan and
-      other scripts without blanks.
+      other scripts without spaces.
 
     Nothing is downloaded.
 
@@ -74,10 +74,10 @@ def fitting_tokenizer(text: object, references: Sequence[str]) -> str:
 
 
 def has_blanks(sentences: Sequence[str]) -> bool:
-    """Whether blanks separate the words of a text.
+    """Whether spaces separate the words of a text.
 
     They do in most scripts. In text of another script, such as Chinese or
-    Thai, they do if it is tokenized: it has a blank after every few letters.
+    Thai, they do if it is tokenized: it has a space after every few letters.
 
     Args:
         sentences: A part of the text.
@@ -93,25 +93,23 @@ def script(sentences: Sequence[str]) -> str:
         sentences: A part of the text.
 
     Returns:
-        The first word of Unicode's names of most of the letters, in small
-        letters: "latin", "cyrillic", "hangul"; "kana" for Japanese and "han"
+        The first word of the Unicode names of most of the letters, in lower
+        case: "latin", "cyrillic", "hangul"; "kana" for Japanese and "han"
         for Chinese; "" without letters.
     """
     letters = _letters(sentences)
-    found = _script("", letters)
-    if found in (_KANA, _HAN):
-        return "kana" if found == _KANA else "han"
-    names: Counter[str] = Counter()
-    for letter, count in letters.items():
-        names[_name(letter)] += count
+    family = _script("", letters)
+    if family in (_KANA, _HAN):
+        return "kana" if family == _KANA else "han"
+    names = _by_name(letters)
     return names.most_common(1)[0][0].lower() if names else ""
 
 
 def is_tokenized(sentences: Sequence[str]) -> bool:
-    """Whether blanks were put between all words and punctuation of a text.
+    """Whether spaces were put between all words and punctuation of a text.
 
     In most scripts a full stop then stands alone; text of a script without
-    blanks has a blank after every few letters.
+    spaces has a space after every few letters.
 
     Args:
         sentences: A part of the text.
@@ -136,14 +134,12 @@ def _letters(sentences: Sequence[str]) -> Counter[str]:
 
 
 def _script(language: str, letters: Counter[str]) -> tuple[str, ...]:
-    """The script of the letters, if it has no blanks; else ()."""
+    """The script of the letters if it has no spaces, otherwise ()."""
     code = re.split("[-_]", language.lower())[0]
     by_language = _BY_LANGUAGE.get(code, ())
     if not letters:
         return by_language
-    counts: Counter[str] = Counter()
-    for letter, count in letters.items():
-        counts[_name(letter)] += count
+    counts = _by_name(letters)
     kana, han, others = (sum(counts[name] for name in names) for names in (_KANA, _HAN, _OTHERS))
     if kana + han + others < _SHARE * letters.total():
         return ()
@@ -154,24 +150,31 @@ def _script(language: str, letters: Counter[str]) -> tuple[str, ...]:
     return _HAN
 
 
+def _by_name(letters: Counter[str]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for letter, count in letters.items():
+        counts[_name(letter)] += count
+    return counts
+
+
 def _name(letter: str) -> str:
-    """First word of a letter's name; "KATAKANA" for half-width forms, too."""
+    """The first word of a letter's name; "KATAKANA" for half-width forms, too."""
     wide = unicodedata.normalize("NFKC", letter)[0]
     return re.split("[- ]", unicodedata.name(wide, ""))[0]
 
 
 def _is_tokenized(sentences: Sequence[str], letters: Counter[str]) -> bool:
-    """Whether text of a script without blanks has blanks between its letters.
+    """Whether text of a script without spaces has spaces between its letters.
 
-    Blanks beside punctuation and other scripts are not counted: plain text
+    Spaces beside punctuation and other scripts are not counted: plain text
     has them, too.
     """
     inside = [x for x in letters if _name(x) in (*_KANA, *_HAN, *_OTHERS)]
     if not inside:
         return False
-    one = f"[{re.escape(''.join(inside))}]"
-    between = re.compile(rf"(?<={one})\s+(?={one})")
-    blanks = sum(len(between.findall(line)) for line in sentences)
+    letter = f"[{re.escape(''.join(inside))}]"
+    between = re.compile(rf"(?<={letter})\s+(?={letter})")
+    spaces = sum(len(between.findall(line)) for line in sentences)
     marks = [x for x in inside if unicodedata.category(x)[0] == "M"]
     base = sum(letters[x] for x in inside) - sum(letters[x] for x in marks)
-    return base < _WORD * blanks
+    return base < _WORD * spaces

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def without_unknown_words(
     *sides: tuple[Iterable[Iterable[str]], Callable[[str], bool]],
 ) -> list[bool]:
-    """Tells which sentences have no unknown word on any side.
+    """Finds the sentences that have no unknown word on any side.
 
     Args:
-        *sides: pairs of tokenized sentences and a function that tells whether
+        *sides: pairs of tokenized sentences and a function that returns whether
             a word is known, such as `set(words).__contains__`. For the paper's
             "No UNK" the sides are source and reference.
 
@@ -64,7 +64,7 @@ def known_sentences(
     sources: Sequence[str],
     references: Sequence[str],
 ) -> list[bool]:
-    """Tells which sentences have only words that all models know.
+    """Finds the sentences that have only words that all models know.
 
     Args:
         translators: Objects with the tokenizers of each model, as
@@ -194,11 +194,11 @@ def length_bins(
     return bleu_by_length(hypotheses, references, lengths, n_bootstrap=n_bootstrap, **options)
 
 
-def bin_title(one: LengthBin) -> str:
+def bin_title(lengths: LengthBin) -> str:
     """The title of a bin: "1-10", ">60"."""
-    if one.longest > LONGEST:
+    if lengths.longest > LONGEST:
         return f">{LONGEST}"
-    return f"{one.shortest}-{one.longest}"
+    return f"{lengths.shortest}-{lengths.longest}"
 
 
 def length_rows(
@@ -214,9 +214,9 @@ def length_rows(
         then the scores of each system.
     """
     bins = next(iter(curves.values()), [])
-    rows: list[list[Cell]] = [["sentences", *(one.sentences for one in bins)]]
+    rows: list[list[Cell]] = [["sentences", *(lengths.sentences for lengths in bins)]]
     for name, points in curves.items():
-        rows.append([name, *(one.score.brief for one in points)])
+        rows.append([name, *(point.score.brief for point in points)])
     return [*map(bin_title, bins)], rows
 
 

@@ -22,7 +22,7 @@ class Table(NamedTuple):
         title: What it shows.
         columns: Heads of the columns.
         rows: Cells; `NOT_RUN` is written as "not run", `NOTHING` as "".
-        notes: What one must know to read it.
+        notes: What a reader must know.
     """
 
     name: str
@@ -49,14 +49,14 @@ def as_csv(table: Table) -> str:
 
 
 def as_text(table: Table) -> str:
-    """A table in aligned columns, for a terminal; its heads and rows alone."""
+    """The heads and rows of a table in aligned columns, for a terminal."""
     rows = [[printable(cell_text(cell)) for cell in row] for row in (table.columns, *table.rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "".join(f"{text_row(row, widths)}\n" for row in rows)
 
 
 def text_row(cells: Sequence[Cell], widths: Sequence[int]) -> str:
-    """A row of a table; the first cell at the left, the others at the right."""
+    """A row of a table; the first cell is aligned left, the others right."""
     first, *others = (
         cell_text(cell).rjust(width) if place else cell_text(cell).ljust(width)
         for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
