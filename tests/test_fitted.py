@@ -12,20 +12,23 @@ import pytest
 from hypothesis import given, strategies as st
 
 from bahdanau_tf import RNNSearch, cli
-from bahdanau_tf.data.held_out import TYPICAL, Facts, Side
 from bahdanau_tf.flags.chosen import given_values
 from bahdanau_tf.flags.train import choose, options, values_of
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
-from bahdanau_tf.options.cost import (
+from bahdanau_tf.options.fitted import (
     BESIDES,
+    CHOSEN,
     CORE,
     OUTPUT,
+    TYPICAL,
+    Facts,
+    Side,
+    fine_tuned,
+    fitted,
     seconds_per_epoch,
     subwords,
     updates_per_epoch,
 )
-from bahdanau_tf.options.fine_tuning import fine_tuned
-from bahdanau_tf.options.fitted import CHOSEN, fitted
 
 RECIPES = sorted(
     entry.name.removesuffix(".flags")

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
-from bahdanau_tf.options.named import blamed, is_shortage, make_part, takes, try_model
 from bahdanau_tf.system.ranges import Range, check_values
-
-if TYPE_CHECKING:
-    from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 
 _SIZE = Range(1, 100_000)
 _SHARE = Range(0, 1, below_high=True)
 
-_SIZES = {"attention": "attention_units", "cell": "units"}  # of parts
-
 # Options that a model does not have.
-_WITHOUT = {
+WITHOUT = {
     "rnnsearch": ("layers",),
     "rnnencdec": ("layers", "attention_units", "attention"),
     "seq2seq-lstm": (
@@ -114,125 +108,13 @@ class ModelOptions:
 
     def unused(self) -> dict[str, str]:
         """Options that this model does not use, and the flag behind it."""
-        return dict.fromkeys(_WITHOUT[self.model], f"--model={self.model}")
-
-    def unused_by_parts(self) -> dict[str, str]:
-        """Options that the named parts do not use, and the flag behind it.
-
-        Raises:
-            ValueError: A class is not found, or is no such part.
-        """
-        self._parts()  # tells first what is wrong with their names
-        return {
-            _SIZES[part]: f"--{part}={name}"
-            for part, name in self._named.items()
-            if not takes(part, name, "units")
-        }
-
-    def make(self, source_vocabulary_size: int, target_vocabulary_size: int) -> EncoderDecoder:
-        """Makes the Keras model, with initialized weights.
-
-        Raises:
-            ValueError: `attention` or `cell` is not the name of such a part.
-        """
-        import keras
-
-        arguments = asdict(self)
-        for argument in ("model", *_WITHOUT[self.model]):
-            del arguments[argument]
-        if arguments.pop("initialization", "paper") == "glorot":
-            arguments["kernel_initializer"] = "glorot_uniform"
-            arguments["embeddings_initializer"] = keras.initializers.RandomNormal(
-                stddev=self.embedding_dim**-0.5
-            )
-        return self._model_class(
-            source_vocabulary_size,
-            target_vocabulary_size,
-            **arguments | self._parts(),
-        )
+        return dict.fromkeys(WITHOUT[self.model], f"--model={self.model}")
 
     @property
-    def _model_class(self) -> type[EncoderDecoder]:
-        from bahdanau_tf import models
-
-        classes: dict[str, type[EncoderDecoder]] = {
-            "rnnsearch": models.RNNSearch,
-            "rnnencdec": models.RNNEncDec,
-            "seq2seq-lstm": models.Seq2SeqLSTM,
-        }
-        return classes[self.model]
-
-    @property
-    def _named(self) -> dict[str, str]:
-        """The names of classes that are given, by field."""
-        named = {"attention": self.attention, "cell": self.cell}
+    def named_parts(self) -> dict[str, str]:
+        """The names of classes for parts of the model, by field."""
         return {
-            field: name
-            for field, name in named.items()
-            if name is not None and field not in _WITHOUT[self.model]
+            part: name
+            for part in ("attention", "cell")
+            if (name := getattr(self, part)) is not None and part not in WITHOUT[self.model]
         }
-
-    def _parts(self) -> dict[str, Any]:
-        """The parts of these classes, as arguments of the model's class."""
-        parts: dict[str, Any] = {}
-        start = {}
-        if self.initialization == "glorot":
-            start["kernel_initializer"] = "glorot_uniform"
-        if "attention" in self._named:
-            parts["attention"] = make_part(
-                "attention",
-                self._named["attention"],
-                units=self.attention_units,
-                **start,
-            )
-        if "cell" in self._named:
-            cell = make_part("cell", self._named["cell"], units=self.units, **start)
-            parts["cell"] = cell
-            parts["encoder"] = self._model_class.encoder_class(
-                cell,
-                state_dropout=self.state_dropout,
-                residual=True,  # as folders of earlier versions have it
-            )
-        return parts
-
-    def try_parts(self) -> None:
-        """Makes and runs a model, if classes of parts are named.
-
-        An error that comes without a part, too, is not blamed on it, and a
-        lack of memory on none.
-
-        Raises:
-            ValueError: A class is not found, is no such part, or fails.
-        """
-        if not self._named:
-            return
-        self._parts()
-        error = _failure(self)
-        if error is None:
-            return
-        guilty = [one for one in self._named if not self._without(one)]
-        if not guilty and (other := self._without(*self._named)):
-            raise other
-        given = " and ".join(f"{part} is {self._named[part]!r}" for part in guilty or self._named)
-        what = f"{given}, with which the model does not run"
-        raise blamed(error, what) from error
-
-    def _without(self, *parts: str) -> Exception | None:
-        """What is raised without these parts."""
-        nothing: Any = dict.fromkeys(parts)
-        return _failure(replace(self, **nothing))
-
-
-def _failure(options: ModelOptions) -> Exception | None:
-    """What is raised when a model is made and run.
-
-    Raises:
-        Exception: Memory is short.
-    """
-    try:
-        try_model(options.make(3, 3))
-    except Exception as error:  # a user's class may raise anything
-        if is_shortage(error):
-            raise
-        return error
-    return None

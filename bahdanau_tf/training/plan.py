@@ -14,6 +14,7 @@ import keras
 
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
+from bahdanau_tf.models.named import make_model, try_parts
 from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
 from bahdanau_tf.system.terminal import StatusLine, amount
@@ -21,8 +22,8 @@ from bahdanau_tf.text import SubwordTokenizer, WordTokenizer, load_text
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.words import with_added_words
 from bahdanau_tf.training.folder import check_settings, locked, read_settings, write_settings
-from bahdanau_tf.training.run import TrainingFiles
 from bahdanau_tf.training.texts import (
+    TrainingFiles,
     check_held_out,
     check_words,
     divided,
@@ -31,12 +32,12 @@ from bahdanau_tf.training.texts import (
 )
 from bahdanau_tf.translator import Translator, load_best
 
-START = "start"  # in a training's folder: the model with which it began
+START = "start"  # in a training folder: the model with which it started
 
 
 @dataclass(frozen=True)
 class Start:
-    """The trained model with which a training begins.
+    """The trained model with which a training starts.
 
     Attributes:
         init_from: The folder of an earlier training, or of a saved translator.
@@ -56,20 +57,20 @@ class Start:
             OSError: A file cannot be read.
         """
         try:
-            found = load_best(self.init_from)
+            translator = load_best(self.init_from)
         except ValueError as error:
-            said = str(error).removeprefix("Translator.load: ")
-            raise ValueError(f"--init_from: {said}") from error
-        is_single = isinstance(found.model, keras.Model)
-        if not is_single or len(found.source_texts) != 1:
+            message = str(error).removeprefix("Translator.load: ")
+            raise ValueError(f"--init_from: {message}") from error
+        is_single = isinstance(translator.model, keras.Model)
+        if not is_single or len(translator.source_texts) != 1:
             raise ValueError(
                 f"--init_from: {self.init_from} holds an ensemble, wanted a single model"
             )
-        return found
+        return translator
 
     @property
-    def known(self) -> dict[str, object]:
-        """Its sizes and tokenizer, as options from which others follow."""
+    def options(self) -> dict[str, object]:
+        """Its sizes and tokenizer, as options on which others depend."""
         texts = self.translator.source_text, self.translator.target_text
         is_word = isinstance(texts[0], WordTokenizer)
         model: keras.Model = self.translator.model
@@ -82,9 +83,9 @@ class Start:
         }
 
     def prepared(self, files: Sequence[str]) -> Translator:
-        """The translator with words added, if there are to be any.
+        """The translator, with `added_words`.
 
-        It has no lexicon: that tells what another model does with its words.
+        It has no lexicon, which describes how another model translates words.
 
         Args:
             files: The training text, source and target.
@@ -96,7 +97,7 @@ class Start:
         old = self.translator
         if old.lexicon is not None:
             StatusLine().note(
-                f"the lexicon of {self.init_from} is left out; `lexicon` makes one of the new model"
+                f"the lexicon of {self.init_from} is not used; `lexicon` makes one of the new model"
             )
         model, source, target = old.model, old.source_text, old.target_text
         if self.added_words:
@@ -124,26 +125,26 @@ class Start:
 
 
 def began_with(settings: Path) -> Start | None:
-    """The start that the settings of a training have; None without one.
+    """The start of a training, read from its settings; None without one.
 
     Raises:
         ValueError: The file is missing or damaged.
     """
-    found = read_settings(settings)
-    if "init_from" not in found:
+    before = read_settings(settings)
+    if "init_from" not in before:
         return None
-    return Start(str(found["init_from"]), int(str(found["added_words"])))
+    return Start(str(before["init_from"]), int(str(before["added_words"])))
 
 
 def check_start(settings: Path, start: Start | None) -> None:
-    """Checks that a begun training began with this start, or with none.
+    """Checks that a training to resume started with the same model, or with none.
 
     Raises:
         ValueError: It did not.
     """
     before = began_with(settings)
     for name in ("init_from", "added_words"):
-        was, now = (getattr(one, name, None) for one in (before, start))
+        was, now = (getattr(model, name, None) for model in (before, start))
         if was != now and not (name == "init_from" and _same(was, now)):
             raise ValueError(
                 f"model_dir: {settings.parent} holds another model: --{name} "
@@ -153,8 +154,8 @@ def check_start(settings: Path, start: Start | None) -> None:
 
 def _same(*folders: str | None) -> bool:
     """Whether two paths are of one folder, however they are written."""
-    one, other = (folder and os.path.realpath(folder) for folder in folders)
-    return one == other
+    paths = {folder and os.path.realpath(folder) for folder in folders}
+    return len(paths) == 1
 
 
 Learned: TypeAlias = WordTokenizer | SubwordTokenizer
@@ -164,7 +165,7 @@ def is_begun(model_dir: Path) -> bool:
     """Whether a folder has a model or a checkpoint; else it is new.
 
     A run that ended before its first checkpoint may have left settings and
-    tokenizers; they are written again.
+    tokenizers, which are written again.
     """
     models = ("best/*", "checkpoints/*.index")
     return any(any(model_dir.glob(path)) for path in models)
@@ -182,8 +183,8 @@ class TrainingPlan:
         model_dir: The folder of the training.
         dev_pairs: Number of training pairs to hold out as dev set, if `files`
             has none.
-        start: The trained model to begin with, in place of `text` and `model`;
-            a copy is in the folder `start` of `model_dir`.
+        start: The trained model to start with, in place of `text` and
+            `model`; a copy is in the folder `start` of `model_dir`.
     """
 
     text: TextOptions
@@ -223,20 +224,19 @@ class TrainingPlan:
                 f"TrainingPlan: model_dir is {str(self.model_dir)!r}, which "
                 "holds a translator, wanted a folder to train in"
             )
-        self.model.try_parts()
+        try_parts(self.model)
         keras.utils.set_random_seed(self.recipe.seed)
         settings = self.model_dir / "text.json"
         if is_begun(self.model_dir):
             check_start(settings, self.start)
             if self.start is None:
-                known = read_settings(settings)
-                text = with_languages(self.text, self.files, known)
+                text = with_languages(self.text, self.files, read_settings(settings))
                 check_settings(settings, asdict(text))
             check_held_out(self.model_dir, self.files, self._held_out)
             return self._load()
         corpus = self._checked_corpus()
         if self.start is not None:
-            return self._begin_with(self.start, corpus)
+            return self._copy(self.start, corpus)
         text = with_languages(self.text, self.files, {})
         check_words(text, self.files)
         with (
@@ -247,7 +247,7 @@ class TrainingPlan:
             for side, folder in zip(learned, self._texts, strict=True):
                 side.save(folder)
             write_settings(settings, asdict(text))
-        self._tell_sizes(learned)
+        self._report_sizes(learned)
         return Translator(model, *map(load_text, self._texts))
 
     def load(self) -> Translator:
@@ -261,7 +261,7 @@ class TrainingPlan:
         """
         if not (self.model_dir / "text.json").is_file():
             raise ValueError(
-                f"model_dir: {self.model_dir} does not have what the chief has "
+                f"model_dir: {self.model_dir} lacks the files that the chief has "
                 "written, wanted a folder that all machines share"
             )
         keras.utils.set_random_seed(self.recipe.seed)
@@ -278,7 +278,7 @@ class TrainingPlan:
         """The folders of the tokenizers."""
         return self.model_dir / "source", self.model_dir / "target"
 
-    def _begin_with(self, start: Start, corpus: ParallelCorpus) -> Translator:
+    def _copy(self, start: Start, corpus: ParallelCorpus) -> Translator:
         """Copies a trained translator into the folder, with added words."""
         source = start.translator.source_text
         if self.recipe.sample_subwords and isinstance(source, WordTokenizer):
@@ -293,7 +293,7 @@ class TrainingPlan:
             translator = start.prepared(texts)
             translator.save(self.model_dir / START)
             write_settings(self.model_dir / "text.json", asdict(start))
-        self._tell_sizes((translator.source_text, translator.target_text))
+        self._report_sizes((translator.source_text, translator.target_text))
         return self._load()
 
     def _learn(
@@ -311,9 +311,9 @@ class TrainingPlan:
         return ParallelCorpus(self.files.train_source, self.files.train_target)
 
     def _make_model(self, source: Tokenizer, target: Tokenizer) -> EncoderDecoder:
-        return self.model.make(source.vocabulary_size, target.vocabulary_size)
+        return make_model(self.model, source.vocabulary_size, target.vocabulary_size)
 
-    def _tell_sizes(self, texts: tuple[Tokenizer, Tokenizer]) -> None:
+    def _report_sizes(self, texts: tuple[Tokenizer, Tokenizer]) -> None:
         """Reports the number of ids, and the known share of words."""
         for side, text in zip(("source", "target"), texts, strict=True):
             line = f"{side} vocabulary: {amount(text.vocabulary_size, 'id')}"
