@@ -21,7 +21,6 @@ from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.flags.chosen import given_values
 from bahdanau_tf.flags.train import check, choose, options
-from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.training import TrainingResult, loop
 
 pytestmark = pytest.mark.usefixtures("eager_search")
@@ -396,28 +395,6 @@ def test_the_flags_of_any_training_make_the_same_one(tmp_path, monkeypatch, caps
     assert sizes[0] == sizes[1]
 
 
-@pytest.mark.parametrize(("value", "status"), [(0.0, 0), (1.0, 2)])
-def test_an_option_that_is_gone_must_have_done_nothing(
-    tmp_path, monkeypatch, capsys, value, status
-):
-    """Folders of earlier versions name such options."""
-    monkeypatch.setattr(loop, "train_step", stand_in_step)
-    corpus, folder = tmp_path / "text", tmp_path / "model"
-    write_corpus(corpus, train=440, dev=1, test=1, max_words=6)
-    words = [f"--train_source={corpus}/train.en", f"--model_dir={folder}"]
-    words += [f"--train_target={corpus}/train.fr", "--updates=1"]
-    assert main(["train", "--recipe=paper", "--units=4", *words]) == 0
-    with (folder / "train.flags").open("a") as written:
-        written.write(f"--r_drop={value}\n--word_dropout=0.0\n")
-        written.write("--encoder_layers=1\n")
-    settings = json.loads((folder / "training.json").read_text())
-    settings["recipe"]["r_drop"] = value
-    settings["model"]["config"] |= {"word_dropout": 0.0, "encoder_layers": 1}
-    (folder / "training.json").write_text(json.dumps(settings))
-    assert main(["train", f"--model_dir={folder}", "--updates=2"]) == status
-    assert ("r_drop" in capsys.readouterr().err) == (status != 0)
-
-
 @pytest.mark.parametrize("as_copy", [False, True])
 def test_the_same_text_on_both_sides_is_told(tmp_path, monkeypatch, capsys, as_copy):
     ended = TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
@@ -565,7 +542,7 @@ def test_a_size_that_a_named_part_does_not_take_is_not_chosen(tmp_path, monkeypa
     """The file of flags would be refused otherwise."""
     ended = TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
     monkeypatch.setattr(command, "train", lambda *_: ended)
-    monkeypatch.setattr(ModelOptions, "try_parts", lambda *_: None)
+    monkeypatch.setattr("bahdanau_tf.training.fit.try_parts", lambda *_: None)
     path = tmp_path / "text"
     path.write_text("".join(f"line {n}\n" for n in range(40)))
     texts = [f"--train_source={path}", f"--train_target={path}"]

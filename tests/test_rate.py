@@ -13,6 +13,7 @@ from letters import RECIPE, log_of, restarted
 from bahdanau_tf.cli import main
 from bahdanau_tf.training import loop, train
 from bahdanau_tf.training.dev import Evaluation
+from bahdanau_tf.training.rate import make_optimizer
 
 files = letters.files  # the fixture
 FIVES = replace(RECIPE, epochs=3, evaluate_every=5, learning_rate=0.08)
@@ -143,7 +144,7 @@ def test_training_ends_after_a_number_of_updates(files, tmp_path):
 
 def test_inverse_sqrt_is_a_schedule_of_the_recipe():
     recipe = replace(FIVES, schedule="inverse_sqrt", warmup_steps=100)
-    optimizer = recipe.make_optimizer(10)
+    optimizer = make_optimizer(recipe, 10)
     found = []
     for step in (49, 99, 399):
         optimizer.iterations.assign(step)
@@ -159,7 +160,7 @@ def test_pairs_left_out_are_counted_if_an_update_begins_in_the_next_epoch(files,
         long = sum(len(line.split()) > 4 for line in file)
     recipe = replace(FIVES, max_length=4, accumulate=3, epochs=2)
     result = train(restarted(), files, recipe, tmp_path)
-    assert recipe.make_optimizer(4).accumulation_steps == 3
+    assert make_optimizer(recipe, 4).accumulation_steps == 3
     assert long % 24
     assert result.steps == 7  # 20 batches, and one of the third epoch
     said = capsys.readouterr().err

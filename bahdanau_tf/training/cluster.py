@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.system.terminal import StatusLine
-from bahdanau_tf.training.checkpoints import told_in_a_sentence
+from bahdanau_tf.training.checkpoints import explain_tensorflow_errors
 
 
 class Cluster:
@@ -124,7 +124,7 @@ class Cluster:
         if self.size == 1:
             return values
         now = time.monotonic() if self.is_chief else 0.0
-        with told_in_a_sentence():
+        with explain_tensorflow_errors():
             found = np.array(self._summed(np.append(values, now)))
         self._time = float(found[-1])
         return found[:-1]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import tensorflow as tf
@@ -21,13 +21,37 @@ from bahdanau_tf.text import Vocabulary, WordTokenizer
 from bahdanau_tf.text.script import UNKNOWN, guess_language
 from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.training.folder import DEV_PAIRS, TRAINING_TEXT, check_settings, write_settings
-from bahdanau_tf.training.run import TrainingFiles
 
 TEXTS, SETTINGS = "text", "held_out.json"
-TOKEN_BYTES = 32  # of a token and its blank; on average they have fewer
-
-
+TOKEN_BYTES = 32  # of a token and the space after it; on average they have fewer
 NAMES = ("train.source", "train.target", "dev.source", "dev.target")
+
+
+@dataclass(frozen=True)
+class TrainingFiles:
+    """Paths of parallel text, one sentence per line, plain or .gz.
+
+    Attributes:
+        train_source: The training set, source side.
+        train_target: The training set, target side.
+        dev_source: The dev set, by which the best model is chosen, or None.
+        dev_target: Its translation, or None.
+
+    Raises:
+        ValueError: One of `dev_source` and `dev_target` is None.
+    """
+
+    train_source: str
+    train_target: str
+    dev_source: str | None = None
+    dev_target: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.dev_source is None) != (self.dev_target is None):
+            raise ValueError(
+                f"TrainingFiles: dev_source is {self.dev_source!r} and "
+                f"dev_target {self.dev_target!r}, wanted both or neither"
+            )
 
 
 def divided(model_dir: Path) -> TrainingFiles:
@@ -138,7 +162,7 @@ def with_languages(
         files: The texts from which languages are guessed.
         known: The settings with which the folder was made; empty for a new one.
     """
-    text = dataclasses.replace(
+    text = replace(
         text,
         source_language=_language("source", text, files.train_source, known),
         target_language=_language("target", text, files.train_target, known),
@@ -148,7 +172,7 @@ def with_languages(
         if not isinstance(true_case, bool):
             language = text.source_language or _guess(files.train_source)
             true_case = text.true_cases(language)
-        text = dataclasses.replace(text, true_case=true_case)
+        text = replace(text, true_case=true_case)
     return text
 
 
