@@ -17,10 +17,10 @@ def main() -> int:
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # a job may ignore Ctrl-C
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from bahdanau_tf import cli
+    from bahdanau_tf.commands import main as command
 
     signal.signal(signal.SIGINT, before)
-    ending.status = cli.main()
+    ending.status = command.main()
     return ending.status
 
 

@@ -12,8 +12,8 @@ import tensorflow as tf
 from toys import english, french, toy_translator
 
 from bahdanau_tf import Decoding, RNNEncDec, SubwordTokenizer, Translator, plot_alignment
-from bahdanau_tf.cli import main
 from bahdanau_tf.commands import align
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.evaluation import parse_pharaoh
 
 SOURCES = [

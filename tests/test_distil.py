@@ -10,7 +10,7 @@ import sacrebleu
 from toys import english, french, toy_translator
 
 from bahdanau_tf import Decoding, Translator
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 

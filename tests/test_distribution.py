@@ -24,7 +24,7 @@ from letters import log_of
 from worker import evaluate, run
 
 from bahdanau_tf import Recipe, Translator
-from bahdanau_tf.cli import defined_flags
+from bahdanau_tf.commands.main import defined_flags
 from bahdanau_tf.training.cluster import strategy_of_environment
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.folder import check_alike

@@ -20,9 +20,9 @@ from notebooks import NOTEBOOKS, REPOSITORY, read_notebook, run_blocks, source
 
 import bahdanau_tf
 from bahdanau_tf import Translator
-from bahdanau_tf.cli import COMMANDS, _count_own, _expanded, defined_flags, main
+from bahdanau_tf.commands.main import COMMANDS, _count_own, _expanded, defined_flags, main
+from bahdanau_tf.commands.train_flags import choose, options, values_of
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.flags.train import choose, options, values_of
 from bahdanau_tf.options.fitted import TYPICAL
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]

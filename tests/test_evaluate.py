@@ -11,8 +11,8 @@ import pytest
 import sacrebleu
 import tensorflow as tf
 
-from bahdanau_tf.cli import main
 from bahdanau_tf.commands import evaluate
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.evaluation import measure
 from bahdanau_tf.translation import Translation
 

@@ -18,7 +18,7 @@ from oracle import randomized
 from toys import english, french
 
 from bahdanau_tf import GeneralAttention, RNNSearch, Seq2SeqLSTM, Translator
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.options import ModelOptions, TextOptions
 from bahdanau_tf.text import SubwordTokenizer

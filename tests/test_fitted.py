@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from bahdanau_tf import RNNSearch, cli
-from bahdanau_tf.flags.chosen import given_values
-from bahdanau_tf.flags.train import choose, options, values_of
+from bahdanau_tf import RNNSearch
+from bahdanau_tf.commands import main as cli
+from bahdanau_tf.commands.train_flags import choose, given_values, options, values_of
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
 from bahdanau_tf.options.fitted import (
     BESIDES,

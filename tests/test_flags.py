@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bahdanau_tf import cli
-from bahdanau_tf.cli import COMMANDS, defined_flags, main
-from bahdanau_tf.flags.train import options
+from bahdanau_tf.commands import main as cli
+from bahdanau_tf.commands.main import COMMANDS, defined_flags, main
+from bahdanau_tf.commands.train_flags import options
 from bahdanau_tf.models.named import make_model
 from bahdanau_tf.options import Decoding, ModelOptions, Recipe
 from bahdanau_tf.training.rate import make_optimizer
@@ -49,7 +49,7 @@ def refused(tmp_path: Path, text: Path, monkeypatch, capfd):
 
     It must leave no file behind and must not import TensorFlow.
     """
-    monkeypatch.setattr(cli, "_quiet_start", lambda: pytest.fail("TensorFlow is imported"))
+    monkeypatch.setattr(cli, "_import_tensorflow", lambda: pytest.fail("TensorFlow is imported"))
 
     def run(command: str, *flags: str) -> str:
         before = sorted(tmp_path.rglob("*"))
@@ -76,7 +76,7 @@ def train_refused(refused, tmp_path, text):
 
 WITHOUT_TENSORFLOW = """
 import sys
-from bahdanau_tf.cli import COMMANDS, main
+from bahdanau_tf.commands.main import COMMANDS, main
 for name in COMMANDS:
     assert main([name, "--help"]) == 0
     assert main([name, "--colour=red"]) == 2
@@ -114,7 +114,7 @@ def test_help_has_groups_and_every_flag(command, capsys, monkeypatch):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_required_flags_are_marked_and_missed(refused, command, capfd):
-    required = getattr(import_module(f"bahdanau_tf.flags.{command}"), "REQUIRED", ())
+    required = getattr(import_module(f"bahdanau_tf.commands.{command}"), "REQUIRED", ())
     main([command, "--help"])
     said = capfd.readouterr().out.split("\n")
     marked = [row for row in said if row.endswith("  (required)")]
@@ -290,7 +290,7 @@ def test_an_unknown_value_is_named(train_refused, flag):
         ),
         (
             ["--model_dir={text}.new", "--init_from={text}.new/best"],
-            "leave it out to go on with that training",
+            "leave it out to resume that training",
         ),
         (["--dev_pairs=0", "--monitor=loss"], "--monitor is not used with -"),
         (["--added_words=9"], "--added_words is not used without --init_from"),
@@ -664,8 +664,8 @@ def test_a_stream_that_is_not_used_may_be_closed(text):
     code = (
         "import sys;"
         "from bahdanau_tf.__main__ import open_standard_streams;"
-        "from bahdanau_tf.cli import defined_flags;"
-        "from bahdanau_tf.flags.translate import check;"
+        "from bahdanau_tf.commands.main import defined_flags;"
+        "from bahdanau_tf.commands.translate import check;"
         "open_standard_streams();"
         "flags = defined_flags('translate');"
         "flags(sys.argv);"
@@ -687,7 +687,7 @@ def test_a_device_may_be_named_twice(text):
             *(f"--output_{side}={os.devnull}" for side in ("source", "target")),
         ]
     )
-    import_module("bahdanau_tf.flags.select").check(flags)
+    import_module("bahdanau_tf.commands.select").check(flags)
 
 
 def test_a_shortage_of_memory_is_reported_in_one_line(text, tmp_path, monkeypatch, capfd):
@@ -759,7 +759,7 @@ class Finder:
 sys.meta_path.insert(0, Finder())
 # A shell starts background jobs with this signal ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 sys.exit(main(["translate", "--model_dir=x"]))
 """
 
@@ -782,7 +782,7 @@ import bahdanau_tf
 training = types.ModuleType("bahdanau_tf.training")
 training.__path__ = [f"{bahdanau_tf.__path__[0]}/training"]
 sys.modules[training.__name__] = training
-from bahdanau_tf import cli
+from bahdanau_tf.commands import main as cli
 from bahdanau_tf.training.signals import signals_caught
 
 def compute(argv):
@@ -846,7 +846,8 @@ def test_ctrl_c_ends_the_command_quietly_while_it_is_imported(tmp_path):
 
 ENDING = """
 import atexit, sys, tempfile
-from bahdanau_tf import __main__, cli
+from bahdanau_tf import __main__
+from bahdanau_tf.commands import main as cli
 
 class Module:
     def __del__(self):

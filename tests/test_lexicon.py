@@ -25,9 +25,9 @@ from bahdanau_tf import (
     Vocabulary,
     WordTokenizer,
 )
-from bahdanau_tf.cli import main
 from bahdanau_tf.commands import lexicon as lexicon_command
 from bahdanau_tf.commands.lexicon import first_ids
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.translation import Lexicon, Translated, learn_lexicon
 
 pytestmark = pytest.mark.usefixtures("eager_search")

@@ -21,7 +21,7 @@ from oracle import randomized
 
 import bahdanau_tf
 from bahdanau_tf import RNNEncDec, TanhReadout
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.losses import TokenCrossentropy, is_word
 from bahdanau_tf.models.named import make_model, try_parts
 from bahdanau_tf.options import ModelOptions
@@ -297,7 +297,7 @@ def test_a_named_attention_begins_as_the_initialization_says() -> None:
 NEW_PROCESS = """
 import contextlib, io, json, sys
 from bahdanau_tf import RNNEncDec
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 
 for words in json.loads(sys.argv[1]):
     with contextlib.redirect_stderr(io.StringIO()) as said:
@@ -324,7 +324,7 @@ def test_a_new_process_translates_and_resumes_training(
     assert main([*train, cell, "--epochs=1"]) == 0
     capsys.readouterr()
     with monkeypatch.context() as patch:
-        patch.setattr("bahdanau_tf.training.fit.try_parts", lambda _: None)
+        patch.setattr("bahdanau_tf.training.fitting.try_parts", lambda _: None)
         assert main(train) == 2
     assert "--cell is 'LayeredCell' there and None now" in capsys.readouterr().err
     translate = [

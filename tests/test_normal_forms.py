@@ -13,8 +13,8 @@ import pytest
 import sacrebleu
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.cli import main
 from bahdanau_tf.commands.distil import _pairs
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.report.results import Corpus, Results, Scoring
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.translation import Translation

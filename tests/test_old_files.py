@@ -17,7 +17,7 @@ import pytest
 import tensorflow as tf
 
 from bahdanau_tf import Translator
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 

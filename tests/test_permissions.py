@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from letters import stand_in_step
 
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.serving.export import publish, workplace, write_warmup
 from bahdanau_tf.serving.saved_model import write_saved_model
 from bahdanau_tf.system.files import replaced_directory, write_atomically

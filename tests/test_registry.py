@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.corpora.public import download as downloads, registry
 from bahdanau_tf.corpora.public.assembly import ArchiveError, get_corpus, held_out_pairs
 from bahdanau_tf.corpora.public.download import DownloadError

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 import sacrebleu
 
-import bahdanau_tf.commands.report as command
 from bahdanau_tf import report
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.evaluation import Table, diagonal_links
 from bahdanau_tf.models import RNNSearch
 from bahdanau_tf.options import Decoding
@@ -651,7 +650,7 @@ def test_a_report_may_have_only_external_systems(tmp_path):
     ],
 )
 def test_bad_flags_are_refused_before_training(capfd, tmp_path, monkeypatch, flags, sentence):
-    monkeypatch.setattr(command, "train_all", lambda *_: pytest.fail("training was started"))
+    monkeypatch.setattr(trainings, "train_all", lambda *_: pytest.fail("training was started"))
     pairs = {"train": 20, "dev": 2, "test": 3}
     monkeypatch.setattr(trainings, "QUICK", replace(trainings.QUICK, pairs=pairs))
     text = tmp_path / "text"
@@ -686,7 +685,7 @@ def test_flags_that_suit_what_train_chooses_are_taken(capfd, tmp_path, monkeypat
     def trained(*_: object) -> None:
         raise ValueError("training was started")
 
-    monkeypatch.setattr(command, "train_all", trained)
+    monkeypatch.setattr(trainings, "train_all", trained)
     text = tmp_path / "text"
     text.write_text("a b\n")
     sides = ("train_source", "train_target", "dev_source", "dev_target")

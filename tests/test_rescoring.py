@@ -12,10 +12,10 @@ import sacrebleu
 from absl import flags as absl_flags
 from hypothesis import given, strategies as st
 
-from bahdanau_tf.cli import defined_flags
 from bahdanau_tf.commands import rescore
-from bahdanau_tf.flags.fields import require
-from bahdanau_tf.flags.rescore import REQUIRED, check
+from bahdanau_tf.commands.flags import require
+from bahdanau_tf.commands.main import defined_flags
+from bahdanau_tf.commands.rescore import REQUIRED, check
 from bahdanau_tf.translation.rescoring import (
     Hypothesis,
     NBest,

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, strategies as st
 from test_translate import Shouter
 
-from bahdanau_tf.cli import main
 from bahdanau_tf.commands import translate
-from bahdanau_tf.flags.shards import Shard
+from bahdanau_tf.commands.main import main
+from bahdanau_tf.commands.shards import Shard
 from bahdanau_tf.system.lines import UTF_16, count_lines, read_lines
 
 
@@ -218,7 +218,7 @@ def test_a_part_of_a_pipe_is_refused(tmp_path, model, capsys):
 
 AGAIN = """
 import sys
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 assert main(sys.argv[1:]) == 0
 assert "tensorflow" not in sys.modules
 """

@@ -27,7 +27,7 @@ from letters import RECIPE, log_of, restarted, weights
 from test_checkpoints import empty, full_disk
 
 from bahdanau_tf import Translator, Vocabulary, WordTokenizer, token_log_probs
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.system.files import replaced_directory
 from bahdanau_tf.training import TrainingFiles, TrainingResult, callbacks, loop, train
 from bahdanau_tf.training.checkpoints import State

@@ -14,7 +14,7 @@ import sacrebleu
 from hypothesis import given, settings, strategies as st
 
 from bahdanau_tf import plotting
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.corpora import grammar
 from bahdanau_tf.evaluation import bleu_by_rank
 from bahdanau_tf.models import RNNSearch, Seq2SeqLSTM

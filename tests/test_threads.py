@@ -19,9 +19,7 @@ import tensorflow as tf
 import toys
 
 from bahdanau_tf import Recipe, RNNSearch, Translator
-from bahdanau_tf.cli import main
-from bahdanau_tf.commands import lexicon
-from bahdanau_tf.commands.common import model as loading
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adadelta
 from bahdanau_tf.options.fitted import MOST_PARTS
@@ -50,8 +48,7 @@ def test_every_command_uses_the_threads_given(command, files, tmp_path, monkeypa
     def told(count: int | None = None) -> None:
         raise ValueError(f"asked for {count} threads")
 
-    for module in (loading, lexicon):
-        monkeypatch.setattr(module, "use_threads", told)
+    monkeypatch.setattr("bahdanau_tf.system.device.use_threads", told)
     for name in files:
         (tmp_path / name).write_text("a\n")
     folders = {"export": "export_dir", "distil": "out_dir"}
@@ -261,7 +258,7 @@ def test_a_deterministic_training_by_two_threads_repeats(
         }
         words = [f"--{name}={value}" for name, value in flags.items()]
         words = ["train", *words, "--deterministic"]
-        program = f"from bahdanau_tf.cli import main; print(main({words}))"
+        program = f"from bahdanau_tf.commands.main import main; print(main({words}))"
         return said_by_a_process(program, cores)
 
     cores = available_cores()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.corpora import write_corpus
 
 SMALL = [

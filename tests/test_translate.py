@@ -17,10 +17,9 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, strategies as st
 
-from bahdanau_tf.cli import main
 from bahdanau_tf.commands import translate
-from bahdanau_tf.commands.common import model as loading
-from bahdanau_tf.commands.common.long_lines import translate_lines
+from bahdanau_tf.commands.long_lines import translate_lines
+from bahdanau_tf.commands.main import main
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.text.sentences import split_sentences
 from bahdanau_tf.translation import Translation
@@ -129,7 +128,7 @@ def test_lines_stay_in_order_over_windows(run):
 
 def test_flags_of_the_search_reach_the_model(monkeypatch, tmp_path):
     model = Shouter()
-    monkeypatch.setattr(loading, "load_best", lambda _: model)
+    monkeypatch.setattr("bahdanau_tf.translator.load_best", lambda _: model)
     source, words = tmp_path / "source", tmp_path / "words"
     source.write_text("a\n")
     words.write_text("cat\tchat\n")
@@ -513,7 +512,7 @@ from dataclasses import replace
 sys.path.insert(0, sys.argv.pop())
 from test_translate import Shouter
 from bahdanau_tf.commands import translate
-from bahdanau_tf.cli import main
+from bahdanau_tf.commands.main import main
 class Fast(Shouter):
     def _translate(self, line):
         from bahdanau_tf.translation import Translation

@@ -136,7 +136,7 @@ def test_no_export_that_differs_is_ever_published(tmp_path, monkeypatch, capsys,
         assert numbers(tmp_path) == []
         return Report(["Size: 0 MB."], differences)
 
-    monkeypatch.setattr(command, "examine", examined)
+    monkeypatch.setattr("bahdanau_tf.serving.examine", examined)
     flags = SimpleNamespace(
         export_dir=str(tmp_path),
         half_weights=bool(differences),

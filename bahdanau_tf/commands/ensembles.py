@@ -1,27 +1,93 @@
-"""Scores single models and ensembles: Table 1 of Sutskever et al. 2014."""
+"""Scores single models and ensembles: Table 1 of Sutskever et al. 2014.
+
+--reversed names models of one kind, with different seeds, that read the source
+from its last word to its first (in the paper, deep LSTMs); --forward names a
+model that reads it from left to right. Rows that need more models than are
+given show "not run".
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.commands.common.lines import check_count
-from bahdanau_tf.commands.common.scoring import check_tokenize_flag, tokenizer_for
+from bahdanau_tf.commands.files import check_count, check_tokenize_flag, tokenizer_for
+from bahdanau_tf.commands.flags import (
+    MODEL,
+    SEARCH,
+    check_files,
+    check_folders,
+    check_open,
+    check_search,
+    define_average,
+    define_bleu,
+    define_fields,
+    define_modules,
+    define_strings,
+    from_flags,
+)
 from bahdanau_tf.evaluation.tables import NOT_RUN, text_row
-from bahdanau_tf.flags.fields import from_flags
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.report import paper
-from bahdanau_tf.report.results import name_of, translate_rows
+from bahdanau_tf.options.decoding import SAMPLING
 from bahdanau_tf.system.lines import read_lines
-from bahdanau_tf.translator import Translator, load_best
+
+if TYPE_CHECKING:
+    from bahdanau_tf.translator import Translator
+
+REQUIRED = ("source", "reference")
+
+
+def define(flags: absl_flags.FlagValues) -> None:
+    """Defines the flags of the command."""
+    for name, text in (
+        ("forward", "folders of models that read the source as it is written"),
+        ("reversed", "folders of models that read the source reversed"),
+    ):
+        absl_flags.DEFINE_list(
+            name,
+            [],
+            f"{text}, separated by commas",
+            flag_values=flags,
+            module_name=MODEL,
+        )
+    define_modules(flags, MODEL)
+    define_average(flags)
+    define_strings(
+        flags,
+        "Files",
+        {
+            "source": "text to translate",
+            "reference": "its reference translation",
+        },
+    )
+    define_bleu(flags)
+    # Each row sets its own beam size, and only the best translations count.
+    without = ("beam_size", "n_best", *SAMPLING)
+    define_fields(flags, SEARCH, Decoding, without)
+
+
+def check(flags: absl_flags.FlagValues) -> None:
+    """Raises for mistakes that can be found before a model is loaded."""
+    if not flags.forward and not flags.reversed:
+        raise ValueError("--forward or --reversed is missing")
+    for name in ("forward", "reversed"):
+        check_folders(name, getattr(flags, name))
+    check_open("stdout", "standard output")
+    check_files(flags, "source", "reference")
+    check_search(flags)
+
 
 DIRECTIONS = ("forward", "reversed")
 
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
+    from bahdanau_tf.report import paper
+    from bahdanau_tf.report.results import name_of, translate_rows
+
     check_tokenize_flag(flags)
     sources = list(read_lines(flags.source))
     references = list(read_lines(flags.reference))
@@ -60,6 +126,8 @@ def _loaded(direction: str, folders: Sequence[str]) -> list[Translator]:
         ValueError: A model reads the source in the other direction, or is of
             another class than the first.
     """
+    from bahdanau_tf.translator import load_best
+
     loaded = [load_best(folder) for folder in folders]
     for folder, one in zip(folders, loaded, strict=True):
         kind, first = (type(x.model).__name__ for x in (one, loaded[0]))

@@ -1,27 +1,88 @@
-"""Learns a lexicon from the attention of a trained model."""
+"""Learns a lexicon from the attention of a trained model.
+
+For each source word it keeps the target words that attend to it most, in the
+pairs of --source and --target; the training pairs suit best. Pairs of more than
+50 tokens are left out. The lexicon is written beside the best model of
+--model_dir as lexicon.npz, where translate, evaluate and export find it for
+--shortlist: they then score only the first words of the vocabulary and those of
+the lexicon.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-import tensorflow as tf
 from absl import flags as absl_flags
 
+from bahdanau_tf.commands.flags import (
+    Group,
+    check_files,
+    check_folder,
+    define_modules,
+    define_strings,
+    define_threads,
+)
 from bahdanau_tf.data import ParallelCorpus
-from bahdanau_tf.data.dataset import Batch, make_dataset
-from bahdanau_tf.flags.fields import check_folder
-from bahdanau_tf.system.device import use_threads
 from bahdanau_tf.system.terminal import ProgressLine, StatusLine, amount
-from bahdanau_tf.text.subwords import BYTE
-from bahdanau_tf.text.tokenizer import Tokenizer
-from bahdanau_tf.translation import Lexicon, learn_lexicon
-from bahdanau_tf.translation.saved import best_folder
-from bahdanau_tf.translator import LEXICON, Translator
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from bahdanau_tf.data.dataset import Batch
+    from bahdanau_tf.text.tokenizer import Tokenizer
+
+REQUIRED = ("model_dir", "source", "target")
+
+
+def define(flags: absl_flags.FlagValues) -> None:
+    """Defines the flags of the command."""
+    define_strings(
+        flags,
+        "Files",
+        {
+            "model_dir": "folder of a trained model with attention",
+            "source": "text that the model translates",
+            "target": "its translation",
+        },
+    )
+    options: Group = {"flag_values": flags, "module_name": "Lexicon"}
+    absl_flags.DEFINE_integer(
+        "words",
+        10,
+        "number of target words for each source word",
+        lower_bound=1,
+        upper_bound=10_000,
+        **options,
+    )
+    absl_flags.DEFINE_integer(
+        "frequent",
+        2000,
+        "number of first words of the target vocabulary that every sentence "
+        "may use, special symbols included, and besides them the bytes of a "
+        "sub-word vocabulary; more are slower and closer to the whole "
+        "vocabulary",
+        lower_bound=1,
+        **options,
+    )
+    define_modules(flags, "Lexicon")
+    define_threads(flags, "Lexicon")
+
+
+def check(flags: absl_flags.FlagValues) -> None:
+    """Raises for mistakes that can be found before a model is loaded."""
+    check_files(flags, "source", "target")
 
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
+    from bahdanau_tf.data.dataset import make_dataset
+    from bahdanau_tf.system.device import use_threads
+    from bahdanau_tf.translation import Lexicon, learn_lexicon
+    from bahdanau_tf.translation.saved import best_folder
+    from bahdanau_tf.translator import LEXICON, Translator
+
     use_threads(flags.threads)
     folder = best_folder(flags.model_dir)
     check_folder("model_dir", str(folder))
@@ -57,6 +118,10 @@ def first_ids(text: Tokenizer, words: int) -> int:
 
     In a sub-word vocabulary the ids of 256 bytes precede those of words.
     """
+    import tensorflow as tf
+
+    from bahdanau_tf.text.subwords import BYTE
+
     tokens = text.ids_to_tokens(tf.range(text.vocabulary_size)).numpy()
     others = [i for i, token in enumerate(tokens) if not BYTE.fullmatch(token)]
     return others[min(words, len(others)) - 1] + 1

@@ -1,37 +1,221 @@
-"""Writes the paper's tables and figures for any corpus as one page."""
+"""Writes the paper's tables and figures for any corpus as one HTML page.
+
+--quick trains on the built-in corpus, within 15 minutes on two cores:
+RNNencdec and RNNsearch on sentences of up to 15 and of up to 30 words, a
+forward and a reversed LSTM. --full trains more and larger systems, with up to
+two hours each, on the built-in corpus or on --train_source, --train_target,
+--dev_source and --dev_target: RNNencdec and RNNsearch with sentences of up to
+30 and 50 words (built-in: 15 and 30), a longer trained RNNsearch, a forward and
+five reversed LSTMs, or only --train_systems. A system that is not finished when
+its --minutes are over is stopped and reported as it is; running the command
+again continues it, and does not train finished systems again.
+
+--system names a trained model and --hypotheses another system's translations;
+both may be repeated, and combined with --quick or --full. A system with the
+name of one of the paper's, such as RNNsearch-50, is put in its row of the
+tables.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from absl import flags as absl_flags
 
-from bahdanau_tf import report
-from bahdanau_tf.commands.common.lines import check_count, line_pairs
-from bahdanau_tf.commands.common.nbest import nbest_lists
-from bahdanau_tf.commands.common.scoring import check_tokenize_flag
+from bahdanau_tf.commands import train
+from bahdanau_tf.commands.files import check_count, check_tokenize_flag, line_pairs, nbest_lists
+from bahdanau_tf.commands.flags import (
+    Group,
+    check_file,
+    check_folder,
+    define_fields,
+    define_modules,
+    define_scores,
+    define_strings,
+    from_flags,
+    refuse,
+    require,
+)
+from bahdanau_tf.commands.train_flags import choose, options, values_of
 from bahdanau_tf.corpora import grammar
-from bahdanau_tf.data.held_out import TYPICAL
 from bahdanau_tf.evaluation import has_blanks, read_pharaoh
-from bahdanau_tf.flags.fields import from_flags
-from bahdanau_tf.flags.report import named
-from bahdanau_tf.flags.train import choose, define, options, values_of
 from bahdanau_tf.options import Decoding
+from bahdanau_tf.options.decoding import SAMPLING
+from bahdanau_tf.options.fitted import TYPICAL
 from bahdanau_tf.plotting.paper import check_matplotlib
-from bahdanau_tf.report import trainings
-from bahdanau_tf.report.trainings import Plan, train_all
 from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import StatusLine
-from bahdanau_tf.translation.saved import best_folder
+
+if TYPE_CHECKING:
+    from bahdanau_tf import report
+    from bahdanau_tf.report import trainings
+    from bahdanau_tf.report.trainings import Plan
+
+_TEST = ("source", "reference", "alignments")
+_TRAINING = ("train_source", "train_target", "dev_source", "dev_target")
+_MINUTES = Range(0, 10**6)
+
+
+def define(flags: absl_flags.FlagValues) -> None:
+    """Defines the flags of the command."""
+    options: Group = {"flag_values": flags, "module_name": "Report"}
+    absl_flags.DEFINE_string("out_dir", "report", "folder for all output", **options)
+    for name, text in (
+        ("system", "a trained model, as NAME=MODEL_DIR; may be repeated"),
+        (
+            "hypotheses",
+            "another system's translations, as NAME=FILE; may be repeated",
+        ),
+        (
+            "nbest",
+            "another system's n-best lists in Moses' format, as NAME=FILE, for "
+            "LSTMs to rescore; at most one",
+        ),
+        (
+            "phrases",
+            "file of sentences to draw as an LSTM's vectors, a blank line "
+            "between groups of similar meaning; may be repeated, with a "
+            "picture for each file",
+        ),
+    ):
+        absl_flags.DEFINE_multi_string(name, [], text, **options)
+    define_modules(flags, "Report")
+    define_strings(
+        flags,
+        "Files",
+        {
+            "source": "text to translate",
+            "reference": "its reference translation",
+            "alignments": "its gold word alignment, in Pharaoh's format",
+            "train_source": "training text, source side",
+            "train_target": "training text, target side",
+            "dev_source": "dev text, source side",
+            "dev_target": "dev text, target side",
+        },
+    )
+    _define_training(flags)
+    define_scores(flags)
+    without = ("n_best", "shortlist", *SAMPLING)
+    define_fields(flags, "Search", Decoding, without)
+
+
+def _define_training(flags: absl_flags.FlagValues) -> None:
+    options: Group = {"flag_values": flags, "module_name": "Training"}
+    for name, text in (
+        ("quick", "whether to train small systems on the built-in corpus"),
+        ("full", "whether to train larger systems, on any corpus"),
+    ):
+        absl_flags.DEFINE_bool(name, False, text, **options)
+    absl_flags.DEFINE_list(
+        "train_systems",
+        [],
+        "names of the systems to train, such as RNNsearch-50; all if empty",
+        **options,
+    )
+    absl_flags.DEFINE_multi_string(
+        "train_flag",
+        [],
+        "a flag for every training whose model uses it, such as --units=512; may be repeated",
+        **options,
+    )
+    absl_flags.DEFINE_float(
+        "minutes",
+        None,
+        "longest time to train one system in this run, 0 for any; default 3.2 "
+        "with --quick and 120 with --full",
+        **options,
+    )
+    absl_flags.DEFINE_integer(
+        "jobs",
+        2,
+        "number of systems trained at a time; they share the cores",
+        lower_bound=1,
+        **options,
+    )
+
+
+def check(flags: absl_flags.FlagValues) -> None:
+    """Raises for mistakes that would otherwise be found after the training."""
+    require(flags, "out_dir")
+    check_folder("out_dir", flags.out_dir)
+    if flags.quick and flags.full:
+        raise ValueError("--quick and --full: wanted one of them")
+    trains = flags.quick or flags.full
+    if not (trains or flags.system or flags.hypotheses):
+        raise ValueError("--quick, --full, --system or --hypotheses is missing")
+    if not trains:
+        names = ("train_systems", "train_flag", "minutes", "jobs")
+        refuse(flags, names, "without --quick or --full")
+    if flags.minutes is not None and flags.minutes not in _MINUTES:
+        raise ValueError(f"--minutes is {flags.minutes}, wanted {_MINUTES}")
+    systems = dict(named("system", flags.system))
+    others = dict(named("hypotheses", flags.hypotheses))
+    if both := {*systems} & {*others}:
+        raise ValueError(
+            f"--system and --hypotheses are both named {min(both)}, wanted different names"
+        )
+    from_flags(flags, Decoding)
+    _check_files(flags)
+    for path in others.values():
+        check_file("hypotheses", path)
+    lists = [*named("nbest", flags.nbest)]
+    if len(lists) > 1:
+        raise ValueError(f"--nbest is given {len(lists)} times, wanted one")
+    for _, path in lists:
+        check_file("nbest", path)
+    for path in flags.phrases:
+        check_file("phrases", path)
+
+
+def _check_files(flags: absl_flags.FlagValues) -> None:
+    """Checks that the right files are given, and that they exist."""
+    given = [n for n in (*_TRAINING, *_TEST) if flags[n].value is not None]
+    if flags.quick or (flags.full and flags.train_source is None):
+        if given:
+            raise ValueError(
+                f"--{given[0]} is given, but training is on the built-in "
+                "corpus; wanted --full with --train_source, --train_target, "
+                "--dev_source and --dev_target"
+            )
+        return
+    require(flags, "source", "reference", *_TRAINING * flags.full)
+    for side in ("train", "dev"):
+        if (f"{side}_source" in given) != (f"{side}_target" in given):
+            raise ValueError(f"--{side}_source and --{side}_target go together")
+    for name in given:
+        check_file(name, flags[name].value)
+
+
+def named(flag: str, values: list[str]) -> Iterator[tuple[str, str]]:
+    """Reads NAME=PATH, each name once.
+
+    Raises:
+        ValueError: A value has another form. The message has the flag.
+    """
+    seen = set()
+    for value in values:
+        name, equals, path = value.partition("=")
+        if not (name and equals and path) or name in seen:
+            raise ValueError(f"--{flag} is {value!r}, wanted NAME=PATH, each name once")
+        seen.add(name)
+        yield name, path
+
 
 NLL_SAMPLE = 5000  # number of training pairs read to compute their likelihood
 
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
+    from bahdanau_tf import report
+    from bahdanau_tf.report import trainings
+    from bahdanau_tf.report.trainings import train_all
+    from bahdanau_tf.translation.saved import best_folder
+
     check_matplotlib("report")
     out_dir = Path(flags.out_dir)
     folder = out_dir / "models"
@@ -88,6 +272,8 @@ def run(flags: absl_flags.FlagValues) -> int:
 
 
 def _suite(flags: absl_flags.FlagValues) -> trainings.Suite | None:
+    from bahdanau_tf.report import trainings
+
     if flags.quick:
         return trainings.QUICK
     if not flags.full:
@@ -129,6 +315,8 @@ def _check_train_flags(suite: trainings.Suite, given: Sequence[str]) -> None:
 
 def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
     """Raises early what the trainings, or the report, would raise later."""
+    from bahdanau_tf import report
+
     taken = {
         name: flag
         for flag in ("system", "hypotheses")
@@ -144,7 +332,7 @@ def _check_plans(plans: list[Plan], given: absl_flags.FlagValues) -> None:
                 "train, wanted another name"
             )
         flags = absl_flags.FlagValues()
-        define(flags)
+        train.define(flags)
         try:
             left = flags(["train", *plan.flags])[1:]
             options(flags, values_of(choose(flags, TYPICAL)))
@@ -208,6 +396,8 @@ def _groups(path: str) -> list[list[str]]:
 
 
 def _baseline(flags: absl_flags.FlagValues, sources: Sequence[str]) -> report.Baseline | None:
+    from bahdanau_tf import report
+
     for name, path in named("nbest", flags.nbest):
         flag = f"--nbest={name}={path}"
         lists = [*nbest_lists(flag, path, sources)]
@@ -223,6 +413,8 @@ def _baseline(flags: absl_flags.FlagValues, sources: Sequence[str]) -> report.Ba
 
 
 def _test(files: trainings.Files) -> report.Corpus:
+    from bahdanau_tf import report
+
     links = read_pharaoh(files.alignments) if files.alignments else None
     return report.Corpus(_lines(files.source), _lines(files.reference), links)
 
@@ -233,6 +425,8 @@ def _pairs(files: trainings.Files, side: str, most: int | None = None) -> report
     Raises:
         ValueError: One file ends before the other.
     """
+    from bahdanau_tf import report
+
     source, target = f"{side}_source", f"{side}_target"
     if getattr(files, source) is None:
         return None

@@ -1,22 +1,108 @@
-"""Ranks n-best lists of any system again with a model."""
+"""Ranks n-best lists of any system again with a model.
+
+Reads lists in Moses' format from --input or standard input,
+
+    sentence number from 0 ||| hypothesis ||| features ||| score
+
+and writes them, best first, to --output or standard output, with the model's
+log p(y | x) as an additional feature and (1 - w) score + w log p as score. The
+model reads sources and hypotheses as they are: they should look like the text
+it was trained on.
+
+w is --weight; with --dev_source, --dev_input and --dev_reference it is the one
+of 0, 0.01, ..., 1 with the best BLEU on these, counted by --tokenize.
+"""
 
 from __future__ import annotations
 
+import math
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.common.model import load_translator
-from bahdanau_tf.commands.common.nbest import nbest_lists
-from bahdanau_tf.commands.common.scoring import check_tokenize_flag, tokenizer_for
+from bahdanau_tf.commands.files import (
+    check_tokenize_flag,
+    load_translator,
+    nbest_lists,
+    tokenizer_for,
+)
+from bahdanau_tf.commands.flags import (
+    Group,
+    check_files,
+    check_model,
+    check_output,
+    define_model,
+    define_scores,
+    define_strings,
+    refuse,
+)
 from bahdanau_tf.system.lines import read_lines, written
 from bahdanau_tf.system.terminal import LineCounter, StatusLine
-from bahdanau_tf.translation.rescoring import choose_weight, combine, score_nbest
-from bahdanau_tf.translator import Translator
+
+if TYPE_CHECKING:
+    from bahdanau_tf.translator import Translator
+
+REQUIRED = ("model_dir", "source")
+_DEV = ("dev_source", "dev_input", "dev_reference")
+
+
+def define(flags: absl_flags.FlagValues) -> None:
+    """Defines the flags of the command."""
+    define_model(flags)
+    define_strings(
+        flags,
+        "Files",
+        {
+            "source": "the sentences that the lists translate",
+            "input": "n-best lists; may be .gz",
+            "output": "file for the ranked lists; may be .gz; it has the "
+            "ending .part until it is complete",
+            "dev_source": "sentences on which the weight is chosen",
+            "dev_input": "their n-best lists",
+            "dev_reference": "their reference translations",
+        },
+    )
+    options: Group = {"flag_values": flags, "module_name": "Lists"}
+    absl_flags.DEFINE_float(
+        "weight",
+        None,
+        "weight of the model's score; default 0.5, the plain average, or chosen on the dev set",
+        lower_bound=0,
+        upper_bound=1,
+        **options,
+    )
+    absl_flags.DEFINE_enum(
+        "format",
+        "moses",
+        ["moses", "text"],
+        "lists in Moses' format, or only the best hypothesis of each sentence",
+        **options,
+    )
+    define_scores(flags)
+
+
+def check(flags: absl_flags.FlagValues) -> None:
+    """Raises for mistakes that can be found before a model is loaded."""
+    given = [name for name in _DEV if flags[name].value is not None]
+    if given and len(given) < len(_DEV):
+        missing = ", ".join(f"--{name}" for name in _DEV if name not in given)
+        raise ValueError(f"--{given[0]} is given, but {missing} missing")
+    if given and flags.weight is not None:
+        raise ValueError(f"--weight and --{given[0]}: wanted one of them")
+    if flags.weight is not None and math.isnan(flags.weight):
+        raise ValueError("--weight is nan, wanted 0 to 1")
+    if not given:
+        refuse(flags, ["tokenize", "ignore_case", "nfc"], "without --dev_reference")
+    check_model(flags)
+    read = check_files(flags, "source", "input", *_DEV)
+    check_output("output", flags.output, read)
 
 
 def run(flags: absl_flags.FlagValues) -> int:
     """Runs the command; returns the exit status."""
+    from bahdanau_tf.translation.rescoring import combine, score_nbest
+
     check_tokenize_flag(flags)
     translator = load_translator(flags)
     weight = _weight(flags, translator)
@@ -37,6 +123,8 @@ def run(flags: absl_flags.FlagValues) -> int:
 
 def _weight(flags: absl_flags.FlagValues, translator: Translator) -> float:
     """The given weight, the default, or the best one on the dev set."""
+    from bahdanau_tf.translation.rescoring import choose_weight, score_nbest
+
     if flags.dev_source is None:
         return 0.5 if flags.weight is None else flags.weight
     lists = nbest_lists("--dev_input", flags.dev_input, read_lines(flags.dev_source))

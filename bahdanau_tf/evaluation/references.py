@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sacrebleu.metrics.bleu import BLEU
-
 from bahdanau_tf.evaluation.scores import Comparison, Score, as_scored, bleu, chrf, compare
 from bahdanau_tf.evaluation.subsets import LengthBin, bleu_by_rank, length_bins, select
 
@@ -96,6 +94,8 @@ class References:
 
     def oracle(self, lists: Sequence[Sequence[str]]) -> list[str]:
         """The text of each n-best list with the best BLEU of its own."""
+        from sacrebleu.metrics.bleu import BLEU
+
         metric = BLEU(
             effective_order=True,
             force=True,

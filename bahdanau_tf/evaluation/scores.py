@@ -8,12 +8,12 @@ import json
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sacrebleu.metrics.base import Signature
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.significance import PairedTest
+if TYPE_CHECKING:  # the command line reads flags without it
+    from sacrebleu.metrics.base import Signature
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,8 @@ def chrf(
     n_bootstrap: int = 0,
 ) -> Score:
     """Computes corpus chrF2, which needs no tokenizer; Args as in `bleu`."""
+    from sacrebleu.metrics.chrf import CHRF
+
     metric = CHRF(lowercase=lowercase)
     return _score(metric, "chrf", hypotheses, references, nfc, n_bootstrap)
 
@@ -114,6 +116,8 @@ def bleu_metric(tokenize: str, lowercase: bool) -> BLEU:
         ValueError: The tokenizer is unknown, or its package is not installed.
             The message lists the tokenizers, or says how to install it.
     """
+    from sacrebleu.metrics.bleu import BLEU
+
     if tokenize not in BLEU.TOKENIZERS:
         raise ValueError(
             f"bleu: tokenize is {tokenize!r}, wanted one of {', '.join(BLEU.TOKENIZERS)}."
@@ -124,6 +128,8 @@ def bleu_metric(tokenize: str, lowercase: bool) -> BLEU:
 
 @functools.cache
 def _first_metric(tokenize: str, lowercase: bool) -> BLEU:
+    from sacrebleu.metrics.bleu import BLEU
+
     try:
         # `force`: no warning that the text looks tokenized.
         return BLEU(lowercase=lowercase, tokenize=tokenize, force=tokenize == "none")
@@ -233,6 +239,8 @@ def compare(
     Reference: Koehn 2004, "Statistical Significance Tests for Machine
     Translation Evaluation"; the test is sacreBLEU's.
     """
+    from sacrebleu.significance import PairedTest
+
     if not systems or n_bootstrap < 1:
         raise ValueError(
             f"compare: {len(systems)} systems and n_bootstrap {n_bootstrap}, "

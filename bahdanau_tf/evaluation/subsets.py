@@ -7,12 +7,13 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
-
-import tensorflow as tf
+from typing import TYPE_CHECKING, Protocol
 
 from bahdanau_tf.evaluation.scores import Score, bleu, check_counts
 from bahdanau_tf.evaluation.tables import Cell
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 def without_unknown_words(
@@ -74,6 +75,8 @@ def known_sentences(
     Returns:
         A mask for `select`, one entry per sentence.
     """
+    import tensorflow as tf
+
     sides: dict[str, tuple[_Text, Sequence[str]]] = {}
     for translator in translators:
         texts = [(text, sources) for text in translator.source_texts]

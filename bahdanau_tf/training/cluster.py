@@ -199,6 +199,15 @@ def several_workers() -> bool:
     return len(_cluster(os.environ.get(VARIABLE, ""))[0]) > 1
 
 
+def is_chief() -> bool:
+    """Whether this process is the chief of TF_CONFIG, or alone.
+
+    Raises:
+        ValueError: TF_CONFIG is wrong.
+    """
+    return _cluster(os.environ.get(VARIABLE, ""))[1] == 0
+
+
 @contextmanager
 def _interrupts_at_once() -> Iterator[None]:
     """Lets SIGINT end the process while TensorFlow waits for other workers.

@@ -127,7 +127,7 @@ def check_held_out(model_dir: Path, files: TrainingFiles, dev_pairs: int) -> Non
         raise ValueError(
             f"--dev_source is {files.dev_source}, but the dev text of "
             f"{model_dir} was held out of its training text; leave "
-            "--dev_source and --dev_target out to go on, or name another "
+            "--dev_source and --dev_target out to resume, or name another "
             "folder"
         )
     if path.is_file():
@@ -136,7 +136,7 @@ def check_held_out(model_dir: Path, files: TrainingFiles, dev_pairs: int) -> Non
     elif dev_pairs:
         raise ValueError(
             f"--{DEV_PAIRS} is {dev_pairs}, but none were held out of the "
-            f"training text of {model_dir}; leave it out to go on, or name "
+            f"training text of {model_dir}; leave it out to resume, or name "
             "another folder"
         )
 

@@ -12,12 +12,19 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.options import Decoding
+from bahdanau_tf.options.decoding import BATCH_SIZE, WINDOW
+from bahdanau_tf.system.files import (
+    check_file as check_file,
+    check_folder as check_folder,
+    check_outside_models as check_outside_models,
+)
 from bahdanau_tf.system.lines import incomplete
 
 if TYPE_CHECKING:
@@ -115,20 +122,6 @@ def require(flags: absl_flags.FlagValues, *names: str) -> None:
             raise ValueError(f"--{name} is empty")
 
 
-def check_file(flag: str, path: str | None) -> None:
-    """Checks that a file exists and is not a folder; None always passes.
-
-    Raises:
-        ValueError: The message has the flag.
-    """
-    if path is None:
-        return
-    if not os.path.exists(path):
-        raise ValueError(f"--{flag}: there is no file {path}")
-    if os.path.isdir(path):
-        raise ValueError(f"--{flag}: {path} is a folder, wanted a file")
-
-
 def check_files(flags: absl_flags.FlagValues, *names: str) -> list[File]:
     """Checks that the files of these flags, if given, exist.
 
@@ -168,21 +161,6 @@ def check_open(stream: str, called: str) -> None:
         raise ValueError(f"{called} is closed, wanted it open")
 
 
-def check_folder(flag: str, path: str) -> None:
-    """Checks that a folder can be written to, or can be made.
-
-    Raises:
-        ValueError: The message has the flag.
-    """
-    place = Path(path).absolute()
-    while not place.exists():
-        place = place.parent
-    if not place.is_dir():
-        raise ValueError(f"--{flag}: {place} is a file, wanted a folder")
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise ValueError(f"--{flag}: no permission to write to {place}")
-
-
 def check_apart_from_models(flag: str, path: str) -> None:
     """Raises if the folder is that of a training, or in a saved model."""
     place = Path(path).resolve()
@@ -192,18 +170,6 @@ def check_apart_from_models(flag: str, path: str) -> None:
             f"its own, such as {place / 'served'}"
         )
     check_outside_models(flag, path)
-
-
-def check_outside_models(flag: str, path: str) -> None:
-    """Raises if the folder is in a saved model, or is one."""
-    place = Path(path).resolve()
-    for folder in (place, *place.parents):
-        if (folder / "translator.json").is_file():
-            raise ValueError(
-                f"--{flag}: {folder} holds a saved model, and what else is "
-                "in it is lost when the model is saved again; wanted a folder "
-                "outside"
-            )
 
 
 def check_output(flag: str, path: str | None, taken: Iterable[File]) -> None:
@@ -292,3 +258,175 @@ def _attribute_texts(owner: type) -> dict[str, str]:
         elif line.strip():
             texts[name] += " " + line.strip()
     return texts
+
+
+MODEL = "Model"
+SEARCH = "Search"
+
+
+def define_model(flags: absl_flags.FlagValues) -> None:
+    """Defines --model_dir, --modules, --average and --threads."""
+    absl_flags.DEFINE_list(
+        "model_dir",
+        None,
+        "folder of a trained model; several, separated by commas, are an ensemble",
+        flag_values=flags,
+        module_name=MODEL,
+    )
+    define_modules(flags, MODEL)
+    define_average(flags)
+    define_threads(flags, MODEL)
+
+
+def define_modules(flags: absl_flags.FlagValues, group: str) -> None:
+    """Defines --modules, which the command line imports before it loads."""
+    absl_flags.DEFINE_list(
+        "modules",
+        [],
+        "modules of your own with classes that a model has, separated by "
+        "commas, each in a folder of PYTHONPATH; they are run, so name only "
+        "those that you trust",
+        flag_values=flags,
+        module_name=group,
+    )
+
+
+def define_threads(flags: absl_flags.FlagValues, group: str) -> None:
+    """Defines --threads."""
+    absl_flags.DEFINE_integer(
+        "threads",
+        None,
+        "number of cores to use; default: all that the process may use, unless "
+        "TF_NUM_INTRAOP_THREADS or TF_NUM_INTEROP_THREADS is set",
+        lower_bound=1,
+        upper_bound=10**4,
+        flag_values=flags,
+        module_name=group,
+    )
+
+
+def define_average(flags: absl_flags.FlagValues) -> None:
+    """Defines --average."""
+    absl_flags.DEFINE_enum(
+        "average",
+        "probability",
+        ["probability", "log_probability"],
+        "what an ensemble averages",
+        flag_values=flags,
+        module_name=MODEL,
+    )
+
+
+def define_search(flags: absl_flags.FlagValues, without: Collection[str] = ()) -> None:
+    """Defines the flags of search, except some fields of `Decoding`."""
+    text = "file of lines 'source word, tab, target word' for --unknown=replace"
+    define_strings(flags, SEARCH, {"dictionary": text})
+    define_fields(flags, SEARCH, Decoding, without)
+
+
+def check_model(flags: absl_flags.FlagValues) -> None:
+    """Checks the flags of models and search.
+
+    Raises:
+        ValueError: The message has the flag.
+    """
+    require(flags, "model_dir")
+    check_folders("model_dir", flags.model_dir)
+    if len(flags.model_dir) == 1:
+        refuse(flags, ["average"], "with one model")
+    check_search(flags)
+
+
+def check_folders(flag: str, folders: Sequence[str]) -> None:
+    """Checks that folders have names, and that none is given twice.
+
+    Raises:
+        ValueError: The message has the flag.
+    """
+    if "" in folders:
+        raise ValueError(f"--{flag} is empty, or has an empty part")
+    if len({*map(os.path.realpath, folders)}) < len(folders):
+        raise ValueError(f"--{flag} is {','.join(folders)}, wanted each folder once")
+
+
+def check_search(flags: absl_flags.FlagValues) -> None:
+    """Checks the flags of search.
+
+    Raises:
+        ValueError: The message has the flag.
+    """
+    from_flags(flags, Decoding)
+    if "dictionary" in flags and flags.unknown != "replace":
+        refuse(flags, ["dictionary"], f"with --unknown={flags.unknown}")
+
+
+def refuse_without_model(flags: absl_flags.FlagValues) -> None:
+    """Raises if flags of model or search are given without a model.
+
+    Raises:
+        ValueError: The user gave one of them.
+    """
+    groups = flags.flags_by_module_dict()
+    for flag in groups.get(MODEL, []) + groups.get(SEARCH, []):
+        refuse(flags, [flag.name], "without --model_dir")
+
+
+LINES = "Lines"
+
+
+def define_batches(flags: absl_flags.FlagValues) -> None:
+    """Defines --window, --batch_size and --threads."""
+    options: Group = {"flag_values": flags, "module_name": LINES}
+    absl_flags.DEFINE_integer(
+        "window",
+        WINDOW,
+        "number of lines read at once, to batch similar lengths; with 1 each "
+        "line is answered before the next is read, as on a terminal",
+        lower_bound=1,
+        upper_bound=10**9,
+        **options,
+    )
+    absl_flags.DEFINE_integer(
+        "batch_size",
+        BATCH_SIZE,
+        "number of sentences processed at once; fewer need less memory",
+        lower_bound=1,
+        upper_bound=10**6,
+        **options,
+    )
+
+
+GROUP = "Scores"
+
+
+def define_bleu(flags: absl_flags.FlagValues) -> None:
+    """Defines --tokenize and --nfc."""
+    absl_flags.DEFINE_string(
+        "tokenize",
+        None,
+        "sacreBLEU's tokenizer: 13a, none for tokenized text, zh, ja-mecab, "
+        "char, ...; default: the one that fits the script of the references, "
+        "then the language",
+        flag_values=flags,
+        module_name=GROUP,
+    )
+    absl_flags.DEFINE_bool(
+        "nfc",
+        True,
+        "whether translations and references are compared in composed "
+        "characters (Unicode's NFC); if not, as they come",
+        flag_values=flags,
+        module_name=GROUP,
+    )
+
+
+def define_scores(flags: absl_flags.FlagValues) -> None:
+    """Defines --tokenize, --nfc and --ignore_case."""
+    define_bleu(flags)
+    absl_flags.DEFINE_bool(
+        "ignore_case",
+        False,
+        "whether case is ignored",
+        flag_values=flags,
+        module_name=GROUP,
+    )

@@ -1,12 +1,11 @@
 """The command `bahdanau-tf`: finds the subcommand, parses flags, prints errors.
 
-Each subcommand is two modules. The one in `bahdanau_tf.flags` describes its
-flags and does not need TensorFlow: it has a docstring, which is the help,
-`define(flags)`, and `check(flags)`, which is called when all flags named in
-REQUIRED are given. It may have `already_done(flags)`: if nothing is left to do,
-a sentence that says so. The one in `bahdanau_tf.commands` has `run(flags)`. If
-ARGUMENTS is set, the choices of each argument that is not a flag, these
-functions also get these arguments.
+The module of a subcommand has a docstring, which is the help, `define(flags)`,
+`check(flags)`, which is called when all flags named in REQUIRED are given, and
+`run(flags)`. It may have `already_done(flags)`: if nothing is left to do, a
+sentence that says so. If ARGUMENTS is set, the choices of each argument that is
+not a flag, these functions also get these arguments. NEEDS_TENSORFLOW is False
+if the work needs none.
 """
 
 from __future__ import annotations
@@ -26,10 +25,8 @@ from typing import TextIO
 from absl import flags as absl_flags
 
 from bahdanau_tf import __all__ as PUBLIC, __version__
-from bahdanau_tf.flags.completion import complete_if_asked
-from bahdanau_tf.flags.fields import Group, require
-from bahdanau_tf.flags.help import help_of, required, usage
-from bahdanau_tf.options.named import imported
+from bahdanau_tf.commands.flags import Group, require
+from bahdanau_tf.commands.help import complete_if_asked, help_of, required, usage
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.files import FULL
 from bahdanau_tf.system.garbage import never_collected
@@ -86,32 +83,32 @@ def _main(argv: Sequence[str] | None) -> int:
         wanted = ", ".join(COMMANDS)
         return _fail(f"no command {name!r}, wanted one of {wanted}")
     rest = ["--help" if word == "-h" else word for word in rest]
-    return _run(name, import_module(f"bahdanau_tf.flags.{name}"), rest)
+    return _run(name, rest)
 
 
-def _run(name: str, taken: ModuleType, arguments: list[str]) -> int:
-    flags = defined_flags(name)
+def _run(name: str, arguments: list[str]) -> int:
+    command, flags = _module(name), defined_flags(name)
     try:
         words = _expanded(arguments, flags)
         left = flags([f"bahdanau-tf {name}", *words])[1:]
         _count_own(name, flags)
         if flags.help:
-            text = help_of(name, COMMANDS[name], taken, flags)
+            text = help_of(name, COMMANDS[name], command, flags)
             return _say(text, sys.stdout, 0)
         if left and not _arguments(name):
             return _fail(f"{name}: {left[0]!r} is not a flag; see --help")
         lines.longest_line = flags.max_line_bytes
         given = (flags, left) if _arguments(name) else (flags,)
-        require(flags, *required(taken))
-        taken.check(*given)
-        already_done = getattr(taken, "already_done", lambda *_: None)
+        require(flags, *required(command))
+        command.check(*given)
+        already_done = getattr(command, "already_done", lambda *_: None)
         if said := already_done(*given):
             return _say(said, sys.stderr, 0)
-        is_first = "tensorflow" not in sys.modules
-        once = never_collected() if is_first else contextlib.nullcontext()
-        with once, _quiet_start():
-            command = import_module(f"bahdanau_tf.commands.{name}")
+        if getattr(command, "NEEDS_TENSORFLOW", True):
+            _import_tensorflow()
         for module in flags.modules if "modules" in flags else ():
+            from bahdanau_tf.models.named import imported
+
             imported(module, f"modules is {module!r}")
         with _warnings_in_sentences(name):
             status = command.run(*given)
@@ -163,7 +160,7 @@ def defined_flags(name: str) -> absl_flags.FlagValues:
     """The flags of a subcommand, including those of all subcommands."""
     flags = absl_flags.FlagValues()
     flags.set_gnu_getopt()  # flags may follow arguments
-    import_module(f"bahdanau_tf.flags.{name}").define(flags)
+    _module(name).define(flags)
     every: Group = {"flag_values": flags, "module_name": "Every command"}
     absl_flags.DEFINE_string(
         "flagfile",
@@ -188,8 +185,7 @@ def defined_flags(name: str) -> absl_flags.FlagValues:
 
 def _arguments(name: str) -> Sequence[Sequence[str]]:
     """The choices of each argument of a subcommand that is not a flag."""
-    found = import_module(f"bahdanau_tf.flags.{name}")
-    return getattr(found, "ARGUMENTS", ())
+    return getattr(_module(name), "ARGUMENTS", ())
 
 
 def _by_flag(error: Exception, flags: absl_flags.FlagValues) -> str:
@@ -307,6 +303,18 @@ def _recipes() -> list[str]:
         for entry in RECIPES.iterdir()
         if entry.name.endswith(".flags")
     )
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"bahdanau_tf.commands.{name}")
+
+
+def _import_tensorflow() -> None:
+    """Imports TensorFlow and what all models need."""
+    is_first = "tensorflow" not in sys.modules
+    once = never_collected() if is_first else contextlib.nullcontext()
+    with once, _quiet_start():
+        import_module("bahdanau_tf.translator")
 
 
 @contextlib.contextmanager

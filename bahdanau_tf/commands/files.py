@@ -1,0 +1,247 @@
+"""What several commands do with files: check, read, load and write them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import zip_longest
+from typing import TYPE_CHECKING, TypeVar
+
+from absl import flags as absl_flags
+
+from bahdanau_tf.commands.flags import from_flags
+from bahdanau_tf.options import Decoding
+from bahdanau_tf.system.lines import incomplete, read_lines
+from bahdanau_tf.system.terminal import StatusLine, amount
+
+if TYPE_CHECKING:
+    from bahdanau_tf.report.trainings import Files
+    from bahdanau_tf.translation import Translation
+    from bahdanau_tf.translation.rescoring import NBest
+    from bahdanau_tf.translator import Translator
+
+MOST_CHARACTERS = 1 << 22  # of a window; 2,000 lines have some 200,000
+T = TypeVar("T", bound=tuple[str, ...])
+
+
+def check_count(flag: str, lines: Sequence[object], references: Sequence[str]) -> None:
+    """Checks that a file has a line for each reference.
+
+    Raises:
+        ValueError: The numbers differ. The message has both.
+    """
+    check_equal(flag, len(lines), "--reference", len(references))
+
+
+def check_equal(flag: str, lines: int, other: str, wanted: int) -> None:
+    """Checks that the files of two flags have as many lines.
+
+    Raises:
+        ValueError: The numbers differ. The message has both.
+    """
+    if lines != wanted:
+        raise ValueError(
+            f"{flag} has {amount(lines, 'line')} and {other} {wanted:,}, wanted equal numbers"
+        )
+
+
+def line_pairs(
+    flags: absl_flags.FlagValues | Files,
+    first: str,
+    second: str,
+    start: int = 0,
+    stop: int | None = None,
+) -> Iterator[tuple[str, str]]:
+    """Yields pairs of lines of two files as they are read.
+
+    Args:
+        flags: The flags, or what else has their values as attributes.
+        first: The flag of the first file; standard input if it is not given.
+        second: The flag of the second file.
+        start: How many lines of both are skipped.
+        stop: The number of the last line; None for all.
+
+    Raises:
+        ValueError: One file ends before the other.
+    """
+    names = (first, second)
+    files = (read_lines(getattr(flags, name), start, stop) for name in names)
+    for number, (one, other) in enumerate(zip_longest(*files), start + 1):
+        if one is None or other is None:
+            short, long = (first, second)[:: 1 if one is None else -1]
+            raise ValueError(
+                f"--{short} has no line {number}, but --{long} has one; "
+                "wanted equal numbers of lines"
+            )
+        yield one, other
+
+
+def windows(lines: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yields `size` lines at a time; before an error, those that came before.
+
+    Args:
+        lines: Lines as they are read, each with others that belong to it.
+        size: How many; the last window may have fewer, and so has one of long
+            lines.
+
+    Raises:
+        OSError: That of reading, as of `read_lines`.
+        ValueError: The same.
+    """
+    window: list[T] = []
+    characters = 0
+    try:
+        for line in lines:
+            window.append(line)
+            characters += sum(map(len, line))
+            if len(window) == size or characters >= MOST_CHARACTERS:
+                yield window
+                window, characters = [], 0
+    except (OSError, ValueError):
+        if window:
+            yield window
+        raise
+    if window:
+        yield window
+
+
+@contextmanager
+def kept_lines_named(
+    path: str | None, count: Callable[[], int], what: str = "translation"
+) -> Iterator[None]:
+    """Says after an error or Ctrl-C where the lines written so far are.
+
+    Args:
+        path: The file that `written` was to write; None for standard output.
+        count: Returns how many lines it holds.
+        what: What a line is.
+    """
+    try:
+        yield
+    except (ValueError, KeyboardInterrupt):
+        if path is not None and count() and os.path.exists(incomplete(path)):
+            kept = amount(count(), what)
+            StatusLine().note(f"{incomplete(path)} has {kept}")
+        raise
+
+
+def load_translator(flags: absl_flags.FlagValues) -> Translator:
+    """Loads the best model of --model_dir, with the search flags if any.
+
+    It will use --threads.
+
+    Raises:
+        ValueError: A folder holds no trained model, or the models of an
+            ensemble do not fit together.
+    """
+    from bahdanau_tf.system.device import use_threads
+    from bahdanau_tf.text import Dictionary
+    from bahdanau_tf.translator import Translator, load_best
+
+    use_threads(flags.threads)
+    translators = [load_best(folder) for folder in flags.model_dir]
+    translator = translators[0]
+    if len(translators) > 1:
+        translator = Translator.ensemble(translators, flags.average)
+    if "dictionary" in flags:  # the command has search flags
+        translator.decoding = from_flags(flags, Decoding)
+        if flags.dictionary:
+            translator.dictionary = Dictionary.load(flags.dictionary)
+    return translator
+
+
+def nbest_lists(flag: str, path: str | None, sources: Iterable[str]) -> Iterator[NBest]:
+    """Reads the lists of some sentences; errors of a list name its flag.
+
+    Args:
+        flag: The flag that named the file.
+        path: The file; None for standard input.
+        sources: The sentences.
+
+    Raises:
+        ValueError: It is no such list, or a file is not UTF-8.
+    """
+    from bahdanau_tf.translation.rescoring import MalformedListError, read_nbest
+
+    try:
+        yield from read_nbest(read_lines(path), sources)
+    except MalformedListError as error:
+        raise ValueError(f"{flag}: {error}") from None
+
+
+def json_line(translation: Translation, alignments: bool) -> str:
+    """A translation with its alternatives and, if wanted, its alignment."""
+    known: dict[str, object] = {
+        "source": translation.source,
+        **_hypothesis(translation, alignments),
+    }
+    if alignments:
+        known["source_tokens"] = translation.source_tokens
+        known["source_offsets"] = translation.source_offsets
+    if translation.alternatives:
+        known["alternatives"] = [
+            _hypothesis(other, alignments) for other in translation.alternatives
+        ]
+    return json.dumps(known, ensure_ascii=False) + "\n"
+
+
+def _hypothesis(translation: Translation, alignments: bool) -> dict[str, object]:
+    known = {name: getattr(translation, name) for name in ("text", "score", "log_prob", "finished")}
+    if not alignments:
+        return known
+    weights = translation.weights
+    return {
+        **known,
+        "tokens": translation.tokens,
+        "target_offsets": translation.target_offsets,
+        "alignment": sorted(translation.hard_alignment),
+        "weights": [] if weights is None else weights.astype(float).round(4).tolist(),
+    }
+
+
+def check_tokenize_flag(flags: absl_flags.FlagValues) -> None:
+    """Checks --tokenize before long work begins.
+
+    Raises:
+        ValueError: There is no such tokenizer, or its package is missing.
+    """
+    from bahdanau_tf.evaluation.scores import bleu_metric
+
+    if flags.tokenize is not None:
+        bleu_metric(flags.tokenize, lowercase=False)
+
+
+def tokenizer_for(
+    flags: absl_flags.FlagValues,
+    translator: Translator | None,
+    references: Sequence[str],
+) -> str:
+    """--tokenize, or the tokenizer that fits; prints it on standard error.
+
+    Args:
+        flags: The flags.
+        translator: The model, whose target tokenizer may know the language; or
+            None.
+        references: The reference translations.
+    """
+    from bahdanau_tf.evaluation.measure import fitting_tokenizer
+
+    if flags.tokenize is not None:
+        return str(flags.tokenize)
+    text = None if translator is None else translator.target_text
+    chosen = fitting_tokenizer(text, references)
+    StatusLine().note(f"--tokenize={chosen}, which fits the script of the references")
+    return chosen
+
+
+def tell_untokenized(systems: Mapping[str, Sequence[str]]) -> None:
+    """Warns of systems that are not tokenized, although the references are."""
+    from bahdanau_tf import evaluation
+
+    for name, lines in systems.items():
+        if evaluation.bleu_tokenizer("", lines) in ("char", "ja-mecab"):
+            StatusLine().note(
+                f"{name} is not tokenized as the references are: --tokenize=char compares them"
+            )
