@@ -30,7 +30,7 @@ class Guarded(keras.optimizers.Optimizer):
     If the norm is not finite, the original code uses a tenth of the parameters
     as the gradient. We skip the update instead: that rule shrinks all weights
     and changes Adadelta's running means. What Keras does without gradients,
-    weight decay and the moving average of weights, goes on.
+    weight decay and the moving average of weights, is not skipped.
 
     With `gradient_accumulation_steps` k, as in Keras, an update follows every
     k-th step and uses the mean of k gradients; it is this mean that is clipped
@@ -46,7 +46,7 @@ class Guarded(keras.optimizers.Optimizer):
     Raises:
         ValueError: `max_norm` is not positive, or
             `gradient_accumulation_steps` is less than 2; or, when it is built,
-            not all is made in the same `strategy.scope()`.
+            weights and optimizer are not of the same `strategy.scope()`.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class Guarded(keras.optimizers.Optimizer):
         return handle(slots[self._place(variable)])
 
     def _place(self, variable: Variable) -> int:
-        """Its place in `build`, also of what is a replica's copy of it."""
+        """Its place in `build`, even if it is a replica's copy of the weight."""
         place = self.places.get(handle(variable).ref())
         if place is None:
             raise ValueError(

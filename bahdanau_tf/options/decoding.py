@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # the command line reads its flags from here
     from bahdanau_tf.text.tokenizer import Tokenizer
 
 _LARGEST = 1000.0
-_ROUNDING = 1e-6  # of a length that is a whole number but for rounding
+_ROUNDING = 1e-6  # of a length that is a whole number except for rounding
 BATCH_SIZE = 64  # sentences translated, scored or aligned at once
 WINDOW = 1000  # lines held, so that like lengths are batched together
 SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")

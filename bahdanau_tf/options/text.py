@@ -52,7 +52,7 @@ class TextOptions:
             split text into words (not for sub-words); guessed from the
             training text if not given.
         target_language: Code of the target language, such as fr; guessed, too.
-        lowercase: Whether text is converted to small letters.
+        lowercase: Whether text is converted to lower case.
         reverse_source: Whether the source is read from its last word to its
             first, as by Sutskever et al.
         true_case: Whether a source line all in capitals is read as an ordinary

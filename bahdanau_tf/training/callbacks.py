@@ -36,8 +36,8 @@ class Status(RunCallback):
         size = sum(w.dtype.size * w.shape.num_elements() for w in weights)
         note(f"{self.model.count_params():,} weights, {size / 1e6:,.1f} MB")
         text = amount(len(run.corpus), "sentence pair")
-        if blank := run.corpus.blank:
-            text += f", without {amount(blank, 'pair')} with a blank line"
+        if empty := run.corpus.blank:
+            text += f", without {amount(empty, 'pair')} with a blank line"
         note(text)
         if run.dev is not None:
             note(f"dev BLEU: greedy search, {run.dev.tokenize}")

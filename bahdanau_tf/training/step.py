@@ -214,7 +214,7 @@ def with_loss_scale(
 
     Without a scale, gradients below 6e-8 would be 0. Keras' optimizer halves
     it and skips the update if a scaled gradient is too large, and doubles it
-    after 2,000 updates without; so these skips are no sign of divergence.
+    after 2,000 updates without; so these skips do not indicate divergence.
 
     Args:
         optimizer: The optimizer.

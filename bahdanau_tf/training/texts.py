@@ -66,14 +66,14 @@ def held_out(
     dev_pairs: int,
     max_length: int = 0,
 ) -> Iterator[int]:
-    """Divides a training text; after an error in the block it is as before.
+    """Divides a training text; an error in the block undoes it.
 
     Args:
         model_dir: The folder of the training, which is new.
         corpus: The training text.
         dev_pairs: Number of pairs to hold out; 0 leaves the text as it is.
-        max_length: The most tokens of a sentence that is trained on, 0 for
-            any. Lines that surely have more are not held out: a few of them
+        max_length: Largest number of tokens of a training sentence, 0 for no
+            limit. Lines that surely have more are not held out: a few of them
             would decide the score.
 
     Yields:
@@ -103,7 +103,7 @@ def held_out(
 
 
 def _check_place(texts: Path) -> None:
-    """Raises if there is something that a killed run did not leave."""
+    """Raises if the folder has anything but leftovers of a killed run."""
     if not texts.exists():
         return
     own = texts.is_dir() and {x.name for x in texts.iterdir()} <= {*NAMES}
@@ -116,7 +116,7 @@ def _check_place(texts: Path) -> None:
 
 
 def check_held_out(model_dir: Path, files: TrainingFiles, dev_pairs: int) -> None:
-    """Checks that a begun training holds out the same pairs of the same text.
+    """Checks that a training to resume holds out the same pairs of the same text.
 
     Raises:
         ValueError: It does not.
@@ -149,26 +149,26 @@ LINES = 5000  # the first lines of a text, from which its language is guessed
 
 
 def with_languages(
-    text: TextOptions, files: TrainingFiles, known: Mapping[str, object]
+    text: TextOptions, files: TrainingFiles, before: Mapping[str, object]
 ) -> TextOptions:
     """Fills in source_language, target_language and true_case where None.
 
-    The values are those of the folder, if it has some. Otherwise languages are
-    guessed, if the tokenizer has rules for languages, and written to standard
+    The values are those of the folder, if it has any. Otherwise languages are
+    guessed, if the tokenizer has rules for languages, and printed on standard
     error; true_case is the default for the source language.
 
     Args:
         text: The options to complete.
         files: The texts from which languages are guessed.
-        known: The settings with which the folder was made; empty for a new one.
+        before: The settings with which the folder was made; empty for a new one.
     """
     text = replace(
         text,
-        source_language=_language("source", text, files.train_source, known),
-        target_language=_language("target", text, files.train_target, known),
+        source_language=_language("source", text, files.train_source, before),
+        target_language=_language("target", text, files.train_target, before),
     )
     if text.true_case is None:
-        true_case = known.get("true_case")
+        true_case = before.get("true_case")
         if not isinstance(true_case, bool):
             language = text.source_language or _guess(files.train_source)
             true_case = text.true_cases(language)
@@ -176,12 +176,12 @@ def with_languages(
     return text
 
 
-def _language(side: str, text: TextOptions, path: str, known: Mapping[str, object]) -> str | None:
+def _language(side: str, text: TextOptions, path: str, before: Mapping[str, object]) -> str | None:
     """The language of a side; None if the tokenizer does not use it."""
     name = f"{side}_language"
-    for found in (getattr(text, name), known.get(name)):
-        if isinstance(found, str):
-            return found
+    for language in (getattr(text, name), before.get(name)):
+        if isinstance(language, str):
+            return language
     return None if name in text.unused() else _guessed(side, path)
 
 
@@ -205,7 +205,7 @@ LONGEST = 1000  # only so many characters of a line are checked
 def check_words(text: TextOptions, files: TrainingFiles) -> None:
     """Raises if the words of a text would be whole sentences.
 
-    The word tokenizer cannot split text without blanks between words, such as
+    The word tokenizer cannot split text without spaces between words, such as
     Chinese or Thai, unless it has rules for the language, as for Japanese.
 
     Raises:
@@ -218,15 +218,14 @@ def check_words(text: TextOptions, files: TrainingFiles) -> None:
         language = getattr(text, f"{side}_language") or UNKNOWN
         if not _has_words(path, language):
             raise ValueError(
-                f"TrainingPlan: tokenizer is 'word', and {path} has no blanks "
+                f"TrainingPlan: tokenizer is 'word', and {path} has no spaces "
                 "between words, so that whole sentences would be words; wanted "
-                "--tokenizer=unigram or bpe, or blanks between the words"
+                "--tokenizer=unigram or bpe, or spaces between the words"
             )
 
 
 def _has_words(path: str, language: str) -> bool:
-    begin = itertools.islice(read_lines(path), CHECKED_LINES)
-    lines = [line[:LONGEST] for line in begin]
+    lines = [line[:LONGEST] for line in itertools.islice(read_lines(path), CHECKED_LINES)]
     if has_blanks(lines):
         return True
     tokenizer = WordTokenizer(Vocabulary(SPECIAL), language)
