@@ -95,7 +95,9 @@ def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
     texts = corpus / "train.en", corpus / "train.fr"
     recipe = Recipe(optimizer="sgd", learning_rate=0.3, updates=2, batch_size=16)
     steps: list[int] = []
-    counting = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs=None: steps.append(batch))
+    counting = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs=None: steps.append(batch)
+    )
     one = bahdanau_tf.fit(
         *texts, recipe=recipe, units=8, model_dir=tmp_path / "one", callbacks=[counting]
     )

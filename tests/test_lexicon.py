@@ -382,9 +382,9 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(folder, capfd, monke
 @pytest.mark.parametrize(
     ("flag", "complaint"),
     [
-        ("--words=0", "--words=0: 0 is not an integer"),
+        ("--words=0", "--words is 0, wanted 1 to 10,000"),
         ("--frequent=2", "among the first 2"),
-        ("--frequent=-1", "--frequent=-1: -1 is not a positive"),
+        ("--frequent=-1", "--frequent is -1, wanted 1 to"),
         ("--model_dir=", "--model_dir is empty"),
     ],
 )

@@ -13,9 +13,9 @@ from absl import flags as absl_flags
 from hypothesis import given, strategies as st
 
 from bahdanau_tf.commands import rescore
-from bahdanau_tf.commands.flags import require
+from bahdanau_tf.commands.flags import require, required
 from bahdanau_tf.commands.main import defined_flags
-from bahdanau_tf.commands.rescore import REQUIRED, check
+from bahdanau_tf.commands.rescore import GROUPS, check
 from bahdanau_tf.translation.rescoring import (
     Hypothesis,
     NBest,
@@ -259,7 +259,7 @@ def run(monkeypatch, tmp_path):
         values = defined_flags("rescore")
         output = tmp_path / "output"
         values(["rescore", f"--output={output}", "--model_dir=x", *flags])
-        require(values, *REQUIRED)
+        require(values, *required(GROUPS))
         check(values)
         assert rescore.run(values) == 0
         return output.read_text("utf-8")

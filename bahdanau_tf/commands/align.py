@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from absl import flags as absl_flags
 
@@ -26,45 +27,35 @@ from bahdanau_tf.commands.files import (
     windows,
 )
 from bahdanau_tf.commands.flags import (
-    LINES,
+    MODEL,
+    WRITTEN,
+    Batches,
+    Group,
     check_files,
     check_model,
     check_output,
-    define_batches,
-    define_model,
-    define_strings,
 )
+from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.lines import written
 from bahdanau_tf.system.terminal import LineCounter
 
 if TYPE_CHECKING:
     from bahdanau_tf.translation import Translation
 
-REQUIRED = ("model_dir", "source", "target")
+
+@dataclass(frozen=True)
+class _Files(OptionGroup):
+    source: str | None = option("text that the model translates; may be .gz", required=True)
+    target: str | None = option("its translation; may be .gz", required=True)
+    output: str | None = option(f"file for the links; {WRITTEN}")
 
 
-def define(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    define_model(flags)
-    define_strings(
-        flags,
-        "Files",
-        {
-            "source": "text that the model translates; may be .gz",
-            "target": "its translation; may be .gz",
-            "output": "file for the links; may be .gz; it has the ending .part "
-            "until it is complete",
-        },
-    )
-    absl_flags.DEFINE_enum(
-        "format",
-        "text",
-        ["text", "json"],
-        "links, or one JSON object per line",
-        flag_values=flags,
-        module_name=LINES,
-    )
-    define_batches(flags)
+@dataclass(frozen=True)
+class _Lines(Batches):
+    format: Literal["text", "json"] = option("links, or one JSON object per line", "text")
+
+
+GROUPS = (MODEL, Group(_Files), Group(_Lines))
 
 
 def check(flags: absl_flags.FlagValues) -> None:

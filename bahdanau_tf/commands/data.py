@@ -19,27 +19,31 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.flags import define_strings
+from bahdanau_tf.commands.flags import Group
 from bahdanau_tf.commands.train_flags import DATA_VARIABLE
 from bahdanau_tf.corpora.public.assembly import get_corpus, missing_files
 from bahdanau_tf.corpora.public.registry import CORPORA, Corpus, find_corpus
+from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.terminal import StatusLine
 
 ARGUMENTS = (("list", "get"), tuple(CORPORA))
 NEEDS_TENSORFLOW = False
 
 
-def define(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    text = (
-        "folder in which a folder for the corpus is made; default: the "
-        f"environment variable {DATA_VARIABLE}, else the current folder"
+@dataclass(frozen=True)
+class _Files(OptionGroup):
+    data_dir: str | None = option(
+        "folder in which a folder for the corpus is made; default: the environment variable "
+        f"{DATA_VARIABLE}, else the current folder"
     )
-    define_strings(flags, "Files", {"data_dir": text})
+
+
+GROUPS = (Group(_Files),)
 
 
 def check(flags: absl_flags.FlagValues, arguments: Sequence[str]) -> None:

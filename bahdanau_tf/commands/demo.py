@@ -7,17 +7,25 @@ TensorFlow and TensorFlow Text only that it gives the same translations.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from absl import flags as absl_flags
 
 from bahdanau_tf import evaluation
-from bahdanau_tf.commands.flags import Group, check_folder, from_flags, require
+from bahdanau_tf.commands.flags import (
+    Group,
+    check_folder,
+    from_flags,
+    require,
+)
 from bahdanau_tf.corpora.grammar import corpus as grammar
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
+from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.plotting import plot_alignment
 from bahdanau_tf.system.lines import count_lines, read_lines
+from bahdanau_tf.system.ranges import Range
 
 if TYPE_CHECKING:
     from bahdanau_tf.translation.result import Translation
@@ -26,18 +34,14 @@ if TYPE_CHECKING:
 SPLITS = ("train", "dev", "test")
 
 
-def define(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    options: Group = {"flag_values": flags, "module_name": "Demo"}
-    absl_flags.DEFINE_string("output_dir", "demo", "folder for all output", **options)
-    absl_flags.DEFINE_integer(
-        "sentences",
-        12_000,
-        "number of sentence pairs to train on",
-        lower_bound=1,
-        **options,
-    )
-    absl_flags.DEFINE_float("epochs", 6.0, "number of passes over them", **options)
+@dataclass(frozen=True)
+class _Demo(OptionGroup):
+    output_dir: str = option("folder for all output", "demo")
+    sentences: int = option("number of sentence pairs to train on", 12_000, Range(1, 10**9))
+    epochs: float = option("number of passes over them", 6.0)
+
+
+GROUPS = (Group(_Demo),)
 
 
 def check(flags: absl_flags.FlagValues) -> None:

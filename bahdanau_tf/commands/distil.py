@@ -19,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,58 +27,51 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.commands.files import line_pairs, load_translator, windows
 from bahdanau_tf.commands.flags import (
+    MODEL,
+    Batches,
     Group,
+    Search,
     check_apart,
     check_apart_from_models,
     check_files,
     check_folder,
     check_model,
-    define_batches,
-    define_model,
-    define_search,
-    define_strings,
 )
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import chrf
+from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.lines import written_together
 from bahdanau_tf.system.terminal import ProgressLine, amount
 
 if TYPE_CHECKING:
     from bahdanau_tf.translation import Translation
 
-REQUIRED = ("model_dir", "train_source", "train_target", "out_dir")
 OUTPUTS = ("source.txt", "target.txt")
 
 
-def define(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    define_model(flags)
-    define_search(flags, without=("n_best",))
-    flags.set_default("unknown", "forbid")
-    define_strings(
-        flags,
-        "Files",
-        {
-            "train_source": "training text, source side; may be .gz",
-            "train_target": "training text, target side; may be .gz",
-            "out_dir": "folder for source.txt and target.txt, which have the "
-            "ending .part until they are complete",
-        },
+@dataclass(frozen=True)
+class _Files(OptionGroup):
+    train_source: str | None = option("training text, source side; may be .gz", required=True)
+    train_target: str | None = option("training text, target side; may be .gz", required=True)
+    out_dir: str | None = option(
+        "folder for source.txt and target.txt, which have the ending .part until they are complete",
+        required=True,
     )
-    options: Group = {"flag_values": flags, "module_name": "Distillation"}
-    absl_flags.DEFINE_bool(
-        "beside",
-        True,
-        "whether the pairs of the training text are written, too",
-        **options,
-    )
-    absl_flags.DEFINE_bool(
-        "closest",
-        False,
-        "whether to take the hypothesis that is closest to the reference",
-        **options,
-    )
-    define_batches(flags)
+
+
+@dataclass(frozen=True)
+class _Distillation(OptionGroup):
+    beside: bool = option("whether the pairs of the training text are written, too", True)
+    closest: bool = option("whether to take the hypothesis that is closest to the reference", False)
+
+
+GROUPS = (
+    MODEL,
+    Group(Search, without=("n_best",), defaults={"unknown": "forbid"}),
+    Group(_Files),
+    Group(_Distillation),
+    Group(Batches, "Lines"),
+)
 
 
 def check(flags: absl_flags.FlagValues) -> None:

@@ -9,6 +9,7 @@ given show "not run".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from absl import flags as absl_flags
@@ -16,57 +17,50 @@ from absl import flags as absl_flags
 from bahdanau_tf import evaluation
 from bahdanau_tf.commands.files import check_count, check_tokenize_flag, tokenizer_for
 from bahdanau_tf.commands.flags import (
-    MODEL,
-    SEARCH,
+    Average,
+    Group,
+    Modules,
+    Scores,
     check_files,
     check_folders,
     check_open,
     check_search,
-    define_average,
-    define_bleu,
-    define_fields,
-    define_modules,
-    define_strings,
     from_flags,
 )
 from bahdanau_tf.evaluation.tables import NOT_RUN, text_row
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import SAMPLING
+from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.lines import read_lines
 
 if TYPE_CHECKING:
     from bahdanau_tf.translator import Translator
 
-REQUIRED = ("source", "reference")
 
-
-def define(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    for name, text in (
-        ("forward", "folders of models that read the source as it is written"),
-        ("reversed", "folders of models that read the source reversed"),
-    ):
-        absl_flags.DEFINE_list(
-            name,
-            [],
-            f"{text}, separated by commas",
-            flag_values=flags,
-            module_name=MODEL,
-        )
-    define_modules(flags, MODEL)
-    define_average(flags)
-    define_strings(
-        flags,
-        "Files",
-        {
-            "source": "text to translate",
-            "reference": "its reference translation",
-        },
+@dataclass(frozen=True)
+class _Models(Average, Modules):
+    forward: tuple[str, ...] = option(
+        "folders of models that read the source as it is written, separated by commas", ()
     )
-    define_bleu(flags)
-    # Each row sets its own beam size, and only the best translations count.
-    without = ("beam_size", "n_best", *SAMPLING)
-    define_fields(flags, SEARCH, Decoding, without)
+    reversed: tuple[str, ...] = option(
+        "folders of models that read the source reversed, separated by commas", ()
+    )
+
+
+@dataclass(frozen=True)
+class _Files(OptionGroup):
+    source: str | None = option("text to translate", required=True)
+    reference: str | None = option("its reference translation", required=True)
+
+
+# Each row sets its own beam size, and only the best translations count.
+WITHOUT = ("beam_size", "n_best", *SAMPLING)
+GROUPS = (
+    Group(_Models, "Model"),
+    Group(_Files),
+    Group(Scores, without=("ignore_case",)),
+    Group(Decoding, "Search", WITHOUT),
+)
 
 
 def check(flags: absl_flags.FlagValues) -> None:

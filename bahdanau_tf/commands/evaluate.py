@@ -22,6 +22,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from absl import flags as absl_flags
@@ -36,21 +37,23 @@ from bahdanau_tf.commands.files import (
     tokenizer_for,
 )
 from bahdanau_tf.commands.flags import (
+    SCORES,
+    WRITTEN,
+    Group,
+    Model,
+    Search,
     check_apart,
     check_file,
     check_files,
     check_model,
     check_open,
     check_output,
-    define_model,
-    define_scores,
-    define_search,
-    define_strings,
     refuse,
     refuse_without_model,
 )
 from bahdanau_tf.evaluation import References, Table, length_rows
 from bahdanau_tf.evaluation.tables import Cell, as_text
+from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.lines import read_lines, written
 from bahdanau_tf.system.terminal import ProgressLine, amount, printable
 
@@ -58,31 +61,23 @@ if TYPE_CHECKING:
     from bahdanau_tf.translation import Translation
     from bahdanau_tf.translator import Translator
 
-REQUIRED = ("reference",)
+
+@dataclass(frozen=True)
+class _Files(OptionGroup):
+    source: str | None = option("text to translate")
+    reference: str | None = option("its reference translation", required=True)
+    output: str | None = option(f"file for the model's translations; {WRITTEN}")
+    hypotheses: tuple[str, ...] | None = option(
+        "another system's translations, as FILE or NAME=FILE; may be repeated", repeated=True
+    )
 
 
-def define(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    define_model(flags)
-    define_search(flags, without=("n_best",))
-    define_strings(
-        flags,
-        "Files",
-        {
-            "source": "text to translate",
-            "reference": "its reference translation",
-            "output": "file for the model's translations; may be .gz; it has "
-            "the ending .part until it is complete",
-        },
-    )
-    absl_flags.DEFINE_multi_string(
-        "hypotheses",
-        None,
-        "another system's translations, as FILE or NAME=FILE; may be repeated",
-        flag_values=flags,
-        module_name="Files",
-    )
-    define_scores(flags)
+GROUPS = (
+    Group(Model, optional=("model_dir",)),
+    Group(Search, without=("n_best",)),
+    Group(_Files),
+    SCORES,
+)
 
 
 def check(flags: absl_flags.FlagValues) -> None:

@@ -9,49 +9,46 @@ output. If there is a difference, the exit code is 1, and nothing is exported.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.files import load_translator
 from bahdanau_tf.commands.flags import (
+    MODEL,
+    SEARCH,
     Group,
     check_apart_from_models,
     check_files,
     check_folder,
     check_model,
-    define_model,
-    define_search,
-    define_strings,
 )
+from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import StatusLine
 
-REQUIRED = ("model_dir", "export_dir")
-GROUP = "SavedModel"
+_LENGTH = Range(2, 10**6)
 
 
-def define(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    define_model(flags)
-    define_search(flags)
-    text = "base folder; the model is written to a numbered folder in it"
-    define_strings(flags, GROUP, {"export_dir": text})
-    options: Group = {"flag_values": flags, "module_name": GROUP}
-    for name, text in (
-        (
-            "max_source_length",
-            "number of tokens read of a sentence, end symbol included; the rest is cut off",
-        ),
-        (
-            "max_target_length",
-            "number of tokens of the longest translation, end symbol included",
-        ),
-    ):
-        absl_flags.DEFINE_integer(name, 128, text, lower_bound=2, upper_bound=10**6, **options)
-    absl_flags.DEFINE_bool(
-        "half_weights",
-        False,
-        "whether weights are rounded to float16, which halves the size",
-        **options,
+@dataclass(frozen=True)
+class _Exported(OptionGroup):
+    export_dir: str | None = option(
+        "base folder; the model is written to a numbered folder in it", required=True
     )
+    max_source_length: int = option(
+        "number of tokens read of a sentence, end symbol included; the rest is cut off",
+        128,
+        _LENGTH,
+    )
+    max_target_length: int = option(
+        "number of tokens of the longest translation, end symbol included", 128, _LENGTH
+    )
+    half_weights: bool = option(
+        "whether weights are rounded to float16, which halves the size", False
+    )
+
+
+GROUPS = (MODEL, SEARCH, Group(_Exported, "SavedModel"))
 
 
 def check(flags: absl_flags.FlagValues) -> None:

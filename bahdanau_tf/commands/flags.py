@@ -13,19 +13,23 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from absl import flags as absl_flags
 
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE, WINDOW
+from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.files import (
     check_file as check_file,
     check_folder as check_folder,
     check_outside_models as check_outside_models,
 )
 from bahdanau_tf.system.lines import incomplete
+from bahdanau_tf.system.ranges import Range
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -38,50 +42,78 @@ _DEFINE: dict[type, Callable[..., object]] = {
     int: absl_flags.DEFINE_integer,
     float: absl_flags.DEFINE_float,
     str: absl_flags.DEFINE_string,
+    tuple: absl_flags.DEFINE_list,
 }
 
 
-class Group(TypedDict):
-    """Where a flag is defined, and the heading of its group in the help."""
+class Group(NamedTuple):
+    """The flags of a command under one heading of its help.
 
-    flag_values: absl_flags.FlagValues
-    module_name: str
-
-
-def define_strings(flags: absl_flags.FlagValues, group: str, texts: Mapping[str, str]) -> None:
-    """Defines string flags, whose default is None."""
-    for name, text in texts.items():
-        absl_flags.DEFINE_string(name, None, text, flag_values=flags, module_name=group)
-
-
-def define_fields(
-    flags: absl_flags.FlagValues,
-    group: str,
-    owner: type[DataclassInstance],
-    without: Collection[str] = (),
-) -> None:
-    """Defines a flag for each field of a dataclass.
-
-    Args:
-        flags: The flags to which they are added.
-        group: Their heading in the help.
-        owner: A dataclass with defaults whose docstring has "Attributes:".
-        without: Fields that get no flag.
+    Attributes:
+        owner: A dataclass; each of its fields is a flag.
+        heading: The heading; the name of the class if empty.
+        without: Fields that are not.
+        optional: Fields that this command does not require.
+        defaults: Defaults that differ from those of the dataclass.
     """
-    texts = _attribute_texts(owner)
-    hints = typing.get_type_hints(owner)
-    options: Group = {"flag_values": flags, "module_name": group}
-    for field in dataclasses.fields(owner):
-        name, text, hint = field.name, texts[field.name], hints[field.name]
-        if name in without:
-            continue
-        if typing.get_origin(hint) is typing.Literal:
-            choices = [*typing.get_args(hint)]
-            absl_flags.DEFINE_enum(name, getattr(owner, name), choices, text, **options)
-            continue
-        if typing.get_origin(hint) is types.UnionType:  # or None
-            hint = typing.get_args(hint)[0]
-        _DEFINE[hint](name, field.default, text, **options)
+
+    owner: type[DataclassInstance]
+    heading: str = ""
+    without: Collection[str] = ()
+    optional: Collection[str] = ()
+    defaults: Mapping[str, object] = MappingProxyType({})
+
+    @property
+    def title(self) -> str:
+        """The heading."""
+        return self.heading or self.owner.__name__.strip("_")
+
+    @property
+    def fields(self) -> list[dataclasses.Field[Any]]:
+        """The fields that are flags."""
+        return [one for one in dataclasses.fields(self.owner) if one.name not in self.without]
+
+    def define(self, flags: absl_flags.FlagValues) -> None:
+        """Defines the flags."""
+        hints = typing.get_type_hints(self.owner)
+        for field in self.fields:
+            name, hint = field.name, hints[field.name]
+            text = field.metadata.get("text") or _attribute_texts(self.owner)[name]
+            default: Any = self.defaults.get(name, field.default)
+            kind = typing.get_origin(hint)
+            into: Any = {"flag_values": flags, "module_name": self.title}
+            if kind is Literal:
+                choices = [*typing.get_args(hint)]
+                absl_flags.DEFINE_enum(name, default, choices, text, **into)
+                continue
+            if kind is types.UnionType:  # or None
+                hint = typing.get_args(hint)[0]
+            define = _DEFINE[typing.get_origin(hint) or hint]
+            if field.metadata.get("repeated"):
+                define = absl_flags.DEFINE_multi_string
+            define(name, default, text, **into)
+
+
+def required(groups: Iterable[Group]) -> list[str]:
+    """Names of the flags that a command needs."""
+    return [
+        field.name
+        for group in groups
+        for field in group.fields
+        if field.metadata.get("required") and field.name not in group.optional
+    ]
+
+
+def check_ranges(flags: absl_flags.FlagValues, groups: Iterable[Group]) -> None:
+    """Checks the numbers among the flags.
+
+    Raises:
+        ValueError: One is out of range. The message has the flag and its value.
+    """
+    for field in (field for group in groups for field in group.fields):
+        value, within = flags[field.name].value, field.metadata.get("within")
+        if within and value is not None and value not in within:
+            raise ValueError(f"--{field.name} is {value}, wanted {within}")
 
 
 def from_flags(
@@ -260,68 +292,96 @@ def _attribute_texts(owner: type) -> dict[str, str]:
     return texts
 
 
-MODEL = "Model"
-SEARCH = "Search"
+WRITTEN = "may be .gz; it has the ending .part until it is complete"
+_CORES = Range(1, 10**4)
 
 
-def define_model(flags: absl_flags.FlagValues) -> None:
-    """Defines --model_dir, --modules, --average and --threads."""
-    absl_flags.DEFINE_list(
-        "model_dir",
-        None,
-        "folder of a trained model; several, separated by commas, are an ensemble",
-        flag_values=flags,
-        module_name=MODEL,
-    )
-    define_modules(flags, MODEL)
-    define_average(flags)
-    define_threads(flags, MODEL)
+@dataclass(frozen=True)
+class Modules(OptionGroup):
+    """Modules of the user."""
 
-
-def define_modules(flags: absl_flags.FlagValues, group: str) -> None:
-    """Defines --modules, which the command line imports before it loads."""
-    absl_flags.DEFINE_list(
-        "modules",
-        [],
-        "modules of your own with classes that a model has, separated by "
-        "commas, each in a folder of PYTHONPATH; they are run, so name only "
-        "those that you trust",
-        flag_values=flags,
-        module_name=group,
+    modules: tuple[str, ...] = option(
+        "modules of your own with classes that a model has, separated by commas, each in a "
+        "folder of PYTHONPATH; they are run, so name only those that you trust",
+        (),
     )
 
 
-def define_threads(flags: absl_flags.FlagValues, group: str) -> None:
-    """Defines --threads."""
-    absl_flags.DEFINE_integer(
-        "threads",
-        None,
+@dataclass(frozen=True)
+class Threads(OptionGroup):
+    """The cores of the machine."""
+
+    threads: int | None = option(
         "number of cores to use; default: all that the process may use, unless "
         "TF_NUM_INTRAOP_THREADS or TF_NUM_INTEROP_THREADS is set",
-        lower_bound=1,
-        upper_bound=10**4,
-        flag_values=flags,
-        module_name=group,
+        within=_CORES,
     )
 
 
-def define_average(flags: absl_flags.FlagValues) -> None:
-    """Defines --average."""
-    absl_flags.DEFINE_enum(
-        "average",
-        "probability",
-        ["probability", "log_probability"],
-        "what an ensemble averages",
-        flag_values=flags,
-        module_name=MODEL,
+@dataclass(frozen=True)
+class Average(OptionGroup):
+    """How an ensemble is joined."""
+
+    average: Literal["probability", "log_probability"] = option(
+        "what an ensemble averages", "probability"
     )
 
 
-def define_search(flags: absl_flags.FlagValues, without: Collection[str] = ()) -> None:
-    """Defines the flags of search, except some fields of `Decoding`."""
-    text = "file of lines 'source word, tab, target word' for --unknown=replace"
-    define_strings(flags, SEARCH, {"dictionary": text})
-    define_fields(flags, SEARCH, Decoding, without)
+@dataclass(frozen=True)
+class _Folders(OptionGroup):
+    model_dir: tuple[str, ...] | None = option(
+        "folder of a trained model; several, separated by commas, are an ensemble", required=True
+    )
+
+
+@dataclass(frozen=True)
+class Model(Threads, Average, Modules, _Folders):
+    """The models that a command uses."""
+
+
+@dataclass(frozen=True)
+class Search(Decoding):
+    """How they search."""
+
+    dictionary: str | None = option(
+        "file of lines 'source word, tab, target word' for --unknown=replace"
+    )
+
+
+@dataclass(frozen=True)
+class Batches(OptionGroup):
+    """How much is processed at once."""
+
+    window: int = option(
+        "number of lines read at once, to batch similar lengths; with 1 each line is answered "
+        "before the next is read, as on a terminal",
+        WINDOW,
+        Range(1, 10**9),
+    )
+    batch_size: int = option(
+        "number of sentences processed at once; fewer need less memory", BATCH_SIZE, Range(1, 10**6)
+    )
+
+
+@dataclass(frozen=True)
+class Scores(OptionGroup):
+    """How translations are scored."""
+
+    tokenize: str | None = option(
+        "sacreBLEU's tokenizer: 13a, none for tokenized text, zh, ja-mecab, char, ...; "
+        "default: the one that fits the script of the references, then the language"
+    )
+    nfc: bool = option(
+        "whether translations and references are compared in composed characters (Unicode's "
+        "NFC); if not, as they come",
+        True,
+    )
+    ignore_case: bool = option("whether case is ignored", False)
+
+
+MODEL = Group(Model)
+SEARCH = Group(Search)
+SCORES = Group(Scores)
 
 
 def check_model(flags: absl_flags.FlagValues) -> None:
@@ -367,66 +427,5 @@ def refuse_without_model(flags: absl_flags.FlagValues) -> None:
         ValueError: The user gave one of them.
     """
     groups = flags.flags_by_module_dict()
-    for flag in groups.get(MODEL, []) + groups.get(SEARCH, []):
+    for flag in groups["Model"] + groups["Search"]:
         refuse(flags, [flag.name], "without --model_dir")
-
-
-LINES = "Lines"
-
-
-def define_batches(flags: absl_flags.FlagValues) -> None:
-    """Defines --window, --batch_size and --threads."""
-    options: Group = {"flag_values": flags, "module_name": LINES}
-    absl_flags.DEFINE_integer(
-        "window",
-        WINDOW,
-        "number of lines read at once, to batch similar lengths; with 1 each "
-        "line is answered before the next is read, as on a terminal",
-        lower_bound=1,
-        upper_bound=10**9,
-        **options,
-    )
-    absl_flags.DEFINE_integer(
-        "batch_size",
-        BATCH_SIZE,
-        "number of sentences processed at once; fewer need less memory",
-        lower_bound=1,
-        upper_bound=10**6,
-        **options,
-    )
-
-
-GROUP = "Scores"
-
-
-def define_bleu(flags: absl_flags.FlagValues) -> None:
-    """Defines --tokenize and --nfc."""
-    absl_flags.DEFINE_string(
-        "tokenize",
-        None,
-        "sacreBLEU's tokenizer: 13a, none for tokenized text, zh, ja-mecab, "
-        "char, ...; default: the one that fits the script of the references, "
-        "then the language",
-        flag_values=flags,
-        module_name=GROUP,
-    )
-    absl_flags.DEFINE_bool(
-        "nfc",
-        True,
-        "whether translations and references are compared in composed "
-        "characters (Unicode's NFC); if not, as they come",
-        flag_values=flags,
-        module_name=GROUP,
-    )
-
-
-def define_scores(flags: absl_flags.FlagValues) -> None:
-    """Defines --tokenize, --nfc and --ignore_case."""
-    define_bleu(flags)
-    absl_flags.DEFINE_bool(
-        "ignore_case",
-        False,
-        "whether case is ignored",
-        flag_values=flags,
-        module_name=GROUP,
-    )

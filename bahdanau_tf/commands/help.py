@@ -17,6 +17,8 @@ from types import ModuleType
 
 from absl import flags as absl_flags
 
+from bahdanau_tf.commands.flags import required
+
 REPEATED = r";\s+repeat this option to specify a list of values$"
 INDENT = " " * 6  # of what follows a flag
 
@@ -55,7 +57,7 @@ def help_of(name: str, what: str, module: ModuleType, flags: absl_flags.FlagValu
     """
     lines = [*_wrapped("", f"bahdanau-tf {name}: {what}"), ""]
     lines += [*_paragraphs(module.__doc__ or ""), ""]
-    needed = required(module)
+    needed = required(module.GROUPS)
     chosen = getattr(module, "CHOSEN", ())
     for group, members in flags.flags_by_module_dict().items():
         lines.append(f"{group}:")
@@ -65,11 +67,6 @@ def help_of(name: str, what: str, module: ModuleType, flags: absl_flags.FlagValu
             lines += _wrapped(INDENT, re.sub(REPEATED, "", text), len(INDENT))
         lines.append("")
     return "\n".join(lines)
-
-
-def required(module: ModuleType) -> Sequence[str]:
-    """Names of the flags that a subcommand needs."""
-    return getattr(module, "REQUIRED", ())
 
 
 def _paragraphs(text: str) -> Iterator[str]:

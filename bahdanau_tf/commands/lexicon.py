@@ -11,6 +11,7 @@ the lexicon.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,13 +19,14 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.commands.flags import (
     Group,
+    Modules,
+    Threads,
     check_files,
     check_folder,
-    define_modules,
-    define_strings,
-    define_threads,
 )
 from bahdanau_tf.data import ParallelCorpus
+from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import ProgressLine, StatusLine, amount
 
 if TYPE_CHECKING:
@@ -33,41 +35,27 @@ if TYPE_CHECKING:
     from bahdanau_tf.data.dataset import Batch
     from bahdanau_tf.text.tokenizer import Tokenizer
 
-REQUIRED = ("model_dir", "source", "target")
+
+@dataclass(frozen=True)
+class _Files(OptionGroup):
+    model_dir: str | None = option("folder of a trained model with attention", required=True)
+    source: str | None = option("text that the model translates", required=True)
+    target: str | None = option("its translation", required=True)
 
 
-def define(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    define_strings(
-        flags,
-        "Files",
-        {
-            "model_dir": "folder of a trained model with attention",
-            "source": "text that the model translates",
-            "target": "its translation",
-        },
-    )
-    options: Group = {"flag_values": flags, "module_name": "Lexicon"}
-    absl_flags.DEFINE_integer(
-        "words",
-        10,
-        "number of target words for each source word",
-        lower_bound=1,
-        upper_bound=10_000,
-        **options,
-    )
-    absl_flags.DEFINE_integer(
-        "frequent",
+@dataclass(frozen=True)
+class _Learning(Threads, Modules):
+    words: int = option("number of target words for each source word", 10, Range(1, 10_000))
+    frequent: int = option(
+        "number of first words of the target vocabulary that every sentence may use, special "
+        "symbols included, and besides them the bytes of a sub-word vocabulary; more are "
+        "slower and closer to the whole vocabulary",
         2000,
-        "number of first words of the target vocabulary that every sentence "
-        "may use, special symbols included, and besides them the bytes of a "
-        "sub-word vocabulary; more are slower and closer to the whole "
-        "vocabulary",
-        lower_bound=1,
-        **options,
+        Range(1, 10**9),
     )
-    define_modules(flags, "Lexicon")
-    define_threads(flags, "Lexicon")
+
+
+GROUPS = (Group(_Files), Group(_Learning, "Lexicon"))
 
 
 def check(flags: absl_flags.FlagValues) -> None:

@@ -1,7 +1,7 @@
 """The command `bahdanau-tf`: finds the subcommand, parses flags, prints errors.
 
-The module of a subcommand has a docstring, which is the help, `define(flags)`,
-`check(flags)`, which is called when all flags named in REQUIRED are given, and
+The module of a subcommand has a docstring, which is the help, GROUPS, its flags,
+`check(flags)`, which is called when all flags that it needs are given, and
 `run(flags)`. It may have `already_done(flags)`: if nothing is left to do, a
 sentence that says so. If ARGUMENTS is set, the choices of each argument that is
 not a flag, these functions also get these arguments. NEEDS_TENSORFLOW is False
@@ -18,6 +18,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module, resources
 from types import ModuleType
 from typing import TextIO
@@ -25,11 +26,13 @@ from typing import TextIO
 from absl import flags as absl_flags
 
 from bahdanau_tf import __all__ as PUBLIC, __version__
-from bahdanau_tf.commands.flags import Group, require
-from bahdanau_tf.commands.help import complete_if_asked, help_of, required, usage
+from bahdanau_tf.commands.flags import Group, check_ranges, require, required
+from bahdanau_tf.commands.help import complete_if_asked, help_of, usage
+from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.files import FULL
 from bahdanau_tf.system.garbage import never_collected
+from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import StatusLine, ended_by_two_interrupts, printable
 
 COMMANDS = {
@@ -47,6 +50,25 @@ COMMANDS = {
     "data": "list public corpora, or get one",
     "select": "choose training pairs similar to an in-domain text",
 }
+
+
+@dataclass(frozen=True)
+class _Every(OptionGroup):
+    flagfile: str | None = option(
+        "file of flags, one per line, read in this place: later flags override them; may be "
+        "repeated"
+    )
+    max_line_bytes: int = option(
+        "longest line of a text that is read; a longer one is an error, since a line is in "
+        "memory several times",
+        lines.LONGEST_LINE,
+        Range(1, 10**12),
+    )
+    help: bool = option("show this help", False)
+    traceback: bool = option("show the traceback of an error", False)
+
+
+EVERY = Group(_Every, "Every command")
 RECIPES = resources.files("bahdanau_tf").joinpath("recipes")
 
 
@@ -99,7 +121,8 @@ def _run(name: str, arguments: list[str]) -> int:
             return _fail(f"{name}: {left[0]!r} is not a flag; see --help")
         lines.longest_line = flags.max_line_bytes
         given = (flags, left) if _arguments(name) else (flags,)
-        require(flags, *required(command))
+        require(flags, *required(command.GROUPS))
+        check_ranges(flags, (*command.GROUPS, EVERY))
         command.check(*given)
         already_done = getattr(command, "already_done", lambda *_: None)
         if said := already_done(*given):
@@ -160,26 +183,8 @@ def defined_flags(name: str) -> absl_flags.FlagValues:
     """The flags of a subcommand, including those of all subcommands."""
     flags = absl_flags.FlagValues()
     flags.set_gnu_getopt()  # flags may follow arguments
-    _module(name).define(flags)
-    every: Group = {"flag_values": flags, "module_name": "Every command"}
-    absl_flags.DEFINE_string(
-        "flagfile",
-        None,
-        "file of flags, one per line, read in this place: later flags "
-        "override them; may be repeated",
-        **every,
-    )
-    absl_flags.DEFINE_integer(
-        "max_line_bytes",
-        lines.LONGEST_LINE,
-        "longest line of a text that is read; a longer one is an error, since "
-        "a line is in memory several times",
-        lower_bound=1,
-        upper_bound=10**12,
-        **every,
-    )
-    absl_flags.DEFINE_bool("help", False, "show this help", **every)
-    absl_flags.DEFINE_bool("traceback", False, "show the traceback of an error", **every)
+    for group in (*_module(name).GROUPS, EVERY):
+        group.define(flags)
     return flags
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,13 +30,11 @@ from absl import flags as absl_flags
 from bahdanau_tf.commands import train
 from bahdanau_tf.commands.files import check_count, check_tokenize_flag, line_pairs, nbest_lists
 from bahdanau_tf.commands.flags import (
+    SCORES,
     Group,
+    Modules,
     check_file,
     check_folder,
-    define_fields,
-    define_modules,
-    define_scores,
-    define_strings,
     from_flags,
     refuse,
     require,
@@ -45,6 +44,7 @@ from bahdanau_tf.corpora import grammar
 from bahdanau_tf.evaluation import has_blanks, read_pharaoh
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import SAMPLING
+from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.options.fitted import TYPICAL
 from bahdanau_tf.plotting.paper import check_matplotlib
 from bahdanau_tf.system.lines import read_lines
@@ -58,85 +58,71 @@ if TYPE_CHECKING:
 
 _TEST = ("source", "reference", "alignments")
 _TRAINING = ("train_source", "train_target", "dev_source", "dev_target")
-_MINUTES = Range(0, 10**6)
 
 
-def define(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    options: Group = {"flag_values": flags, "module_name": "Report"}
-    absl_flags.DEFINE_string("out_dir", "report", "folder for all output", **options)
-    for name, text in (
-        ("system", "a trained model, as NAME=MODEL_DIR; may be repeated"),
-        (
-            "hypotheses",
-            "another system's translations, as NAME=FILE; may be repeated",
-        ),
-        (
-            "nbest",
-            "another system's n-best lists in Moses' format, as NAME=FILE, for "
-            "LSTMs to rescore; at most one",
-        ),
-        (
-            "phrases",
-            "file of sentences to draw as an LSTM's vectors, a blank line "
-            "between groups of similar meaning; may be repeated, with a "
-            "picture for each file",
-        ),
-    ):
-        absl_flags.DEFINE_multi_string(name, [], text, **options)
-    define_modules(flags, "Report")
-    define_strings(
-        flags,
-        "Files",
-        {
-            "source": "text to translate",
-            "reference": "its reference translation",
-            "alignments": "its gold word alignment, in Pharaoh's format",
-            "train_source": "training text, source side",
-            "train_target": "training text, target side",
-            "dev_source": "dev text, source side",
-            "dev_target": "dev text, target side",
-        },
+@dataclass(frozen=True)
+class _Systems(Modules):
+    out_dir: str = option("folder for all output", "report")
+    system: tuple[str, ...] = option(
+        "a trained model, as NAME=MODEL_DIR; may be repeated", (), repeated=True
     )
-    _define_training(flags)
-    define_scores(flags)
-    without = ("n_best", "shortlist", *SAMPLING)
-    define_fields(flags, "Search", Decoding, without)
-
-
-def _define_training(flags: absl_flags.FlagValues) -> None:
-    options: Group = {"flag_values": flags, "module_name": "Training"}
-    for name, text in (
-        ("quick", "whether to train small systems on the built-in corpus"),
-        ("full", "whether to train larger systems, on any corpus"),
-    ):
-        absl_flags.DEFINE_bool(name, False, text, **options)
-    absl_flags.DEFINE_list(
-        "train_systems",
-        [],
-        "names of the systems to train, such as RNNsearch-50; all if empty",
-        **options,
+    hypotheses: tuple[str, ...] = option(
+        "another system's translations, as NAME=FILE; may be repeated", (), repeated=True
     )
-    absl_flags.DEFINE_multi_string(
-        "train_flag",
-        [],
+    nbest: tuple[str, ...] = option(
+        "another system's n-best lists in Moses' format, as NAME=FILE, for LSTMs to rescore; "
+        "at most one",
+        (),
+        repeated=True,
+    )
+    phrases: tuple[str, ...] = option(
+        "file of sentences to draw as an LSTM's vectors, a blank line between groups of "
+        "similar meaning; may be repeated, with a picture for each file",
+        (),
+        repeated=True,
+    )
+
+
+@dataclass(frozen=True)
+class _Files(OptionGroup):
+    source: str | None = option("text to translate")
+    reference: str | None = option("its reference translation")
+    alignments: str | None = option("its gold word alignment, in Pharaoh's format")
+    train_source: str | None = option("training text, source side")
+    train_target: str | None = option("training text, target side")
+    dev_source: str | None = option("dev text, source side")
+    dev_target: str | None = option("dev text, target side")
+
+
+@dataclass(frozen=True)
+class _Training(OptionGroup):
+    quick: bool = option("whether to train small systems on the built-in corpus", False)
+    full: bool = option("whether to train larger systems, on any corpus", False)
+    train_systems: tuple[str, ...] = option(
+        "names of the systems to train, such as RNNsearch-50; all if empty", ()
+    )
+    train_flag: tuple[str, ...] = option(
         "a flag for every training whose model uses it, such as --units=512; may be repeated",
-        **options,
+        (),
+        repeated=True,
     )
-    absl_flags.DEFINE_float(
-        "minutes",
-        None,
-        "longest time to train one system in this run, 0 for any; default 3.2 "
-        "with --quick and 120 with --full",
-        **options,
+    minutes: float | None = option(
+        "longest time to train one system in this run, 0 for any; default 3.2 with --quick "
+        "and 120 with --full",
+        within=Range(0, 10**6),
     )
-    absl_flags.DEFINE_integer(
-        "jobs",
-        2,
-        "number of systems trained at a time; they share the cores",
-        lower_bound=1,
-        **options,
+    jobs: int = option(
+        "number of systems trained at a time; they share the cores", 2, Range(1, 10**4)
     )
+
+
+GROUPS = (
+    Group(_Systems, "Report"),
+    Group(_Files),
+    Group(_Training),
+    SCORES,
+    Group(Decoding, "Search", ("n_best", "shortlist", *SAMPLING)),
+)
 
 
 def check(flags: absl_flags.FlagValues) -> None:
@@ -151,8 +137,6 @@ def check(flags: absl_flags.FlagValues) -> None:
     if not trains:
         names = ("train_systems", "train_flag", "minutes", "jobs")
         refuse(flags, names, "without --quick or --full")
-    if flags.minutes is not None and flags.minutes not in _MINUTES:
-        raise ValueError(f"--minutes is {flags.minutes}, wanted {_MINUTES}")
     systems = dict(named("system", flags.system))
     others = dict(named("hypotheses", flags.hypotheses))
     if both := {*systems} & {*others}:

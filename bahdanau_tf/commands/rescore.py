@@ -15,9 +15,9 @@ of 0, 0.01, ..., 1 with the best BLEU on these, counted by --tokenize.
 
 from __future__ import annotations
 
-import math
 from contextlib import closing
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from absl import flags as absl_flags
 
@@ -28,58 +28,48 @@ from bahdanau_tf.commands.files import (
     tokenizer_for,
 )
 from bahdanau_tf.commands.flags import (
+    MODEL,
+    SCORES,
+    WRITTEN,
     Group,
     check_files,
     check_model,
     check_output,
-    define_model,
-    define_scores,
-    define_strings,
     refuse,
 )
+from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.lines import read_lines, written
+from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import LineCounter, StatusLine
 
 if TYPE_CHECKING:
     from bahdanau_tf.translator import Translator
 
-REQUIRED = ("model_dir", "source")
 _DEV = ("dev_source", "dev_input", "dev_reference")
 
 
-def define(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    define_model(flags)
-    define_strings(
-        flags,
-        "Files",
-        {
-            "source": "the sentences that the lists translate",
-            "input": "n-best lists; may be .gz",
-            "output": "file for the ranked lists; may be .gz; it has the "
-            "ending .part until it is complete",
-            "dev_source": "sentences on which the weight is chosen",
-            "dev_input": "their n-best lists",
-            "dev_reference": "their reference translations",
-        },
-    )
-    options: Group = {"flag_values": flags, "module_name": "Lists"}
-    absl_flags.DEFINE_float(
-        "weight",
-        None,
+@dataclass(frozen=True)
+class _Files(OptionGroup):
+    source: str | None = option("the sentences that the lists translate", required=True)
+    input: str | None = option("n-best lists; may be .gz")
+    output: str | None = option(f"file for the ranked lists; {WRITTEN}")
+    dev_source: str | None = option("sentences on which the weight is chosen")
+    dev_input: str | None = option("their n-best lists")
+    dev_reference: str | None = option("their reference translations")
+
+
+@dataclass(frozen=True)
+class _Lists(OptionGroup):
+    weight: float | None = option(
         "weight of the model's score; default 0.5, the plain average, or chosen on the dev set",
-        lower_bound=0,
-        upper_bound=1,
-        **options,
+        within=Range(0, 1),
     )
-    absl_flags.DEFINE_enum(
-        "format",
-        "moses",
-        ["moses", "text"],
-        "lists in Moses' format, or only the best hypothesis of each sentence",
-        **options,
+    format: Literal["moses", "text"] = option(
+        "lists in Moses' format, or only the best hypothesis of each sentence", "moses"
     )
-    define_scores(flags)
+
+
+GROUPS = (MODEL, Group(_Files), Group(_Lists), SCORES)
 
 
 def check(flags: absl_flags.FlagValues) -> None:
@@ -90,8 +80,6 @@ def check(flags: absl_flags.FlagValues) -> None:
         raise ValueError(f"--{given[0]} is given, but {missing} missing")
     if given and flags.weight is not None:
         raise ValueError(f"--weight and --{given[0]}: wanted one of them")
-    if flags.weight is not None and math.isnan(flags.weight):
-        raise ValueError("--weight is nan, wanted 0 to 1")
     if not given:
         refuse(flags, ["tokenize", "ignore_case", "nfc"], "without --dev_reference")
     check_model(flags)

@@ -9,48 +9,53 @@ sentence per line. Files may be plain or .gz, UTF-8.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 import numpy as np
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.flags import Group, check_files, check_output, define_strings
+from bahdanau_tf.commands.flags import (
+    Group,
+    check_files,
+    check_output,
+)
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.data.selection import CHUNK, ORDER, lowest, score_pairs
+from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.lines import written, written_together
+from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import amount
 
-_READ = {
-    "source": "the corpus to select from",
-    "target": "its translation",
-    "in_domain_source": "text of the wanted kind",
-    "in_domain_target": "its translation",
-}
-_WRITTEN = {
-    "output_source": "file for the selected lines of --source",
-    "output_target": "file for the selected lines of --target",
-}
-REQUIRED = (*_READ, *_WRITTEN, "pairs")
 NEEDS_TENSORFLOW = False
 
 
-def define(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    scores = (
-        "file for the score of each line of the corpus; lower is better, inf "
-        "for lines that are blank on a side"
+@dataclass(frozen=True)
+class _Files(OptionGroup):
+    source: str | None = option("the corpus to select from", required=True)
+    target: str | None = option("its translation", required=True)
+    in_domain_source: str | None = option("text of the wanted kind", required=True)
+    in_domain_target: str | None = option("its translation", required=True)
+    output_source: str | None = option("file for the selected lines of --source", required=True)
+    output_target: str | None = option("file for the selected lines of --target", required=True)
+    scores: str | None = option(
+        "file for the score of each line of the corpus; lower is better, inf for lines that "
+        "are empty on a side"
     )
-    define_strings(flags, "Files", {**_READ, **_WRITTEN, "scores": scores})
-    options: Group = {"flag_values": flags, "module_name": "Selection"}
-    absl_flags.DEFINE_integer("pairs", None, "number of pairs to keep", **options)
-    absl_flags.DEFINE_integer("order", ORDER, "length of the longest n-grams", **options)
+
+
+@dataclass(frozen=True)
+class _Selection(OptionGroup):
+    pairs: int | None = option("number of pairs to keep", required=True)
+    order: int = option("length of the longest n-grams", ORDER, Range(1, 100))
+
+
+GROUPS = (Group(_Files), Group(_Selection))
 
 
 def check(flags: absl_flags.FlagValues) -> None:
     """Raises for mistakes that would otherwise be found after hours."""
-    if not 1 <= flags.order <= 100:
-        raise ValueError(f"--order is {flags.order}, wanted 1 to 100")
-    taken = check_files(flags, *_READ)
-    for name in (*_WRITTEN, "scores"):
+    taken = check_files(flags, "source", "target", "in_domain_source", "in_domain_target")
+    for name in ("output_source", "output_target", "scores"):
         path = flags[name].value
         check_output(name, path, taken)
         if path is not None:

@@ -16,82 +16,80 @@ training.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from absl import flags as absl_flags
 
-from bahdanau_tf.commands.flags import (
-    define_fields,
-    define_modules,
-    define_strings,
-    define_threads,
-    require,
-)
+from bahdanau_tf.commands.flags import Group, Modules, Threads, require
 from bahdanau_tf.commands.train_flags import DATA_VARIABLE, request_of
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions, fitted
+from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import StatusLine
 
-REQUIRED = ("model_dir",)
 CHOSEN = fitted.CHOSEN
+
+
+@dataclass(frozen=True)
+class _Files(OptionGroup):
+    train_source: str | None = option(
+        "training text, source side; needed in a new --model_dir; FILE.tsv, without "
+        "--train_target, is a table of both sides, a sentence, a tab and its translation in "
+        "each line"
+    )
+    train_target: str | None = option("training text, target side; needed in a new --model_dir")
+    dev_source: str | None = option(
+        "dev text, source side, to choose the best model; FILE.tsv as for --train_source"
+    )
+    dev_target: str | None = option("dev text, target side")
+    model_dir: str | None = option("folder of the model; made if it does not exist", required=True)
+    data_dir: str | None = option(
+        f"folder of the text files; default: the environment variable {DATA_VARIABLE}, else "
+        "the current folder"
+    )
+    corpus: str | None = option(
+        "folder of the text files in --data_dir, if that holds several corpora; ignored if it "
+        "does not exist"
+    )
+    init_from: str | None = option(
+        "folder of a trained model, that of an earlier training or a saved translator, with "
+        "whose weights and tokenizers a new training begins; a copy is kept in --model_dir"
+    )
+    recipe: str | None = option(
+        "name of a file of flags in the package, such as multi30k-en-fr or paper; later flags "
+        "override it, and nothing is chosen from the text"
+    )
+    tensorboard: bool = option(
+        "whether to write curves and alignments for TensorBoard to the folder tensorboard in "
+        "--model_dir",
+        False,
+    )
+    dev_pairs: int = option(
+        "number of training pairs that are held out as dev text; 0 for none", 0, Range(0, 10**9)
+    )
+    added_words: int = option(
+        "number of words that --init_from adds to the vocabulary of each side, the most "
+        "frequent unknown ones of the training text (not for sub-words, which can write any "
+        "word)",
+        0,
+        Range(0, 10**9),
+    )
+
+
+GROUPS = (
+    Group(_Files),
+    Group(TextOptions, "Text"),
+    Group(ModelOptions, "Model"),
+    Group(Modules, "Model"),
+    Group(Recipe, "Training"),
+    Group(Threads, "Training"),
+)
 
 
 def define(flags: absl_flags.FlagValues) -> None:
     """Defines the flags of the command."""
-    define_strings(
-        flags,
-        "Files",
-        {
-            "train_source": "training text, source side; needed in a new "
-            "--model_dir; FILE.tsv, without --train_target, is a table of both "
-            "sides, a sentence, a tab and its translation in each line",
-            "train_target": "training text, target side; needed in a new --model_dir",
-            "dev_source": "dev text, source side, to choose the best model; "
-            "FILE.tsv as for --train_source",
-            "dev_target": "dev text, target side",
-            "model_dir": "folder of the model; made if it does not exist",
-            "data_dir": "folder of the text files; default: the environment "
-            f"variable {DATA_VARIABLE}, else the current folder",
-            "corpus": "folder of the text files in --data_dir, if that holds "
-            "several corpora; ignored if it does not exist",
-            "init_from": "folder of a trained model, that of an earlier "
-            "training or a saved translator, with whose weights and tokenizers "
-            "a new training begins; a copy is kept in --model_dir",
-            "recipe": "name of a file of flags in the package, such as "
-            "multi30k-en-fr or paper; later flags override it, and nothing is "
-            "chosen from the text",
-        },
-    )
-    absl_flags.DEFINE_bool(
-        "tensorboard",
-        False,
-        "whether to write curves and alignments for TensorBoard to the folder "
-        "tensorboard in --model_dir",
-        flag_values=flags,
-        module_name="Files",
-    )
-    absl_flags.DEFINE_integer(
-        "dev_pairs",
-        0,
-        "number of training pairs that are held out as dev text; 0 for none",
-        lower_bound=0,
-        upper_bound=10**9,
-        flag_values=flags,
-        module_name="Files",
-    )
-    absl_flags.DEFINE_integer(
-        "added_words",
-        0,
-        "number of words that --init_from adds to the vocabulary of each side, "
-        "the most frequent unknown ones of the training text (not for "
-        "sub-words, which can write any word)",
-        lower_bound=0,
-        upper_bound=10**9,
-        flag_values=flags,
-        module_name="Files",
-    )
-    define_fields(flags, "Text", TextOptions)
-    define_fields(flags, "Model", ModelOptions)
-    define_modules(flags, "Model")
-    define_fields(flags, "Training", Recipe)
-    define_threads(flags, "Training")
+    for group in GROUPS:
+        group.define(flags)
 
 
 def check(flags: absl_flags.FlagValues) -> None:

@@ -37,9 +37,10 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from absl import flags as absl_flags
 
@@ -52,20 +53,21 @@ from bahdanau_tf.commands.files import (
     windows,
 )
 from bahdanau_tf.commands.flags import (
-    LINES,
+    MODEL,
+    SEARCH,
+    WRITTEN,
+    Batches,
     Group,
     check_files,
     check_model,
     check_output,
-    define_batches,
-    define_model,
-    define_search,
-    define_strings,
     require,
 )
 from bahdanau_tf.commands.shards import Shard
+from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system.files import checksum, found_directory
 from bahdanau_tf.system.lines import count_lines, read_lines, written
+from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import LineCounter
 
 if TYPE_CHECKING:
@@ -73,58 +75,41 @@ if TYPE_CHECKING:
     from bahdanau_tf.translation import Translation
     from bahdanau_tf.translator import Translator
 
-REQUIRED = ("model_dir",)
 CHANGE_NO_LINE = (
     *("output", "shard", "threads", "batch_size", "window"),
     *("flagfile", "help", "traceback"),
 )
 
 
-def define(flags: absl_flags.FlagValues) -> None:
-    """Defines the flags of the command."""
-    define_model(flags)
-    define_search(flags)
-    define_strings(
-        flags,
-        "Files",
-        {
-            "input": "text to translate; may be .gz",
-            "prefixes": "the first words of each translation, a line each, which may be empty; "
-            "may be .gz",
-            "output": "file for the translations; may be .gz; it has the "
-            "ending .part until it is complete",
-            "shard": "i/n: the i-th of n parts of --input, from 1; --output has the ending -i-of-n",
-        },
+@dataclass(frozen=True)
+class _Files(OptionGroup):
+    input: str | None = option("text to translate; may be .gz")
+    prefixes: str | None = option(
+        "the first words of each translation, a line each, which may be empty; may be .gz"
     )
-    options: Group = {"flag_values": flags, "module_name": LINES}
-    absl_flags.DEFINE_enum(
-        "format",
-        "text",
-        ["text", "moses", "json"],
-        "text, Moses' n-best list, or one JSON object per line",
-        **options,
+    output: str | None = option(f"file for the translations; {WRITTEN}")
+    shard: str | None = option(
+        "i/n: the i-th of n parts of --input, from 1; --output has the ending -i-of-n"
     )
-    absl_flags.DEFINE_bool(
-        "alignments",
-        False,
-        "whether to write the alignment of each translation",
-        **options,
+
+
+@dataclass(frozen=True)
+class _Lines(Batches):
+    format: Literal["text", "moses", "json"] = option(
+        "text, Moses' n-best list, or one JSON object per line", "text"
     )
-    define_batches(flags)
-    absl_flags.DEFINE_integer(
-        "max_source_length",
-        None,
-        "longer lines, in tokens of the model, are reported on standard "
-        "error; default: the length limit of its training, if known",
-        lower_bound=1,
-        **options,
+    alignments: bool = option("whether to write the alignment of each translation", False)
+    max_source_length: int | None = option(
+        "longer lines, in tokens of the model, are reported on standard error; default: the "
+        "length limit of its training, if known",
+        within=Range(1, 10**9),
     )
-    absl_flags.DEFINE_bool(
-        "split_long",
-        False,
-        "whether lines longer than --max_source_length are translated sentence by sentence",
-        **options,
+    split_long: bool = option(
+        "whether lines longer than --max_source_length are translated sentence by sentence", False
     )
+
+
+GROUPS = (MODEL, SEARCH, Group(_Files), Group(_Lines))
 
 
 def check(flags: absl_flags.FlagValues) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from bahdanau_tf.system.ranges import Range, check_values
+from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.system.ranges import Range, check_range
 
 if TYPE_CHECKING:  # the command line reads its flags from here
     import tensorflow as tf
@@ -16,99 +17,109 @@ if TYPE_CHECKING:  # the command line reads its flags from here
     from bahdanau_tf.system.tensors import Nest
     from bahdanau_tf.text.tokenizer import Tokenizer
 
-_LARGEST = 1000.0
+_FACTOR = Range(0, 1000)
+_POSITIVE = Range(0, 1000, above_low=True)
 _ROUNDING = 1e-6  # of a length that is a whole number except for rounding
 BATCH_SIZE = 64  # sentences translated, scored or aligned at once
 WINDOW = 1000  # lines held, so that like lengths are batched together
 SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")
 
 
+_DRAWN = {"sampling": [True]}
+_SEARCHED = {"sampling": [False]}
+
+
 @dataclass(frozen=True)
-class Decoding:
+class Decoding(OptionGroup):
     """How to search; the defaults suit most models.
 
     Lengths count tokens, end symbols included.
-
-    Attributes:
-        beam_size: K, the number of hypotheses kept; 1 is greedy search.
-        n_best: Number of translations returned for each sentence, best first;
-            with sampling the number of draws.
-        alpha: α of the length penalty ((5 + |y|) / 6)^α; with 0 translations
-            are ranked by log p(y | x) alone, as in the paper.
-        beta: β of the coverage penalty, for models with attention; 0 for none.
-        min_length_ratio: Shortest translation, in tokens per source token.
-        max_length_ratio: Longest translation, in tokens per source token; 3 as
-            in the original code.
-        max_length: Longest translation in tokens, for any source.
-        no_repeated_ngrams: No n-gram of this length occurs twice; 0 for no
-            such limit.
-        unknown: Treatment of unknown words: "keep" writes [UNK], "forbid"
-            never produces one, "replace" writes the dictionary's translation
-            of the source word with the largest weight, or that word itself.
-        shortlist: Whether to score only the frequent words and those that the
-            lexicon has for the words of the sentence: faster, and nearly the
-            same translations.
-        shrink: Whether the beam gets narrower by one with each finished
-            hypothesis, as in the original code; search then stops earlier.
-        sampling: Whether translations are drawn word by word, without beam
-            search. The draws depend on the sentence, the seed and n_best
-            alone; alpha and beta only score and rank them.
-        temperature: Words are drawn from softmax(logits / temperature).
-        top_k: Words are drawn among the k most probable ones; 0 for all.
-        top_p: Words are then drawn among the fewest most probable ones whose
-            probabilities sum to this or more.
-        seed: Seed of the draws.
 
     Raises:
         ValueError: A value is out of range, or would have no effect because
             of `sampling`. The message has the name and the value.
     """
 
-    beam_size: int = 5
-    n_best: int = 1
-    alpha: float = 1.0
-    beta: float = 0.0
-    min_length_ratio: float = 0.0
-    max_length_ratio: float = 3.0
-    max_length: int = 200
-    no_repeated_ngrams: int = 0
-    unknown: Literal["keep", "forbid", "replace"] = "keep"
-    shortlist: bool = False
-    shrink: bool = False
-    sampling: bool = False
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    seed: int = 0
+    beam_size: int = option(
+        "K, the number of hypotheses kept; 1 is greedy search.",
+        5,
+        Range(1, 10_000),
+        used_if=_SEARCHED,
+    )
+    n_best: int = option(
+        "Number of translations returned for each sentence, best first; with sampling the "
+        "number of draws.",
+        1,
+        Range(1, 10_000),
+    )
+    alpha: float = option(
+        "α of the length penalty ((5 + |y|) / 6)^α; with 0 translations are ranked by "
+        "log p(y | x) alone, as in the paper.",
+        1.0,
+        _FACTOR,
+    )
+    beta: float = option(
+        "β of the coverage penalty, for models with attention; 0 for none.", 0.0, _FACTOR
+    )
+    min_length_ratio: float = option("Shortest translation, in tokens per source token.", 0.0)
+    max_length_ratio: float = option(
+        "Longest translation, in tokens per source token; 3 as in the original code.",
+        3.0,
+        _POSITIVE,
+    )
+    max_length: int = option("Longest translation in tokens, for any source.", 200, Range(1, 10**6))
+    no_repeated_ngrams: int = option(
+        "No n-gram of this length occurs twice; 0 for no such limit.", 0, Range(0, 100)
+    )
+    unknown: Literal["keep", "forbid", "replace"] = option(
+        'Treatment of unknown words: "keep" writes [UNK], "forbid" never produces one, '
+        '"replace" writes the dictionary\'s translation of the source word with the largest '
+        "weight, or that word itself.",
+        "keep",
+    )
+    shortlist: bool = option(
+        "Whether to score only the frequent words and those that the lexicon has for the "
+        "words of the sentence: faster, and nearly the same translations.",
+        False,
+    )
+    shrink: bool = option(
+        "Whether the beam gets narrower by one with each finished hypothesis, as in the "
+        "original code; search then stops earlier.",
+        False,
+        used_if=_SEARCHED,
+    )
+    sampling: bool = option(
+        "Whether translations are drawn word by word, without beam search. The draws depend "
+        "only on the sentence, the seed and n_best; alpha and beta only score and rank them.",
+        False,
+    )
+    temperature: float = option(
+        "Words are drawn from softmax(logits / temperature).", 1.0, _POSITIVE, used_if=_DRAWN
+    )
+    top_k: int = option(
+        "Words are drawn from the k most probable ones; 0 for all.",
+        0,
+        Range(0, 10**9),
+        used_if=_DRAWN,
+    )
+    top_p: float = option(
+        "Words are then drawn from the smallest set whose total probability is at least p.",
+        1.0,
+        Range(0, 1, above_low=True),
+        used_if=_DRAWN,
+    )
+    seed: int = option("Seed of the draws.", 0, Range(0, 2**31 - 1), used_if=_DRAWN)
 
     def __post_init__(self) -> None:
-        as_wide = Range(1, self.beam_size, of="the beam_size")
-        check_values(
-            self,
-            beam_size=Range(1, 10_000),
-            n_best=Range(1, 10_000) if self.sampling else as_wide,
-            alpha=Range(0, _LARGEST),
-            beta=Range(0, _LARGEST),
-            max_length_ratio=Range(0, _LARGEST, above_low=True),
-            max_length=Range(1, 10**6),
-            no_repeated_ngrams=Range(0, 100),
-            temperature=Range(0, _LARGEST, above_low=True),
-            top_k=Range(0, 10**9),
-            top_p=Range(0, 1, above_low=True),
-            seed=Range(0, 2**31 - 1),
-        )
-        check_values(self, min_length_ratio=Range(0, self.max_length_ratio))
-        self._check_sampling()
-
-    def _check_sampling(self) -> None:
-        """Refuses options that would have no effect."""
-        unused = ("beam_size", "shrink") if self.sampling else SAMPLING
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.name in unused and value != one.default:
+        super().__post_init__()
+        check_range(self, "min_length_ratio", Range(0, self.max_length_ratio))
+        if not self.sampling:
+            check_range(self, "n_best", Range(1, self.beam_size, of="the beam_size"))
+        for name in self.unused():
+            if (value := getattr(self, name)) != getattr(Decoding, name):
                 raise ValueError(
-                    f"Decoding: {one.name} is {value!r}, which has no effect "
-                    f"when sampling is {self.sampling}; leave it out"
+                    f"Decoding: {name} is {value!r}, which has no effect when sampling is "
+                    f"{self.sampling}; leave it out"
                 )
 
     def greedy(self) -> Decoding:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from bahdanau_tf.system.ranges import Range, check_values
+from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.system.ranges import Range
 
 if TYPE_CHECKING:
     from bahdanau_tf.text import SubwordTokenizer, WordTokenizer
@@ -37,44 +38,56 @@ def is_language_code(code: str) -> bool:
 _SIZE = Range(4, 10_000_000)  # at least three special symbols and a word
 
 
-@dataclass(frozen=True)
-class TextOptions:
-    """How text becomes ids.
+_SUBWORDS = {"tokenizer": ["bpe", "unigram"]}
+_WORDS = {"tokenizer": ["word"]}
 
-    Attributes:
-        tokenizer: "word", or the sub-words "bpe" or "unigram".
-        joint: Whether sub-words are learned from both languages together.
-        source_vocabulary_size: Number of ids of the source side, special
-            symbols included; fewer if the text has fewer words.
-        target_vocabulary_size: Number of ids of the target side; not used with
-            --joint.
-        source_language: Code of the source language, such as en, whose rules
-            split text into words (not for sub-words); guessed from the
-            training text if not given.
-        target_language: Code of the target language, such as fr; guessed, too.
-        lowercase: Whether text is converted to lower case.
-        reverse_source: Whether the source is read from its last word to its
-            first, as by Sutskever et al.
-        true_case: Whether a source line all in capitals is read as an ordinary
-            sentence; other lines stay as they are. If not given, yes, except
-            for Turkish and Azeri, where I is the capital of ı.
+
+@dataclass(frozen=True)
+class TextOptions(OptionGroup):
+    """How text becomes ids.
 
     Raises:
         ValueError: A value is out of range, or not a language code.
     """
 
-    tokenizer: Literal["word", "bpe", "unigram"] = "word"
-    joint: bool = False
-    source_vocabulary_size: int = 30_001
-    target_vocabulary_size: int = 30_001
-    source_language: str | None = None
-    target_language: str | None = None
-    lowercase: bool = False
-    reverse_source: bool = False
-    true_case: bool | None = None
+    tokenizer: Literal["word", "bpe", "unigram"] = option(
+        '"word", or the sub-words "bpe" or "unigram".', "word"
+    )
+    joint: bool = option(
+        "Whether sub-words are learned from both languages together.", False, used_if=_SUBWORDS
+    )
+    source_vocabulary_size: int = option(
+        "Number of ids of the source side, special symbols included; fewer if the text has "
+        "fewer words.",
+        30_001,
+        _SIZE,
+    )
+    target_vocabulary_size: int = option(
+        "Number of ids of the target side; not used with --joint.",
+        30_001,
+        _SIZE,
+        used_if={"joint": [False]},
+    )
+    source_language: str | None = option(
+        "Code of the source language, such as en, whose rules split text into words (not for "
+        "sub-words); guessed from the training text if not given.",
+        used_if=_WORDS,
+    )
+    target_language: str | None = option(
+        "Code of the target language, such as fr; guessed, too.", used_if=_WORDS
+    )
+    lowercase: bool = option("Whether text is converted to lower case.", False)
+    reverse_source: bool = option(
+        "Whether the source is read from its last word to its first, as by Sutskever et al.", False
+    )
+    true_case: bool | None = option(
+        "Whether a source line all in capitals is read as an ordinary sentence; other lines "
+        "stay as they are. If not given, yes, except for Turkish and Azeri, where I is the "
+        "capital of ı."
+    )
 
     def __post_init__(self) -> None:
-        check_values(self, source_vocabulary_size=_SIZE, target_vocabulary_size=_SIZE)
+        super().__post_init__()
         for name in ("source_language", "target_language"):
             code = getattr(self, name)
             if code is not None and not is_language_code(code):
@@ -84,14 +97,11 @@ class TextOptions:
                 )
 
     def unused(self) -> dict[str, str]:
-        """Options that this tokenizer does not use, and the flag behind it."""
-        if self.tokenizer == "word":
-            of_subwords = ("joint", "sample_subwords", "sampled_epochs")
-            return dict.fromkeys(of_subwords, "--tokenizer=word")
-        of_words = ("source_language", "target_language")
-        unused = dict.fromkeys(of_words, f"--tokenizer={self.tokenizer}")
-        if self.joint:
-            unused["target_vocabulary_size"] = "--joint"
+        """Options that this tokenizer does not use, and the flag that is the reason."""
+        unused = super().unused()
+        if self.tokenizer == "word":  # options of `Recipe`
+            of_recipe = ("sample_subwords", "sampled_epochs")
+            unused |= dict.fromkeys(of_recipe, "--tokenizer=word")
         return unused
 
     def true_cases(self, language: str | None) -> bool:

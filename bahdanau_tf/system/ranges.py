@@ -100,6 +100,16 @@ def check_values(owner: object, **ranges: Range) -> None:
             object.__setattr__(owner, name, value.item())  # it may be frozen
 
 
+def check_range(owner: object, name: str, allowed: Range) -> None:
+    """Checks that the field of a dataclass, whose type was checked, is in a range.
+
+    Raises:
+        ValueError: It is not. The message has class, field, value and range.
+    """
+    if (value := getattr(owner, name)) not in allowed:
+        raise ValueError(f"{type(owner).__name__}: {name} is {value!r}, wanted {allowed}")
+
+
 def _wanted(value: object, hint: Any, allowed: Range | None) -> str:
     """What is wanted in place of a value; empty if it is allowed."""
     if typing.get_origin(hint) is typing.Literal:
