@@ -205,13 +205,13 @@ def test_a_deterministic_training_has_its_threads(files, folder, tmp_path, monke
     )
     monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
     exact = replace(SHORT, deterministic=True)
-    monkeypatch.setattr(loop, "threads_of", lambda _: 3)
+    monkeypatch.setattr("bahdanau_tf.training.step.threads_of", lambda _: 3)
     train(restarted(), files, SHORT, folder)
     assert not enabled
     train(restarted(), files, exact, tmp_path / "exact")
     assert "deterministic, with --threads=3\n" in capsys.readouterr().err
     assert enabled == [True]
-    monkeypatch.setattr(loop, "threads_of", lambda _: 4)
+    monkeypatch.setattr("bahdanau_tf.training.step.threads_of", lambda _: 4)
     with pytest.raises(ValueError, match=r"3 threads .* now there are 4.*=3,"):
         train(restarted(), files, exact, tmp_path / "exact")
 

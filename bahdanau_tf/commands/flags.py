@@ -6,9 +6,7 @@ absl's "module" of a flag is used as the heading of its group in the help.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import os
-import re
 import sys
 import types
 import typing
@@ -78,7 +76,7 @@ class Group(NamedTuple):
         hints = typing.get_type_hints(self.owner)
         for field in self.fields:
             name, hint = field.name, hints[field.name]
-            text = field.metadata.get("text") or _attribute_texts(self.owner)[name]
+            text = field.metadata["text"]
             default: Any = self.defaults.get(name, field.default)
             kind = typing.get_origin(hint)
             into: Any = {"flag_values": flags, "module_name": self.title}
@@ -276,20 +274,6 @@ def refuse(flags: absl_flags.FlagValues, names: Iterable[str], where: str) -> No
     for name in names:
         if name in flags and is_given(flags, name):
             raise ValueError(f"--{name} is not used {where}; leave it out")
-
-
-def _attribute_texts(owner: type) -> dict[str, str]:
-    text = inspect.cleandoc(owner.__doc__ or "").split("Attributes:\n")[1]
-    text = re.split(r"\n(?=\S)", text)[0]  # up to the next section
-    texts: dict[str, str] = {}
-    name = ""
-    for line in text.split("\n"):
-        entry = re.fullmatch(r" {4}(\w+): (.*)", line)
-        if entry:
-            name, texts[name] = entry[1], entry[2]
-        elif line.strip():
-            texts[name] += " " + line.strip()
-    return texts
 
 
 WRITTEN = "may be .gz; it has the ending .part until it is complete"
