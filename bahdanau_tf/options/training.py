@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
+from bahdanau_tf.options.fields import as_flag
 from bahdanau_tf.options.fitted import TYPICAL_MODEL, Choice, Facts, fine_tuned, fitted
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.options.recipe import Recipe
@@ -252,12 +253,8 @@ def _write(path: Path, lines: Sequence[str]) -> None:
     write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
 
 
-def _flags(values: Mapping[str, object]) -> Iterator[str]:
-    for name, value in values.items():
-        if isinstance(value, bool):
-            yield f"--{name}" if value else f"--no{name}"
-        else:
-            yield f"--{name}={value}"
+def _flags(values: Mapping[str, object]) -> list[str]:
+    return [as_flag(name, value) for name, value in values.items()]
 
 
 def read_options(path: Path, others: Collection[str] = ()) -> dict[str, Any]:

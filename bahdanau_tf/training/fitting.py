@@ -302,7 +302,7 @@ def _train_as_chief(
         options = request.options(values_of(choices))
     else:
         options = request.options(request.recall_options())
-    if not choices:
+    if not is_new or request.recipe is not None:
         try_parts(options.model)
     plan = _plan(options, files, model_dir)
     if start is not None:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
 
 import keras
 
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.models.encoder_decoder import EncoderDecoder
-from bahdanau_tf.models.named import make_model, try_parts
+from bahdanau_tf.models.named import make_model
 from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
 from bahdanau_tf.system.terminal import StatusLine, amount
-from bahdanau_tf.text import SubwordTokenizer, WordTokenizer, load_text
+from bahdanau_tf.text import WordTokenizer, load_text
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.words import with_added_words
 from bahdanau_tf.training.folder import check_settings, locked, read_settings, write_settings
@@ -145,20 +143,12 @@ def check_start(settings: Path, start: Start | None) -> None:
     before = began_with(settings)
     for name in ("init_from", "added_words"):
         was, now = (getattr(model, name, None) for model in (before, start))
-        if was != now and not (name == "init_from" and _same(was, now)):
+        is_path = name == "init_from" and was and now  # however it is written
+        if was != now and not (is_path and os.path.realpath(was) == os.path.realpath(now)):
             raise ValueError(
                 f"model_dir: {settings.parent} holds another model: --{name} "
                 f"is {was!r} there and {now!r} now; name another folder"
             )
-
-
-def _same(*folders: str | None) -> bool:
-    """Whether two paths are of one folder, however they are written."""
-    paths = {folder and os.path.realpath(folder) for folder in folders}
-    return len(paths) == 1
-
-
-Learned: TypeAlias = WordTokenizer | SubwordTokenizer
 
 
 def is_begun(model_dir: Path) -> bool:
@@ -204,8 +194,14 @@ class TrainingPlan:
     def _held_out(self) -> int:
         return self.dev_pairs if self.files.dev_source is None else 0
 
-    def _divided(self, corpus: ParallelCorpus) -> AbstractContextManager[int]:
-        return held_out(self.model_dir, corpus, self._held_out, self.recipe.max_length)
+    @property
+    def _settings(self) -> Path:
+        return self.model_dir / "text.json"
+
+    @property
+    def _tokenizers(self) -> tuple[Path, Path]:
+        """The folders of the tokenizers."""
+        return self.model_dir / "source", self.model_dir / "target"
 
     def prepare(self) -> Translator:
         """Makes a translator to train, with the tokenizers of `model_dir`.
@@ -224,31 +220,20 @@ class TrainingPlan:
                 f"TrainingPlan: model_dir is {str(self.model_dir)!r}, which "
                 "holds a translator, wanted a folder to train in"
             )
-        try_parts(self.model)
         keras.utils.set_random_seed(self.recipe.seed)
-        settings = self.model_dir / "text.json"
         if is_begun(self.model_dir):
-            check_start(settings, self.start)
+            check_start(self._settings, self.start)
             if self.start is None:
-                text = with_languages(self.text, self.files, read_settings(settings))
-                check_settings(settings, asdict(text))
+                text = with_languages(self.text, self.files, read_settings(self._settings))
+                check_settings(self._settings, asdict(text))
             check_held_out(self.model_dir, self.files, self._held_out)
             return self._load()
-        corpus = self._checked_corpus()
-        if self.start is not None:
-            return self._copy(self.start, corpus)
-        text = with_languages(self.text, self.files, {})
-        check_words(text, self.files)
-        with (
-            locked(self.model_dir),
-            self._divided(corpus) as pairs,
-        ):
-            learned, model = self._learn(text, pairs)
-            for side, folder in zip(learned, self._texts, strict=True):
-                side.save(folder)
-            write_settings(settings, asdict(text))
-        self._report_sizes(learned)
-        return Translator(model, *map(load_text, self._texts))
+        if self.files.dev_source is not None and self.files.dev_target:
+            ParallelCorpus(self.files.dev_source, self.files.dev_target)  # checks the files
+        corpus = ParallelCorpus(self.files.train_source, self.files.train_target)
+        if self.start is None:
+            return self._learn(corpus)
+        return self._copy(self.start, corpus)
 
     def load(self) -> Translator:
         """Makes the translator of `prepare` again, also in other processes.
@@ -259,7 +244,7 @@ class TrainingPlan:
             ValueError: `model_dir` was not prepared.
             OSError: A file cannot be read.
         """
-        if not (self.model_dir / "text.json").is_file():
+        if not self._settings.is_file():
             raise ValueError(
                 f"model_dir: {self.model_dir} lacks the files that the chief has "
                 "written, wanted a folder that all machines share"
@@ -270,13 +255,23 @@ class TrainingPlan:
     def _load(self) -> Translator:
         if self.start is not None:
             return Translator.load(self.model_dir / START)
-        texts = [load_text(folder) for folder in self._texts]
-        return Translator(self._make_model(*texts), *texts)
+        source, target = map(load_text, self._tokenizers)
+        model = make_model(self.model, source.vocabulary_size, target.vocabulary_size)
+        return Translator(model, source, target)
 
-    @property
-    def _texts(self) -> tuple[Path, Path]:
-        """The folders of the tokenizers."""
-        return self.model_dir / "source", self.model_dir / "target"
+    def _learn(self, corpus: ParallelCorpus) -> Translator:
+        """Learns the tokenizers, makes a model for them and fills the folder."""
+        text = with_languages(self.text, self.files, {})
+        check_words(text, self.files)
+        with self._fill_folder(corpus) as pairs:
+            StatusLine().note(f"learning the tokenizers from {amount(pairs, 'sentence pair')}")
+            texts = text.learn(self.texts.train_source, self.texts.train_target)
+            model = make_model(self.model, *(text.vocabulary_size for text in texts))
+            for side, folder in zip(texts, self._tokenizers, strict=True):
+                side.save(folder)
+            write_settings(self._settings, asdict(text))
+        self._report_sizes(texts)
+        return Translator(model, *map(load_text, self._tokenizers))
 
     def _copy(self, start: Start, corpus: ParallelCorpus) -> Translator:
         """Copies a trained translator into the folder, with added words."""
@@ -285,36 +280,25 @@ class TrainingPlan:
             raise ValueError(
                 f"--sample_subwords: {start.init_from} has words, not sub-words; leave it out"
             )
-        with (
-            locked(self.model_dir),
-            self._divided(corpus),
-        ):
-            texts = self.texts.train_source, self.texts.train_target
-            translator = start.prepared(texts)
+        with self._fill_folder(corpus):
+            translator = start.prepared((self.texts.train_source, self.texts.train_target))
             translator.save(self.model_dir / START)
-            write_settings(self.model_dir / "text.json", asdict(start))
+            write_settings(self._settings, asdict(start))
         self._report_sizes((translator.source_text, translator.target_text))
         return self._load()
 
-    def _learn(
-        self, text: TextOptions, pairs: int
-    ) -> tuple[tuple[Learned, Learned], EncoderDecoder]:
-        """The tokenizers, and a model for them."""
-        StatusLine().note(f"learning the tokenizers from {amount(pairs, 'sentence pair')}")
-        learned = text.learn(self.texts.train_source, self.texts.train_target)
-        return learned, self._make_model(*learned)
-
-    def _checked_corpus(self) -> ParallelCorpus:
-        """The training text; raises if it or the dev set is not parallel."""
-        if self.files.dev_source is not None and self.files.dev_target:
-            ParallelCorpus(self.files.dev_source, self.files.dev_target)
-        return ParallelCorpus(self.files.train_source, self.files.train_target)
-
-    def _make_model(self, source: Tokenizer, target: Tokenizer) -> EncoderDecoder:
-        return make_model(self.model, source.vocabulary_size, target.vocabulary_size)
+    @contextmanager
+    def _fill_folder(self, corpus: ParallelCorpus) -> Iterator[int]:
+        """Locks the folder and holds pairs out; yields the number of the others."""
+        length = self.recipe.max_length
+        with (
+            locked(self.model_dir),
+            held_out(self.model_dir, corpus, self._held_out, length) as pairs,
+        ):
+            yield pairs
 
     def _report_sizes(self, texts: tuple[Tokenizer, Tokenizer]) -> None:
-        """Reports the number of ids, and the known share of words."""
+        """Reports the number of ids, and the covered share of words."""
         for side, text in zip(("source", "target"), texts, strict=True):
             line = f"{side} vocabulary: {amount(text.vocabulary_size, 'id')}"
             if isinstance(text, WordTokenizer):
