@@ -68,9 +68,8 @@ class _Files(OptionGroup):
         "number of training pairs that are held out as dev text; 0 for none", 0, Range(0, 10**9)
     )
     added_words: int = option(
-        "number of words that --init_from adds to the vocabulary of each side, the most "
-        "frequent unknown ones of the training text (not for sub-words, which can write any "
-        "word)",
+        "number of words that --init_from adds to the vocabulary of each side, the most frequent "
+        "unknown ones of the training text (not for sub-words, which can write any word)",
         0,
         Range(0, 10**9),
     )

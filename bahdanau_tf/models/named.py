@@ -160,9 +160,8 @@ def _class(field: str, name: str) -> type:
     owner = getattr(home, last, None)
     if not isinstance(owner, type):
         raise ValueError(
-            f"ModelOptions: {field} is {name!r}, but {module or LAYERS} has no "
-            f"class {last!r}{_like(last, home)}; wanted a class of {LAYERS} "
-            "or module.Class"
+            f"ModelOptions: {field} is {name!r}, but {module or LAYERS} has no class "
+            f"{last!r}{_like(last, home)}; wanted a class of {LAYERS} or module.Class"
         )
     return owner
 

@@ -119,10 +119,7 @@ class HalvedEveryHalfEpoch(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(
-        self,
-        initial_rate: float,
-        steps_per_epoch: float,
-        constant_epochs: int = 5,
+        self, initial_rate: float, steps_per_epoch: float, constant_epochs: int = 5
     ) -> None:
         super().__init__()
         if steps_per_epoch <= 0:

@@ -76,12 +76,7 @@ SPECIAL = 260  # bytes, special symbols and the space among the sub-words
 SMALL = 256  # units
 MEASURED = 29_000  # lines of the text by which the rules were found
 # Different lines of a text, the units that fit it, and Adam's learning rate.
-UNITS = (
-    (5_000, 128, 2e-3),
-    (500_000, 256, 2e-3),
-    (5_000_000, 512, 1e-3),
-    (math.inf, 1000, 5e-4),
-)
+UNITS = ((5_000, 128, 2e-3), (500_000, 256, 2e-3), (5_000_000, 512, 1e-3), (math.inf, 1000, 5e-4))
 
 
 def subwords(lines: int, is_joint: bool, size: int, characters: int) -> int:
@@ -477,10 +472,7 @@ def _dropout(facts: Facts, options: Mapping[str, Any]) -> Choice:
     names = ("embedding_dropout", "annotation_dropout", "readout_dropout")
     values = {**dict(zip(names, rates, strict=True)), "label_smoothing": 0.1}
     *dropouts, smoothing = (f"{options.get(n, r):g}" for n, r in values.items())
-    return Choice(
-        values,
-        f"dropout {', '.join(dropouts)}, {why}; label smoothing {smoothing}",
-    )
+    return Choice(values, f"dropout {', '.join(dropouts)}, {why}; label smoothing {smoothing}")
 
 
 def choose_updates(facts: Facts, options: Mapping[str, Any]) -> Choice:
@@ -652,10 +644,4 @@ def _loss_and_rate(_: Facts, options: Mapping[str, Any]) -> Choice:
     return Choice(values, ", ".join(reasons))
 
 
-FINE_TUNING_RULES = (
-    _loss_and_rate,
-    choose_updates,
-    choose_time,
-    choose_length,
-    choose_dev_text,
-)
+FINE_TUNING_RULES = (_loss_and_rate, choose_updates, choose_time, choose_length, choose_dev_text)

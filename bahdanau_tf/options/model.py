@@ -90,9 +90,8 @@ class ModelOptions(OptionGroup):
         narrow = self.maxout_units != self.embedding_dim
         if self.tie_embeddings and narrow and not self.factored_output:
             raise ValueError(
-                f"ModelOptions: maxout_units is {self.maxout_units} and "
-                f"embedding_dim is {self.embedding_dim}, wanted the same for "
-                "tie_embeddings without factored_output"
+                f"ModelOptions: maxout_units is {self.maxout_units} and embedding_dim is "
+                f"{self.embedding_dim}, wanted the same for tie_embeddings without factored_output"
             )
 
     def unused(self) -> dict[str, str]:

@@ -204,11 +204,10 @@ class Recipe(OptionGroup):
         "ε of the loss.", 0.0, Range(0, 1, below_high=True), used_if={"risk_samples": [0]}
     )
     risk_samples: int = option(
-        "Number of translations that are drawn of each sentence for minimum risk training "
-        "(Shen et al. 2016), after which the more probable ones have the higher BLEU; 0 for "
-        "none, else 2 or more. A last stage: it starts with a trained model, at a low "
-        "learning rate, without label smoothing; with N translations an update takes N times "
-        "as long.",
+        "Number of translations that are drawn of each sentence for minimum risk training (Shen et "
+        "al. 2016), after which the more probable ones have the higher BLEU; 0 for none, else 2 or "
+        "more. A last stage: it starts with a trained model, at a low learning rate, without label "
+        "smoothing; with N translations an update takes N times as long.",
         0,
         Range(0, 1000),
         kw_only=True,
@@ -239,8 +238,7 @@ class Recipe(OptionGroup):
         _COUNT,
     )
     max_words: int = option(
-        "Longest source sentence in words between spaces; longer pairs are dropped; 0 for no "
-        "limit.",
+        "Longest source sentence in words between spaces; longer pairs are dropped; 0: none.",
         Batching.max_words or 0,
         _COUNT,
         kw_only=True,
@@ -250,8 +248,7 @@ class Recipe(OptionGroup):
         Batching.pool_batches,
     )
     shuffle_pool: bool = option(
-        "Whether the batches of a pool come in random order, not with the shortest sentences "
-        "first.",
+        "Whether the batches of a pool come in random order, not the shortest ones first.",
         Batching.shuffle_pool,
     )
     shuffle: Literal["none", "once", "each_epoch"] = option(
@@ -336,15 +333,13 @@ class Recipe(OptionGroup):
             raise ValueError("Recipe: risk_samples is 1, wanted 0 or 2 to 1,000")
         if self.risk_samples and self.sample_subwords:
             raise ValueError(
-                "Recipe: sample_subwords is True with risk_samples, wanted "
-                "False, since translations are compared with the reference "
-                "sub-word by sub-word"
+                "Recipe: sample_subwords is True with risk_samples, wanted False, since "
+                "translations are compared with the reference sub-word by sub-word"
             )
         if self.product_dtype == "float16" and self.accumulate > 1:
             raise ValueError(
-                f"Recipe: accumulate is {self.accumulate} with product_dtype "
-                "'float16', wanted 1, since a batch that overflows would be "
-                "missing in an update"
+                f"Recipe: accumulate is {self.accumulate} with product_dtype 'float16', wanted 1, "
+                "since a batch that overflows would be missing in an update"
             )
         self.make_batching()  # checks the options of batching
         if self.deterministic:

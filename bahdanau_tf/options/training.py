@@ -187,10 +187,7 @@ def _make(owner: type[T], values: Mapping[str, Any]) -> T:
 
 
 def write_options(
-    path: Path,
-    choices: Sequence[Choice],
-    given: Collection[str],
-    values: Mapping[str, object],
+    path: Path, choices: Sequence[Choice], given: Collection[str], values: Mapping[str, object]
 ) -> None:
     """Writes all options of a training: those chosen, those given, the rest.
 

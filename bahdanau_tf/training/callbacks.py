@@ -82,10 +82,7 @@ class DroppedPairs(RunCallback):
         recipe, dropped = self._run.recipe, len(self._run.corpus) - last.pairs
         limits = [
             f"{longest} {unit}"
-            for longest, unit in (
-                (recipe.max_length, "tokens"),
-                (recipe.max_words, "source words"),
-            )
+            for longest, unit in ((recipe.max_length, "tokens"), (recipe.max_words, "source words"))
             if longest
         ]
         if limits and dropped:
@@ -131,12 +128,10 @@ class Divergence(RunCallback):
             )
         if self._in_a_row >= run.recipe.max_skipped:
             raise ValueError(
-                f"Recipe: max_skipped is {self._in_a_row}, and loss or "
-                "gradient of so many updates in a row was not finite; their "
-                f"sentence pairs are in {self._path}. The last checkpoint is "
-                "kept: the same command with a lower --learning_rate resumes "
-                "from it. If its weights are too large already, start in "
-                "another folder"
+                f"Recipe: max_skipped is {self._in_a_row}, and loss or gradient of so many updates "
+                f"in a row was not finite; their sentence pairs are in {self._path}. The last "
+                "checkpoint is kept: the same command with a lower --learning_rate resumes from "
+                "it. If its weights are too large already, start in another folder"
             )
 
 
@@ -186,9 +181,8 @@ class Logger(RunCallback):
             return
         if run.step >= 3 * run.evaluate_every and run.state.best_bleu < LOW:
             run.line.note(
-                f"dev BLEU ({run.dev.tokenize}) is still below {LOW:g}: the "
-                "best model is chosen by dev loss; if it stays so, --tokenize "
-                "sets another tokenizer for BLEU"
+                f"dev BLEU ({run.dev.tokenize}) is still below {LOW:g}: the best model is chosen "
+                "by dev loss; if it stays so, --tokenize sets another tokenizer for BLEU"
             )
 
 
@@ -241,9 +235,8 @@ def worse_than_guessing(records: Sequence[Mapping[str, float]], words: int) -> s
     if loss <= math.log(words):
         return ""
     return (
-        f"the loss after update {last['step']} is {loss:.2f}, above that of "
-        f"guessing among the {words:,} ids, {math.log(words):.2f}: {ADVICE} "
-        "has only begun"
+        f"the loss after update {last['step']} is {loss:.2f}, above that of guessing among the "
+        f"{words:,} ids, {math.log(words):.2f}: {ADVICE} has only begun"
     )
 
 
@@ -261,9 +254,8 @@ def not_improved(records: Sequence[Mapping[str, float]]) -> str:
         return ""
     first, last = with_loss[0], with_loss[-1]
     return (
-        f"the training loss after update {last['step']} is "
-        f"{last['train_loss']:.2f}, not below the {first['train_loss']:.2f} of "
-        f"the first evaluation: {ADVICE} learns nothing"
+        f"the training loss after update {last['step']} is {last['train_loss']:.2f}, not below the "
+        f"{first['train_loss']:.2f} of the first evaluation: {ADVICE} learns nothing"
     )
 
 

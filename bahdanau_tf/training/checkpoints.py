@@ -128,10 +128,9 @@ def explain_tensorflow_errors() -> Iterator[None]:
     except tf.errors.OpError as error:
         if "Collective ops is aborted" in str(error):
             raise OSError(
-                "another worker has ended or cannot be reached, so this one "
-                "ends, too; what was written before is kept. Fix what that "
-                "worker reports, if anything, and start the same command on "
-                "all machines again"
+                "another worker has ended or cannot be reached, so this one ends, too; what was "
+                "written before is kept. Fix what that worker reports, if anything, and start the "
+                "same command on all machines again"
             ) from error
         advice = _AGAIN
         if isinstance(error, tf.errors.ResourceExhaustedError):
@@ -162,12 +161,7 @@ class Checkpoints:
         **objects: The objects to save, as for `tf.train.Checkpoint`.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        keep: int = 2,
-        **objects: object,
-    ) -> None:
+    def __init__(self, folder: Path, keep: int = 2, **objects: object) -> None:
         self._folder = folder
         self._checkpoint = tf.train.Checkpoint(**objects)
         self._keep = keep

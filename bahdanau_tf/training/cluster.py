@@ -178,10 +178,9 @@ def strategy_of_environment() -> tf.distribute.Strategy:
     addresses, number = _cluster(os.environ.get(VARIABLE, ""))
     if len(addresses) > 1:
         StatusLine().note(
-            f"worker {number} of {len(addresses)} ({addresses[number]}"
-            f"{', the chief' if number == 0 else ''}), waiting for "
-            f"{', '.join(addresses[:number] + addresses[number + 1 :])}; "
-            "Ctrl-C ends it"
+            f"worker {number} of {len(addresses)} "
+            f"({addresses[number]}{', the chief' if number == 0 else ''}), waiting for "
+            f"{', '.join(addresses[:number] + addresses[number + 1 :])}; Ctrl-C ends it"
         )
         with _interrupts_at_once():
             return tf.distribute.MultiWorkerMirroredStrategy()

@@ -85,9 +85,8 @@ class Change(NamedTuple):
             text = _SENTENCES[name].format(folder=folder, before=before, after=after)
         elif name in Recipe.__dataclass_fields__:
             text = (
-                f"--{name} is {after!r}, but {before!r} in the training in "
-                f"{folder}, which cannot change it; leave --{name} out to resume, "
-                "or name another folder"
+                f"--{name} is {after!r}, but {before!r} in the training in {folder}, which cannot "
+                f"change it; leave --{name} out to resume, or name another folder"
             )
         else:
             text = (
@@ -201,9 +200,8 @@ def check_alike(cluster: Cluster, settings: Mapping[str, object]) -> None:
                 f"({change.name} differs), wanted the same files on all machines"
             )
         raise ValueError(
-            f"{change.called} is {change.after!r} at worker {cluster.number} and "
-            f"{change.before!r} at the chief, wanted the same command and the same "
-            "files on all machines"
+            f"{change.called} is {change.after!r} at worker {cluster.number} and {change.before!r} "
+            "at the chief, wanted the same command and the same files on all machines"
         )
 
 
@@ -323,16 +321,14 @@ class ModelFolder:
         is_first = len(faults) == 1 and faults[0].startswith("ckpt-1:")
         if not (newest or self.best.exists() or is_first) and faults:
             raise ValueError(
-                f"model_dir: {self.path} has no checkpoint that can be read "
-                f"({'; '.join(faults)}); name another folder, or remove these "
-                "checkpoints to start again"
+                f"model_dir: {self.path} has no checkpoint that can be read ({'; '.join(faults)}); "
+                "name another folder, or remove these checkpoints to start again"
             )
         if not newest and self.best.exists():
             raise ValueError(
-                f"model_dir: {self.best} exists, but no checkpoint to resume "
-                f"from ({'; '.join(faults) or 'there is none'}); name another "
-                "folder, for example to train that model further (init_from), or "
-                f"move {self.best} away to start again"
+                f"model_dir: {self.best} exists, but no checkpoint to resume from "
+                f"({'; '.join(faults) or 'there is none'}); name another folder, for example to "
+                f"train that model further (init_from), or move {self.best} away to start again"
             )
         notes = []
         if newest:

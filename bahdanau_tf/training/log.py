@@ -26,10 +26,7 @@ class Log:
         Raises:
             OSError: The file cannot be written.
         """
-        with (
-            explain_write_errors(self._path),
-            open(self._path, "a", encoding="utf-8") as file,
-        ):
+        with explain_write_errors(self._path), open(self._path, "a", encoding="utf-8") as file:
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
     def records(self) -> list[dict[str, float]]:

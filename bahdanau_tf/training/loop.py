@@ -163,11 +163,7 @@ class _Training:
     batches: Iterator[tuple[object, ...]]
 
     def __init__(
-        self,
-        translator: Translator,
-        files: TrainingFiles,
-        recipe: Recipe,
-        model_dir: Path,
+        self, translator: Translator, files: TrainingFiles, recipe: Recipe, model_dir: Path
     ) -> None:
         model: keras.Model = translator.model
         check_tracked(model)

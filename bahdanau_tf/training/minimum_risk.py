@@ -101,11 +101,7 @@ def minimum_risk_loss(
 
 
 def _drawn(
-    model: TranslationModel,
-    risk: Risk,
-    seed: tf.Tensor,
-    source: tf.Tensor,
-    target: tf.Tensor,
+    model: TranslationModel, risk: Risk, seed: tf.Tensor, source: tf.Tensor, target: tf.Tensor
 ) -> tf.Tensor:
     """The samples: int32 [B, N, T]."""
     memory, state = model.encode(source)

@@ -78,11 +78,7 @@ class Rate:
 
     @staticmethod
     def _lengths(total: float, warmup: float) -> dict[str, float]:
-        return {
-            "total": total,
-            "warmup_steps": warmup,
-            "after_warmup": max(total - warmup, 1),
-        }
+        return {"total": total, "warmup_steps": warmup, "after_warmup": max(total - warmup, 1)}
 
 
 def _make_schedule(
@@ -119,11 +115,7 @@ def make_optimizer(recipe: Recipe, steps_per_epoch: float, rate: Rate | None = N
         steps_per_epoch: Number of updates in an epoch.
         rate: Its learning rate, made here if None.
     """
-    makers = {
-        "adadelta": optimizers.Adadelta,
-        "adam": optimizers.Adam,
-        "sgd": optimizers.SGD,
-    }
+    makers = {"adadelta": optimizers.Adadelta, "adam": optimizers.Adam, "sgd": optimizers.SGD}
     return makers[recipe.optimizer](
         (rate or Rate(recipe, steps_per_epoch)).value,
         max_norm=recipe.max_norm,

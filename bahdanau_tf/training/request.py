@@ -26,12 +26,7 @@ from bahdanau_tf.options.training import (
     refuse,
     values_of,
 )
-from bahdanau_tf.system.files import (
-    check_file,
-    check_folder,
-    check_outside_models,
-    check_regular,
-)
+from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.terminal import amount
 
@@ -104,9 +99,8 @@ class Request:
         start, folder = Path(init_from).resolve(), self.model_dir.resolve()
         if start in (folder, folder / "best", folder / "start"):
             raise ValueError(
-                f"--init_from is {init_from}, the model of --model_dir "
-                "itself: leave it out to resume that training, or name "
-                "another --model_dir to start a new one"
+                f"--init_from is {init_from}, the model of --model_dir itself: leave it out to "
+                "resume that training, or name another --model_dir to start a new one"
             )
 
     @property
@@ -130,9 +124,8 @@ class Request:
             if source is not None and is_table(source):
                 if source == target:
                     raise ValueError(
-                        f"--{name}_target is {target}, as --{name}_source is; "
-                        f"leave --{name}_target out, and two columns of the table "
-                        "are read"
+                        f"--{name}_target is {target}, as --{name}_source is; leave "
+                        f"--{name}_target out, and two columns of the table are read"
                     )
                 if target is None:
                     tables[name] = source
@@ -176,9 +169,8 @@ class Request:
             is_ours = module.partition(".")[0] in ("", "bahdanau_tf", "keras")
             if not is_ours and module not in self.modules:
                 raise ValueError(
-                    f"{file} has --{part}={options[part]}, a class of the "
-                    f"module {module}; if you trust that module, give "
-                    f"--modules={module}"
+                    f"{file} has --{part}={options[part]}, a class of the module {module}; if you "
+                    f"trust that module, give --modules={module}"
                 )
         return options
 
@@ -231,10 +223,9 @@ def few_pairs(source: str, target: str) -> Iterator[str]:
             return
     if different:
         yield (
-            f"only {amount(len(different), 'different sentence pair')}, fewer "
-            f"than {FEW:,}: expect fair translations of sentences much like "
-            "these at best and bad ones of others; everyday language needs "
-            "tens of thousands"
+            f"only {amount(len(different), 'different sentence pair')}, fewer than {FEW:,}: expect "
+            "fair translations of sentences much like these at best and bad ones of others; "
+            "everyday language needs tens of thousands"
         )
 
 
@@ -255,10 +246,9 @@ def _tables(files: Mapping[str, str]) -> Iterator[str]:
         lines = [*islice(read_lines(path), FIRST_LINES)]
         if lines and all("\t" in line for line in lines):
             yield (
-                f"--{name}: the lines of {path} have tabs, as a table of both "
-                "sides has; if it is one, give it a name that ends with .tsv, "
-                "and as --train_source or --dev_source alone: both columns "
-                "are read"
+                f"--{name}: the lines of {path} have tabs, as a table of both sides has; if it is "
+                "one, give it a name that ends with .tsv, and as --train_source or --dev_source "
+                "alone: both columns are read"
             )
 
 

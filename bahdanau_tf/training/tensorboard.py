@@ -55,7 +55,7 @@ class TensorBoard(RunCallback):
                 "train/gradient_norm": read("gradient_norm"),
                 "train/learning_rate": read("learning_rate"),
                 "train/words_per_second": self._words / max(self._seconds, 1e-9),
-            },
+            }
         )
         self._words = self._seconds = 0.0
 

@@ -61,10 +61,7 @@ def divided(model_dir: Path) -> TrainingFiles:
 
 @contextmanager
 def held_out(
-    model_dir: Path,
-    corpus: ParallelCorpus,
-    dev_pairs: int,
-    max_length: int = 0,
+    model_dir: Path, corpus: ParallelCorpus, dev_pairs: int, max_length: int = 0
 ) -> Iterator[int]:
     """Divides a training text; an error in the block undoes it.
 
@@ -109,9 +106,8 @@ def _check_place(texts: Path) -> None:
     own = texts.is_dir() and {x.name for x in texts.iterdir()} <= {*NAMES}
     if not own:
         raise ValueError(
-            f"--model_dir: {texts} is there already, where dev and training "
-            "text are written; name another folder, or give --dev_source and "
-            "--dev_target"
+            f"--model_dir: {texts} is there already, where dev and training text are written; name "
+            "another folder, or give --dev_source and --dev_target"
         )
 
 
@@ -125,9 +121,8 @@ def check_held_out(model_dir: Path, files: TrainingFiles, dev_pairs: int) -> Non
     path = model_dir / SETTINGS
     if path.is_file() and files.dev_source is not None:
         raise ValueError(
-            f"--dev_source is {files.dev_source}, but the dev text of "
-            f"{model_dir} was held out of its training text; leave "
-            "--dev_source and --dev_target out to resume, or name another "
+            f"--dev_source is {files.dev_source}, but the dev text of {model_dir} was held out of "
+            "its training text; leave --dev_source and --dev_target out to resume, or name another "
             "folder"
         )
     if path.is_file():
@@ -135,9 +130,8 @@ def check_held_out(model_dir: Path, files: TrainingFiles, dev_pairs: int) -> Non
         check_settings(path, _settings(corpus, dev_pairs))
     elif dev_pairs:
         raise ValueError(
-            f"--{DEV_PAIRS} is {dev_pairs}, but none were held out of the "
-            f"training text of {model_dir}; leave it out to resume, or name "
-            "another folder"
+            f"--{DEV_PAIRS} is {dev_pairs}, but none were held out of the training text of "
+            f"{model_dir}; leave it out to resume, or name another folder"
         )
 
 
