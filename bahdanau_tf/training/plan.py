@@ -143,8 +143,9 @@ def check_start(settings: Path, start: Start | None) -> None:
     before = began_with(settings)
     for name in ("init_from", "added_words"):
         was, now = (getattr(model, name, None) for model in (before, start))
-        is_path = name == "init_from" and was and now  # however it is written
-        if was != now and not (is_path and os.path.realpath(was) == os.path.realpath(now)):
+        if name == "init_from" and was and now and os.path.realpath(was) == os.path.realpath(now):
+            continue  # however the path is written
+        if was != now:
             raise ValueError(
                 f"model_dir: {settings.parent} holds another model: --{name} "
                 f"is {was!r} there and {now!r} now; name another folder"
