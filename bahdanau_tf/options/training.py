@@ -291,7 +291,7 @@ def _parsed(path: Path, name: str, text: str) -> object:
     try:
         if kind is bool:
             return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-        return kind(text.strip("\"'") if kind is str else text)
+        return kind(text)
     except (ValueError, KeyError) as error:
         raise ValueError(
             f"model_dir: {path}: --{name} is {text!r}, wanted a value of type {kind.__name__}"
