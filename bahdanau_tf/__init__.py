@@ -72,6 +72,7 @@ _HOMES = {
     "WordTokenizer": "text",
     "ZeroBridge": "layers",
     "beam_search": "search",
+    "fit": "training",
     "from_preset": "models",
     "greedy_search": "search",
     "learn_lexicon": "translation",

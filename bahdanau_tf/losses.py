@@ -91,10 +91,7 @@ class TokenCrossentropy(keras.losses.Loss):
         self.divisor = divisor
 
     def __call__(
-        self,
-        y_true: tf.Tensor,
-        y_pred: tf.Tensor,
-        sample_weight: tf.Tensor | None = None,
+        self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | None = None
     ) -> tf.Tensor:
         weights = word_weights(y_true, sample_weight)
         return super().__call__(y_true, y_pred, weights)
@@ -197,19 +194,13 @@ def _words_nll(
             return i + 1, rows, [a + b for a, b in zip(sums, more, strict=True)]
 
         rows = tf.TensorArray(
-            features.dtype,
-            size=chunks,
-            infer_shape=False,
-            element_shape=[None, features.shape[1]],
+            features.dtype, size=chunks, infer_shape=False, element_shape=[None, features.shape[1]]
         )
         # The first chunk runs outside the loop: a single chunk needs no sums
         # of the kernel's size that begin at zero.
         rows, sums = chunk(tf.constant(0), slice(size), rows)
         _, rows, sums = tf.while_loop(
-            lambda i, *_: i < chunks,
-            body,
-            (tf.constant(1), rows, sums),
-            parallel_iterations=1,
+            lambda i, *_: i < chunks, body, (tf.constant(1), rows, sums), parallel_iterations=1
         )
         total, for_kernel, for_bias = sums
         gradients = rows.concat(), for_kernel, for_bias
@@ -285,10 +276,7 @@ class Perplexity(keras.metrics.Mean):
         super().__init__(name=name, **kwargs)
 
     def update_state(
-        self,
-        y_true: tf.Tensor,
-        y_pred: tf.Tensor,
-        sample_weight: tf.Tensor | None = None,
+        self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | None = None
     ) -> None:
         nll = TokenCrossentropy().call(y_true, y_pred)
         weights = word_weights(y_true, sample_weight)

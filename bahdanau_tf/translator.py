@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import keras
 
@@ -56,6 +57,7 @@ class Translator:
 
     Attributes:
         graph: The `TranslationGraph` in use.
+        history: Of a translator that `fit` returns, what it did; else None.
 
     All arguments are attributes, too, and may be set, but the tokenizers of
     the source are the tuple `source_texts`.
@@ -82,6 +84,7 @@ class Translator:
     decoding: Decoding = part("decoding", "How to search, if a call does not specify it.")
     dictionary: Dictionary = part("dictionary", 'For `Decoding.unknown` "replace".')
     lexicon: Lexicon | None = part("lexicon", "For `Decoding.shortlist`, or None.")
+    history: Any = None
 
     def __init__(
         self,

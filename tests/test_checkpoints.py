@@ -14,8 +14,7 @@ import pytest
 import tensorflow as tf
 
 from bahdanau_tf.optimizers import Adam
-from bahdanau_tf.training.checkpoints import Checkpoints
-from bahdanau_tf.training.run import State
+from bahdanau_tf.training.checkpoints import Checkpoints, State
 
 
 class Numbers(tf.Module):
@@ -195,10 +194,6 @@ def test_a_checkpoint_that_lacks_a_variable_is_refused(tmp_path):
     checkpoints = Checkpoints(tmp_path, numbers=more)
     with pytest.raises(ValueError, match=r"ckpt-3 does not have .* version"):
         checkpoints.restore("ckpt-3")
-    checkpoints = Checkpoints(tmp_path, added=[more.another], numbers=more)
-    checkpoints.restore("ckpt-3")
-    assert (more.value.numpy() == 3.0).all()
-    assert more.another.numpy() == 1.0
 
 
 def test_a_variable_of_another_dtype_is_refused(tmp_path):
@@ -253,20 +248,14 @@ def built(optimizer: Adam) -> Adam:
 
 
 def test_an_optimizer_s_slots_are_not_exchanged(tmp_path):
-    """By a new variable before them; after them, it keeps its value."""
+    """Whether a new variable comes before or after them."""
     before = built(Adam())
     Checkpoints(tmp_path, optimizer=before).save()
     for first in (True, False):
         after = built(Counting(first))
         for one in after.variables:
             one.assign(-1)
-        checkpoints = Checkpoints(tmp_path, added=[after.more], optimizer=after)
-        if first:
-            with pytest.raises(ValueError, match="does not have"):
-                checkpoints.restore("ckpt-1")
-            assert {float(one) for one in after.variables} == {-1}
-        else:
+        checkpoints = Checkpoints(tmp_path, optimizer=after)
+        with pytest.raises(ValueError, match="does not have"):
             checkpoints.restore("ckpt-1")
-            *restored_ones, more = [float(one) for one in after.variables]
-            assert restored_ones == [float(one) for one in before.variables]
-            assert more == -1
+        assert {float(slot) for slot in after.variables} == {-1}

@@ -14,14 +14,14 @@ import pytest
 from letters import stand_in_step
 
 from bahdanau_tf.commands import main as cli, train as command
-from bahdanau_tf.commands.files import doubts, few_pairs
 from bahdanau_tf.commands.main import main
-from bahdanau_tf.commands.train import check, choose, options
-from bahdanau_tf.commands.train_flags import given_values
+from bahdanau_tf.commands.train import check
+from bahdanau_tf.commands.train_flags import choose, given_values, options
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.options import ModelOptions
-from bahdanau_tf.training import TrainingResult, loop
+from bahdanau_tf.options.fitted import TYPICAL
+from bahdanau_tf.training import TrainingResult, loop, request
+from bahdanau_tf.training.request import doubts, few_pairs
 
 pytestmark = pytest.mark.usefixtures("eager_search")
 
@@ -96,7 +96,7 @@ def test_the_file_of_flags_means_the_same(trained):
     path = trained.folder / "train.flags"
     flags = cli.defined_flags("train")
     flags(["train", *cli._expanded([f"--flagfile={path}"], flags)])
-    assert choose(flags, command.TYPICAL) == []
+    assert choose(flags, TYPICAL) == []
     text, model, recipe, dev_pairs, *_ = options(flags)
     assert (text.joint, model.units, dev_pairs) == (True, 8, 22)
     assert (model.maxout_units, model.tie_embeddings) == (8, True)
@@ -263,7 +263,7 @@ def left(path: Path) -> None:
             [f"the {n} dogs run ." for n in range(60)],
             [f"les {n} chiens courent ." for n in range(60)],
             packed,
-            "they are tokenized, and translations will be",
+            "both are tokenized, so translations will be",
         ),
         (
             [LONG, *(f"Line {n}." for n in range(60))],
@@ -290,7 +290,7 @@ def test_any_text_gets_tokenizers_and_a_model(
         plans.append((translator, files, recipe))
         return TrainingResult(0.0, 0, "signal", 1.0, 1.0)
 
-    monkeypatch.setattr("bahdanau_tf.training.train", trained)
+    monkeypatch.setattr("bahdanau_tf.training.fitting.train", trained)
     for name, lines in (("source", source), ("target", target)):
         (tmp_path / name).write_text("".join(f"{x}\n" for x in lines), "utf-8")
         pack(tmp_path / name)
@@ -350,7 +350,7 @@ def test_pairs_may_be_held_out_with_a_recipe(tmp_path, monkeypatch, capsys):
         texts.append(files)
         return TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
 
-    monkeypatch.setattr("bahdanau_tf.training.train", trained)
+    monkeypatch.setattr("bahdanau_tf.training.fitting.train", trained)
     path = tmp_path / "text"
     path.write_text("".join(f"line {n}\n" for n in range(40)))
     words = [f"--train_source={path}", f"--train_target={path}", "--units=4"]
@@ -395,32 +395,10 @@ def test_the_flags_of_any_training_make_the_same_one(tmp_path, monkeypatch, caps
     assert sizes[0] == sizes[1]
 
 
-@pytest.mark.parametrize(("value", "status"), [(0.0, 0), (1.0, 2)])
-def test_an_option_that_is_gone_must_have_done_nothing(
-    tmp_path, monkeypatch, capsys, value, status
-):
-    """Folders of earlier versions name such options."""
-    monkeypatch.setattr(loop, "train_step", stand_in_step)
-    corpus, folder = tmp_path / "text", tmp_path / "model"
-    write_corpus(corpus, train=440, dev=1, test=1, max_words=6)
-    words = [f"--train_source={corpus}/train.en", f"--model_dir={folder}"]
-    words += [f"--train_target={corpus}/train.fr", "--updates=1"]
-    assert main(["train", "--recipe=paper", "--units=4", *words]) == 0
-    with (folder / "train.flags").open("a") as written:
-        written.write(f"--r_drop={value}\n--word_dropout=0.0\n")
-        written.write("--encoder_layers=1\n")
-    settings = json.loads((folder / "training.json").read_text())
-    settings["recipe"]["r_drop"] = value
-    settings["model"]["config"] |= {"word_dropout": 0.0, "encoder_layers": 1}
-    (folder / "training.json").write_text(json.dumps(settings))
-    assert main(["train", f"--model_dir={folder}", "--updates=2"]) == status
-    assert ("r_drop" in capsys.readouterr().err) == (status != 0)
-
-
 @pytest.mark.parametrize("as_copy", [False, True])
 def test_the_same_text_on_both_sides_is_told(tmp_path, monkeypatch, capsys, as_copy):
     ended = TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
-    monkeypatch.setattr("bahdanau_tf.training.train", lambda *_: ended)
+    monkeypatch.setattr("bahdanau_tf.training.fitting.train", lambda *_: ended)
     one, copy, other = (tmp_path / name for name in ("one", "copy", "other"))
     for path, word in ((one, "line"), (copy, "line"), (other, "Zeile")):
         path.write_text("".join(f"{word} {n}\n" for n in range(40)))
@@ -506,7 +484,7 @@ def read_by_train(monkeypatch) -> list[list[tuple[str, str]]]:
             found.append([*zip(*map(str.splitlines, sides), strict=True)])
         return TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
 
-    monkeypatch.setattr("bahdanau_tf.training.train", noted)
+    monkeypatch.setattr("bahdanau_tf.training.fitting.train", noted)
     return found
 
 
@@ -563,8 +541,8 @@ def test_an_empty_packed_text_is_no_table(tmp_path):
 def test_a_size_that_a_named_part_does_not_take_is_not_chosen(tmp_path, monkeypatch):
     """The file of flags would be refused otherwise."""
     ended = TrainingResult(0.0, 0, "epochs", 1.0, 1.0)
-    monkeypatch.setattr("bahdanau_tf.training.train", lambda *_: ended)
-    monkeypatch.setattr(ModelOptions, "try_parts", lambda *_: None)
+    monkeypatch.setattr("bahdanau_tf.training.fitting.train", lambda *_: ended)
+    monkeypatch.setattr("bahdanau_tf.training.fitting.try_parts", lambda *_: None)
     path = tmp_path / "text"
     path.write_text("".join(f"line {n}\n" for n in range(40)))
     texts = [f"--train_source={path}", f"--train_target={path}"]
@@ -587,17 +565,17 @@ def test_what_is_measured_reaches_the_rules(has_gpu, trained, tmp_path, monkeypa
         path.write_bytes(gzip.compress(b"A line.\n" * 7))
     seen = []
 
-    def choose(flags, facts, model=None, known=None):
-        if known is not None:
+    def choose(given, facts, model, known):
+        if known:
             seen.append(dict(known))
             raise ValueError("that is enough")
-        return real(flags, facts)
+        return real(given, facts, model, known)
 
-    real = command.choose
-    monkeypatch.setattr(command, "choose", choose)
-    monkeypatch.setattr("bahdanau_tf.system.device.has_gpu", lambda: has_gpu)
-    monkeypatch.setattr("bahdanau_tf.system.device.product_rate", lambda: 5e9)
-    monkeypatch.setattr("bahdanau_tf.training.step.cores_at_once", lambda: 3)
+    real = request.choose
+    monkeypatch.setattr(request, "choose", choose)
+    monkeypatch.setattr("bahdanau_tf.training.fitting.has_gpu", lambda: has_gpu)
+    monkeypatch.setattr("bahdanau_tf.training.fitting.product_rate", lambda: 5e9)
+    monkeypatch.setattr("bahdanau_tf.training.fitting.cores_at_once", lambda: 3)
     texts = [f"--dev_source={dev[0]}", f"--dev_target={dev[1]}"]
     new = trained._replace(folder=tmp_path / "new")
     assert main([*new.texts, *texts]) == 2

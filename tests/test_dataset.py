@@ -26,10 +26,11 @@ from hypothesis import given, strategies as st
 
 from bahdanau_tf.corpora import write_corpus
 from bahdanau_tf.data import ParallelCorpus, dataset, lengths as dataset_lengths, parallel
-from bahdanau_tf.data.batching import Batching, Position, cut
+from bahdanau_tf.data.batching import Position, cut
 from bahdanau_tf.data.dataset import CHUNK, _Stream, make_dataset, measure, stream_batches
 from bahdanau_tf.data.lengths import fitting, longer_sides
 from bahdanau_tf.data.parallel import TextFile
+from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.text import SubwordTokenizer, WordTokenizer
 
 END = 1

@@ -21,9 +21,9 @@ from notebooks import NOTEBOOKS, REPOSITORY, read_notebook, run_blocks, source
 import bahdanau_tf
 from bahdanau_tf import Translator
 from bahdanau_tf.commands.main import COMMANDS, _count_own, _expanded, defined_flags, main
-from bahdanau_tf.commands.train import choose, options, values_of
+from bahdanau_tf.commands.train_flags import choose, options, values_of
 from bahdanau_tf.corpora import write_corpus
-from bahdanau_tf.data.held_out import TYPICAL
+from bahdanau_tf.options.fitted import TYPICAL
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 # All pages of the site, whose links must work there and in the repository.

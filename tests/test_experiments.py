@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from bahdanau_tf.commands.main import defined_flags
-from bahdanau_tf.commands.train import options
+from bahdanau_tf.commands.train_flags import options
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.report import child, results, trainings
 from bahdanau_tf.report.trainings import COMMAND as TRAIN, Plan, Record, train_all

@@ -13,20 +13,22 @@ from hypothesis import given, strategies as st
 
 from bahdanau_tf import RNNSearch
 from bahdanau_tf.commands import main as cli
-from bahdanau_tf.commands.train import choose, options, values_of
-from bahdanau_tf.commands.train_flags import given_values
-from bahdanau_tf.data.held_out import TYPICAL, Facts, Side
+from bahdanau_tf.commands.train_flags import choose, given_values, options, values_of
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
-from bahdanau_tf.options.cost import (
+from bahdanau_tf.options.fitted import (
     BESIDES,
+    CHOSEN,
     CORE,
     OUTPUT,
+    TYPICAL,
+    Facts,
+    Side,
+    fine_tuned,
+    fitted,
     seconds_per_epoch,
     subwords,
     updates_per_epoch,
 )
-from bahdanau_tf.options.fine_tuning import fine_tuned
-from bahdanau_tf.options.fitted import CHOSEN, fitted
 
 RECIPES = sorted(
     entry.name.removesuffix(".flags")

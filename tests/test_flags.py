@@ -19,8 +19,10 @@ import pytest
 from bahdanau_tf.commands import main as cli
 from bahdanau_tf.commands.flags import required
 from bahdanau_tf.commands.main import COMMANDS, defined_flags, main
-from bahdanau_tf.commands.train import options
+from bahdanau_tf.commands.train_flags import options
+from bahdanau_tf.models.named import make_model
 from bahdanau_tf.options import Decoding, ModelOptions, Recipe
+from bahdanau_tf.training.rate import make_optimizer
 
 RECIPES = sorted(
     entry.name.removesuffix(".flags")
@@ -289,7 +291,7 @@ def test_an_unknown_value_is_named(train_refused, flag):
         ),
         (
             ["--model_dir={text}.new", "--init_from={text}.new/best"],
-            "leave it out to go on with that training",
+            "leave it out to resume that training",
         ),
         (["--dev_pairs=0", "--monitor=loss"], "--monitor is not used with -"),
         (["--added_words=9"], "--added_words is not used without --init_from"),
@@ -436,7 +438,7 @@ def test_a_recipe_may_follow_a_space():
 def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
     assert replace(Recipe(), optimizer=optimizer).rate == rate
     assert Recipe(optimizer=optimizer, learning_rate=0.5).rate == 0.5
-    made = Recipe(optimizer=optimizer).make_optimizer(10)
+    made = make_optimizer(Recipe(optimizer=optimizer), 10)
     assert float(made.learning_rate) == pytest.approx(rate)
 
 
@@ -891,10 +893,10 @@ def test_choices_and_defaults_of_flags_equal_those_of_the_classes():
     for name in ("max_source_length", "max_target_length"):
         assert flags[name].default == getattr(Limits, name)
     for model in ("rnnsearch", "rnnencdec", "seq2seq-lstm"):
-        made = ModelOptions(model=model, units=2, embedding_dim=2).make(5, 6)
+        made = make_model(ModelOptions(model=model, units=2, embedding_dim=2), 5, 6)
         assert type(made).__name__.lower() == model.replace("-", "")
     for order in ("original", "appendix", "main-text", "conditional"):
-        ModelOptions(step_order=order, units=2, embedding_dim=2).make(5, 6)
+        make_model(ModelOptions(step_order=order, units=2, embedding_dim=2), 5, 6)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ import itertools
 from collections.abc import Callable
 from types import SimpleNamespace
 
-import keras
 import pytest
 
 from bahdanau_tf.data.batching import Position
+from bahdanau_tf.options import Recipe
 from bahdanau_tf.training.callbacks import LearningRate
-from bahdanau_tf.training.run import State
+from bahdanau_tf.training.checkpoints import State
+from bahdanau_tf.training.rate import Rate, make_optimizer
 
 CALLS = 800
 # TensorFlow kept some 700 bytes for a number, and grows its table in steps.
@@ -69,13 +70,19 @@ def test_the_state_keeps_nothing_of_an_update(allocated):
 
 
 def test_a_rate_that_follows_the_time_leaves_nothing(allocated):
-    optimizer, rates = keras.optimizers.Adam(), itertools.count(1)
+    recipe = Recipe(learning_rate=1.0, schedule="linear", warmup_steps=1, minutes=1)
+    rate, steps = Rate(recipe, 100), itertools.count(1)
+    optimizer = make_optimizer(recipe, 100, rate)
     run = SimpleNamespace(
-        optimizer=optimizer,
-        recipe=SimpleNamespace(is_paced=True, rate_after=lambda *_: 1.0 / next(rates)),
-        pace=SimpleNamespace(share=lambda step: 0.5),
-        step=1,
+        rate=rate, pace=SimpleNamespace(share=lambda step: step / (step + 1)), step=1
     )
     callback = LearningRate(run)
-    assert grown(allocated, lambda: callback.on_train_batch_begin(0)) < MOST
-    assert float(optimizer.learning_rate) == pytest.approx(1.0 / (next(rates) - 1))
+
+    def follow() -> None:
+        run.step = next(steps)
+        callback.on_train_batch_begin(0)
+
+    assert grown(allocated, follow) < MOST
+    optimizer.iterations.assign(run.step)
+    share = run.step / (run.step + 1)
+    assert float(optimizer.learning_rate) == pytest.approx(1 - 0.98 * (2 * share - 1), rel=1e-3)

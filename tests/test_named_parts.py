@@ -23,6 +23,7 @@ import bahdanau_tf
 from bahdanau_tf import RNNEncDec, TanhReadout
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.losses import TokenCrossentropy, is_word
+from bahdanau_tf.models.named import make_model, try_parts
 from bahdanau_tf.options import ModelOptions
 from bahdanau_tf.training import loop
 from bahdanau_tf.training.step import words_loss
@@ -213,7 +214,7 @@ def test_named_parts_equal_built_in_parts_with_the_same_equations(folder: Path, 
             attention="named_parts.General",
         )
         same = ModelOptions(model, **SIZES, cell="TanhCell", attention="GeneralAttention")
-    one, other = randomized(own.make(6, 7)), randomized(same.make(6, 7))
+    one, other = randomized(make_model(own, 6, 7)), randomized(make_model(same, 6, 7))
     kinds = {type(cell).__name__ for cell in (one.decoder.cell, one.encoder.stack[0][0].cell)}
     assert kinds == {"Plain"}
     inputs = {"source": IDS, "target": IDS}
@@ -222,12 +223,16 @@ def test_named_parts_equal_built_in_parts_with_the_same_equations(folder: Path, 
 
 def test_layers_of_a_part_get_gradients(folder: Path) -> None:
     """Parts in the style of Keras, whose layers are built by a call."""
-    model = ModelOptions(
-        **SIZES,
-        attention="named_parts.Layered",
-        cell="named_parts.LayeredCell",
-        initialization="glorot",
-    ).make(6, 7)
+    model = make_model(
+        ModelOptions(
+            **SIZES,
+            attention="named_parts.Layered",
+            cell="named_parts.LayeredCell",
+            initialization="glorot",
+        ),
+        6,
+        7,
+    )
     target = tf.constant(IDS)
     batch = {"source": target, "target": target}, target, is_word(target)
     with tf.GradientTape() as tape:
@@ -273,7 +278,7 @@ def test_a_keras_cell_is_used_in_encoder_and_decoder() -> None:
         cell="keras.layers.LSTMCell",
         initialization="glorot",
     )
-    model = options.make(6, 7)
+    model = make_model(options, 6, 7)
     (layer,) = model.encoder.stack
     for owner in (model.decoder, *layer):
         assert type(owner.cell.cell) is keras.layers.LSTMCell
@@ -284,7 +289,7 @@ def test_a_keras_cell_is_used_in_encoder_and_decoder() -> None:
 
 def test_a_named_attention_begins_as_the_initialization_says() -> None:
     score = ModelOptions(**SIZES, attention="GeneralAttention", initialization="glorot")
-    kernel = score.make(6, 7).decoder.attention.kernel.numpy()
+    kernel = make_model(score, 6, 7).decoder.attention.kernel.numpy()
     limit = (6 / sum(kernel.shape)) ** 0.5
     assert 0.6 * limit < np.abs(kernel).max() <= limit
 
@@ -319,7 +324,7 @@ def test_a_new_process_translates_and_resumes_training(
     assert main([*train, cell, "--epochs=1"]) == 0
     capsys.readouterr()
     with monkeypatch.context() as patch:
-        patch.setattr(ModelOptions, "try_parts", lambda _: None)
+        patch.setattr("bahdanau_tf.training.fitting.try_parts", lambda _: None)
         assert main(train) == 2
     assert "--cell is 'LayeredCell' there and None now" in capsys.readouterr().err
     translate = [
@@ -545,25 +550,25 @@ def test_a_size_that_a_part_does_not_use_is_refused(
 
 def test_only_the_part_that_fails_is_named(folder: Path, monkeypatch: Any) -> None:
     with pytest.raises(MemoryError, match="no more"):
-        ModelOptions(**SIZES, attention="named_parts.Hungry").try_parts()
+        try_parts(ModelOptions(**SIZES, attention="named_parts.Hungry"))
 
     def broken(model: Any) -> None:
         if type(model.decoder.attention).__name__ in broken_for:
             raise RuntimeError("no device")
 
-    monkeypatch.setattr("bahdanau_tf.options.model.try_model", broken)
+    monkeypatch.setattr("bahdanau_tf.models.named.try_model", broken)
     options = ModelOptions(**SIZES, attention="GeneralAttention", cell="TanhCell")
     broken_for = ["GeneralAttention"]
     with pytest.raises(ValueError, match=r"attention is 'General\w+', w") as e:
-        options.try_parts()
+        try_parts(options)
     assert "cell" not in str(e.value)
     broken_for = ["GeneralAttention", "BahdanauAttention"]
     with pytest.raises(RuntimeError, match="no device"):
-        options.try_parts()
+        try_parts(options)
     options = ModelOptions(**SIZES, attention="DotAttention", cell="TanhCell")
     broken_for = []
     with pytest.raises(ValueError, match=r"\(8 wide\) must be of one size"):
-        options.try_parts()
+        try_parts(options)
 
 
 def test_newer_options_do_not_move_older_positional_ones() -> None:
@@ -579,7 +584,7 @@ def test_a_registered_class_is_not_imported(folder: Path, tmp_path: Path, monkey
     """For example a class defined in a notebook, which no module contains."""
     options = ModelOptions(**SIZES, attention="named_parts.General")
     path = tmp_path / "model.keras"
-    options.make(6, 7).save(path)
+    make_model(options, 6, 7).save(path)
     monkeypatch.setitem(sys.modules, "named_parts", None)
     attention = read_model(path).decoder.attention
     assert type(attention).__name__ == "General"

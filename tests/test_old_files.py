@@ -111,4 +111,4 @@ def test_a_training_is_refused_in_a_sentence(opened: Callable, capfd: Any) -> No
     flags = [model_dir, *expected["flags"], "--epochs=4"]
     assert main(["train", *files(folder, "train", "dev"), *flags]) == 2
     (*_, last) = capfd.readouterr().err.splitlines()
-    assert "another version of bahdanau_tf wrote it; continue with" in last
+    assert "another version of bahdanau_tf began the training in" in last

@@ -13,6 +13,7 @@ from bahdanau_tf.data.dataset import stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.models import presets
 from bahdanau_tf.training import Recipe
+from bahdanau_tf.training.rate import make_optimizer
 
 # Bahdanau et al. 2015, appendices A and B; Sutskever et al. 2014, section 3.4.
 # Vocabularies of 30,000 words, including the unknown word and the end symbol,
@@ -95,7 +96,7 @@ def test_recipes_have_the_papers_numbers(name: str) -> None:
 
 
 def test_adadelta_has_the_papers_constants() -> None:
-    optimizer = Recipe.from_preset("rnnsearch-50").make_optimizer(100)
+    optimizer = make_optimizer(Recipe.from_preset("rnnsearch-50"), 100)
     assert (optimizer.rho, optimizer.epsilon) == (0.95, 1e-6)
     assert float(optimizer.learning_rate) == 1.0
 

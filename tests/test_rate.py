@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 
 import keras
 import letters
+import numpy as np
 import pytest
 from letters import RECIPE, log_of, restarted
 
 from bahdanau_tf.commands.main import main
+from bahdanau_tf.options import Recipe
 from bahdanau_tf.training import loop, train
 from bahdanau_tf.training.dev import Evaluation
+from bahdanau_tf.training.rate import Rate, make_optimizer
 
 files = letters.files  # the fixture
 FIVES = replace(RECIPE, epochs=3, evaluate_every=5, learning_rate=0.08)
@@ -143,7 +147,7 @@ def test_training_ends_after_a_number_of_updates(files, tmp_path):
 
 def test_inverse_sqrt_is_a_schedule_of_the_recipe():
     recipe = replace(FIVES, schedule="inverse_sqrt", warmup_steps=100)
-    optimizer = recipe.make_optimizer(10)
+    optimizer = make_optimizer(recipe, 10)
     found = []
     for step in (49, 99, 399):
         optimizer.iterations.assign(step)
@@ -159,7 +163,7 @@ def test_pairs_left_out_are_counted_if_an_update_begins_in_the_next_epoch(files,
         long = sum(len(line.split()) > 4 for line in file)
     recipe = replace(FIVES, max_length=4, accumulate=3, epochs=2)
     result = train(restarted(), files, recipe, tmp_path)
-    assert recipe.make_optimizer(4).accumulation_steps == 3
+    assert make_optimizer(recipe, 4).accumulation_steps == 3
     assert long % 24
     assert result.steps == 7  # 20 batches, and one of the third epoch
     said = capsys.readouterr().err
@@ -243,3 +247,57 @@ def test_accumulated_batches_are_like_a_larger_one(files, tmp_path, monkeypatch)
         assert other == pytest.approx(one, abs=1e-5)
     for one, other in itertools.pairwise(losses):
         assert other == pytest.approx(one, rel=1e-5)
+
+
+@pytest.mark.parametrize("total", [40, 1000])
+def test_cosine_is_the_half_cosine_after_a_warm_up(total):
+    """Loshchilov and Hutter 2017, equation 5, from the peak to 2 % of it."""
+    recipe = Recipe(learning_rate=0.3, schedule="cosine", warmup_steps=10, epochs=total / 10)
+    schedule = Rate(recipe, 10).value
+    steps = np.arange(total + 5, dtype=np.float64)
+    over = np.clip((steps - 10) / (total - 10), 0, 1)
+    falling = 0.3 * (0.02 + 0.98 * (1 + np.cos(np.pi * over)) / 2)
+    expected = np.where(steps < 10, 0.3 * steps / 10, falling)
+    assert [float(schedule(step)) for step in steps] == pytest.approx(expected, rel=1e-4)
+    assert {*recipe.unused()} >= {"constant_share", "plateau"}
+    assert "warmup_steps" not in recipe.unused()
+
+
+def test_a_training_with_a_cosine_resumes(files, tmp_path):
+    recipe = replace(FIVES, schedule="cosine", warmup_steps=2, updates=30)
+    for updates in (12, 30):
+        train(restarted(), files, replace(recipe, updates=updates), tmp_path)
+    logged = {record["step"]: record["learning_rate"] for record in log_of(tmp_path)}
+    assert logged[15] == pytest.approx(0.08 * (0.02 + 0.98 * (1 + math.cos(math.pi * 13 / 28)) / 2))
+    assert logged[30] == pytest.approx(0.08 * 0.02)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "step", "expected"),
+    [
+        ("ExponentialDecay(rate, total, 0.5)", 10, 0.08 * 0.5**0.5),
+        ("ExponentialDecay(rate, decay_steps=5, decay_rate=0.5)", 10, 0.02),
+        ("CosineDecay", 10, 0.04),
+        ("PiecewiseConstantDecay([5, 8], [1.0, 0.5, 0.25])", 7, 0.5),
+    ],
+)
+def test_a_schedule_may_be_a_class_of_keras(schedule, step, expected):
+    recipe = replace(FIVES, schedule=schedule, epochs=2)
+    assert float(Rate(recipe, 10).value(step)) == pytest.approx(expected)
+    assert {*recipe.unused()} >= {"constant_share", "plateau", "warmup_steps"}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        ("lunar", r"schedule is 'lunar', wanted one of \['constant', 'cosine'"),
+        ("Cosine(lunar)", "wanted one of"),
+        ("CosineDecay(open('x'))", "wanted one of"),
+        ("NoSuchDecay", "keras.optimizers.schedules has no class NoSuchDecay"),
+        ("PiecewiseConstantDecay([5], [1.0])", "cannot be made"),
+        ("ExponentialDecay", "cannot be made: .*decay_rate"),
+    ],
+)
+def test_other_schedules_are_refused(schedule, message):
+    with pytest.raises(ValueError, match=message):
+        Rate(replace(FIVES, schedule=schedule), 10)

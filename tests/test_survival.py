@@ -7,7 +7,6 @@ import fcntl
 import json
 import math
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -30,8 +29,9 @@ from test_checkpoints import empty, full_disk
 from bahdanau_tf import Translator, Vocabulary, WordTokenizer, token_log_probs
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.system.files import replaced_directory
-from bahdanau_tf.training import TrainingFiles, TrainingResult, callbacks, log, loop, train
-from bahdanau_tf.training.dev import DevSet, Evaluation, is_best
+from bahdanau_tf.training import TrainingFiles, TrainingResult, callbacks, loop, train
+from bahdanau_tf.training.checkpoints import State
+from bahdanau_tf.training.dev import DevSet, Evaluation, record_evaluation
 from bahdanau_tf.training.folder import (
     DEV_TEXT,
     ModelFolder,
@@ -40,7 +40,6 @@ from bahdanau_tf.training.folder import (
     write_settings,
 )
 from bahdanau_tf.training.log import Log
-from bahdanau_tf.training.run import State
 from bahdanau_tf.translation.saved import best_folder
 from bahdanau_tf.translator import load_best
 
@@ -72,7 +71,7 @@ def trained(files, tmp_path_factory) -> SimpleNamespace:
     translator = restarted()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "train_step", watching)
-        patch.setattr(log, "datetime", SimpleNamespace(now=NOW.astimezone))
+        patch.setattr(callbacks, "datetime", SimpleNamespace(now=NOW.astimezone))
         train(translator, files, SHORT, folder)
     return SimpleNamespace(
         folder=folder,
@@ -206,13 +205,13 @@ def test_a_deterministic_training_has_its_threads(files, folder, tmp_path, monke
     )
     monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
     exact = replace(SHORT, deterministic=True)
-    monkeypatch.setattr(loop, "threads_of", lambda _: 3)
+    monkeypatch.setattr("bahdanau_tf.training.step.threads_of", lambda _: 3)
     train(restarted(), files, SHORT, folder)
     assert not enabled
     train(restarted(), files, exact, tmp_path / "exact")
     assert "deterministic, with --threads=3\n" in capsys.readouterr().err
     assert enabled == [True]
-    monkeypatch.setattr(loop, "threads_of", lambda _: 4)
+    monkeypatch.setattr("bahdanau_tf.training.step.threads_of", lambda _: 4)
     with pytest.raises(ValueError, match=r"3 threads .* now there are 4.*=3,"):
         train(restarted(), files, exact, tmp_path / "exact")
 
@@ -420,26 +419,19 @@ def test_the_best_model_has_the_highest_bleu_then_the_lowest_loss():
     ]
     stale = 0
     for bleu, loss, best in evaluations:
-        assert is_best(Evaluation(bleu, loss, []), state) == best
+        assert record_evaluation(Evaluation(bleu, loss, []), state) == best
         stale = 0 if best else stale + 1
         assert int(state.stale) == stale
     assert (float(state.best_bleu), float(state.best_loss)) == (1.1, 8.0)
-    assert is_best(None, state)  # without a dev set
+    assert record_evaluation(None, state)  # without a dev set
 
 
 def test_the_best_model_may_have_the_lowest_loss():
     state = State()
     found = [(1.0, 5.0), (9.0, 5.5), (0.5, 4.0), (0.5, 4.0 - 1e-9), (0.0, 3.0)]
-    best = [is_best(Evaluation(*one, []), state, "loss") for one in found]
+    best = [record_evaluation(Evaluation(*one, []), state, "loss") for one in found]
     assert best == [True, False, True, False, True]
     assert (float(state.best_bleu), float(state.best_loss)) == (0.0, 3.0)
-
-
-def test_a_known_loss_is_better_than_an_unknown_one():
-    state = State()
-    state.best_bleu.assign(0.0)  # as written by an earlier version
-    assert is_best(Evaluation(0.0, 4.0, []), state)
-    assert not is_best(Evaluation(0.0, 4.0, []), state)
 
 
 class Fixed:
@@ -479,12 +471,14 @@ def test_dev_bleu_uses_the_tokenizer_of_the_script(tmp_path):
         assert evaluation.loss == 1.0
 
 
-def test_settings_absent_from_an_old_file_may_have_any_value(tmp_path):
+def test_other_settings_and_other_versions_are_refused(tmp_path):
     path = tmp_path / "training.json"
-    write_settings(path, {"recipe": {"epochs": 1}})
     now = {"recipe": {"epochs": 1, "tokenize": None}, "dev": "x"}
-    check_settings(path, now)
     write_settings(path, now)
+    check_settings(path, now)
+    for other in ({**now, "new": 1}, {**now, "recipe": {"epochs": 1}}):
+        with pytest.raises(ValueError, match=r"another version .*\((new|tokenize)\); continue"):
+            check_settings(path, other)
     tokenized = {"epochs": 1, "tokenize": "a"}
     with pytest.raises(ValueError, match="--tokenize is 'a', but None in"):
         check_settings(path, {"recipe": tokenized, "dev": "x"})
@@ -494,27 +488,6 @@ def test_settings_absent_from_an_old_file_may_have_any_value(tmp_path):
         path.write_text(damaged)
         with pytest.raises(ValueError, match=r"training\.json"):
             check_settings(path, {"recipe": {}})
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("average", 0.9), ("accumulate", 2), ("monitor", "loss")],
-)
-def test_an_option_that_an_old_training_lacked_had_its_default(
-    files, tmp_path, monkeypatch, name, value
-):
-    """What differs is named; it is not the version that wrote the folder."""
-    monkeypatch.setattr(loop, "train_step", letters.stand_in_step)
-    train(restarted(), files, replace(RECIPE, epochs=0.1), tmp_path)
-    path = tmp_path / "training.json"
-    settings = json.loads(path.read_text())
-    del settings["recipe"][name]
-    path.write_text(json.dumps(settings))
-    before = getattr(RECIPE, name)
-    said = re.escape(f"--{name} is {value!r}, but {before!r} in the training")
-    with pytest.raises(ValueError, match=said):
-        train(restarted(), files, replace(RECIPE, **{name: value}), tmp_path)
-    train(restarted(), files, replace(RECIPE, epochs=0.2), tmp_path)
 
 
 def named(kind: str, name: str, *cells: dict) -> dict:

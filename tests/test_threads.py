@@ -22,7 +22,7 @@ from bahdanau_tf import Recipe, RNNSearch, Translator
 from bahdanau_tf.commands.main import main
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adadelta
-from bahdanau_tf.options.cost import MOST_PARTS
+from bahdanau_tf.options.fitted import MOST_PARTS
 from bahdanau_tf.system.device import available_cores, operations_at_once, threads
 from bahdanau_tf.training import step, train_step
 from bahdanau_tf.translation import sentences

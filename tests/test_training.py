@@ -23,6 +23,7 @@ from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.training import Recipe, TrainingFiles, loop, train
 from bahdanau_tf.training.dev import GREEDY, DevSet
 from bahdanau_tf.training.folder import check_settings, write_settings
+from bahdanau_tf.training.rate import make_optimizer
 from bahdanau_tf.training.signals import signals_caught
 
 files = letters.files  # the fixture
@@ -218,7 +219,7 @@ def test_with_dev_a_signal_ends_training_without_an_evaluation(
     assert "no evaluation yet" in str(result)
     told = capsys.readouterr().err
     assert "best is the model after update 3, until" in told
-    assert "stopped at update 3, saved; the same command goes on\n" in told
+    assert "stopped at update 3, saved; the same command resumes\n" in told
     check_best(tmp_path, weights(translator))
     newest = tf.train.latest_checkpoint(tmp_path / "checkpoints")
     step = tf.train.load_variable(newest, "state/step/.ATTRIBUTES/VARIABLE_VALUE")
@@ -370,7 +371,7 @@ def test_recipe_names_a_bad_option(option, value):
 
 def test_recipe_defaults_are_the_papers():
     recipe = Recipe()
-    optimizer = recipe.make_optimizer(100)
+    optimizer = make_optimizer(recipe, 100)
     assert isinstance(optimizer, keras.optimizers.Adadelta)
     assert (optimizer.rho, optimizer.epsilon) == (0.95, 1e-6)
     assert float(optimizer.learning_rate) == 1.0
@@ -395,7 +396,7 @@ def test_fit_makes_the_same_updates_as_train(files, never_stopped):
     )
     # Keras warns if the number of batches is unknown.
     dataset = dataset.apply(tf.data.experimental.assert_cardinality(10))
-    theirs.model.compile(optimizer=WHOLE.make_optimizer(10), loss=TokenCrossentropy())
+    theirs.model.compile(optimizer=make_optimizer(WHOLE, 10), loss=TokenCrossentropy())
     history = theirs.model.fit(dataset, epochs=3, shuffle=False, verbose=0)
     assert np.isfinite(history.history["loss"]).all()
     for expected, found in zip(never_stopped.weights, weights(theirs), strict=True):
@@ -415,7 +416,7 @@ def test_newer_options_of_a_recipe_move_no_older_ones():
 def test_sutskever_2014_has_the_papers_optimizer():
     """SGD 0.7, halved every half epoch after the fifth; norm 5; loss / 128."""
     recipe = Recipe.from_preset("sutskever-2014")
-    optimizer = recipe.make_optimizer(steps_per_epoch=100)
+    optimizer = make_optimizer(recipe, 100)
     assert isinstance(optimizer, keras.optimizers.SGD)
     assert (optimizer.momentum, optimizer.max_norm) == (0.0, 5.0)
     assert (recipe.batch_size, recipe.divisor) == (128, 128.0)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import filecmp
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice, zip_longest
-from pathlib import Path
+from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeVar
 
 from absl import flags as absl_flags
 
 from bahdanau_tf.commands.flags import from_flags
 from bahdanau_tf.options import Decoding
-from bahdanau_tf.options.cost import UNITS
 from bahdanau_tf.system.lines import incomplete, read_lines
 from bahdanau_tf.system.terminal import StatusLine, amount
 
@@ -248,97 +245,3 @@ def warn_of_untokenized(systems: Mapping[str, Sequence[str]]) -> None:
             StatusLine().note(
                 f"{name} is not tokenized as the references are: --tokenize=char compares them"
             )
-
-
-TABLE_LINES = 100  # first lines, which show whether a file is a table
-FEW = UNITS[0][0]  # different pairs: fewer get the smallest model
-SHARE = 0.1  # of the dev pairs, which may be training pairs by chance
-
-
-def doubts(files: Mapping[str, str]) -> Iterator[str]:
-    """Warns about training files that are probably a mistake: yields sentences.
-
-    Args:
-        files: The paths of the texts, by flag.
-
-    Raises:
-        ValueError: A line is not UTF-8.
-    """
-    texts = {
-        name: path for name, path in files.items() if Path(path).stat().st_size
-    }  # an empty file is an error elsewhere
-    yield from _copies(texts)
-    yield from _tables(texts)
-    yield from _dev_pairs_in_training(texts)
-
-
-def few_pairs(source: str, target: str) -> Iterator[str]:
-    """A sentence if a text has too few pairs to learn a language from.
-
-    Equal pairs count once, and those with an empty line not at all. Sides of
-    unequal length, or without any pair, are an error elsewhere.
-
-    Raises:
-        ValueError: A line is not UTF-8.
-    """
-    different: set[tuple[str, ...]] = set()
-    for sides in zip_longest(read_lines(source), read_lines(target)):
-        if None in sides:
-            return
-        pair = tuple(map(str.strip, sides))
-        if all(pair):
-            different.add(pair)
-        if len(different) >= FEW:
-            return
-    if different:
-        yield (
-            f"only {amount(len(different), 'different sentence pair')}, fewer "
-            f"than {FEW:,}: expect fair translations of sentences much like "
-            "these at best and bad ones of others; everyday language needs "
-            "tens of thousands"
-        )
-
-
-def _copies(files: Mapping[str, str]) -> Iterator[str]:
-    """Both sides are the same text."""
-    for name in ("train", "dev"):
-        pair = _pair(files, name)
-        if pair and filecmp.cmp(*pair, shallow=False):
-            yield (
-                f"--{name}_source and --{name}_target are the same text, "
-                f"{pair[0]}: a model learns to copy from it"
-            )
-
-
-def _tables(files: Mapping[str, str]) -> Iterator[str]:
-    """A file has both sides, as corpora are often distributed."""
-    for name, path in files.items():
-        lines = [*islice(read_lines(path), TABLE_LINES)]
-        if lines and all("\t" in line for line in lines):
-            yield (
-                f"--{name}: the lines of {path} have tabs, as a table of both "
-                "sides has; if it is one, give it a name that ends with .tsv, "
-                "and as --train_source or --dev_source alone: then both "
-                "columns are read"
-            )
-
-
-def _dev_pairs_in_training(files: Mapping[str, str]) -> Iterator[str]:
-    """The dev text is part of the training text."""
-    dev, train = _pair(files, "dev"), _pair(files, "train")
-    if not (dev and train):
-        return
-    dev_pairs = [*zip(*map(read_lines, dev), strict=False)]
-    common = {*dev_pairs}.intersection(zip(*map(read_lines, train), strict=False))
-    count = sum(pair in common for pair in dev_pairs)
-    if count > SHARE * len(dev_pairs):
-        yield (
-            f"{count:,} of {len(dev_pairs):,} dev pairs are also training pairs: "
-            "dev BLEU shows how well they are memorized"
-        )
-
-
-def _pair(files: Mapping[str, str], name: str) -> tuple[str, str] | None:
-    """The source and target of "train" or "dev", if both are there."""
-    source, target = (files.get(f"{name}_{side}") for side in ("source", "target"))
-    return (source, target) if source and target else None

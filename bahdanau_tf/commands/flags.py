@@ -6,9 +6,7 @@ absl's "module" of a flag is used as the heading of its group in the help.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import os
-import re
 import sys
 import types
 import typing
@@ -23,6 +21,11 @@ from absl import flags as absl_flags
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import BATCH_SIZE, WINDOW
 from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.system.files import (
+    check_file as check_file,
+    check_folder as check_folder,
+    check_outside_models as check_outside_models,
+)
 from bahdanau_tf.system.lines import incomplete
 from bahdanau_tf.system.ranges import Range
 
@@ -73,7 +76,7 @@ class Group(NamedTuple):
         hints = typing.get_type_hints(self.owner)
         for field in self.fields:
             name, hint = field.name, hints[field.name]
-            text = field.metadata.get("text") or _attribute_texts(self.owner)[name]
+            text = field.metadata["text"]
             default: Any = self.defaults.get(name, field.default)
             if isinstance(default, tuple):
                 default = [*default]
@@ -151,20 +154,6 @@ def require(flags: absl_flags.FlagValues, *names: str) -> None:
             raise ValueError(f"--{name} is empty")
 
 
-def check_file(flag: str, path: str | None) -> None:
-    """Checks that a file exists and is not a folder; None always passes.
-
-    Raises:
-        ValueError: The message has the flag.
-    """
-    if path is None:
-        return
-    if not os.path.exists(path):
-        raise ValueError(f"--{flag}: there is no file {path}")
-    if os.path.isdir(path):
-        raise ValueError(f"--{flag}: {path} is a folder, wanted a file")
-
-
 def check_files(flags: absl_flags.FlagValues, *names: str) -> list[File]:
     """Checks that the files of these flags, if given, exist.
 
@@ -204,21 +193,6 @@ def check_open(stream: str, called: str) -> None:
         raise ValueError(f"{called} is closed, wanted it open")
 
 
-def check_folder(flag: str, path: str) -> None:
-    """Checks that a folder can be written to, or can be made.
-
-    Raises:
-        ValueError: The message has the flag.
-    """
-    place = Path(path).absolute()
-    while not place.exists():
-        place = place.parent
-    if not place.is_dir():
-        raise ValueError(f"--{flag}: {place} is a file, wanted a folder")
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise ValueError(f"--{flag}: no permission to write to {place}")
-
-
 def check_apart_from_models(flag: str, path: str) -> None:
     """Raises if the folder is that of a training, or in a saved model."""
     place = Path(path).resolve()
@@ -228,18 +202,6 @@ def check_apart_from_models(flag: str, path: str) -> None:
             f"its own, such as {place / 'served'}"
         )
     check_outside_models(flag, path)
-
-
-def check_outside_models(flag: str, path: str) -> None:
-    """Raises if the folder is in a saved model, or is one."""
-    place = Path(path).resolve()
-    for folder in (place, *place.parents):
-        if (folder / "translator.json").is_file():
-            raise ValueError(
-                f"--{flag}: {folder} holds a saved model, and what else is "
-                "in it is lost when the model is saved again; wanted a folder "
-                "outside"
-            )
 
 
 def check_output(flag: str, path: str | None, taken: Iterable[File]) -> None:
@@ -314,20 +276,6 @@ def refuse(flags: absl_flags.FlagValues, names: Iterable[str], where: str) -> No
     for name in names:
         if name in flags and is_given(flags, name):
             raise ValueError(f"--{name} is not used {where}; leave it out")
-
-
-def _attribute_texts(owner: type) -> dict[str, str]:
-    text = inspect.cleandoc(owner.__doc__ or "").split("Attributes:\n")[1]
-    text = re.split(r"\n(?=\S)", text)[0]  # up to the next section
-    texts: dict[str, str] = {}
-    name = ""
-    for line in text.split("\n"):
-        entry = re.fullmatch(r" {4}(\w+): (.*)", line)
-        if entry:
-            name, texts[name] = entry[1], entry[2]
-        elif line.strip():
-            texts[name] += " " + line.strip()
-    return texts
 
 
 WRITTEN = "may be .gz; it has the ending .part until it is complete"

@@ -29,7 +29,6 @@ from bahdanau_tf import __all__ as PUBLIC, __version__
 from bahdanau_tf.commands.flags import Group, check_ranges, require, required
 from bahdanau_tf.commands.help import complete_if_asked, help_of, usage
 from bahdanau_tf.options.fields import OptionGroup, option
-from bahdanau_tf.options.named import imported
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.files import FULL
 from bahdanau_tf.system.garbage import never_collected
@@ -131,6 +130,8 @@ def _run(name: str, arguments: list[str]) -> int:
         if getattr(command, "NEEDS_TENSORFLOW", True):
             _import_tensorflow()
         for module in flags.modules if "modules" in flags else ():
+            from bahdanau_tf.models.named import imported
+
             imported(module, f"modules is {module!r}")
         with _short_warnings(name):
             status = command.run(*inputs)

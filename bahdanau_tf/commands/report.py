@@ -40,11 +40,11 @@ from bahdanau_tf.commands.flags import (
 )
 from bahdanau_tf.commands.train_flags import choose, options, values_of
 from bahdanau_tf.corpora import grammar
-from bahdanau_tf.data.held_out import TYPICAL
 from bahdanau_tf.evaluation import has_blanks, read_pharaoh
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.options.decoding import SAMPLING
 from bahdanau_tf.options.fields import OptionGroup, option
+from bahdanau_tf.options.fitted import TYPICAL
 from bahdanau_tf.plotting.paper import check_matplotlib
 from bahdanau_tf.system.lines import read_lines
 from bahdanau_tf.system.ranges import Range

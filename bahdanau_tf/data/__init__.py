@@ -1,6 +1,6 @@
 """Parallel text: reading, selection, batches."""
 
-from bahdanau_tf.data.batching import Batching
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.options.recipe import Batching
 
 __all__ = ["Batching", "ParallelCorpus"]

@@ -28,9 +28,10 @@ from typing import Literal, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 import tensorflow as tf
 
-from bahdanau_tf.data.batching import Batching, Position, cut
+from bahdanau_tf.data.batching import Position, cut
 from bahdanau_tf.data.lengths import advice, longer_sides
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.text.rows import count_words
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.words import WordTokenizer

@@ -6,12 +6,12 @@ import hashlib
 import os
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.options.fitted import Facts, Side
 from bahdanau_tf.system.files import replaced_directory
 
 LARGEST = 20  # a line of more than one in so many pairs is not held out
@@ -121,59 +121,6 @@ def _ended(lines: Iterable[bytes]) -> Iterable[bytes]:
 SAMPLE = 20_000  # lines from which script and lengths are measured
 LONGEST = 1000  # characters of a line that count for its script
 MOST = 0.995  # the share of lines that are not longer than the lengths here
-
-
-@dataclass(frozen=True)
-class Side:
-    """One language of a parallel text, in composed characters (NFC).
-
-    Attributes:
-        script: Its script, as `evaluation.script` names it.
-        has_blanks: Whether blanks separate its words.
-        is_tokenized: Whether blanks separate its punctuation, too.
-        size: Number of characters.
-        characters: Number of different characters; those of the source also
-            count as they are in a line that `true_cased` has changed.
-        length: Number of characters that 99.5 % of its lines do not exceed.
-        words: The same in words between blanks.
-    """
-
-    script: str
-    has_blanks: bool
-    is_tokenized: bool
-    size: int
-    characters: int
-    length: int
-    words: int
-
-
-@dataclass(frozen=True)
-class Facts:
-    """A parallel text.
-
-    Attributes:
-        pairs: Number of sentence pairs.
-        different: Number of different source lines.
-        characters: Number of different characters of both sides together.
-        source: The side to translate.
-        target: Its translation.
-    """
-
-    pairs: int
-    different: int
-    characters: int
-    source: Side
-    target: Side
-
-
-# A text of which nothing is known, to check flags before a text is read.
-TYPICAL = Facts(
-    pairs=30_000,
-    different=30_000,
-    characters=100,
-    source=Side("latin", True, False, 2_000_000, 90, 150, 30),
-    target=Side("latin", True, False, 2_000_000, 90, 150, 30),
-)
 
 
 def measure(corpus: ParallelCorpus) -> Facts:

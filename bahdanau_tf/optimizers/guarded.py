@@ -30,7 +30,7 @@ class Guarded(keras.optimizers.Optimizer):
     If the norm is not finite, the original code uses a tenth of the parameters
     as the gradient. We skip the update instead: that rule shrinks all weights
     and changes Adadelta's running means. What Keras does without gradients,
-    weight decay and the moving average of weights, goes on.
+    weight decay and the moving average of weights, is not skipped.
 
     With `gradient_accumulation_steps` k, as in Keras, an update follows every
     k-th step and uses the mean of k gradients; it is this mean that is clipped
@@ -46,7 +46,7 @@ class Guarded(keras.optimizers.Optimizer):
     Raises:
         ValueError: `max_norm` is not positive, or
             `gradient_accumulation_steps` is less than 2; or, when it is built,
-            not all is made in the same `strategy.scope()`.
+            weights and optimizer are not of the same `strategy.scope()`.
     """
 
     def __init__(
@@ -100,9 +100,8 @@ class Guarded(keras.optimizers.Optimizer):
             has_copies and not tf.distribute.has_strategy()
         ):
             raise ValueError(
-                f"{type(self).__name__}: the weights, the optimizer and its "
-                "variables were not made in the same strategy.scope(), wanted "
-                "weights, optimizer and `build` in one"
+                f"{type(self).__name__}: the weights, the optimizer and its variables were not "
+                "made in the same strategy.scope(), wanted weights, optimizer and `build` in one"
             )
         return super().add_variable_from_reference(reference_variable, *args, **kwargs)
 
@@ -114,9 +113,8 @@ class Guarded(keras.optimizers.Optimizer):
         if not self.built:
             if trainable_variables is None:
                 raise ValueError(
-                    f"{type(self).__name__}: apply was given no variables "
-                    "before the optimizer was built, wanted apply(gradients, "
-                    "variables), or build(variables) first"
+                    f"{type(self).__name__}: apply was given no variables before the optimizer was "
+                    "built, wanted apply(gradients, variables), or build(variables) first"
                 )
             with tf.init_scope():
                 self.build(trainable_variables)
@@ -125,17 +123,14 @@ class Guarded(keras.optimizers.Optimizer):
             self._update(dense, trainable_variables, replicas)
         elif replicas > 1:
             raise ValueError(
-                f"{type(self).__name__}: gradient_accumulation_steps is "
-                f"{self.accumulation_steps} with {replicas} replicas, wanted "
-                "None or one replica"
+                f"{type(self).__name__}: gradient_accumulation_steps is {self.accumulation_steps} "
+                f"with {replicas} replicas, wanted None or one replica"
             )
         else:
             self._accumulate(dense, trainable_variables)
 
     def _accumulate(
-        self,
-        gradients: Sequence[tf.Tensor | None],
-        variables: Sequence[Variable] | None,
+        self, gradients: Sequence[tf.Tensor | None], variables: Sequence[Variable] | None
     ) -> None:
         """Adds gradients to the sums; updates after the last of the steps."""
         sums = self.gradient_sums
@@ -158,10 +153,7 @@ class Guarded(keras.optimizers.Optimizer):
         tf.cond(is_last, update, lambda: tf.constant(False))
 
     def _update(
-        self,
-        dense: Sequence[tf.Tensor | None],
-        variables: Sequence[Variable] | None,
-        replicas: int,
+        self, dense: Sequence[tf.Tensor | None], variables: Sequence[Variable] | None, replicas: int
     ) -> None:
         """Clips, updates unless the norm is not finite, and counts."""
         norm = tf.linalg.global_norm([g for g in dense if g is not None])
@@ -197,7 +189,7 @@ class Guarded(keras.optimizers.Optimizer):
         return handle(slots[self._place(variable)])
 
     def _place(self, variable: Variable) -> int:
-        """Its place in `build`, also of what is a replica's copy of it."""
+        """Its place in `build`, even if it is a replica's copy of the weight."""
         place = self.places.get(handle(variable).ref())
         if place is None:
             raise ValueError(
@@ -229,15 +221,11 @@ def _variable(variable: Variable) -> tf.Variable:
     return variable.value if isinstance(variable, keras.Variable) else variable
 
 
-def _dense(
-    gradient: tf.Tensor | tf.IndexedSlices | None,
-) -> tf.Tensor | None:
+def _dense(gradient: tf.Tensor | tf.IndexedSlices | None) -> tf.Tensor | None:
     return None if gradient is None else tf.convert_to_tensor(gradient)
 
 
-def _summed(
-    gradients: Sequence[tf.Tensor | None],
-) -> tuple[list[tf.Tensor | None], int]:
+def _summed(gradients: Sequence[tf.Tensor | None]) -> tuple[list[tf.Tensor | None], int]:
     """The gradients summed over the replicas, and the number of replicas."""
     replica = tf.distribute.get_replica_context()
     if replica is None or replica.num_replicas_in_sync == 1:
@@ -284,19 +272,10 @@ class Adadelta(Guarded, keras.optimizers.Adadelta):
         **kwargs: Any,
     ) -> None:
         super().__init__(
-            learning_rate=learning_rate,
-            rho=rho,
-            epsilon=epsilon,
-            max_norm=max_norm,
-            **kwargs,
+            learning_rate=learning_rate, rho=rho, epsilon=epsilon, max_norm=max_norm, **kwargs
         )
 
-    def update_step(
-        self,
-        grad: tf.Tensor,
-        variable: Variable,
-        learning_rate: tf.Tensor,
-    ) -> None:
+    def update_step(self, grad: tf.Tensor, variable: Variable, learning_rate: tf.Tensor) -> None:
         """Keras' update of a weight in one pass over memory, not in ten."""
         dtype = variable.dtype
 
@@ -332,10 +311,7 @@ class Adam(Guarded, keras.optimizers.Adam):
         self.beta_1_power = self.beta_2_power = None
 
     def update_step(
-        self,
-        gradient: tf.Tensor,
-        variable: Variable,
-        learning_rate: tf.Tensor,
+        self, gradient: tf.Tensor, variable: Variable, learning_rate: tf.Tensor
     ) -> None:
         """Keras' update of a weight in one pass over memory, not in ten."""
         if self.amsgrad:
@@ -371,10 +347,7 @@ class SGD(Guarded, keras.optimizers.SGD):
     """
 
     def update_step(
-        self,
-        gradient: tf.Tensor,
-        variable: Variable,
-        learning_rate: tf.Tensor,
+        self, gradient: tf.Tensor, variable: Variable, learning_rate: tf.Tensor
     ) -> None:
         """Keras' update of a weight."""
         plain = super().update_step

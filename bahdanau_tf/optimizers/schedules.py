@@ -10,10 +10,17 @@ import tensorflow as tf
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     """A rate that rises linearly to its peak, stays there, falls linearly.
 
+        rate(n) = peak · min(1, n / w, 1 - (1 - e) f)   at update n = 1, 2, ...
+        f = clip((n - 1 - c N) / (N - c N), 0, 1)
+
+    N is `total_steps`, w `warmup_steps`, c `constant_share`, e `final_share`.
+
     Args:
         peak: The highest rate.
-        total_steps: Number of updates; after them the rate stays the last one.
-        warmup_steps: Number of updates in which the rate rises from 0.
+        total_steps: Number of updates; later the rate stays the last one. It
+            may be a variable, if the end is not known yet.
+        warmup_steps: Number of updates in which the rate rises from 0; or a
+            variable.
         constant_share: Share of `total_steps` after which the rate falls.
         final_share: The last rate as a share of the peak.
     """
@@ -35,9 +42,9 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
         step = tf.cast(step, tf.float32)
-        warm = (step + 1.0) / max(self.warmup_steps, 1)
+        warm = (step + 1.0) / tf.maximum(tf.cast(self.warmup_steps, tf.float32), 1.0)
         falls_from = self.constant_share * self.total_steps
-        span = max(self.total_steps - falls_from, 1.0)
+        span = tf.maximum(self.total_steps - falls_from, 1.0)
         fallen = tf.clip_by_value((step - falls_from) / span, 0.0, 1.0)
         decay = 1.0 - fallen * (1.0 - self.final_share)
         return self.peak * tf.minimum(tf.minimum(warm, 1.0), decay)
@@ -58,12 +65,12 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 
         rate(n) = peak · min(n / w, √(w / n))   at update n = 1, 2, ...
 
-    w is `warmup_steps`. It needs no end of the training.
+    w is `warmup_steps`. It does not depend on the length of the training.
 
     Args:
         peak: The highest rate, that of update w.
-        warmup_steps: Number of updates in which the rate rises from 0; 0 is
-            as 1.
+        warmup_steps: Number of updates in which the rate rises from 0; 0
+            counts as 1.
 
     Reference:
         Vaswani et al. 2017, arXiv 1706.03762, equation 3, where the peak is
@@ -87,9 +94,9 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
 class HalvedEveryHalfEpoch(keras.optimizers.schedules.LearningRateSchedule):
     """Sutskever et al.'s rate: constant, then halved every half epoch.
 
-    "After 5 epochs, we begun halving the learning rate every half epoch": we
-    halve it first right after the fifth epoch, so that their 7.5 epochs end
-    with 1/32 of the rate.
+    "After 5 epochs, we begun halving the learning rate every half epoch": it is
+    first halved right after the fifth epoch, so that their 7.5 epochs end with
+    1/32 of the rate.
 
     Args:
         initial_rate: The rate of the first epochs.
@@ -112,10 +119,7 @@ class HalvedEveryHalfEpoch(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(
-        self,
-        initial_rate: float,
-        steps_per_epoch: float,
-        constant_epochs: int = 5,
+        self, initial_rate: float, steps_per_epoch: float, constant_epochs: int = 5
     ) -> None:
         super().__init__()
         if steps_per_epoch <= 0:

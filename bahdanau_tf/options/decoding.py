@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the command line reads its flags from here
 
 _FACTOR = Range(0, 1000)
 _POSITIVE = Range(0, 1000, above_low=True)
-_ROUNDING = 1e-6  # of a length that is a whole number but for rounding
+_ROUNDING = 1e-6  # of a length that is a whole number except for rounding
 BATCH_SIZE = 64  # sentences translated, scored or aligned at once
 WINDOW = 1000  # lines held, so that like lengths are batched together
 SAMPLING = ("sampling", "temperature", "top_k", "top_p", "seed")

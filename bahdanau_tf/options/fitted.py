@@ -1,43 +1,283 @@
 """Options that fit a text: the rules by which `train` chooses.
 
 Each rule is a pure function of the facts about a text and of the options that
-are known so far, those that the user gave first. docs/train.md has a table.
+are set so far: those of the user, then those of earlier rules. docs/train.md
+has a table of the rules.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from bahdanau_tf.data.held_out import Facts, Side
-from bahdanau_tf.options.cost import (
-    BATCH_TOKENS,
-    GPU,
-    MEASURED,
-    SMALL,
-    UNITS,
-    batch_of,
-    between,
-    by_lines,
-    cores_of,
-    estimated_tokens,
-    fitting,
-    limits,
-    rate_of,
-    rounded,
-    seconds_per_epoch,
-    seen,
-    subwords,
-    updates_per_epoch,
-)
-from bahdanau_tf.options.evaluations import DEV_SHARE, MOST_DEV_PAIRS, updates_between
 from bahdanau_tf.options.model import ModelOptions
 from bahdanau_tf.options.recipe import Recipe
 from bahdanau_tf.options.text import TextOptions
 from bahdanau_tf.system.terminal import amount
 
-# The options that are chosen, if they are not given.
+
+@dataclass(frozen=True)
+class Side:
+    """One language of a parallel text, in composed characters (NFC).
+
+    Attributes:
+        script: Its script, as `evaluation.script` names it.
+        has_blanks: Whether spaces separate its words.
+        is_tokenized: Whether spaces separate its punctuation, too.
+        size: Number of characters.
+        characters: Number of different characters; those of the source also
+            count as they are in a line that `true_cased` has changed.
+        length: Number of characters that 99.5 % of its lines do not exceed.
+        words: The same in words between spaces.
+    """
+
+    script: str
+    has_blanks: bool
+    is_tokenized: bool
+    size: int
+    characters: int
+    length: int
+    words: int
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A parallel text.
+
+    Attributes:
+        pairs: Number of sentence pairs.
+        different: Number of different source lines.
+        characters: Number of different characters of both sides together.
+        source: The side to translate.
+        target: Its translation.
+    """
+
+    pairs: int
+    different: int
+    characters: int
+    source: Side
+    target: Side
+
+
+# Stands for the text when flags are checked before a text is read.
+TYPICAL = Facts(
+    pairs=30_000,
+    different=30_000,
+    characters=100,
+    source=Side("latin", True, False, 2_000_000, 90, 150, 30),
+    target=Side("latin", True, False, 2_000_000, 90, 150, 30),
+)
+
+
+SPECIAL = 260  # bytes, special symbols and the space among the sub-words
+SMALL = 256  # units
+MEASURED = 29_000  # lines of the text by which the rules were found
+# Different lines of a text, the units that fit it, and Adam's learning rate.
+UNITS = ((5_000, 128, 2e-3), (500_000, 256, 2e-3), (5_000_000, 512, 1e-3), (math.inf, 1000, 5e-4))
+
+
+def subwords(lines: int, is_joint: bool, size: int, characters: int) -> int:
+    """Number of sub-words for a text.
+
+    Args:
+        lines: Number of different source lines; repeated ones teach no words.
+        is_joint: Whether both sides share the sub-words.
+        size: Number of characters of the text.
+        characters: Number of different characters.
+    """
+    needed = SPECIAL + characters  # SentencePiece refuses less
+    share = lines / MEASURED
+    wanted = 8000 * share ** (1 / 3) if is_joint else 4000 * math.sqrt(share)
+    wanted = between(500, wanted, 32_000)
+    wanted = max(rounded(wanted), needed + rounded(wanted / 4))
+    return min(wanted, needed + size // 20)
+
+
+def rate_of(units: int) -> float:
+    """The learning rate of Adam for a new model of so many units."""
+    return next((rate for _, most, rate in UNITS if units <= most), UNITS[-1][2])
+
+
+def by_lines(facts: Facts) -> tuple[float, int, float]:
+    """The row of `UNITS` for a text."""
+    return next(row for row in UNITS if facts.different < row[0])
+
+
+def between(low: float, value: float, high: float) -> float:
+    """The value, or the limit that is nearer."""
+    return max(low, min(value, high))
+
+
+def rounded(number: float) -> int:
+    """To two digits, so that it is easily read."""
+    unit: int = 10 ** max(math.floor(math.log10(max(number, 1))) - 1, 0)
+    return round(number / unit) * unit
+
+
+# Operations per second of a training on one core, and the seconds for 80 pairs
+# besides: together 3,050 target tokens per second of Multi30k with its recipe
+# (2026-11-22, AMD EPYC), on a core that multiplies square float32 matrices with
+# PRODUCT_RATE operations per second. On other cores both change with that rate.
+CORE = 5.6e10
+PRODUCT_RATE = 1.08e11
+OUTPUT = 0.5  # relative time of an operation of the large output product
+RISK = 1.4  # relative time of a sample of --risk_samples, as measured
+GPU = 10  # cores of PRODUCT_RATE that are as fast; an H200: 13 at 256 units
+BESIDES = 0.04
+SPREAD = 0.85  # exponent of the cores: two take 0.55 of one's time, as measured
+PART_ROWS = 8  # of a core's part of a batch; with fewer, each row is slower
+MOST_PARTS = 16  # each delays the start of a training by a second or two
+BATCH_TOKENS = 1450  # of the target, in a batch
+MINUTES = 60  # of a training without another limit
+ANY = 1e6  # epochs, more than any training has
+_LETTERS = 3.9  # of an alphabet, spaces included, in a sub-word or short word
+_SYLLABLES = 1.8  # the same of Chinese, Japanese or Korean
+
+
+def seconds_per_epoch(facts: Facts, options: Mapping[str, Any]) -> float:
+    """Estimates the time of an epoch.
+
+    With n units, n annotations a direction and embeddings as wide, a source
+    token takes 14 n² multiplications (a bidirectional gated unit of 12 n², the
+    keys of 2 n²), a target token 21 n² + n K (a gated unit that reads word,
+    state and annotations, the query, the readout, the output matrix of K
+    rows) and 3 n² more for the conditional decoder's other state;
+    back-propagation takes twice as many again. Those of the output are faster.
+    With `risk_samples` so many translations are drawn of each pair.
+
+    Args:
+        facts: The text.
+        options: Options with "units" and the vocabulary sizes; and about the
+            machine the number of "cores" (default 1), the "product_rate" of a
+            core (default `PRODUCT_RATE`) and "has_gpu" (default false).
+    """
+    units: int = max(1, min(options["units"], 10**6))  # not checked yet
+    rows: int = options.get("target_vocabulary_size") or options["source_vocabulary_size"]
+    squares = 24 if options.get("step_order") == "conditional" else 21
+    multiplications = estimated_tokens(facts.source) * 14 * units**2
+    multiplications += estimated_tokens(facts.target) * (squares * units**2 + OUTPUT * units * rows)
+    one_core = 3 * 2 * multiplications / CORE + BESIDES * facts.pairs / 80
+    if samples := options.get("risk_samples"):
+        one_core *= RISK * samples
+    speed: float = options.get("product_rate", PRODUCT_RATE) / PRODUCT_RATE
+    cores = cores_of(facts, options)
+    if options.get("has_gpu"):
+        speed, cores = 1.0, GPU
+    return one_core / speed / math.pow(cores, SPREAD)
+
+
+def cores_of(facts: Facts, options: Mapping[str, Any]) -> int:
+    """The number of cores that a training uses, or can use without a batch size."""
+    batch: int = options.get("batch_size") or batch_of(facts, BATCH_TOKENS)
+    cores: int = options.get("cores", 1)
+    return min(cores, parts_of(batch))
+
+
+def batch_of(facts: Facts, tokens: float) -> int:
+    """The number of pairs, from 16 to 80, that have so many target tokens."""
+    share = tokens / max(estimated_tokens(facts.target), 1)
+    return int(between(16, 8 * round(share * facts.pairs / 8), 80))
+
+
+def parts_of(batch_size: int) -> int:
+    """The largest number of parts of a batch that are computed at the same time."""
+    return max(1, min(batch_size // PART_ROWS, MOST_PARTS))
+
+
+def estimated_tokens(side: Side) -> float:
+    """Number of sub-words or words of one side, estimated by its letters."""
+    is_short = side.script in ("kana", "han", "hangul") or not side.has_blanks
+    return side.size / (_SYLLABLES if is_short else _LETTERS)
+
+
+def limits(facts: Facts, options: Mapping[str, Any]) -> tuple[float, float]:
+    """The largest numbers of epochs, and of minutes, 0 for any.
+
+    Both leave room for the number of updates, if that is set.
+    """
+    updates = options.get("updates")
+    is_free = "epochs" in options or updates or options.get("deterministic")
+    return (
+        options.get("epochs", ANY if updates else float(_epochs(facts.pairs))),
+        options.get("minutes", 0.0 if is_free else float(MINUTES)),
+    )
+
+
+def fitting(facts: Facts, options: Mapping[str, Any]) -> float:
+    """The number of epochs that are wanted, or that fit into the time."""
+    epochs, minutes = limits(facts, options)
+    if minutes:
+        epochs = min(epochs, 60 * minutes / seconds_per_epoch(facts, options))
+    return epochs
+
+
+def seen(facts: Facts, options: Mapping[str, Any]) -> float:
+    """How often each pair is seen within the limits of epochs, time and updates."""
+    epochs = fitting(facts, options)
+    if updates := options.get("updates"):
+        epochs = min(epochs, updates / updates_per_epoch(facts, options))
+    return epochs
+
+
+def updates_per_epoch(facts: Facts, options: Mapping[str, Any]) -> float:
+    """The number of updates in an epoch.
+
+    Args:
+        facts: The text.
+        options: Options with "batch_size".
+    """
+    pairs: float = options["batch_size"]
+    if budget := options.get("token_budget"):
+        longest = max(map(estimated_tokens, (facts.source, facts.target)))
+        pairs = max(budget * facts.pairs / max(longest, 1), 1)
+    accumulate: int = options.get("accumulate", 1)
+    return math.ceil(facts.pairs / pairs) / accumulate
+
+
+def _epochs(pairs: int) -> int:
+    fewer = math.sqrt(MEASURED / pairs)
+    return round(between(3, 20 * max(fewer, math.sqrt(fewer)), 100))
+
+
+DEV_SHARE = 20  # one of so many pairs is held out
+MOST_DEV_PAIRS = 1000
+EVALUATION_MINUTES = 5  # of training before each evaluation with so many dev pairs
+LEAST, MOST = 250, 2000  # updates before each evaluation
+COUNT = 10  # evaluations at least, unless less time remained for training than
+LEAST_MINUTES = 2  # before each evaluation with so many dev pairs
+QUICK = 0.25  # with this share of them an evaluation takes a few seconds
+
+
+def updates_between(facts: Facts, options: Mapping[str, Any]) -> float:
+    """The number of updates between two evaluations; 0 for once an epoch.
+
+    There are ten evaluations or more, so that a short training has a model
+    early, unless they would take much of its time.
+
+    Args:
+        facts: The text.
+        options: Options with "batch_size", and the number of "dev_lines" if
+            there is a dev text.
+    """
+    if options.get("token_budget"):
+        return 0
+    an_epoch = updates_per_epoch(facts, options)
+    a_minute = an_epoch / (seconds_per_epoch(facts, options) / 60)
+    held_out = min(facts.pairs / DEV_SHARE, MOST_DEV_PAIRS)
+    pairs = options.get("dev_lines", options.get("dev_pairs", held_out))
+    share = pairs / MOST_DEV_PAIRS
+    accumulate: int = options.get("accumulate", 1)
+    least = max(LEAST // accumulate, 1)
+    wanted: float = max(least, min(EVALUATION_MINUTES * share * a_minute, MOST))
+    tenth = seen(facts, options) * an_epoch / COUNT
+    quick: float = LEAST_MINUTES * (share - QUICK) * a_minute
+    return max(min(wanted, tenth), quick, 1)
+
+
+# The options that are chosen unless the user sets them.
 CHOSEN = (
     *("tokenizer", "joint", "source_vocabulary_size"),
     *("target_vocabulary_size", "reverse_source", "units", "embedding_dim"),
@@ -50,10 +290,10 @@ CHOSEN = (
     *("patience", "epochs", "minutes", "evaluate_every"),
 )
 LEAST_EPOCHS = 3  # of a model with more than SMALL units
-TINY = 1000  # pairs: fewer have sub-words of about a letter
-LONGEST = 200  # tokens: longer pairs take much memory and time
-FEW_UPDATES = 10_000  # if no more fit, more but smaller batches learn more
-NAMES = {  # how scripts are called, if not by their name
+TINY = 1000  # with fewer pairs sub-words have about one letter
+LONGEST = 200  # tokens; longer pairs take much memory and time
+FEW_UPDATES = 10_000  # if no more fit into the time, smaller batches learn more
+NAMES = {  # of scripts that have another one in English
     "han": "Chinese characters",
     "hangul": "Hangul",
     "kana": "Japanese characters",
@@ -66,7 +306,7 @@ class Choice(NamedTuple):
 
     Attributes:
         values: The values, by the names of their flags.
-        reason: What they are and why, as a line to print.
+        reason: A line to print: the values, and why they were chosen.
     """
 
     values: dict[str, Any]
@@ -79,78 +319,77 @@ class Choice(NamedTuple):
 
 
 def fitted(
-    facts: Facts, given: Mapping[str, Any], rules: Sequence[Rule] | None = None
+    facts: Facts, user_options: Mapping[str, Any], rules: Sequence[Rule] | None = None
 ) -> list[Choice]:
-    """Chooses the options that are not given.
+    """Chooses the options that the user did not set.
 
     Args:
         facts: The text.
-        given: The options that the user gave, by the names of their flags, with
-            "dev_source" and "dev_lines" if there is a dev text, and what
-            `seconds_per_epoch` reads of the machine.
+        user_options: Options that the user set, by the names of their flags,
+            with "dev_source" and "dev_lines" if there is a dev text, and what
+            `seconds_per_epoch` reads about the machine.
         rules: The rules, in order; `RULES` if None.
 
     Returns:
-        The choices; together with `given` they fit each other.
+        The choices; together with `user_options` they are consistent.
     """
-    known, choices = dict(given), []
+    options, choices = dict(user_options), []
     for rule in rules or RULES:
-        choice = rule(facts, known)
-        unused = _unused({**choice.values, **known})
-        choice = choice.without({*known, *unused})
+        choice = rule(facts, options)
+        unused = _unused({**choice.values, **options})
+        choice = choice.without({*options, *unused})
         if choice.values:
             choices.append(choice)
-            known |= choice.values
+            options |= choice.values
     return choices
 
 
-def _unused(known: Mapping[str, Any]) -> set[str]:
-    """Options that have no effect with what is known."""
+def _unused(options: Mapping[str, Any]) -> set[str]:
+    """Options that have no effect together with those that are set."""
     names = ("tokenizer", "joint", "model", "schedule")
-    some = {name: known[name] for name in names if name in known}
-    return {
-        name
-        for owner in (TextOptions, ModelOptions, Recipe)
-        for name in owner(**{k: some[k] for k in some if k in owner.__dataclass_fields__}).unused()
-    }
+    unused: set[str] = set()
+    for owner in (TextOptions, ModelOptions, Recipe):
+        own = {n: options[n] for n in names if n in options and n in owner.__dataclass_fields__}
+        unused |= owner(**own).unused().keys()
+    return unused
 
 
-def _tokens(facts: Facts, known: Mapping[str, Any]) -> Choice:
+def _tokens(facts: Facts, options: Mapping[str, Any]) -> Choice:
     """Sub-words; joint if both sides have the same letters."""
     names = ("source_language", "target_language")
-    by_language = [name for name in names if name in known]
+    by_language = [name for name in names if name in options]
     letters = [
         NAMES.get(side.script, f"{side.script.title()} letters")
         for side in (facts.source, facts.target)
     ]
-    if known.get("tokenizer", "word" if by_language else "bpe") == "word":
+    if options.get("tokenizer", "word" if by_language else "bpe") == "word":
         reason = "words"
         if by_language:
             reason += f", for which --{by_language[0]} has rules"
         return Choice({"tokenizer": "word"}, reason)
     is_same = letters[0] == letters[1]
-    joint = is_same and "target_vocabulary_size" not in known
-    joint = known.get("joint", joint or bool(known.get("share_embeddings")))
+    joint = is_same and "target_vocabulary_size" not in options
+    joint = options.get("joint", joint or bool(options.get("share_embeddings")))
     reason = f"the source has {letters[0]}, the target {letters[1]}"
     if is_same:
         reason = f"both sides have {letters[0]}"
         if not facts.source.script:
             reason = "neither side has letters"
     if joint != is_same:
-        reason = "as the flags that are given want it"
+        reason = "as required by your flags"
     if facts.source.is_tokenized and facts.target.is_tokenized:
-        reason += "; they are tokenized, and translations will be"
+        reason += "; both are tokenized, so translations will be, too"
     how = "joint" if joint else "each side its own"
     return Choice({"tokenizer": "bpe", "joint": joint}, f"sub-words, {how}: {reason}")
 
 
-def _vocabulary(facts: Facts, known: Mapping[str, Any]) -> Choice:
-    """More ids for more pairs, as far as the text has letters for them."""
+def _vocabulary(facts: Facts, options: Mapping[str, Any]) -> Choice:
+    """More ids for more pairs, up to a limit set by the number of letters."""
     sides = {"source": facts.source, "target": facts.target}
-    if known["tokenizer"] == "word":
+    if options["tokenizer"] == "word":
         size = between(500, 10_000 * math.sqrt(facts.different / MEASURED), 50_000)
         sizes = dict.fromkeys(sides, rounded(size))
-    elif known.get("joint"):
+    elif options.get("joint"):
         size = facts.source.size + facts.target.size
         joint = subwords(facts.different, True, size, facts.characters)
         sizes = {"source": joint}
@@ -160,29 +399,29 @@ def _vocabulary(facts: Facts, known: Mapping[str, Any]) -> Choice:
             for name, side in sides.items()
         }
     values = {f"{name}_vocabulary_size": size for name, size in sizes.items()}
-    all_known = {**values, **known}
-    told = f"vocabulary of {all_known['source_vocabulary_size']:,} ids"
-    if not known.get("joint"):
-        target = all_known["target_vocabulary_size"]
-        told += f" for the source, {target:,} for the target"
-    return Choice(values, told)
+    numbers = {**values, **options}
+    reason = f"vocabulary of {numbers['source_vocabulary_size']:,} ids"
+    if not options.get("joint"):
+        target = numbers["target_vocabulary_size"]
+        reason += f" for the source, {target:,} for the target"
+    return Choice(values, reason)
 
 
-def _model(facts: Facts, known: Mapping[str, Any]) -> Choice:
+def _model(facts: Facts, options: Mapping[str, Any]) -> Choice:
     """All layers as wide as the number of lines allows."""
-    name = known.get("model", ModelOptions.model)
+    name = options.get("model", ModelOptions.model)
     values: dict[str, Any] = {"initialization": "glorot", "layers": 2}
     if name == "seq2seq-lstm":
         values["reverse_source"] = True  # as Sutskever et al. did
-    if name == "rnnsearch" and known.get("cell") is None:
+    if name == "rnnsearch" and options.get("cell") is None:
         values["step_order"] = "conditional"
-    known = {**values, **known}
-    units = known.get("units", _units(facts, known))
-    embedding = known.get("embedding_dim", units)
-    if known.get("tie_embeddings") and "embedding_dim" not in known:
-        embedding = known.get("maxout_units", embedding)
-    maxout = known.get("maxout_units", embedding)
-    is_factored = known.get("factored_output", False)
+    options = {**values, **options}
+    units = options.get("units", _units(facts, options))
+    embedding = options.get("embedding_dim", units)
+    if options.get("tie_embeddings") and "embedding_dim" not in options:
+        embedding = options.get("maxout_units", embedding)
+    maxout = options.get("maxout_units", embedding)
+    is_factored = options.get("factored_output", False)
     values |= {
         "units": units,
         "embedding_dim": embedding,
@@ -191,21 +430,21 @@ def _model(facts: Facts, known: Mapping[str, Any]) -> Choice:
         "factored_output": is_factored,
         "tie_embeddings": embedding == maxout and not is_factored,
     }
-    if known.get("step_order") == "conditional":
+    if options.get("step_order") == "conditional":
         name = f"conditional {name}"
-    told = f"{name}, {units} units"
-    if "units" not in known:
-        told += f": {_size(facts, units)}"
-    return Choice(values, told)
+    reason = f"{name}, {units} units"
+    if "units" not in options:
+        reason += f": {_size(facts, units)}"
+    return Choice(values, reason)
 
 
-def _units(facts: Facts, known: Mapping[str, Any]) -> int:
-    """As many as the lines allow, if some epochs fit into the time."""
+def _units(facts: Facts, options: Mapping[str, Any]) -> int:
+    """As many as the lines allow, if at least a few epochs fit into the time."""
     most = by_lines(facts)[1]
-    wanted = min(limits(facts, known)[0], LEAST_EPOCHS)
+    wanted = min(limits(facts, options)[0], LEAST_EPOCHS)
 
     def enough(units: int) -> bool:
-        return fitting(facts, {**known, "units": units}) >= wanted
+        return fitting(facts, {**options, "units": units}) >= wanted
 
     return max(
         units for _, units, _ in UNITS if units <= most and (units <= SMALL or enough(units))
@@ -222,28 +461,25 @@ def _size(facts: Facts, units: int) -> str:
     return "many for a large text"
 
 
-def _dropout(facts: Facts, known: Mapping[str, Any]) -> Choice:
+def _dropout(facts: Facts, options: Mapping[str, Any]) -> Choice:
     """More dropout the more often each pair is seen."""
-    epochs = seen(facts, known)
+    epochs = seen(facts, options)
     rates, why = (0.3, 0.4, 0.4), "high since each pair is seen often"
     if epochs < 8:
         rates, why = (0.1, 0.2, 0.2), "low since each pair is seen rarely"
     elif epochs <= 24:
-        rates, why = (0.2, 0.3, 0.3), "since each pair is seen some times"
+        rates, why = (0.2, 0.3, 0.3), "since each pair is seen several times"
     names = ("embedding_dropout", "annotation_dropout", "readout_dropout")
     values = {**dict(zip(names, rates, strict=True)), "label_smoothing": 0.1}
-    *told, smoothing = (f"{known.get(n, r):g}" for n, r in values.items())
-    return Choice(
-        values,
-        f"dropout {', '.join(told)}, {why}; label smoothing {smoothing}",
-    )
+    *dropouts, smoothing = (f"{options.get(n, r):g}" for n, r in values.items())
+    return Choice(values, f"dropout {', '.join(dropouts)}, {why}; label smoothing {smoothing}")
 
 
-def choose_updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
+def choose_updates(facts: Facts, options: Mapping[str, Any]) -> Choice:
     """Adam with a linear decay; 50 updates an epoch or more."""
-    batch = known.get("batch_size", _batch_size(facts, known))
-    known = {**known, "batch_size": batch}
-    updates = seen(facts, known) * updates_per_epoch(facts, known)
+    batch = options.get("batch_size", _batch_size(facts, options))
+    options = {**options, "batch_size": batch}
+    updates = seen(facts, options) * updates_per_epoch(facts, options)
     values = {
         "optimizer": "adam",
         "schedule": "linear",
@@ -254,56 +490,56 @@ def choose_updates(facts: Facts, known: Mapping[str, Any]) -> Choice:
         "shuffle_pool": True,
         "product_dtype": "auto",
     }
-    if known.get("optimizer", "adam") == "adam":
+    if options.get("optimizer", "adam") == "adam":
         values["learning_rate"] = by_lines(facts)[2]
-        if isinstance(units := known.get("units"), int):
+        if isinstance(units := options.get("units"), int):
             values["learning_rate"] = rate_of(units)
-    optimizer = known.get("optimizer", "adam")
-    rate = known.get("learning_rate", values.get("learning_rate"))
-    told = optimizer if rate is None else f"{optimizer}, learning rate {rate:g}"
-    return Choice(values, f"{told}, batches of {batch} pairs")
+    optimizer = options.get("optimizer", "adam")
+    rate = options.get("learning_rate", values.get("learning_rate"))
+    reason = optimizer if rate is None else f"{optimizer}, learning rate {rate:g}"
+    return Choice(values, f"{reason}, batches of {batch} pairs")
 
 
-def _batch_size(facts: Facts, known: Mapping[str, Any]) -> int:
-    """Some thousand target tokens; half of it if few updates fit."""
+def _batch_size(facts: Facts, options: Mapping[str, Any]) -> int:
+    """`BATCH_TOKENS` target tokens; half as many if few updates fit."""
     tokens = estimated_tokens(facts.target)
-    updates = fitting(facts, known) * tokens / BATCH_TOKENS
-    updates /= known.get("accumulate", 1)
+    updates = fitting(facts, options) * tokens / BATCH_TOKENS
+    updates /= options.get("accumulate", 1)
     wanted = BATCH_TOKENS if updates >= FEW_UPDATES else BATCH_TOKENS / 2
     return int(between(8, facts.pairs / 50, batch_of(facts, wanted)))
 
 
-def choose_length(facts: Facts, known: Mapping[str, Any]) -> Choice:
-    """Room for nearly all pairs, in tokens as they are estimated."""
+def choose_length(facts: Facts, options: Mapping[str, Any]) -> Choice:
+    """Room for nearly all pairs, by an estimate of their tokens."""
     tokens = max(
-        _estimated(side, known["tokenizer"] == "word", facts.pairs)
+        _estimated(side, options["tokenizer"] == "word", facts.pairs)
         for side in (facts.source, facts.target)
     )
     longest = int(between(20, 10 * math.ceil(tokens / 10), LONGEST))
-    told = ", which are nearly all"
+    which = ", which are nearly all"
     if tokens > LONGEST:
-        told = "; how many these are is counted before the training begins"
-    return Choice({"max_length": longest}, f"pairs of up to {longest} tokens{told}")
+        which = "; the training counts them before it starts"
+    return Choice({"max_length": longest}, f"pairs of up to {longest} tokens{which}")
 
 
 def _estimated(side: Side, is_word: bool, pairs: int) -> float:
-    """Upper estimate of the tokens of nearly every line."""
+    """Estimates how many tokens nearly no line exceeds."""
     if is_word and side.has_blanks:
         return 1.5 * side.words  # with punctuation
     # A sub-word of an alphabet has 2 letters or more, on average, unless it was
     # learned from a tiny text.
-    alone = side.script in ("kana", "han", "hangul") or not side.has_blanks
-    return side.length / (1 if alone or pairs < TINY else 2)
+    is_single = side.script in ("kana", "han", "hangul") or not side.has_blanks
+    return side.length / (1 if is_single or pairs < TINY else 2)
 
 
-def choose_dev_text(facts: Facts, known: Mapping[str, Any]) -> Choice:
-    """Holds 5 % out, at most 1,000 pairs, if there is no dev text."""
-    if "dev_source" in known:
+def choose_dev_text(facts: Facts, options: Mapping[str, Any]) -> Choice:
+    """Holds out 5 %, at most 1,000 pairs, if there is no dev text."""
+    if "dev_source" in options:
         return Choice({"patience": Recipe.patience}, "dev text: yours")
     pairs = min(MOST_DEV_PAIRS, facts.pairs // DEV_SHARE)
     if facts.different < 400:
         pairs = 0
-    if not known.get("dev_pairs", pairs):
+    if not options.get("dev_pairs", pairs):
         return Choice(
             {"dev_pairs": 0},
             "no dev text: there are too few different lines to hold some out, "
@@ -311,46 +547,45 @@ def choose_dev_text(facts: Facts, known: Mapping[str, Any]) -> Choice:
         )
     return Choice(
         {"dev_pairs": pairs, "patience": Recipe.patience},
-        f"about {amount(known.get('dev_pairs', pairs), 'pair')} held out to "
+        f"about {amount(options.get('dev_pairs', pairs), 'pair')} held out to "
         "choose the best model by",
     )
 
 
-def choose_time(facts: Facts, known: Mapping[str, Any]) -> Choice:
-    """An hour, unless an end is given; evaluations take a few percent."""
-    epochs, minutes = limits(facts, known)
+def choose_time(facts: Facts, options: Mapping[str, Any]) -> Choice:
+    """An hour, unless a limit is set; evaluations take a few percent of it."""
+    epochs, minutes = limits(facts, options)
     values = {
         "epochs": epochs,
         "minutes": minutes,
-        "evaluate_every": rounded(updates_between(facts, known)),
+        "evaluate_every": rounded(updates_between(facts, options)),
     }
-    each = seconds_per_epoch(facts, known) / 60
+    each = seconds_per_epoch(facts, options) / 60
     quick = amount(max(round(60 * each), 1), "second")
-    one = f"{each:.1f} minutes" if each >= 1 else quick
+    an_epoch = f"{each:.1f} minutes" if each >= 1 else quick
     ends = [amount(minutes, "minute")] if minutes else []
-    if updates := known.get("updates"):
+    if updates := options.get("updates"):
         ends.append(amount(updates, "update"))
     about = ""
-    if "epochs" in known or not updates:
+    if "epochs" in options or not updates:
         ends.append(amount(epochs, "epoch"))
     else:
-        about = f", about {seen(facts, known):.2g} epochs"
-    told = f"at most {' and '.join(ends)}{about}"
-    told += f", one of which takes about {one} of "
-    told += _device(facts, known)
-    every = known.get("evaluate_every", values["evaluate_every"])
-    if every > 1 and known.get("dev_pairs") != 0:
-        told += f"; evaluated every {every:,} updates"
-    if "minutes" not in known and minutes:
-        told += "; --minutes=N sets another time"
-    return Choice(values, told)
+        about = f", about {seen(facts, options):.2g} epochs"
+    reason = f"at most {' and '.join(ends)}{about}"
+    reason += f", one of which takes about {an_epoch} of {_device(facts, options)}"
+    every = options.get("evaluate_every", values["evaluate_every"])
+    if every > 1 and options.get("dev_pairs") != 0:
+        reason += f"; evaluated every {every:,} updates"
+    if "minutes" not in options and minutes:
+        reason += "; --minutes=N sets another time"
+    return Choice(values, reason)
 
 
-def _device(facts: Facts, known: Mapping[str, Any]) -> str:
-    """What the time is of: "2 cores"."""
-    if known.get("has_gpu"):
+def _device(facts: Facts, options: Mapping[str, Any]) -> str:
+    """The device whose time is estimated, such as "2 cores"."""
+    if options.get("has_gpu"):
         return f"a GPU, if it is as fast as {GPU} cores"
-    return amount(cores_of(facts, known), "core")
+    return amount(cores_of(facts, options), "core")
 
 
 Rule = Callable[[Facts, Mapping[str, Any]], Choice]
@@ -364,3 +599,49 @@ RULES: tuple[Rule, ...] = (
     choose_length,
     choose_dev_text,
 )
+
+
+# Shares of the learning rate that a new model would get; with --risk_samples
+# 5 % made translations worse.
+SHARE, RISK_SHARE = 0.1, 0.015
+# Stands for the model when flags are checked before it is loaded.
+TYPICAL_MODEL = MappingProxyType(
+    {
+        "tokenizer": "bpe",
+        "units": SMALL,
+        "source_vocabulary_size": 4000,
+        "target_vocabulary_size": 4000,
+    }
+)
+
+
+def fine_tuned(
+    facts: Facts, user_options: Mapping[str, Any], model: Mapping[str, Any]
+) -> list[Choice]:
+    """Chooses options of training for a model that is trained already.
+
+    Args:
+        facts: The text.
+        user_options: As for `fitted`.
+        model: The sizes and the tokenizer of the model, as options.
+    """
+    options = {**TYPICAL_MODEL, **model, **user_options}
+    return fitted(facts, options, FINE_TUNING_RULES)
+
+
+def _loss_and_rate(_: Facts, options: Mapping[str, Any]) -> Choice:
+    """A low learning rate, which keeps what the model has learned."""
+    values: dict[str, Any] = {"label_smoothing": 0.1}
+    reasons = [f"label smoothing {options.get('label_smoothing', 0.1):g}"]
+    share = SHARE
+    if options.get("risk_samples"):
+        values, reasons, share = {}, ["minimum risk"], RISK_SHARE
+    optimizer = options.get("optimizer", "adam")
+    rate = rate_of(options["units"]) if optimizer == "adam" else Recipe(optimizer=optimizer).rate
+    values["learning_rate"] = share * rate
+    if "learning_rate" not in options:
+        reasons.append(f"{share:g} of the learning rate of a new model")
+    return Choice(values, ", ".join(reasons))
+
+
+FINE_TUNING_RULES = (_loss_and_rate, choose_updates, choose_time, choose_length, choose_dev_text)

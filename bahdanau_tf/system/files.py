@@ -269,3 +269,44 @@ def takes_lock(file: IO[str] | IO[bytes]) -> bool | None:
     except OSError:
         return None
     return True
+
+
+def check_file(flag: str, path: str | None) -> None:
+    """Checks that a file exists and is not a folder; None always passes.
+
+    Raises:
+        ValueError: The message has the flag.
+    """
+    if path is None:
+        return
+    if not os.path.exists(path):
+        raise ValueError(f"--{flag}: there is no file {path}")
+    if os.path.isdir(path):
+        raise ValueError(f"--{flag}: {path} is a folder, wanted a file")
+
+
+def check_folder(flag: str, path: str) -> None:
+    """Checks that a folder can be written to, or can be made.
+
+    Raises:
+        ValueError: The message has the flag.
+    """
+    place = Path(path).absolute()
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir():
+        raise ValueError(f"--{flag}: {place} is a file, wanted a folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise ValueError(f"--{flag}: no permission to write to {place}")
+
+
+def check_outside_models(flag: str, path: str) -> None:
+    """Raises if the folder is in a saved model, or is one."""
+    place = Path(path).resolve()
+    for folder in (place, *place.parents):
+        if (folder / "translator.json").is_file():
+            raise ValueError(
+                f"--{flag}: {folder} holds a saved model, and what else is "
+                "in it is lost when the model is saved again; wanted a folder "
+                "outside"
+            )

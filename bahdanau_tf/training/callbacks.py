@@ -1,60 +1,225 @@
-"""The callbacks of a training: doubts, skipped pairs, status, rate, ends, checkpoints."""
+"""The callbacks of a training that measure, report, limit and save it."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-
-import keras
+from datetime import datetime, timezone
 
 from bahdanau_tf.data.batching import Position
-from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.system.device import describe_device
 from bahdanau_tf.system.terminal import amount
-from bahdanau_tf.training.checkpoints import Checkpoints
-from bahdanau_tf.training.dev import DevSet
-from bahdanau_tf.training.log import Log, Speed
-from bahdanau_tf.training.run import Run, as_array
-from bahdanau_tf.translator import Translator
+from bahdanau_tf.training.checkpoints import as_array
+from bahdanau_tf.training.dev import LOW
+from bahdanau_tf.training.log import Log
+from bahdanau_tf.training.run import Run, RunCallback
 
 ADVICE = "the training diverges (then a lower --learning_rate helps), or it"
+SECONDS = 300  # between two checkpoints without an evaluation
 
 
-class Doubts(keras.callbacks.Callback):
-    """Compares the loss with that of guessing, and with the first one.
+class Speed(RunCallback):
+    """Counts the words of a run, and the time of its updates."""
 
-    It tells a loss above that of guessing at the first evaluation that has
-    one, and what there is to doubt at the end.
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
+        self._run.words += logs["words"]
+        self._run.seconds += logs["seconds"]
 
-    Args:
-        run: The run.
-        log: The log of the training, which has the last evaluation already.
-        translator: The translator that is trained.
-    """
 
-    def __init__(self, run: Run, log: Log, translator: Translator) -> None:
-        super().__init__()
-        self._run = run
-        self._log = log
-        self._words = translator.target_text.vocabulary_size
-        self._told = ""
+class Status(RunCallback):
+    """Prints the sizes of model and text, then the progress."""
 
-    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
-        if not self._told:
-            self._tell(worse_than_guessing(self._log.records(), self._words))
+    def on_train_begin(self, logs: object = None) -> None:
+        run, note = self._run, self._run.line.note
+        weights = [weight.value for weight in self.model.weights]
+        size = sum(w.dtype.size * w.shape.num_elements() for w in weights)
+        note(f"{self.model.count_params():,} weights, {size / 1e6:,.1f} MB")
+        text = amount(len(run.corpus), "sentence pair")
+        if empty := run.corpus.blank:
+            text += f", without {amount(empty, 'pair')} with a blank line"
+        note(text)
+        if run.dev is not None:
+            note(f"dev BLEU: greedy search, {run.dev.tokenize}")
+        if run.step:
+            note(f"resuming from update {run.step}")
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
+        run = self._run
+        name, best = "BLEU", float(run.state.best_bleu)
+        if run.recipe.monitor == "loss":
+            name, best = "dev loss", float(run.state.best_loss)
+        text = f"loss {logs['loss']:.3f}, {run.words_per_second:.0f} words/s"
+        if skipped := int(run.read_optimizer("skipped_updates")):
+            text += f", {amount(skipped, 'update')} skipped (not finite)"
+        if run.dev is not None and not math.isnan(best):
+            text += f", best {name} {best:.2f}"
+        run.line.update(run.step, text)
+
+
+class DroppedPairs(RunCallback):
+    """Reports how many pairs were dropped for their length, after epoch 1."""
+
+    def on_train_begin(self, logs: object = None) -> None:
+        self._last = self._run.state.read_position()
+        self._was_over = self._is_over()
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
+        for position in self._run.positions:
+            before, self._last = self._last, Position(*map(int, position))
+            if (before.epoch, self._last.epoch) == (0, 1):
+                self._report(before)
 
     def on_train_end(self, logs: object = None) -> None:
-        records = self._log.records()
-        said = worse_than_guessing(records, self._words)
-        said = said or not_improved(records)
-        if said != self._told:
-            self._tell(said)
+        # No batch of another epoch was read.
+        if self._is_over() and not self._was_over and not self._last.epoch:
+            self._report(self._last)
 
-    def _tell(self, said: str) -> None:
-        self._told = said
-        if said:
-            self._run.line.note(said)
+    def _is_over(self) -> bool:
+        return self._run.step >= self._run.steps_per_epoch
+
+    def _report(self, last: Position) -> None:
+        recipe, dropped = self._run.recipe, len(self._run.corpus) - last.pairs
+        limits = [
+            f"{longest} {unit}"
+            for longest, unit in ((recipe.max_length, "tokens"), (recipe.max_words, "source words"))
+            if longest
+        ]
+        if limits and dropped:
+            self._run.line.note(
+                f"{amount(dropped, 'sentence pair')} left out, with more than {' or '.join(limits)}"
+            )
+
+
+class Divergence(RunCallback):
+    """Writes the pairs of skipped updates to a file; ends after many in a row.
+
+    The optimizer skips and counts these updates. `skipped.jsonl` gets a line
+    for each sentence pair: update, number of the line from 1, source, target.
+    The line is that of the text without the pairs that are held out.
+    """
+
+    def on_train_begin(self, logs: object = None) -> None:
+        self._path = self._run.folder.path / "skipped.jsonl"
+        self._pairs = Log(self._path)
+        self._pairs.forget_after(self._run.step)
+        self._skipped = self._run.read_optimizer("skipped_updates")
+        self._in_a_row = 0
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
+        """Checks the update.
+
+        Raises:
+            ValueError: As many in a row were skipped as the recipe allows.
+        """
+        run, before = self._run, self._skipped
+        self._skipped = run.read_optimizer("skipped_updates")
+        if self._skipped == before and math.isfinite(logs["loss"]):
+            self._in_a_row = 0
+            return
+        self._in_a_row += 1
+        for number, source, target in zip(run.lines, *run.corpus.read(run.lines), strict=True):
+            pair = {"source": source.decode(), "target": target.decode()}
+            self._pairs.add({"step": run.step, "line": int(number) + 1, **pair})
+        if self._in_a_row == 1:
+            run.line.note(
+                f"update {run.step} was skipped, its loss or gradient is "
+                f"not finite; its sentence pairs: {self._path}"
+            )
+        if self._in_a_row >= run.recipe.max_skipped:
+            raise ValueError(
+                f"Recipe: max_skipped is {self._in_a_row}, and loss or gradient of so many updates "
+                f"in a row was not finite; their sentence pairs are in {self._path}. The last "
+                "checkpoint is kept: the same command with a lower --learning_rate resumes from "
+                "it. If its weights are too large already, start in another folder"
+            )
+
+
+# How the numbers of a record are printed.
+PRINTED = {
+    "step": "update {}",
+    "epoch": "epoch {}",
+    "words_per_second": "{} words/s",
+    "skipped_updates": "skipped updates: {}",
+    "learning_rate": "learning rate {}",
+    "train_loss": "train loss {}",
+    "dev_loss": "dev loss {}",
+    "dev_bleu": "dev BLEU {}",
+}
+
+
+class Logger(RunCallback):
+    """Prints the results of each evaluation, and adds them to the log."""
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        run = self._run
+        record: dict[str, object] = {
+            "step": run.step,
+            "epoch": run.step / run.steps_per_epoch,
+            "words_per_second": run.words_per_second,
+            "skipped_updates": int(run.read_optimizer("skipped_updates")),
+            "learning_rate": run.read_optimizer("learning_rate"),
+        }
+        names = {"train_loss": "loss", "dev_loss": "val_loss", "dev_bleu": "val_bleu"}
+        record |= {ours: logs[name] for ours, name in names.items() if name in logs}
+        run.line.note(
+            ", ".join(
+                PRINTED[name].format(_short(value))
+                for name, value in record.items()
+                if value or name != "skipped_updates"
+            )
+        )
+        self._warn_of_low_bleu()
+        record["seconds"] = run.pace.seconds
+        record["device"] = describe_device()
+        record["date"] = datetime.now(timezone.utc).isoformat(" ", "seconds")
+        run.folder.log.add(record)
+
+    def _warn_of_low_bleu(self) -> None:
+        run = self._run
+        if run.dev is None or run.recipe.monitor != "bleu":
+            return
+        if run.step >= 3 * run.evaluate_every and run.state.best_bleu < LOW:
+            run.line.note(
+                f"dev BLEU ({run.dev.tokenize}) is still below {LOW:g}: the best model is chosen "
+                "by dev loss; if it stays so, --tokenize sets another tokenizer for BLEU"
+            )
+
+
+def _short(value: object) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    if abs(value) < 1e-12 or abs(value) >= 1:  # BLEU may be 1e-48
+        return f"{value:.2f}"
+    return f"{value:.3g}"
+
+
+class Doubts(RunCallback):
+    """Warns of a loss above that of guessing, or not below the first one.
+
+    The first is checked at the first evaluation that has a loss, and both at
+    the end. The `Logger` has logged an evaluation before.
+    """
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._words = run.translator.target_text.vocabulary_size
+        self._warning = ""
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        if not self._warning:
+            self._warn(worse_than_guessing(self._run.folder.log.records(), self._words))
+
+    def on_train_end(self, logs: object = None) -> None:
+        records = self._run.folder.log.records()
+        warning = worse_than_guessing(records, self._words) or not_improved(records)
+        if warning != self._warning:
+            self._warn(warning)
+
+    def _warn(self, warning: str) -> None:
+        self._warning = warning
+        if warning:
+            self._run.line.note(warning)
 
 
 def worse_than_guessing(records: Sequence[Mapping[str, float]], words: int) -> str:
@@ -70,9 +235,8 @@ def worse_than_guessing(records: Sequence[Mapping[str, float]], words: int) -> s
     if loss <= math.log(words):
         return ""
     return (
-        f"the loss after update {last['step']} is {loss:.2f}, above that of "
-        f"guessing among the {words:,} ids, {math.log(words):.2f}: {ADVICE} "
-        "has only begun"
+        f"the loss after update {last['step']} is {loss:.2f}, above that of guessing among the "
+        f"{words:,} ids, {math.log(words):.2f}: {ADVICE} has only begun"
     )
 
 
@@ -80,207 +244,38 @@ def not_improved(records: Sequence[Mapping[str, float]]) -> str:
     """A sentence if the last loss is not below the first one; else "".
 
     It is the loss on the training text: that on the dev text also rises if the
-    training text is learned by heart.
+    model memorizes the training text.
 
     Args:
         records: The lines of the log.
     """
-    known = [one for one in records if "train_loss" in one]
-    if len(known) < 2 or known[-1]["train_loss"] < known[0]["train_loss"]:
+    with_loss = [record for record in records if "train_loss" in record]
+    if len(with_loss) < 2 or with_loss[-1]["train_loss"] < with_loss[0]["train_loss"]:
         return ""
-    first, last = known[0], known[-1]
+    first, last = with_loss[0], with_loss[-1]
     return (
-        f"the training loss after update {last['step']} is "
-        f"{last['train_loss']:.2f}, not below the {first['train_loss']:.2f} of "
-        f"the first evaluation: {ADVICE} learns nothing"
+        f"the training loss after update {last['step']} is {last['train_loss']:.2f}, not below the "
+        f"{first['train_loss']:.2f} of the first evaluation: {ADVICE} learns nothing"
     )
 
 
-class LeftOut(keras.callbacks.Callback):
-    """Tells it once, when the first epoch is over.
+class LearningRate(RunCallback):
+    """Sets the learning rate before each update, unless a schedule gives it.
 
-    Args:
-        run: The run.
-        pairs: Number of sentence pairs of the corpus.
+    If a resumed training has another rate, that one counts. A schedule whose
+    end is a limit of time gets the share of the training that is over; on a
+    plateau the rate is halved.
     """
-
-    def __init__(self, run: Run, pairs: int) -> None:
-        super().__init__()
-        self._run = run
-        self._pairs = pairs
-
-    def on_train_begin(self, logs: object = None) -> None:
-        self._last = self._run.state.read_position()
-        self._was_over = self._is_over()
-
-    def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
-        for position in self._run.positions:
-            before, self._last = self._last, Position(*map(int, position))
-            if (before.epoch, self._last.epoch) == (0, 1):
-                self._tell(self._pairs - before.pairs)
-
-    def on_train_end(self, logs: object = None) -> None:
-        # No batch of another epoch was read.
-        if self._is_over() and not self._was_over and not self._last.epoch:
-            self._tell(self._pairs - self._last.pairs)
-
-    def _is_over(self) -> bool:
-        return self._run.step >= self._run.steps_per_epoch
-
-    def _tell(self, count: int) -> None:
-        recipe = self._run.recipe
-        limits = [
-            f"{longest} {of}"
-            for longest, of in (
-                (recipe.max_length, "tokens"),
-                (recipe.max_words, "source words"),
-            )
-            if longest
-        ]
-        if limits and count:
-            self._run.line.note(
-                f"{amount(count, 'sentence pair')} left out, with more than {' or '.join(limits)}"
-            )
-
-
-class Status(keras.callbacks.Callback):
-    """Tells at first what is trained on what, then the progress.
-
-    Args:
-        run: The run.
-        speed: Its speed.
-        corpus: The training text.
-        dev: The dev set, or None.
-    """
-
-    def __init__(self, run: Run, speed: Speed, corpus: ParallelCorpus, dev: DevSet | None) -> None:
-        super().__init__()
-        self._run = run
-        self._speed = speed
-        self._corpus = corpus
-        self._dev = dev
-
-    def on_train_begin(self, logs: object = None) -> None:
-        tell = self._run.line.note
-        weights = [weight.value for weight in self.model.weights]
-        size = sum(w.dtype.size * w.shape.num_elements() for w in weights)
-        tell(f"{self.model.count_params():,} weights, {size / 1e6:,.1f} MB")
-        text = amount(len(self._corpus), "sentence pair")
-        if blank := self._corpus.blank:
-            text += f", without {amount(blank, 'pair')} with a blank line"
-        tell(text)
-        if self._dev is not None:
-            tell(f"dev BLEU: greedy search, {self._dev.tokenize}")
-        if self._run.step:
-            tell(f"resuming from update {self._run.step}")
-
-    def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
-        state = self._run.state
-        name, best = "BLEU", float(state.best_bleu)
-        if self._run.recipe.monitor == "loss":
-            name, best = "dev loss", float(state.best_loss)
-        skipped = int(self._run.of_optimizer("skipped_updates"))
-        text = f"loss {logs['loss']:.3f}, "
-        text += f"{self._speed.words_per_second:.0f} words/s"
-        if skipped:
-            text += f", {amount(skipped, 'update')} skipped (not finite)"
-        if self._dev is not None and not math.isnan(best):
-            text += f", best {name} {best:.2f}"
-        self._run.line.update(self._run.step, text)
-
-
-class Divergence(keras.callbacks.Callback):
-    """Writes down the pairs of skipped updates; ends after many in a row.
-
-    The optimizer skips and counts these updates. `skipped.jsonl` gets a line
-    for each sentence pair: update, number of the line from 1, source, target.
-    The line is that of the text without the pairs that are held out.
-
-    Args:
-        run: The run.
-        corpus: The training text.
-        path: The file of the pairs.
-    """
-
-    def __init__(self, run: Run, corpus: ParallelCorpus, path: Path) -> None:
-        super().__init__()
-        self._run = run
-        self._corpus = corpus
-        self._path = path
-        self._pairs = Log(path)
-
-    def on_train_begin(self, logs: object = None) -> None:
-        self._pairs.forget_after(self._run.step)
-        self._skipped = self._run.of_optimizer("skipped_updates")
-        self._in_a_row = 0
-
-    def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
-        """Looks at the update.
-
-        Raises:
-            ValueError: As many in a row were skipped as the recipe allows.
-        """
-        before, self._skipped = (
-            self._skipped,
-            self._run.of_optimizer("skipped_updates"),
-        )
-        if self._skipped == before and math.isfinite(logs["loss"]):
-            self._in_a_row = 0
-            return
-        self._in_a_row += 1
-        self._write_pairs()
-        if self._in_a_row == 1:
-            self._run.line.note(
-                f"update {self._run.step} was skipped, its loss or gradient is "
-                f"not finite; its sentence pairs: {self._path}"
-            )
-        if self._in_a_row >= self._run.recipe.max_skipped:
-            raise ValueError(
-                f"Recipe: max_skipped is {self._in_a_row}, and loss or "
-                "gradient of so many updates in a row was not finite; their "
-                f"sentence pairs are in {self._path}. The last checkpoint is "
-                "kept: the same command with a lower --learning_rate goes on "
-                "from it. If its weights are too large already, begin in "
-                "another folder"
-            )
-
-    def _write_pairs(self) -> None:
-        lines = self._run.lines
-        for number, source, target in zip(lines, *self._corpus.read(lines), strict=True):
-            self._pairs.add(
-                {
-                    "step": self._run.step,
-                    "line": int(number) + 1,
-                    "source": source.decode(),
-                    "target": target.decode(),
-                }
-            )
-
-
-class LearningRate(keras.callbacks.Callback):
-    """Sets the rate where it is a variable of the optimizer, not a schedule.
-
-    It is that of the recipe, also if an earlier run had another; it follows
-    the time if the recipe is paced, and is halved on a plateau.
-
-    Args:
-        run: The run.
-    """
-
-    def __init__(self, run: Run) -> None:
-        super().__init__()
-        self._run = run
 
     def on_train_begin(self, logs: object = None) -> None:
         if self._run.recipe.schedule in ("constant", "plateau"):
-            halvings = int(self._run.state.halvings)
-            self._set(self._run.recipe.rate * 0.5**halvings)
+            rate = self._run.recipe.rate * 0.5 ** int(self._run.state.halvings)
+            self._run.optimizer.learning_rate = as_array(rate)
 
     def on_train_batch_begin(self, batch: int, logs: object = None) -> None:
         run = self._run
-        if run.recipe.is_paced:
-            share = run.pace.share(run.step)
-            self._set(run.recipe.rate_after(run.step, share))
+        if run.rate.follows_time:
+            run.rate.follow(run.step, run.pace.share(run.step))
 
     def on_epoch_end(self, epoch: int, logs: object = None) -> None:
         recipe, stale = self._run.recipe, int(self._run.state.stale)
@@ -289,48 +284,40 @@ class LearningRate(keras.callbacks.Callback):
             self._run.state.halvings.assign_add(1)
             self.on_train_begin()
 
-    def _set(self, rate: float) -> None:
-        self._run.optimizer.learning_rate = as_array(rate)
 
+class Ends(RunCallback):
+    """Decides after each update and each evaluation whether training ends.
 
-class Ends(keras.callbacks.Callback):
-    """Decides after each update and each evaluation whether all is over.
-
-    A signal to one worker ends the training of all, and so does a callback.
+    It sets `ending` of the run: a key of `ENDINGS`. A signal to one worker ends
+    the training of all, and so does a callback (it sets
+    `model.stop_training`). After a signal only a due evaluation is made.
 
     Args:
         run: The run.
         signals: The signals that were caught so far.
-
-    Attributes:
-        reason: Why it is over: "patience", "updates", "epochs", "minutes",
-            "callback" (a callback set `model.stop_training`) or "signal"; ""
-            while it is not. After a signal only a due evaluation is made.
     """
 
     def __init__(self, run: Run, signals: Sequence[int]) -> None:
-        super().__init__()
-        self.reason = ""
-        self._run = run
+        super().__init__(run)
         self._signals = signals
 
     def on_train_begin(self, logs: object = None) -> None:
         self._listen()
-        self._be_patient()  # with a new end the rate may have risen again
-        self.reason = self._limit()
+        self._reset_patience()  # with another end the rate may have risen again
+        self._run.ending = self._limit()
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
         self._listen()
-        self._run.pace.begin()  # after the chief's clock was heard
-        self.reason = self._limit() or self._signal()
+        self._run.pace.begin()  # after the chief has sent the time
+        self._run.ending = self._limit() or self._signal()
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         self._listen()
-        self._be_patient()
-        self.reason = self._signal() or self._limit() or self.reason
+        self._reset_patience()
+        self._run.ending = self._signal() or self._limit() or self._run.ending
 
     def _listen(self) -> None:
-        """Learns whether a callback or a signal of some worker ends it."""
+        """Asks all workers whether a callback or a signal ends the training."""
         own = self.model.stop_training, bool(self._signals)
         self._is_stopped, self._is_signalled = self._run.cluster.any(*own)
 
@@ -348,37 +335,22 @@ class Ends(keras.callbacks.Callback):
     def _signal(self) -> str:
         return "signal" if self._is_signalled else ""
 
-    def _be_patient(self) -> None:
-        """Does not count evaluations before the rate of "linear" falls."""
+    def _reset_patience(self) -> None:
+        """Ignores evaluations before the rate falls, if it is constant first."""
         run, recipe = self._run, self._run.recipe
-        falls = recipe.schedule == "linear" and recipe.constant_share < 1
+        falls = "constant_share" not in recipe.unused() and recipe.constant_share < 1
         if falls and run.pace.share(run.step) <= recipe.constant_share:
             run.state.stale.assign(0)
 
 
-SECONDS = 300  # between two checkpoints, if nothing is evaluated
-
-
-class CheckpointSaver(keras.callbacks.Callback):
-    """Saves after each evaluation, every five minutes and at the end.
-
-    Args:
-        run: The run.
-        checkpoints: The checkpoints of the training.
-        ends: Tells whether the training is over.
-    """
-
-    def __init__(self, run: Run, checkpoints: Checkpoints, ends: Ends) -> None:
-        super().__init__()
-        self._run = run
-        self._checkpoints = checkpoints
-        self._ends = ends
+class CheckpointSaver(RunCallback):
+    """Saves after each evaluation, every five minutes and at the end."""
 
     def on_train_begin(self, logs: object = None) -> None:
         self._saved, self._time = self._run.step, time.monotonic()
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, float]) -> None:
-        follows_later = self._run.is_due or self._ends.reason
+        follows_later = self._run.is_due or self._run.ending
         if time.monotonic() - self._time > SECONDS and not follows_later:
             self._save()
 
@@ -393,5 +365,5 @@ class CheckpointSaver(keras.callbacks.Callback):
         pace, state = self._run.pace, self._run.state
         state.seconds.assign(pace.seconds)
         state.longest_seconds.assign(pace.longest)
-        self._checkpoints.save()
+        self._run.folder.checkpoints.save()
         self._saved, self._time = self._run.step, time.monotonic()

@@ -1,22 +1,107 @@
-"""The last checkpoints of a training: written, checked, restored."""
+"""What a training saves: its state, and the last checkpoints, written, checked, restored."""
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-_GO_ON = "Fix that, then run the same command again"
+from bahdanau_tf.data.batching import Position
+
+_AGAIN = "Fix that, then run the same command again"
+
+
+class State(tf.Module):
+    """What is checkpointed besides weights and optimizer.
+
+    Names that end in "seconds" are readings of a clock. All others have the
+    same final values, however often a training was interrupted.
+
+    Attributes:
+        step: Number of updates.
+        position: The `Position` in the text after the last batch.
+        loss: Summed loss since the last evaluation.
+        words: Number of target words over which it is summed.
+        best_bleu: BLEU of the best model on the dev set; NaN before the first
+            evaluation.
+        best_loss: Its loss per word of the dev set.
+        stale: Number of evaluations since the best one.
+        seconds: Time spent in all runs, each from the end of its first update.
+        longest_seconds: Time of their longest evaluation; NaN before the first.
+        halvings: Number of times the learning rate of "plateau" was halved.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = _variable(0, tf.int64)
+        self.position = _variable(Position(), tf.int64)
+        self.loss = _variable(0.0)
+        self.words = _variable(0.0)
+        # In float64: rounded to float32, an equal score might look better.
+        self.best_bleu = _variable(math.nan)
+        self.best_loss = _variable(math.nan)
+        self.stale = _variable(0, tf.int32)
+        self.seconds = _variable(0.0)
+        self.halvings = _variable(0, tf.int32)
+        self.longest_seconds = _variable(math.nan)
+
+    def advance(self, position: Position, cost: float, words: float) -> None:
+        """Counts an update.
+
+        Args:
+            position: The position in the text after its batch.
+            cost: The summed loss of the batch; ignored if it is not finite.
+            words: The number of its target words.
+        """
+        self.step.assign_add(1)
+        self.position.assign(position)
+        if math.isfinite(cost):
+            self.loss.assign_add(as_array(cost))
+            self.words.assign_add(as_array(words))
+
+    def take_loss(self) -> dict[str, float]:
+        """{"loss": the mean loss of a word since the last call}, if any."""
+        if not self.words:
+            return {}
+        mean = float(self.loss / self.words)
+        self.loss.assign(0.0)
+        self.words.assign(0.0)
+        return {"loss": mean}
+
+    def forget_best(self) -> None:
+        """Makes the next model that is evaluated the best."""
+        self.best_bleu.assign(math.nan)
+        self.best_loss.assign(math.nan)
+        self.stale.assign(0)
+
+    def read_position(self) -> Position:
+        """`position` as numbers."""
+        return Position(*self.position.numpy().tolist())
+
+
+def as_array(number: float) -> np.ndarray:
+    """The number in a form that TensorFlow does not cache.
+
+    TensorFlow keeps a tensor of some 700 bytes for each Python number that it
+    gets, so a training would grow with each update.
+    """
+    return np.asarray(number)
+
+
+def _variable(value: object, dtype: tf.DType = tf.float64) -> tf.Variable:
+    return tf.Variable(value, dtype=dtype, trainable=False)
 
 
 @contextmanager
-def told_by_path(path: Path) -> Iterator[None]:
-    """Adds to an error what could not be written, and that the rest is kept.
+def explain_write_errors(path: Path) -> Iterator[None]:
+    """Adds to an error which file could not be written, and that the rest is kept.
 
     Raises:
         OSError: TensorFlow, Keras or Python cannot write.
@@ -26,12 +111,12 @@ def told_by_path(path: Path) -> Iterator[None]:
     except (OSError, RuntimeError, tf.errors.OpError) as error:
         raise OSError(
             f"model_dir: {path} could not be written: {reason(error)}; what "
-            f"was written before is kept. {_GO_ON}"
+            f"was written before is kept. {_AGAIN}"
         ) from error
 
 
 @contextmanager
-def told_in_a_sentence() -> Iterator[None]:
+def explain_tensorflow_errors() -> Iterator[None]:
     """Turns an error of a TensorFlow operation into one sentence.
 
     Raises:
@@ -43,12 +128,11 @@ def told_in_a_sentence() -> Iterator[None]:
     except tf.errors.OpError as error:
         if "Collective ops is aborted" in str(error):
             raise OSError(
-                "another worker has ended or cannot be reached, so this one "
-                "ends, too; what was written before is kept. If that worker "
-                "does not say what to mend, start the same command on all "
-                "machines again"
+                "another worker has ended or cannot be reached, so this one ends, too; what was "
+                "written before is kept. Fix what that worker reports, if anything, and start the "
+                "same command on all machines again"
             ) from error
-        advice = _GO_ON
+        advice = _AGAIN
         if isinstance(error, tf.errors.ResourceExhaustedError):
             advice = "With a smaller --batch_size, in another folder, it may fit"
         raise OSError(f"train: {reason(error)}; the last checkpoint is kept. {advice}") from error
@@ -73,30 +157,21 @@ class Checkpoints:
 
     Args:
         folder: The folder; made with the first checkpoint.
-        added: Variables that checkpoints may lack; then they keep their
-            values. All others must be there.
         keep: How many are kept.
         **objects: The objects to save, as for `tf.train.Checkpoint`.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        added: Collection[tf.Variable] = (),
-        keep: int = 2,
-        **objects: object,
-    ) -> None:
+    def __init__(self, folder: Path, keep: int = 2, **objects: object) -> None:
         self._folder = folder
         self._checkpoint = tf.train.Checkpoint(**objects)
-        self._added = added
         self._keep = keep
 
     def newest_whole(self) -> tuple[str, list[str]]:
         """Finds the newest checkpoint that can be read completely.
 
         Returns:
-            Its name, "" if there is none; and a sentence for each newer one on
-            what is wrong with it.
+            Its name, "" if there is none; and for each newer one a sentence
+            about its fault.
         """
         faults: list[str] = []
         for number in self._numbers():
@@ -116,7 +191,7 @@ class Checkpoints:
         """
         path = str(self._folder / name)
         try:
-            if _has_all(path, self._checkpoint, self._added):
+            if _has_all(path, self._checkpoint):
                 self._checkpoint.restore(path)
                 return
         except tf.errors.InvalidArgumentError:
@@ -134,14 +209,14 @@ class Checkpoints:
     def save(self) -> None:
         """Writes a checkpoint, then removes all but the last few.
 
-        Those with higher numbers are removed, too: one that was damaged, and
-        before which the training went on.
+        Those with higher numbers are removed, too: damaged ones, if training
+        resumed from one before them.
 
         Raises:
             OSError: It cannot be written; the last ones are kept.
         """
         try:
-            with told_by_path(self._folder):
+            with explain_write_errors(self._folder):
                 # TensorFlow would make it with mode 755, whatever the umask.
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._checkpoint.save(str(self._folder / "ckpt"))
@@ -161,8 +236,9 @@ class Checkpoints:
 
     def _numbers(self) -> list[int]:
         """The numbers of all checkpoints, damaged or not, newest first."""
-        found = map(_FILE.fullmatch, _names(self._folder))
-        return sorted({int(one[1]) for one in found if one}, reverse=True)
+        names = [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else []
+        matches = map(_FILE.fullmatch, names)
+        return sorted({int(match[1]) for match in matches if match}, reverse=True)
 
     def _remove(self, number: int) -> None:
         """Removes a checkpoint; first its index, so that none is half read."""
@@ -173,33 +249,29 @@ class Checkpoints:
         shutil.rmtree(self._folder / f"{name}_temp", ignore_errors=True)
 
 
-def _names(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir()] if folder.is_dir() else []
-
-
-def _has_all(path: str, root: tf.train.Checkpoint, added: Collection[tf.Variable]) -> bool:
+def _has_all(path: str, root: tf.train.Checkpoint) -> bool:
     """Whether a checkpoint has each variable, in one place alone.
 
     The variables of an optimizer are numbered. With one more among them, the
-    others would get one another's values; it shows in those that have names.
+    others would get one another's values; those that have names show it.
     """
     saved = tf.train.CheckpointView(path)
     now = tf.train.TrackableView(root)
-    found = {0: root}  # what restoring gives the values of each saved object
+    restored = {0: root}  # the objects that get the values of the saved ones
     nodes = [0]
     for node in nodes:
-        parts = now.children(found[node])
+        parts = now.children(restored[node])
         for name, child in saved.children(node).items():
             part = parts.get(name)
             if part is None:
                 continue
-            if child not in found:
-                found[child] = part
+            if child not in restored:
+                restored[child] = part
                 nodes.append(child)
-            elif _is_variable(part) and part is not found[child]:
+            elif _is_variable(part) and part is not restored[child]:
                 return False
-    whole = {id(one) for one in (*found.values(), *added)}
-    return all(id(one) in whole for one in now.descendants() if _is_variable(one))
+    ids = {id(part) for part in restored.values()}
+    return all(id(part) in ids for part in now.descendants() if _is_variable(part))
 
 
 def _is_variable(part: object) -> bool:
@@ -207,7 +279,7 @@ def _is_variable(part: object) -> bool:
 
 
 def _fault(path: Path) -> str:
-    """Says what is wrong with a checkpoint; "" if all of it can be read.
+    """Describes the fault of a checkpoint; "" if all of it can be read.
 
     TensorFlow checks the checksum of each tensor when it reads it.
     """

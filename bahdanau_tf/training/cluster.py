@@ -18,17 +18,17 @@ import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.system.terminal import StatusLine
-from bahdanau_tf.training.checkpoints import told_in_a_sentence
+from bahdanau_tf.training.checkpoints import explain_tensorflow_errors
 
 
 class Cluster:
     """The processes (workers) over which a strategy spreads a training.
 
-    One of them, the chief, reads the text, evaluates and writes. What one
-    worker alone knows it tells the others by a message: a float64 vector, the
-    sum of what each has put in. All take part in each message, in the same
-    order, and wait for it as long as it takes; so all know the same and decide
-    alike. A process alone sends none.
+    One of them, the chief, reads the text, evaluates and writes. A worker sends
+    the others what only it knows by a message: a float64 vector, the sum of
+    what each has put in. All take part in each message, in the same order, and
+    wait for it as long as it takes, so all know the same and decide alike. A
+    process alone sends none.
 
     Args:
         strategy: The strategy, in whose scope the model was made.
@@ -54,7 +54,7 @@ class Cluster:
         return time.monotonic() if self.size == 1 else self._time
 
     def wait(self) -> None:
-        """Returns when all workers have come here."""
+        """Returns when all workers have called it."""
         self.any()
 
     def any(self, *wishes: bool) -> list[bool]:
@@ -62,7 +62,7 @@ class Cluster:
         return [bool(count) for count in self._sum(np.array(wishes, float))]
 
     def from_chief(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
-        """The chief's values; those of the others only tell how many.
+        """Broadcasts the chief's values; others supply only the shape.
 
         Args:
             values: float [n]; whole numbers below 2⁵³ stay exact.
@@ -76,8 +76,8 @@ class Cluster:
     def text_from_chief(self, text: str) -> str:
         """The chief's text."""
         data = np.frombuffer(text.encode(), np.uint8)
-        (found,) = self._arrays_from_chief([data])
-        return found.astype(np.uint8).tobytes().decode()
+        (chiefs,) = self._arrays_from_chief([data])
+        return chiefs.astype(np.uint8).tobytes().decode()
 
     def share(self, variables: Sequence[tf.Variable]) -> None:
         """Gives variables the values that they have at the chief."""
@@ -91,7 +91,7 @@ class Cluster:
     def shared(self, dataset: tf.data.Dataset) -> Iterator[tuple[object, ...]]:
         """The elements of an endless dataset of numbers.
 
-        Only the chief reads it. So a pair is read once, whatever is drawn at
+        Only the chief reads it, so a pair is read once, whatever is drawn at
         random and however many workers there are.
         """
         return iter(dataset) if self.size == 1 else self._passed_on(dataset)
@@ -102,19 +102,19 @@ class Cluster:
         elements = iter(dataset) if self.is_chief else itertools.repeat(nothing)
         for element in elements:
             own = [np.asarray(part) for part in tf.nest.flatten(element)]
-            found = [
+            tensors = [
                 tf.constant(part, spec.dtype)
                 for part, spec in zip(self._arrays_from_chief(own), specs, strict=True)
             ]
-            yield tf.nest.pack_sequence_as(dataset.element_spec, found)
+            yield tf.nest.pack_sequence_as(dataset.element_spec, tensors)
 
     def _arrays_from_chief(self, own: list[np.ndarray]) -> list[np.ndarray]:
-        """The chief's arrays; those of the others only tell their ranks."""
-        sizes = self.from_chief(np.concatenate([one.shape for one in own]))
-        ranks = [one.ndim for one in own]
+        """Broadcasts the chief's arrays; others supply only the ranks."""
+        sizes = self.from_chief(np.concatenate([array.shape for array in own]))
+        ranks = [array.ndim for array in own]
         shapes = np.split(sizes.astype(int), np.cumsum(ranks)[:-1])
         counts = [math.prod(shape) for shape in shapes]
-        flat = np.concatenate([one.ravel() for one in own])
+        flat = np.concatenate([array.ravel() for array in own])
         flat = self.from_chief(np.resize(flat, sum(counts)))
         parts = np.split(flat, np.cumsum(counts)[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
@@ -124,22 +124,22 @@ class Cluster:
         if self.size == 1:
             return values
         now = time.monotonic() if self.is_chief else 0.0
-        with told_in_a_sentence():
-            found = np.array(self._summed(np.append(values, now)))
-        self._time = float(found[-1])
-        return found[:-1]
+        with explain_tensorflow_errors():
+            sums = np.array(self._summed(np.append(values, now)))
+        self._time = float(sums[-1])
+        return sums[:-1]
 
 
 def _place(strategy: tf.distribute.Strategy) -> tuple[int, int]:
     """The number of workers, and that of this one."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return 1, 0
-    found = strategy.cluster_resolver
-    jobs = found.cluster_spec().as_dict()
+    resolver = strategy.cluster_resolver
+    jobs = resolver.cluster_spec().as_dict()
     chiefs, workers = (len(jobs.get(job, ())) for job in ("chief", "worker"))
     if chiefs + workers < 2:
         return 1, 0
-    return chiefs + workers, found.task_id + chiefs * (found.task_type == "worker")
+    return chiefs + workers, resolver.task_id + chiefs * (resolver.task_type == "worker")
 
 
 def _sum_over_workers(
@@ -166,7 +166,7 @@ JOBS = ("chief", "worker")
 
 
 def strategy_of_environment() -> tf.distribute.Strategy:
-    """The strategy for what is there; call it before any op of TensorFlow.
+    """The strategy for the devices; call it before any op of TensorFlow.
 
     With a cluster of several workers in the environment variable TF_CONFIG it
     is `MultiWorkerMirroredStrategy`, and this waits until all workers are
@@ -178,10 +178,9 @@ def strategy_of_environment() -> tf.distribute.Strategy:
     addresses, number = _cluster(os.environ.get(VARIABLE, ""))
     if len(addresses) > 1:
         StatusLine().note(
-            f"worker {number} of {len(addresses)} ({addresses[number]}"
-            f"{', the chief' if number == 0 else ''}), waiting for "
-            f"{', '.join(addresses[:number] + addresses[number + 1 :])}; "
-            "Ctrl-C ends it"
+            f"worker {number} of {len(addresses)} "
+            f"({addresses[number]}{', the chief' if number == 0 else ''}), waiting for "
+            f"{', '.join(addresses[:number] + addresses[number + 1 :])}; Ctrl-C ends it"
         )
         with _interrupts_at_once():
             return tf.distribute.MultiWorkerMirroredStrategy()
@@ -199,6 +198,15 @@ def several_workers() -> bool:
     return len(_cluster(os.environ.get(VARIABLE, ""))[0]) > 1
 
 
+def is_chief() -> bool:
+    """Whether this process is the chief of TF_CONFIG, or alone.
+
+    Raises:
+        ValueError: TF_CONFIG is wrong.
+    """
+    return _cluster(os.environ.get(VARIABLE, ""))[1] == 0
+
+
 @contextmanager
 def _interrupts_at_once() -> Iterator[None]:
     """Lets SIGINT end the process while TensorFlow waits for other workers.
@@ -209,14 +217,14 @@ def _interrupts_at_once() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     if before[signal.SIGINT] is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _cluster(text: str) -> tuple[list[str], int]:
@@ -224,25 +232,25 @@ def _cluster(text: str) -> tuple[list[str], int]:
     if not text.strip():
         return [], 0
     try:
-        found = json.loads(text)
+        config = json.loads(text)
     except ValueError as error:
         raise _wrong(f"it is not JSON: {error}", '{"cluster": ...}') from None
-    cluster = _part(found, "cluster")
+    cluster = _part(config, "cluster")
     for job, addresses in cluster.items():
         if job not in JOBS:
             raise _wrong(f"the cluster has the job {job!r}", f"only {JOBS}")
         if not isinstance(addresses, list) or not addresses:
             raise _wrong(f"cluster.{job} is {addresses!r}", "a list of host:port")
-        for one in addresses:
-            if not re.fullmatch(r".+:[0-9]+", str(one)):
-                raise _wrong(f"an address is {one!r}", "host:port")
-    listed = [str(one) for job in cluster.values() for one in job]
-    if twice := [one for one in listed if listed.count(one) > 1]:
+        for address in addresses:
+            if not re.fullmatch(r".+:[0-9]+", str(address)):
+                raise _wrong(f"an address is {address!r}", "host:port")
+    listed = [str(address) for job in cluster.values() for address in job]
+    if twice := [address for address in listed if listed.count(address) > 1]:
         raise _wrong(f"{twice[0]} is there twice", "different addresses")
     members = [(job, i) for job in JOBS for i in range(len(cluster.get(job, [])))]
     if len(members) < 2:
         return [], 0
-    task = _part(found, "task")
+    task = _part(config, "task")
     place = task.get("type"), task.get("index")
     if place not in members:
         raise _wrong(
@@ -252,9 +260,9 @@ def _cluster(text: str) -> tuple[list[str], int]:
     return [str(cluster[job][i]) for job, i in members], members.index(place)
 
 
-def _part(found: object, name: str) -> dict[str, Any]:
+def _part(config: object, name: str) -> dict[str, Any]:
     """A JSON object in another."""
-    part = found.get(name) if isinstance(found, dict) else None
+    part = config.get(name) if isinstance(config, dict) else None
     if not isinstance(part, dict):
         raise _wrong(f"{name} is {part!r}", "a JSON object")
     return part

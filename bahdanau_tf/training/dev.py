@@ -1,4 +1,4 @@
-"""Evaluation on the dev set, by which the best model is chosen."""
+"""Evaluation on the dev set, by which the best model is selected."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.evaluation import bleu, bleu_tokenizer
-from bahdanau_tf.options import Decoding, Recipe
-from bahdanau_tf.training.run import State, TrainingFiles
+from bahdanau_tf.options import Decoding
+from bahdanau_tf.training.checkpoints import State
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translator import Translator
 
 GREEDY = Decoding(beam_size=1)
-LOW = 1.0  # less BLEU is of few n-grams, found by chance: it does not count
+LOW = 1.0  # BLEU below this comes from a few n-grams by chance, and counts as 0
+NOISE = 1e-6  # smaller relative differences of the loss do not count
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Evaluation:
 
 
 class DevSet:
-    """Parallel text by which the best model is chosen.
+    """Parallel text by which the best model is selected.
 
     Args:
         source: The text, one sentence per line, plain or .gz.
@@ -59,61 +60,43 @@ class DevSet:
         # So that an error of the tokenizer is raised now.
         self._bleu(self._references)
 
-    @classmethod
-    def of_training(
-        cls, translator: Translator, files: TrainingFiles, recipe: Recipe
-    ) -> DevSet | None:
-        """That of a training; None without one."""
-        if files.dev_source is None or files.dev_target is None:
-            return None
-        language = getattr(translator.target_text, "language", "")
-        return cls(files.dev_source, files.dev_target, language, recipe.tokenize)
-
     def evaluate(self, translator: Translator) -> Evaluation:
         """Translates and scores the dev set."""
-        found = translator.translate(self._sources, GREEDY)
-        scored = translator.score(self._sources, self._references)
-        words = sum(len(one.token_log_probs) for one in scored)
+        translations = translator.translate(self._sources, GREEDY)
+        scores = translator.score(self._sources, self._references)
+        words = sum(len(score.token_log_probs) for score in scores)
         return Evaluation(
-            self._bleu([one.text for one in found]),
-            -sum(one.log_prob for one in scored) / words,
-            found,
+            self._bleu([translation.text for translation in translations]),
+            -sum(score.log_prob for score in scores) / words,
+            translations,
         )
 
     def _bleu(self, translations: list[str]) -> float:
         return bleu(translations, self._references, tokenize=self.tokenize).score
 
 
-NOISE = 1e-6  # smaller relative differences of the loss do not count
-
-
-def is_best(found: Evaluation | None, state: State, monitor: str = "bleu") -> bool:
+def record_evaluation(evaluation: Evaluation | None, state: State, monitor: str = "bleu") -> bool:
     """Updates the state by an evaluation; returns whether it is the best.
 
     Args:
-        found: The evaluation; None without a dev set, then every model is the
-            best.
+        evaluation: The evaluation; None without a dev set, where each model is
+            the best.
         state: The state of the training, which is changed.
-        monitor: As in `Recipe`: what decides.
+        monitor: What decides, as in `Recipe`.
     """
-    if found is not None and not _is_better(found, state, monitor):
+    if evaluation is not None and not _is_better(evaluation, state, monitor):
         state.stale.assign_add(1)
         return False
     state.stale.assign(0)
-    if found is not None:
-        state.best_bleu.assign(found.bleu)
-        state.best_loss.assign(found.loss)
+    if evaluation is not None:
+        state.best_bleu.assign(evaluation.bleu)
+        state.best_loss.assign(evaluation.loss)
     return True
 
 
-def _is_better(found: Evaluation, state: State, monitor: str) -> bool:
-    bleu, loss = _counted(float(state.best_bleu)), float(state.best_loss)
-    # Folders of earlier versions have no loss.
-    is_lower = math.isnan(loss) or found.loss < loss * (1 - NOISE)
-    if monitor == "loss" or _counted(found.bleu) == bleu:
-        return is_lower
-    return math.isnan(bleu) or _counted(found.bleu) > bleu
-
-
-def _counted(bleu: float) -> float:
-    return 0.0 if bleu < LOW else bleu
+def _is_better(evaluation: Evaluation, state: State, monitor: str) -> bool:
+    best_bleu, best_loss = float(state.best_bleu), float(state.best_loss)
+    new, best = (0.0 if value < LOW else value for value in (evaluation.bleu, best_bleu))
+    if monitor == "loss" or new == best:
+        return math.isnan(best_loss) or evaluation.loss < best_loss * (1 - NOISE)
+    return math.isnan(best) or new > best

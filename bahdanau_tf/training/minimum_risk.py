@@ -16,10 +16,10 @@ from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation.shortlist import full_step, without_weights
 
 PADDING = 0
-UNLIKE = -1  # is no word's id
+UNLIKE = -1  # not the id of any word
 SHARPNESS = 0.005  # α of the paper
 ORDERS = 4  # the longest n-grams of BLEU
-LONGEST = 2.0  # limit of a sample's tokens, those of the reference being 1
+LONGEST = 2.0  # largest number of tokens, as a multiple of the reference's
 
 
 class Risk(NamedTuple):
@@ -39,7 +39,7 @@ class Risk(NamedTuple):
 
     @classmethod
     def of(cls, recipe: Recipe, text: Tokenizer) -> Risk | None:
-        """As a recipe has it; None if it has another loss.
+        """From a recipe; None unless `risk_samples` is set.
 
         Args:
             recipe: The recipe.
@@ -68,18 +68,17 @@ def minimum_risk_loss(
         R = Σ_s Σ_{y ∈ S(x_s)} Q(y | x_s) Δ(y, y_s),   Δ = 1 - BLEU
         Q(y | x) = p(y | x)^α / Σ_{y' ∈ S(x)} p(y' | x)^α,   α = 0.005
 
-    S(x) has the different ones among the samples, which are drawn without
-    dropout. The paper adds the reference to them. It is not added here:
-    translations were no worse without it (benchmarks/README.md). BLEU is
-    `sentence_bleu` of sub-words or words, as the model has them; [UNK] is none
-    of the reference's. All logits of S are in memory at once.
+    S(x) has the distinct samples, which are drawn without dropout. The paper
+    adds the reference; translations were no worse without it
+    (benchmarks/README.md). BLEU is `sentence_bleu` of the model's sub-words or
+    words; [UNK] matches nothing. All logits of S are in memory at once.
 
     Args:
         model: A single model.
         loss: Its divisor divides R.
         risk: How translations are drawn.
-        seed: int64 scalar, that of the update. With it, what is drawn depends
-            on the sentence alone, not on the division of batches.
+        seed: int64 scalar, that of the update; the samples then depend on the
+            sentence alone, not on the division of batches.
         inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}.
         target: int32 [B, T_y], the references.
         token_weights: float [B, T_y]; R counts a sentence with the weight of
@@ -102,16 +101,12 @@ def minimum_risk_loss(
 
 
 def _drawn(
-    model: TranslationModel,
-    risk: Risk,
-    seed: tf.Tensor,
-    source: tf.Tensor,
-    target: tf.Tensor,
+    model: TranslationModel, risk: Risk, seed: tf.Tensor, source: tf.Tensor, target: tf.Tensor
 ) -> tf.Tensor:
     """The samples: int32 [B, N, T]."""
     memory, state = model.encode(source)
     lengths = tf.reduce_sum(is_word(target), -1)
-    found = sample(
+    samples = sample(
         without_weights(full_step(model, model.output_weights())),
         state,
         memory,
@@ -122,8 +117,8 @@ def _drawn(
         n_samples=risk.samples,
         constraints=[forbid([PADDING])],
     )
-    longest = tf.reduce_max(found.lengths)
-    return tf.stop_gradient(found.tokens[..., :longest])
+    longest = tf.reduce_max(samples.lengths)
+    return tf.stop_gradient(samples.tokens[..., :longest])
 
 
 def _log_probs(model: TranslationModel, source: tf.Tensor, drawn: tf.Tensor) -> tf.Tensor:
@@ -143,7 +138,7 @@ def _log_probs(model: TranslationModel, source: tf.Tensor, drawn: tf.Tensor) -> 
 
 
 def _is_first(drawn: tf.Tensor) -> tf.Tensor:
-    """Whether a translation is no copy of an earlier one: bool [B, K]."""
+    """Whether a translation differs from all earlier ones: bool [B, K]."""
     count = drawn.shape[1]
     same = tf.reduce_all(drawn[:, :, None] == drawn[:, None], -1)
     earlier = tf.linalg.band_part(tf.ones([count, count]), -1, 0)
@@ -180,17 +175,17 @@ def sentence_bleu(hypotheses: tf.Tensor, references: tf.Tensor, orders: int = OR
             of_reference = _longer(of_reference, shared, n)
             of_own = _longer(of_own, own, n)
         there, here = (tf.reduce_sum(tf.cast(x, tf.float32), -1) for x in (of_reference, of_own))
-        # Of an n-gram that is here h times, each counts 1 / h of its matches.
+        # If an n-gram occurs h times here, each counts 1 / h of its matches.
         matches = tf.math.divide_no_nan(tf.minimum(there, here), here)
         total = tf.reduce_sum(tf.cast(here > 0, tf.float32), -1)
         added = float(n > 1)
-        found = tf.reduce_sum(matches, -1) + added
-        logs.append(tf.math.log(tf.math.divide_no_nan(found, total + added)))
+        matched = tf.reduce_sum(matches, -1) + added
+        logs.append(tf.math.log(tf.math.divide_no_nan(matched, total + added)))
     lengths = [tf.reduce_sum(is_word(x), -1) for x in (hypotheses, references)]
     short = 1.0 - tf.math.divide_no_nan(lengths[1][:, None], lengths[0])
     return tf.exp(tf.add_n(logs) / orders + tf.minimum(short, 0.0))
 
 
 def _longer(grams: tf.Tensor, words: tf.Tensor, n: int) -> tf.Tensor:
-    """Where n-grams are equal, of where those of n - 1 and single words are."""
+    """Where n-grams match, from where those of n - 1 words and words match."""
     return grams[..., :-1, :-1] & words[..., n - 1 :, n - 1 :]

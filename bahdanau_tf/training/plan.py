@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
 
 import keras
 
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.models.encoder_decoder import EncoderDecoder
+from bahdanau_tf.models.named import make_model
 from bahdanau_tf.models.scoring import with_added_rows
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
 from bahdanau_tf.system.terminal import StatusLine, amount
-from bahdanau_tf.text import SubwordTokenizer, WordTokenizer, load_text
+from bahdanau_tf.text import WordTokenizer, load_text
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.text.words import with_added_words
 from bahdanau_tf.training.folder import check_settings, locked, read_settings, write_settings
-from bahdanau_tf.training.run import TrainingFiles
 from bahdanau_tf.training.texts import (
+    TrainingFiles,
     check_held_out,
     check_words,
     divided,
@@ -31,12 +30,12 @@ from bahdanau_tf.training.texts import (
 )
 from bahdanau_tf.translator import Translator, load_best
 
-START = "start"  # in a training's folder: the model with which it began
+START = "start"  # in a training folder: the model with which it started
 
 
 @dataclass(frozen=True)
 class Start:
-    """The trained model with which a training begins.
+    """The trained model with which a training starts.
 
     Attributes:
         init_from: The folder of an earlier training, or of a saved translator.
@@ -56,20 +55,20 @@ class Start:
             OSError: A file cannot be read.
         """
         try:
-            found = load_best(self.init_from)
+            translator = load_best(self.init_from)
         except ValueError as error:
-            said = str(error).removeprefix("Translator.load: ")
-            raise ValueError(f"--init_from: {said}") from error
-        is_single = isinstance(found.model, keras.Model)
-        if not is_single or len(found.source_texts) != 1:
+            message = str(error).removeprefix("Translator.load: ")
+            raise ValueError(f"--init_from: {message}") from error
+        is_single = isinstance(translator.model, keras.Model)
+        if not is_single or len(translator.source_texts) != 1:
             raise ValueError(
                 f"--init_from: {self.init_from} holds an ensemble, wanted a single model"
             )
-        return found
+        return translator
 
     @property
-    def known(self) -> dict[str, object]:
-        """Its sizes and tokenizer, as options from which others follow."""
+    def options(self) -> dict[str, object]:
+        """Its sizes and tokenizer, as options on which others depend."""
         texts = self.translator.source_text, self.translator.target_text
         is_word = isinstance(texts[0], WordTokenizer)
         model: keras.Model = self.translator.model
@@ -82,9 +81,9 @@ class Start:
         }
 
     def prepared(self, files: Sequence[str]) -> Translator:
-        """The translator with words added, if there are to be any.
+        """The translator, with `added_words`.
 
-        It has no lexicon: that tells what another model does with its words.
+        It has no lexicon, which describes how another model translates words.
 
         Args:
             files: The training text, source and target.
@@ -96,7 +95,7 @@ class Start:
         old = self.translator
         if old.lexicon is not None:
             StatusLine().note(
-                f"the lexicon of {self.init_from} is left out; `lexicon` makes one of the new model"
+                f"the lexicon of {self.init_from} is not used; `lexicon` makes one of the new model"
             )
         model, source, target = old.model, old.source_text, old.target_text
         if self.added_words:
@@ -124,47 +123,40 @@ class Start:
 
 
 def began_with(settings: Path) -> Start | None:
-    """The start that the settings of a training have; None without one.
+    """The start of a training, read from its settings; None without one.
 
     Raises:
         ValueError: The file is missing or damaged.
     """
-    found = read_settings(settings)
-    if "init_from" not in found:
+    before = read_settings(settings)
+    if "init_from" not in before:
         return None
-    return Start(str(found["init_from"]), int(str(found["added_words"])))
+    return Start(str(before["init_from"]), int(str(before["added_words"])))
 
 
 def check_start(settings: Path, start: Start | None) -> None:
-    """Checks that a begun training began with this start, or with none.
+    """Checks that a training to resume started with the same model, or with none.
 
     Raises:
         ValueError: It did not.
     """
     before = began_with(settings)
     for name in ("init_from", "added_words"):
-        was, now = (getattr(one, name, None) for one in (before, start))
-        if was != now and not (name == "init_from" and _same(was, now)):
+        was, now = (getattr(model, name, None) for model in (before, start))
+        if name == "init_from" and was and now and os.path.realpath(was) == os.path.realpath(now):
+            continue  # however the path is written
+        if was != now:
             raise ValueError(
                 f"model_dir: {settings.parent} holds another model: --{name} "
                 f"is {was!r} there and {now!r} now; name another folder"
             )
 
 
-def _same(*folders: str | None) -> bool:
-    """Whether two paths are of one folder, however they are written."""
-    one, other = (folder and os.path.realpath(folder) for folder in folders)
-    return one == other
-
-
-Learned: TypeAlias = WordTokenizer | SubwordTokenizer
-
-
 def is_begun(model_dir: Path) -> bool:
     """Whether a folder has a model or a checkpoint; else it is new.
 
     A run that ended before its first checkpoint may have left settings and
-    tokenizers; they are written again.
+    tokenizers, which are written again.
     """
     models = ("best/*", "checkpoints/*.index")
     return any(any(model_dir.glob(path)) for path in models)
@@ -182,8 +174,8 @@ class TrainingPlan:
         model_dir: The folder of the training.
         dev_pairs: Number of training pairs to hold out as dev set, if `files`
             has none.
-        start: The trained model to begin with, in place of `text` and `model`;
-            a copy is in the folder `start` of `model_dir`.
+        start: The trained model to start with, in place of `text` and
+            `model`; a copy is in the folder `start` of `model_dir`.
     """
 
     text: TextOptions
@@ -203,8 +195,14 @@ class TrainingPlan:
     def _held_out(self) -> int:
         return self.dev_pairs if self.files.dev_source is None else 0
 
-    def _divided(self, corpus: ParallelCorpus) -> AbstractContextManager[int]:
-        return held_out(self.model_dir, corpus, self._held_out, self.recipe.max_length)
+    @property
+    def _settings(self) -> Path:
+        return self.model_dir / "text.json"
+
+    @property
+    def _tokenizers(self) -> tuple[Path, Path]:
+        """The folders of the tokenizers."""
+        return self.model_dir / "source", self.model_dir / "target"
 
     def prepare(self) -> Translator:
         """Makes a translator to train, with the tokenizers of `model_dir`.
@@ -223,32 +221,20 @@ class TrainingPlan:
                 f"TrainingPlan: model_dir is {str(self.model_dir)!r}, which "
                 "holds a translator, wanted a folder to train in"
             )
-        self.model.try_parts()
         keras.utils.set_random_seed(self.recipe.seed)
-        settings = self.model_dir / "text.json"
         if is_begun(self.model_dir):
-            check_start(settings, self.start)
+            check_start(self._settings, self.start)
             if self.start is None:
-                known = read_settings(settings)
-                text = with_languages(self.text, self.files, known)
-                check_settings(settings, asdict(text))
+                text = with_languages(self.text, self.files, read_settings(self._settings))
+                check_settings(self._settings, asdict(text))
             check_held_out(self.model_dir, self.files, self._held_out)
             return self._load()
-        corpus = self._checked_corpus()
-        if self.start is not None:
-            return self._begin_with(self.start, corpus)
-        text = with_languages(self.text, self.files, {})
-        check_words(text, self.files)
-        with (
-            locked(self.model_dir),
-            self._divided(corpus) as pairs,
-        ):
-            learned, model = self._learn(text, pairs)
-            for side, folder in zip(learned, self._texts, strict=True):
-                side.save(folder)
-            write_settings(settings, asdict(text))
-        self._tell_sizes(learned)
-        return Translator(model, *map(load_text, self._texts))
+        if self.files.dev_source is not None and self.files.dev_target:
+            ParallelCorpus(self.files.dev_source, self.files.dev_target)  # checks the files
+        corpus = ParallelCorpus(self.files.train_source, self.files.train_target)
+        if self.start is None:
+            return self._learn(corpus)
+        return self._copy(self.start, corpus)
 
     def load(self) -> Translator:
         """Makes the translator of `prepare` again, also in other processes.
@@ -259,9 +245,9 @@ class TrainingPlan:
             ValueError: `model_dir` was not prepared.
             OSError: A file cannot be read.
         """
-        if not (self.model_dir / "text.json").is_file():
+        if not self._settings.is_file():
             raise ValueError(
-                f"model_dir: {self.model_dir} does not have what the chief has "
+                f"model_dir: {self.model_dir} lacks the files that the chief has "
                 "written, wanted a folder that all machines share"
             )
         keras.utils.set_random_seed(self.recipe.seed)
@@ -270,51 +256,50 @@ class TrainingPlan:
     def _load(self) -> Translator:
         if self.start is not None:
             return Translator.load(self.model_dir / START)
-        texts = [load_text(folder) for folder in self._texts]
-        return Translator(self._make_model(*texts), *texts)
+        source, target = map(load_text, self._tokenizers)
+        model = make_model(self.model, source.vocabulary_size, target.vocabulary_size)
+        return Translator(model, source, target)
 
-    @property
-    def _texts(self) -> tuple[Path, Path]:
-        """The folders of the tokenizers."""
-        return self.model_dir / "source", self.model_dir / "target"
+    def _learn(self, corpus: ParallelCorpus) -> Translator:
+        """Learns the tokenizers, makes a model for them and fills the folder."""
+        text = with_languages(self.text, self.files, {})
+        check_words(text, self.files)
+        with self._fill_folder(corpus) as pairs:
+            StatusLine().note(f"learning the tokenizers from {amount(pairs, 'sentence pair')}")
+            texts = text.learn(self.texts.train_source, self.texts.train_target)
+            model = make_model(self.model, *(text.vocabulary_size for text in texts))
+            for side, folder in zip(texts, self._tokenizers, strict=True):
+                side.save(folder)
+            write_settings(self._settings, asdict(text))
+        self._report_sizes(texts)
+        return Translator(model, *map(load_text, self._tokenizers))
 
-    def _begin_with(self, start: Start, corpus: ParallelCorpus) -> Translator:
+    def _copy(self, start: Start, corpus: ParallelCorpus) -> Translator:
         """Copies a trained translator into the folder, with added words."""
         source = start.translator.source_text
         if self.recipe.sample_subwords and isinstance(source, WordTokenizer):
             raise ValueError(
                 f"--sample_subwords: {start.init_from} has words, not sub-words; leave it out"
             )
-        with (
-            locked(self.model_dir),
-            self._divided(corpus),
-        ):
-            texts = self.texts.train_source, self.texts.train_target
-            translator = start.prepared(texts)
+        with self._fill_folder(corpus):
+            translator = start.prepared((self.texts.train_source, self.texts.train_target))
             translator.save(self.model_dir / START)
-            write_settings(self.model_dir / "text.json", asdict(start))
-        self._tell_sizes((translator.source_text, translator.target_text))
+            write_settings(self._settings, asdict(start))
+        self._report_sizes((translator.source_text, translator.target_text))
         return self._load()
 
-    def _learn(
-        self, text: TextOptions, pairs: int
-    ) -> tuple[tuple[Learned, Learned], EncoderDecoder]:
-        """The tokenizers, and a model for them."""
-        StatusLine().note(f"learning the tokenizers from {amount(pairs, 'sentence pair')}")
-        learned = text.learn(self.texts.train_source, self.texts.train_target)
-        return learned, self._make_model(*learned)
+    @contextmanager
+    def _fill_folder(self, corpus: ParallelCorpus) -> Iterator[int]:
+        """Locks the folder and holds pairs out; yields the number of the others."""
+        length = self.recipe.max_length
+        with (
+            locked(self.model_dir),
+            held_out(self.model_dir, corpus, self._held_out, length) as pairs,
+        ):
+            yield pairs
 
-    def _checked_corpus(self) -> ParallelCorpus:
-        """The training text; raises if it or the dev set is not parallel."""
-        if self.files.dev_source is not None and self.files.dev_target:
-            ParallelCorpus(self.files.dev_source, self.files.dev_target)
-        return ParallelCorpus(self.files.train_source, self.files.train_target)
-
-    def _make_model(self, source: Tokenizer, target: Tokenizer) -> EncoderDecoder:
-        return self.model.make(source.vocabulary_size, target.vocabulary_size)
-
-    def _tell_sizes(self, texts: tuple[Tokenizer, Tokenizer]) -> None:
-        """Reports the number of ids, and the known share of words."""
+    def _report_sizes(self, texts: tuple[Tokenizer, Tokenizer]) -> None:
+        """Reports the number of ids, and the covered share of words."""
         for side, text in zip(("source", "target"), texts, strict=True):
             line = f"{side} vocabulary: {amount(text.vocabulary_size, 'id')}"
             if isinstance(text, WordTokenizer):

@@ -11,37 +11,36 @@ from bahdanau_tf.system.terminal import heard
 
 
 @contextmanager
-def signals_caught(tell: Callable[[str], None]) -> Iterator[list[int]]:
+def signals_caught(note: Callable[[str], None]) -> Iterator[list[int]]:
     """Collects SIGINT and SIGTERM in a list that the training checks.
 
-    What follows is told at once, even if an update takes long. A second SIGINT
-    raises KeyboardInterrupt, which ends the training at once, or when the
-    update is over; a command ends at once anyway. There is a complete
-    checkpoint at every moment.
+    A line is printed at once, even if an update takes long. A second SIGINT
+    raises KeyboardInterrupt, which ends the training at once, or after the
+    update; a command ends at once anyway. There is a complete checkpoint at
+    every moment.
 
     Args:
-        tell: Writes a line on the screen.
+        note: Prints a line.
 
     Yields:
         The list of signals received so far.
     """
     caught: list[int] = []
-    came: list[int] = []  # also those that Python has not handled yet
+    received: list[int] = []  # even those that Python has not handled yet
     before = {}
 
-    def listen(received: int) -> None:
-        came.append(received)
-        said = "stopping after this update"
-        if received == signal.SIGINT:
-            said += "; Ctrl-C again: at once, as of the last checkpoint"
-        if received in before and came.count(signal.SIGINT) < 2:
-            tell(said)
+    def listen(number: int) -> None:
+        received.append(number)
+        text = "stopping after this update"
+        if number == signal.SIGINT:
+            text += "; Ctrl-C again: at once, as of the last checkpoint"
+        if number in before and received.count(signal.SIGINT) < 2:
+            note(text)
 
-    def catch(received: int, _: FrameType | None) -> None:
-        known = [*caught, received]
-        if max(x.count(signal.SIGINT) for x in (known, came)) > 1:
+    def catch(number: int, _: FrameType | None) -> None:
+        if max(x.count(signal.SIGINT) for x in ([*caught, number], received)) > 1:
             raise KeyboardInterrupt
-        caught.append(received)
+        caught.append(number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is signal.SIG_IGN:

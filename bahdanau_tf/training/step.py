@@ -9,14 +9,14 @@ from dataclasses import replace
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.data.batching import Batching
 from bahdanau_tf.data.dataset import Batch, stream_batches
 from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.models.stepwise import TranslationModel
 from bahdanau_tf.optimizers.guarded import Guarded
 from bahdanau_tf.options import Recipe
-from bahdanau_tf.options.cost import parts_of
+from bahdanau_tf.options.fitted import parts_of
+from bahdanau_tf.options.recipe import Batching
 from bahdanau_tf.system.device import has_fast_bfloat16, operations_at_once, threads
 from bahdanau_tf.system.tensors import products_in
 from bahdanau_tf.text.tokenizer import Tokenizer
@@ -214,7 +214,7 @@ def with_loss_scale(
 
     Without a scale, gradients below 6e-8 would be 0. Keras' optimizer halves
     it and skips the update if a scaled gradient is too large, and doubles it
-    after 2,000 updates without; so these skips are no sign of divergence.
+    after 2,000 updates without; so these skips do not indicate divergence.
 
     Args:
         optimizer: The optimizer.

@@ -6,12 +6,10 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 
-import keras
 import tensorflow as tf
 
 from bahdanau_tf.plotting import plot_alignment
-from bahdanau_tf.training.run import Run
-from bahdanau_tf.training.selection import Selection
+from bahdanau_tf.training.run import Run, RunCallback
 from bahdanau_tf.translation import Translation
 
 EVERY = 10  # updates between two points of a curve
@@ -21,7 +19,7 @@ PICTURES = 4
 _SCALAR, _IMAGE = ("scalars", 1), ("images", 3)
 
 
-class TensorBoard(keras.callbacks.Callback):
+class TensorBoard(RunCallback):
     """Writes the curves and pictures of a training.
 
         train/loss               of a batch, per word
@@ -36,18 +34,10 @@ class TensorBoard(keras.callbacks.Callback):
     Args:
         run: The run.
         directory: The folder of the event files, for `tensorboard --logdir`.
-        selection: Evaluates before this callback.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        directory: str | os.PathLike[str],
-        selection: Selection,
-    ) -> None:
-        super().__init__()
-        self._run = run
-        self._selection = selection
+    def __init__(self, run: Run, directory: str | os.PathLike[str]) -> None:
+        super().__init__(run)
         # TensorFlow would make it with mode 755, whatever the umask.
         os.makedirs(directory, exist_ok=True)
         self._writer = tf.summary.create_file_writer(os.fspath(directory))
@@ -58,33 +48,33 @@ class TensorBoard(keras.callbacks.Callback):
         self._seconds += logs["seconds"]
         if self._run.step % EVERY:
             return
-        of_optimizer = self._run.of_optimizer
+        read = self._run.read_optimizer
         self._scalars(
             {
                 "train/loss": logs["loss"],
-                "train/gradient_norm": of_optimizer("gradient_norm"),
-                "train/learning_rate": of_optimizer("learning_rate"),
+                "train/gradient_norm": read("gradient_norm"),
+                "train/learning_rate": read("learning_rate"),
                 "train/words_per_second": self._words / max(self._seconds, 1e-9),
-            },
+            }
         )
         self._words = self._seconds = 0.0
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
-        found = self._selection.found
-        if found is None:
+        evaluation = self._run.evaluation
+        if evaluation is None:
             return
-        self._scalars({"dev/loss": found.loss, "dev/bleu": found.bleu})
-        self._draw(found.translations)
+        self._scalars({"dev/loss": evaluation.loss, "dev/bleu": evaluation.bleu})
+        self._draw(evaluation.translations)
         self._writer.flush()
 
     def _draw(self, translations: Sequence[Translation]) -> None:
         """Draws the first alignments, if the model has any."""
         with self._writer.as_default(self._run.step):
-            for number, one in enumerate(translations[:PICTURES], start=1):
-                if one.weights is None:
+            for number, translation in enumerate(translations[:PICTURES], start=1):
+                if translation.weights is None:
                     continue
                 try:
-                    picture = _picture(one)
+                    picture = _picture(translation)
                 except ImportError as error:
                     self._run.line.note(f"no alignment pictures: {error}")
                     return

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import tensorflow as tf
@@ -21,13 +21,37 @@ from bahdanau_tf.text import Vocabulary, WordTokenizer
 from bahdanau_tf.text.script import UNKNOWN, guess_language
 from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.training.folder import DEV_PAIRS, TRAINING_TEXT, check_settings, write_settings
-from bahdanau_tf.training.run import TrainingFiles
 
 TEXTS, SETTINGS = "text", "held_out.json"
-TOKEN_BYTES = 32  # of a token and its blank; on average they have fewer
-
-
+TOKEN_BYTES = 32  # of a token and the space after it; on average they have fewer
 NAMES = ("train.source", "train.target", "dev.source", "dev.target")
+
+
+@dataclass(frozen=True)
+class TrainingFiles:
+    """Paths of parallel text, one sentence per line, plain or .gz.
+
+    Attributes:
+        train_source: The training set, source side.
+        train_target: The training set, target side.
+        dev_source: The dev set, by which the best model is chosen, or None.
+        dev_target: Its translation, or None.
+
+    Raises:
+        ValueError: One of `dev_source` and `dev_target` is None.
+    """
+
+    train_source: str
+    train_target: str
+    dev_source: str | None = None
+    dev_target: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.dev_source is None) != (self.dev_target is None):
+            raise ValueError(
+                f"TrainingFiles: dev_source is {self.dev_source!r} and "
+                f"dev_target {self.dev_target!r}, wanted both or neither"
+            )
 
 
 def divided(model_dir: Path) -> TrainingFiles:
@@ -37,19 +61,16 @@ def divided(model_dir: Path) -> TrainingFiles:
 
 @contextmanager
 def held_out(
-    model_dir: Path,
-    corpus: ParallelCorpus,
-    dev_pairs: int,
-    max_length: int = 0,
+    model_dir: Path, corpus: ParallelCorpus, dev_pairs: int, max_length: int = 0
 ) -> Iterator[int]:
-    """Divides a training text; after an error in the block it is as before.
+    """Divides a training text; an error in the block undoes it.
 
     Args:
         model_dir: The folder of the training, which is new.
         corpus: The training text.
         dev_pairs: Number of pairs to hold out; 0 leaves the text as it is.
-        max_length: The most tokens of a sentence that is trained on, 0 for
-            any. Lines that surely have more are not held out: a few of them
+        max_length: Largest number of tokens of a training sentence, 0 for no
+            limit. Lines that surely have more are not held out: a few of them
             would decide the score.
 
     Yields:
@@ -79,20 +100,19 @@ def held_out(
 
 
 def _check_place(texts: Path) -> None:
-    """Raises if there is something that a killed run did not leave."""
+    """Raises if the folder has anything but leftovers of a killed run."""
     if not texts.exists():
         return
     own = texts.is_dir() and {x.name for x in texts.iterdir()} <= {*NAMES}
     if not own:
         raise ValueError(
-            f"--model_dir: {texts} is there already, where dev and training "
-            "text are written; name another folder, or give --dev_source and "
-            "--dev_target"
+            f"--model_dir: {texts} is there already, where dev and training text are written; name "
+            "another folder, or give --dev_source and --dev_target"
         )
 
 
 def check_held_out(model_dir: Path, files: TrainingFiles, dev_pairs: int) -> None:
-    """Checks that a begun training holds out the same pairs of the same text.
+    """Checks that a training to resume holds out the same pairs of the same text.
 
     Raises:
         ValueError: It does not.
@@ -101,9 +121,8 @@ def check_held_out(model_dir: Path, files: TrainingFiles, dev_pairs: int) -> Non
     path = model_dir / SETTINGS
     if path.is_file() and files.dev_source is not None:
         raise ValueError(
-            f"--dev_source is {files.dev_source}, but the dev text of "
-            f"{model_dir} was held out of its training text; leave "
-            "--dev_source and --dev_target out to go on, or name another "
+            f"--dev_source is {files.dev_source}, but the dev text of {model_dir} was held out of "
+            "its training text; leave --dev_source and --dev_target out to resume, or name another "
             "folder"
         )
     if path.is_file():
@@ -111,9 +130,8 @@ def check_held_out(model_dir: Path, files: TrainingFiles, dev_pairs: int) -> Non
         check_settings(path, _settings(corpus, dev_pairs))
     elif dev_pairs:
         raise ValueError(
-            f"--{DEV_PAIRS} is {dev_pairs}, but none were held out of the "
-            f"training text of {model_dir}; leave it out to go on, or name "
-            "another folder"
+            f"--{DEV_PAIRS} is {dev_pairs}, but none were held out of the training text of "
+            f"{model_dir}; leave it out to resume, or name another folder"
         )
 
 
@@ -125,39 +143,39 @@ LINES = 5000  # the first lines of a text, from which its language is guessed
 
 
 def with_languages(
-    text: TextOptions, files: TrainingFiles, known: Mapping[str, object]
+    text: TextOptions, files: TrainingFiles, before: Mapping[str, object]
 ) -> TextOptions:
     """Fills in source_language, target_language and true_case where None.
 
-    The values are those of the folder, if it has some. Otherwise languages are
-    guessed, if the tokenizer has rules for languages, and written to standard
+    The values are those of the folder, if it has any. Otherwise languages are
+    guessed, if the tokenizer has rules for languages, and printed on standard
     error; true_case is the default for the source language.
 
     Args:
         text: The options to complete.
         files: The texts from which languages are guessed.
-        known: The settings with which the folder was made; empty for a new one.
+        before: The settings with which the folder was made; empty for a new one.
     """
-    text = dataclasses.replace(
+    text = replace(
         text,
-        source_language=_language("source", text, files.train_source, known),
-        target_language=_language("target", text, files.train_target, known),
+        source_language=_language("source", text, files.train_source, before),
+        target_language=_language("target", text, files.train_target, before),
     )
     if text.true_case is None:
-        true_case = known.get("true_case")
+        true_case = before.get("true_case")
         if not isinstance(true_case, bool):
             language = text.source_language or _guess(files.train_source)
             true_case = text.true_cases(language)
-        text = dataclasses.replace(text, true_case=true_case)
+        text = replace(text, true_case=true_case)
     return text
 
 
-def _language(side: str, text: TextOptions, path: str, known: Mapping[str, object]) -> str | None:
+def _language(side: str, text: TextOptions, path: str, before: Mapping[str, object]) -> str | None:
     """The language of a side; None if the tokenizer does not use it."""
     name = f"{side}_language"
-    for found in (getattr(text, name), known.get(name)):
-        if isinstance(found, str):
-            return found
+    for language in (getattr(text, name), before.get(name)):
+        if isinstance(language, str):
+            return language
     return None if name in text.unused() else _guessed(side, path)
 
 
@@ -181,7 +199,7 @@ LONGEST = 1000  # only so many characters of a line are checked
 def check_words(text: TextOptions, files: TrainingFiles) -> None:
     """Raises if the words of a text would be whole sentences.
 
-    The word tokenizer cannot split text without blanks between words, such as
+    The word tokenizer cannot split text without spaces between words, such as
     Chinese or Thai, unless it has rules for the language, as for Japanese.
 
     Raises:
@@ -194,15 +212,14 @@ def check_words(text: TextOptions, files: TrainingFiles) -> None:
         language = getattr(text, f"{side}_language") or UNKNOWN
         if not _has_words(path, language):
             raise ValueError(
-                f"TrainingPlan: tokenizer is 'word', and {path} has no blanks "
+                f"TrainingPlan: tokenizer is 'word', and {path} has no spaces "
                 "between words, so that whole sentences would be words; wanted "
-                "--tokenizer=unigram or bpe, or blanks between the words"
+                "--tokenizer=unigram or bpe, or spaces between the words"
             )
 
 
 def _has_words(path: str, language: str) -> bool:
-    begin = itertools.islice(read_lines(path), CHECKED_LINES)
-    lines = [line[:LONGEST] for line in begin]
+    lines = [line[:LONGEST] for line in itertools.islice(read_lines(path), CHECKED_LINES)]
     if has_blanks(lines):
         return True
     tokenizer = WordTokenizer(Vocabulary(SPECIAL), language)

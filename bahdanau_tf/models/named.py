@@ -1,0 +1,251 @@
+"""Models from options, with parts that are named by class: ours, Keras' or a user's."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import asdict, replace
+from difflib import get_close_matches
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.layers.attention import as_attention
+from bahdanau_tf.layers.cells import as_cell
+from bahdanau_tf.layers.weights import check_tracked
+from bahdanau_tf.models.encoder_decoder import EncoderDecoder
+from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch
+from bahdanau_tf.models.seq2seq_lstm import Seq2SeqLSTM
+from bahdanau_tf.models.stepwise import StepwiseModel
+from bahdanau_tf.options.model import WITHOUT, ModelOptions
+
+LAYERS = "bahdanau_tf.layers"
+_CLASSES: dict[str, type[EncoderDecoder]] = {
+    "rnnsearch": RNNSearch,
+    "rnnencdec": RNNEncDec,
+    "seq2seq-lstm": Seq2SeqLSTM,
+}
+_SIZES = {"attention": "attention_units", "cell": "units"}  # of parts
+
+
+def make_model(
+    options: ModelOptions, source_vocabulary_size: int, target_vocabulary_size: int
+) -> EncoderDecoder:
+    """Makes the Keras model, with initialized weights.
+
+    Raises:
+        ValueError: `attention` or `cell` does not name such a class.
+    """
+    arguments = asdict(options)
+    for argument in ("model", *WITHOUT[options.model]):
+        del arguments[argument]
+    if arguments.pop("initialization", "paper") == "glorot":
+        arguments["kernel_initializer"] = "glorot_uniform"
+        arguments["embeddings_initializer"] = keras.initializers.RandomNormal(
+            stddev=options.embedding_dim**-0.5
+        )
+    return _CLASSES[options.model](
+        source_vocabulary_size, target_vocabulary_size, **arguments | _make_parts(options)
+    )
+
+
+def _make_parts(options: ModelOptions) -> dict[str, Any]:
+    """The named parts, as arguments of the model's class."""
+    arguments: dict[str, Any] = {}
+    if options.initialization == "glorot":
+        arguments["kernel_initializer"] = "glorot_uniform"
+    parts: dict[str, Any] = {
+        part: make_part(part, name, units=getattr(options, _SIZES[part]), **arguments)
+        for part, name in options.named_parts.items()
+    }
+    if "cell" in parts:
+        parts["encoder"] = _CLASSES[options.model].encoder_class(
+            parts["cell"], state_dropout=options.state_dropout, residual=True
+        )
+    return parts
+
+
+def unused_by_parts(options: ModelOptions) -> dict[str, str]:
+    """The options that the named parts do not use, and the flag behind it.
+
+    Raises:
+        ValueError: A class is not found, or is not such a part.
+    """
+    _make_parts(options)  # raises first for wrong names
+    return {
+        _SIZES[part]: f"--{part}={name}"
+        for part, name in options.named_parts.items()
+        if not _takes(_class(part, name), "units")
+    }
+
+
+def try_parts(options: ModelOptions) -> None:
+    """Makes and runs a model, if classes of parts are named.
+
+    A part is not blamed for an error that occurs without it, too, and no part
+    for a lack of memory.
+
+    Raises:
+        ValueError: A class is not found, is not such a part, or fails.
+    """
+    names = options.named_parts
+    if not names:
+        return
+    _make_parts(options)
+    error = _failure(options)
+    if error is None:
+        return
+
+    def without(*parts: str) -> Exception | None:
+        nothing: Any = dict.fromkeys(parts)
+        return _failure(replace(options, **nothing))
+
+    guilty = [part for part in names if not without(part)]
+    if not guilty and (other := without(*names)):
+        raise other
+    parts = " and ".join(f"{part} is {names[part]!r}" for part in guilty or names)
+    raise blamed(error, f"{parts}, with which the model does not run") from error
+
+
+def _failure(options: ModelOptions) -> Exception | None:
+    """The error that is raised when a model is made and run.
+
+    Raises:
+        Exception: Memory is short.
+    """
+    try:
+        try_model(make_model(options, 3, 3))
+    except Exception as error:  # a user's class may raise anything
+        if is_shortage(error):
+            raise
+        return error
+    return None
+
+
+def make_part(field: str, name: str, **arguments: object) -> keras.layers.Layer:
+    """Makes an attention or a cell of a named class.
+
+    Args:
+        field: "attention" or "cell".
+        name: A class of `bahdanau_tf.layers`, such as "LSTMCell", or a path,
+            such as "keras.layers.GRUCell" or "my_module.MyScore".
+        **arguments: Arguments of the constructor; those that it lacks are dropped.
+
+    Returns:
+        A layer, not built; it can be saved and loaded.
+
+    Raises:
+        ValueError: There is no such class, it cannot be made with these
+            arguments, saved and loaded, or it is not such a part.
+    """
+    owner = _class(field, name)
+    taken = {key: arguments[key] for key in arguments if _takes(owner, key)}
+    try:
+        config = keras.saving.serialize_keras_object(owner(**taken))
+        part = keras.saving.deserialize_keras_object(config)
+    except Exception as error:  # a user's class may raise anything
+        what = f"{field} is {name!r}, which cannot be made, saved and loaded"
+        raise blamed(error, what) from error
+    check = {"attention": as_attention, "cell": as_cell}[field]
+    check("ModelOptions", part)
+    return part
+
+
+def _class(field: str, name: str) -> type:
+    module, _, last = name.rpartition(".")
+    home = imported(module or LAYERS, f"{field} is {name!r}")
+    owner = getattr(home, last, None)
+    if not isinstance(owner, type):
+        raise ValueError(
+            f"ModelOptions: {field} is {name!r}, but {module or LAYERS} has no class "
+            f"{last!r}{_like(last, home)}; wanted a class of {LAYERS} or module.Class"
+        )
+    return owner
+
+
+def imported(module: str, what: str) -> ModuleType:
+    """Imports a module that the user names.
+
+    Args:
+        module: Its name.
+        what: Where it is named, such as "cell is 'my_module.MyCell'".
+
+    Raises:
+        ValueError: There is no such module, or it fails.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"ModelOptions: {what}, but there is no module {error.name}; add "
+            "its folder to PYTHONPATH if you trust it"
+        ) from error
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
+        what = f"{what}, but {module} cannot be imported"
+        raise blamed(error, what) from error
+
+
+def _like(name: str, home: ModuleType) -> str:
+    """The classes of a module that have a similar name."""
+    classes = [x for x in dir(home) if isinstance(getattr(home, x), type)]
+    like = get_close_matches(name, classes)
+    return f" (did you mean {' or '.join(like)}?)" if like else ""
+
+
+def _takes(owner: type, argument: str) -> bool:
+    """Whether a constructor has an argument, or passes it to one that has."""
+    for base in owner.__mro__:
+        parameters = inspect.signature(base.__init__).parameters  # type: ignore[misc]
+        if argument in parameters:
+            return True
+        kinds = {parameter.kind for parameter in parameters.values()}
+        if inspect.Parameter.VAR_KEYWORD not in kinds:
+            return False
+    return False
+
+
+def try_model(model: StepwiseModel) -> None:
+    """Runs a model as training and search will: over a sentence, and stepwise.
+
+    Raises:
+        ValueError: Checkpoints would lack a weight.
+        Exception: Whatever its parts raise.
+    """
+    ids = tf.TensorSpec([None, None], tf.int32)
+
+    @tf.function(input_signature=[{"source": ids, "target": ids}], autograph=False)
+    def run(inputs: dict[str, tf.Tensor]) -> object:
+        whole, _ = model.features(inputs, training=True)
+        stepwise, _ = StepwiseModel.features(model, inputs)
+        return whole, stepwise
+
+    words = tf.constant([[1, 2], [1, 0]])
+    run({"source": words, "target": words})
+    check_tracked(model)
+
+
+def blamed(error: BaseException, what: str) -> ValueError:
+    """The message for an error that was raised by a user's part.
+
+    Args:
+        error: The error.
+        what: What failed, such as "cell is 'MyCell', which does not run".
+
+    Raises:
+        Exception: The error itself, if memory is short.
+    """
+    if is_shortage(error):
+        raise error
+    # Without Keras' appendices, on one line.
+    text = re.split("Arguments received|Full object config", str(error))[0]
+    words = re.sub(r"\x1b\[\d*m", "", text).split()
+    name = type(error).__name__
+    return ValueError(f"ModelOptions: {what}: {name}: {' '.join(words)}")
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether memory is short."""
+    return isinstance(error, (MemoryError, tf.errors.ResourceExhaustedError))

@@ -1,0 +1,298 @@
+"""All options of a training, those of the user and those chosen from the text, and their file."""
+
+from __future__ import annotations
+
+import re
+import typing
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
+
+from bahdanau_tf.options.fields import as_flag
+from bahdanau_tf.options.fitted import TYPICAL_MODEL, Choice, Facts, fine_tuned, fitted
+from bahdanau_tf.options.model import ModelOptions
+from bahdanau_tf.options.recipe import Recipe
+from bahdanau_tf.options.text import TextOptions
+from bahdanau_tf.system.files import write_atomically
+
+FILE = "train.flags"
+TEXTS_FILE = "texts.flags"
+TEXTS = ("train_source", "train_target", "dev_source", "dev_target")
+OF_DEV_TEXT = ("tokenize", "monitor", "patience")
+OF_MODEL = tuple(field.name for owner in (TextOptions, ModelOptions) for field in fields(owner))
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+_CHANGED = "# changed later"
+
+T = TypeVar("T", TextOptions, ModelOptions, Recipe)
+
+
+def _kinds() -> dict[str, type]:
+    """The type of each option, by name."""
+    kinds: dict[str, type] = {}
+    for owner in (TextOptions, ModelOptions, Recipe):
+        for name, hint in typing.get_type_hints(owner).items():
+            if typing.get_origin(hint) is typing.Literal:
+                kinds[name] = str
+            else:  # a type, or one or None
+                kinds[name] = (*typing.get_args(hint), hint)[0]
+    return kinds | {"dev_pairs": int, "init_from": str, "added_words": int}
+
+
+KINDS: Mapping[str, type] = MappingProxyType(_kinds())
+
+
+class TrainingOptions(NamedTuple):
+    """The options of a training.
+
+    Attributes:
+        text: The options of the tokenizers.
+        model: The options of the model.
+        recipe: The options of training.
+        dev_pairs: Number of training pairs to hold out as dev text.
+        init_from: The folder of a trained model, used in place of text and
+            model; or None.
+        added_words: Number of words that are added to its vocabularies.
+    """
+
+    text: TextOptions
+    model: ModelOptions
+    recipe: Recipe
+    dev_pairs: int = 0
+    init_from: str | None = None
+    added_words: int = 0
+
+    def values(self, without: Collection[str] = ()) -> dict[str, Any]:
+        """The values of all options that have an effect, by name.
+
+        Args:
+            without: Names of others that have none.
+        """
+        values = vars(self.recipe)
+        unused = {*without, *self.recipe.unused()}
+        if self.init_from is None:
+            values = vars(self.text) | vars(self.model) | values
+            unused |= self.text.unused().keys() | self.model.unused().keys()
+        else:
+            names = ("init_from", "added_words")
+            values = values | {name: getattr(self, name) for name in names}
+        values["learning_rate"] = self.recipe.rate
+        values["dev_pairs"] = self.dev_pairs
+        return {
+            name: value
+            for name, value in values.items()
+            if name not in unused and value is not None
+        }
+
+
+def refuse(given: Collection[str], names: Collection[str], where: str) -> None:
+    """Raises if the user gave options that would have no effect.
+
+    Args:
+        given: The options that the user gave.
+        names: Options without effect.
+        where: Why, for the message, such as "without --model_dir".
+
+    Raises:
+        ValueError: The user gave one of them.
+    """
+    for name in names:
+        if name in given:
+            raise ValueError(f"--{name} is not used {where}; leave it out")
+
+
+def choose(
+    given: Mapping[str, Any],
+    facts: Facts,
+    model: Mapping[str, Any] = TYPICAL_MODEL,
+    known: Mapping[str, Any] = NOTHING,
+) -> list[Choice]:
+    """Chooses the options that the user did not give.
+
+    Args:
+        given: The options that the user gave; "dev_source" if there is a dev
+            text.
+        facts: The text.
+        model: The model of `init_from`, as options.
+        known: "dev_lines", and about the machine "cores", "product_rate",
+            "has_gpu".
+
+    Raises:
+        ValueError: A value is out of range.
+    """
+    _make(TextOptions, given)
+    _make(Recipe, given)
+    if given.get("init_from") is not None:
+        return fine_tuned(facts, {**given, **known}, model)
+    return fitted(facts, {**given, **known})
+
+
+def values_of(choices: Sequence[Choice]) -> dict[str, Any]:
+    """The chosen values, by name."""
+    return {name: value for choice in choices for name, value in choice.values.items()}
+
+
+def make_options(
+    given: Mapping[str, Any],
+    chosen: Mapping[str, Any] = NOTHING,
+    of_recipe: Mapping[str, Any] = NOTHING,
+) -> TrainingOptions:
+    """The options of text, model and training.
+
+    Args:
+        given: The options that the user gave; "dev_source" if there is a dev
+            text.
+        chosen: Options chosen from the text, or read from the folder.
+        of_recipe: Options of a recipe of the package.
+
+    Raises:
+        ValueError: A value is out of range, or the user gave an option that
+            the model, the tokenizer, the schedule or a training without dev
+            text does not use.
+    """
+    values = {**of_recipe, **given, **chosen}
+    text, model = TextOptions(), ModelOptions()
+    recipe = _make(Recipe, values)
+    unused = recipe.unused()
+    init_from = values.get("init_from")
+    if init_from is None:
+        refuse(given, ["added_words"], "without --init_from")
+        text, model = _make(TextOptions, values), _make(ModelOptions, values)
+        unused = text.unused() | model.unused() | unused
+        if recipe.risk_samples:
+            raise ValueError("--risk_samples needs --init_from, a trained model")
+    else:
+        refuse(given, OF_MODEL, "with --init_from, whose model has its own")
+    for name, where in unused.items():
+        refuse(given, [name], f"with {where}")
+    if model.share_embeddings and not text.joint:
+        raise ValueError("--share_embeddings needs --joint, one vocabulary")
+    dev_pairs = values.get("dev_pairs", 0)
+    has_dev = "dev_source" in given or bool(dev_pairs)
+    if not has_dev and "dev_pairs" not in chosen:
+        where = "without --dev_source or --dev_pairs"
+        if "dev_pairs" in given:
+            where = "with --dev_pairs=0, without a dev text"
+        refuse(given, OF_DEV_TEXT, where)
+    if not has_dev and recipe.schedule == "plateau":
+        raise ValueError("--schedule=plateau needs --dev_source or --dev_pairs")
+    added_words = values.get("added_words", 0)
+    return TrainingOptions(text, model, recipe, dev_pairs, init_from, added_words)
+
+
+def _make(owner: type[T], values: Mapping[str, Any]) -> T:
+    names = owner.__dataclass_fields__
+    return owner(**{name: value for name, value in values.items() if name in names})
+
+
+def write_options(
+    path: Path, choices: Sequence[Choice], given: Collection[str], values: Mapping[str, object]
+) -> None:
+    """Writes all options of a training: those chosen, those given, the rest.
+
+    Args:
+        path: The file.
+        choices: What was chosen, with reasons.
+        given: The names of options that the user gave.
+        values: The values of all options that have an effect, by name.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    lines = [
+        "# The flags of `bahdanau-tf train`. This file can be edited and used",
+        "# as --flagfile of a training in another folder.",
+    ]
+    rest = dict(values)
+    for choice in choices:
+        lines += ["", f"# {choice.reason}", *_flags(choice.values)]
+        rest = {n: v for n, v in rest.items() if n not in choice.values}
+    for title, is_here in (("given", True), ("all others", False)):
+        part = {n: v for n, v in rest.items() if (n in given) is is_here}
+        if part:
+            lines += ["", f"# {title}", *_flags(part)]
+    _write(path, lines)
+
+
+def change_options(path: Path, values: Mapping[str, object]) -> None:
+    """Gives options in such a file other values, at its end.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    old = re.compile(rf"\s*--?({'|'.join(values)})=.*")
+    lines = path.read_text("utf-8").rstrip("\n").split("\n")
+    lines = [line for line in lines if not old.fullmatch(line)]
+    title = [] if _CHANGED in lines else ["", _CHANGED]
+    _write(path, [*lines, *title, *_flags(values)])
+
+
+def write_texts(path: Path, texts: Mapping[str, str]) -> None:
+    """Writes the paths of the text files of a training, unless they are there.
+
+    Args:
+        path: The file.
+        texts: The paths, by name.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    lines = [
+        "# The text files of this training, for commands that name none.",
+        *_flags({name: Path(text).absolute() for name, text in texts.items()}),
+    ]
+    if not path.is_file() or path.read_text("utf-8").split("\n")[:-1] != lines:
+        _write(path, lines)
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
+    write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
+
+
+def _flags(values: Mapping[str, object]) -> list[str]:
+    return [as_flag(name, value) for name, value in values.items()]
+
+
+def read_options(path: Path, others: Collection[str] = ()) -> dict[str, Any]:
+    """Reads a file that `write_options` or `write_texts` wrote, or a recipe.
+
+    Args:
+        path: The file; it may have been edited.
+        others: Names of flags of text that it may have besides options.
+
+    Raises:
+        ValueError: An option is unknown or cannot have this value.
+    """
+    values: dict[str, Any] = {}
+    for line in path.read_text("utf-8").split("\n"):
+        flag = line.strip()
+        if not flag or flag.startswith(("#", "//")):
+            continue
+        match = re.fullmatch(r"--?(\w+)(?:=(.*))?", flag)
+        name, text = match.groups() if match else ("", None)
+        if text is None:
+            text = "true"
+            if name not in KINDS and name.startswith("no"):
+                name, text = name.removeprefix("no"), "false"
+            if KINDS.get(name) is not bool:
+                name = ""
+        if name not in KINDS and name not in others:
+            raise ValueError(
+                f"model_dir: {path}: {flag} is not an option of `train`; another version of "
+                "bahdanau_tf may have written it"
+            )
+        values[name] = _parsed(path, name, text)
+    return values
+
+
+def _parsed(path: Path, name: str, text: str) -> object:
+    kind = KINDS.get(name, str)
+    try:
+        if kind is bool:
+            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+        return kind(text)
+    except (ValueError, KeyError) as error:
+        raise ValueError(
+            f"model_dir: {path}: --{name} is {text!r}, wanted a value of type {kind.__name__}"
+        ) from error

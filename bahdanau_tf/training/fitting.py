@@ -1,0 +1,405 @@
+"""`fit`: trains a model for two texts, with options that fit them, or resumes it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import keras
+import tensorflow as tf
+
+from bahdanau_tf.data.columns import check_columns, write_columns
+from bahdanau_tf.data.held_out import measure
+from bahdanau_tf.data.parallel import ParallelCorpus
+from bahdanau_tf.evaluation.scores import bleu_metric
+from bahdanau_tf.models.named import try_parts, unused_by_parts
+from bahdanau_tf.options import ModelOptions, Recipe
+from bahdanau_tf.options.fitted import TYPICAL_MODEL, Choice
+from bahdanau_tf.options.training import (
+    FILE,
+    KINDS,
+    OF_DEV_TEXT,
+    TEXTS,
+    TEXTS_FILE,
+    TrainingOptions,
+    change_options,
+    read_options,
+    refuse,
+    values_of,
+    write_options,
+    write_texts,
+)
+from bahdanau_tf.system.device import has_gpu, product_rate, use_threads
+from bahdanau_tf.system.files import write_atomically
+from bahdanau_tf.system.lines import count_lines
+from bahdanau_tf.system.terminal import StatusLine, amount
+from bahdanau_tf.training.cluster import Cluster, several_workers, strategy_of_environment
+from bahdanau_tf.training.folder import FREE, locked
+from bahdanau_tf.training.log import Log
+from bahdanau_tf.training.loop import train
+from bahdanau_tf.training.plan import Start, TrainingPlan, is_begun
+from bahdanau_tf.training.request import Request, doubts, few_pairs, recall_texts
+from bahdanau_tf.training.run import TrainingResult
+from bahdanau_tf.training.step import cores_at_once
+from bahdanau_tf.training.texts import TrainingFiles
+from bahdanau_tf.translator import Translator
+
+Text: TypeAlias = "str | os.PathLike[str] | Iterable[str]"
+Pairs: TypeAlias = "Iterable[tuple[str, str]]"
+GIVEN = "given_texts"  # in the folder: sentences that were not in files
+# The numbers of a record of the log, by the names that Keras' History has.
+_HISTORY = {
+    "updates": "step",
+    "epochs": "epoch",
+    "loss": "train_loss",
+    "val_loss": "dev_loss",
+    "val_bleu": "dev_bleu",
+    "learning_rate": "learning_rate",
+    "words_per_second": "words_per_second",
+    "seconds": "seconds",
+}
+
+
+@dataclass(frozen=True)
+class History:
+    """What `fit` did.
+
+    Attributes:
+        history: For each evaluation of all runs a number in each of the lists
+            "updates", "epochs", "loss", "val_loss", "val_bleu",
+            "learning_rate", "words_per_second" and "seconds", as in Keras'
+            History; those of a dev text are missing without one.
+        result: The result of the last run.
+        model_dir: The folder of the training; a temporary one is removed with
+            this object.
+    """
+
+    history: dict[str, list[float]]
+    result: TrainingResult
+    model_dir: str
+
+
+def fit(
+    source: Text | Pairs | None = None,
+    target: Text | None = None,
+    *,
+    dev: tuple[Text, Text] | Text | Pairs | None = None,
+    model_dir: str | os.PathLike[str] | None = None,
+    recipe: str | Recipe | None = None,
+    minutes: float | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    tensorboard: bool = False,
+    threads: int | None = None,
+    **options: Any,
+) -> Translator:
+    """Trains a model that translates, as the command `bahdanau-tf train` does.
+
+    Options that are not given are chosen to fit the text; what is chosen is
+    reported with reasons, and written to `train.flags` in the folder. With the
+    same `model_dir` a training is resumed, also without texts and options.
+
+    Args:
+        source: The text to translate: the path of a file with a sentence in
+            each line, plain or .gz, or sentences. Without `target` the path of
+            a table, .tsv, or pairs of a sentence and its translation.
+        target: Its translation, likewise.
+        dev: A dev text by which the best model is selected: source and target
+            as a tuple, a table, or pairs; by default some pairs of the
+            training text are held out.
+        model_dir: The folder of the training. By default a temporary one,
+            which exists as long as the translator.
+        recipe: Options of training as one value; or the name of a recipe of
+            the package, such as "paper", with which nothing is chosen.
+        minutes: Longest time of all runs together; 60 unless `epochs` or
+            `updates` are given.
+        callbacks: As for `train`.
+        tensorboard: As for `train`.
+        threads: Number of cores to use, before TensorFlow has run; default:
+            all.
+        **options: Any field of `TextOptions`, `ModelOptions` and `Recipe`, such
+            as `units`; `dev_pairs`, the number of pairs to hold out;
+            `init_from`, the folder of a trained model that is trained further,
+            and `added_words`, the number of words that it learns.
+
+    Returns:
+        The translator with the best model. Its `history` is a `History`.
+
+    Raises:
+        ValueError: There is no such option, it cannot have this value or does
+            not fit the others, a text is missing or cannot be used, or the
+            folder holds another training. As the command, it names options as
+            flags.
+        OSError: A file cannot be read or written.
+
+    Example:
+
+    ```python
+    translator = bahdanau_tf.fit("train.en", "train.fr", minutes=5)
+    ```
+    """
+    for name in options.keys() - KINDS.keys():
+        similar = "".join(f" (did you mean {match}?)" for match in get_close_matches(name, KINDS))
+        raise ValueError(f"fit: there is no option {name!r}{similar}, wanted {sorted(KINDS)}")
+    temporary = tempfile.mkdtemp(prefix="bahdanau_tf-") if model_dir is None else None
+    folder = Path(temporary or "", model_dir or "model")
+    given, defaults = dict(options), {}
+    if minutes is not None:
+        given["minutes"] = minutes
+    if isinstance(recipe, Recipe):
+        values = asdict(recipe)
+        unused = recipe.unused()
+        given = {n: v for n, v in values.items() if n not in unused and v is not None} | given
+    elif recipe is not None:
+        defaults = _read_recipe(recipe)
+    if given.get("init_from"):
+        given["init_from"] = str(Path(given["init_from"]).absolute())
+    texts = _texts(folder, source, target, dev)
+    if "dev_source" in texts:
+        given["dev_source"] = texts["dev_source"]
+    named = recipe if isinstance(recipe, str) else None
+    request = Request(texts, folder, given, named, defaults)
+    request.check()
+    result = run(request, tensorboard, threads, callbacks)
+    translator = Translator.load(folder)
+    history = History(_read_history(folder), result, str(folder))
+    if temporary is not None:
+        weakref.finalize(history, shutil.rmtree, temporary, ignore_errors=True)
+    translator.history = history
+    return translator
+
+
+def _read_recipe(name: str) -> dict[str, Any]:
+    """The options of a recipe of the package, which is a file of flags."""
+    folder = resources.files("bahdanau_tf").joinpath("recipes")
+    names = sorted(file.name.removesuffix(".flags") for file in folder.iterdir())
+    if name not in names:
+        raise ValueError(f"fit: recipe is {name!r}, wanted one of {names}")
+    with resources.as_file(folder.joinpath(f"{name}.flags")) as file:
+        options = read_options(file, (*TEXTS, "corpus"))
+    return {name: value for name, value in options.items() if name in KINDS}
+
+
+def _read_history(folder: Path) -> dict[str, list[float]]:
+    records = Log(folder / "log.jsonl").records()
+    columns = {
+        name: [record[key] for record in records if key in record] for name, key in _HISTORY.items()
+    }
+    return {name: column for name, column in columns.items() if column}
+
+
+def _texts(
+    folder: Path, source: Text | Pairs | None, target: Text | None, dev: Any
+) -> dict[str, str]:
+    """The paths of the texts; sentences are written to files first."""
+    if source is None and target is None and dev is None:
+        return recall_texts(folder)
+    both = dev if isinstance(dev, tuple) and len(dev) == 2 else (dev, None)
+    texts: dict[str, str] = {}
+    for name, (first, second) in (("train", (source, target)), ("dev", both)):
+        sides: Mapping[str, Any] = {"source": first, "target": second}
+        if first is not None and second is None and not isinstance(first, (str, os.PathLike)):
+            pairs = [tuple(pair) for pair in first]
+            if any(len(pair) != 2 for pair in pairs):
+                raise ValueError(
+                    f"fit: {name} has a {next(p for p in pairs if len(p) != 2)!r}, "
+                    "wanted pairs of a sentence and its translation"
+                )
+            sides = dict(zip(sides, zip(*pairs, strict=True), strict=True)) if pairs else {}
+        for side, text in sides.items():
+            if isinstance(text, (str, os.PathLike)):
+                texts[f"{name}_{side}"] = os.fspath(text)
+            elif text is not None:
+                path = folder / GIVEN / f"{name}.{side}"
+                _write_sentences(path, list(text))
+                texts[f"{name}_{side}"] = str(path)
+    return texts
+
+
+def _write_sentences(path: Path, sentences: Sequence[object]) -> None:
+    """Writes sentences, unless a training of the folder has others."""
+    for number, sentence in enumerate(sentences):
+        if not isinstance(sentence, str) or "\n" in sentence or "\r" in sentence:
+            raise ValueError(
+                f"fit: sentence {number} of {path.name} is {sentence!r}, wanted a string "
+                "without line breaks"
+            )
+    data = "".join(f"{sentence}\n" for sentence in sentences).encode()
+    if path.is_file() and path.read_bytes() == data:
+        return
+    if is_begun(path.parents[1]):
+        raise ValueError(
+            f"fit: {path.name} has other sentences than when the training in "
+            f"{path.parents[1]} began; give those, or name another model_dir"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, data)
+
+
+def run(
+    request: Request,
+    tensorboard: bool = False,
+    threads: int | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+) -> TrainingResult:
+    """Trains as requested, alone or with the other workers of a cluster.
+
+    Args:
+        request: A checked request.
+        tensorboard: As for `train`.
+        threads: Number of cores to use; None for all.
+        callbacks: As for `train`.
+
+    Raises:
+        ValueError: As of `fit`.
+        OSError: The same.
+    """
+    if several_workers():
+        refuse(request.given, ["accumulate"], "with several workers in TF_CONFIG")
+    use_threads(threads)  # before any operation of TensorFlow
+    strategy = strategy_of_environment()
+    cluster = Cluster(strategy)
+    tokenize = {**request.defaults, **request.given}.get("tokenize")
+    if tokenize is not None:
+        bleu_metric(tokenize, lowercase=False)  # raises if there is none
+    if cluster.is_chief:
+        return _train_as_chief(request, strategy, cluster, tensorboard, callbacks)
+    cluster.wait()  # until the chief has prepared the folder
+    files = TrainingFiles(**request.paths)
+    plan = _plan(request.options(request.recall_options()), files, request.model_dir)
+    with strategy.scope():
+        translator = plan.load()
+    return train(translator, plan.texts, plan.recipe, request.model_dir, callbacks=callbacks)
+
+
+def _train_as_chief(
+    request: Request,
+    strategy: tf.distribute.Strategy,
+    cluster: Cluster,
+    tensorboard: bool,
+    callbacks: Sequence[keras.callbacks.Callback],
+) -> TrainingResult:
+    """Prepares the folder and trains in it."""
+    files, model_dir = TrainingFiles(**request.paths), request.model_dir
+    is_new = not is_begun(model_dir)
+    _read_tables(request, is_new)
+    choices: list[Choice] = []
+    start = None
+    if is_new:
+        dev_lines = _dev_lines(files)
+        for doubt in doubts(request.paths):
+            StatusLine().note(doubt)
+        if init_from := request.given.get("init_from"):
+            start = Start(init_from, request.given.get("added_words", 0))
+        choices = _choose(request, files, dev_lines, start)
+        options = request.options(values_of(choices))
+    else:
+        options = request.options(request.recall_options())
+    if not is_new or request.recipe is not None:
+        try_parts(options.model)
+    plan = _plan(options, files, model_dir)
+    if start is not None:
+        plan = replace(plan, start=start)  # its translator is loaded already
+    unused = {*_unused_by_parts(request, options.model)}
+    if plan.texts.dev_source is None:
+        unused |= {*OF_DEV_TEXT}
+    values = options.values(without=unused)
+    with locked(model_dir):
+        translator = plan.prepare()
+        if is_new:
+            write_options(model_dir / FILE, choices, request.given, values)
+            StatusLine().note(f"all flags of this training: {model_dir / FILE}")
+            if start is None:
+                for doubt in few_pairs(files.train_source, files.train_target):
+                    StatusLine().note(doubt)
+        cluster.wait()
+        if strategy.num_replicas_in_sync > 1:
+            with strategy.scope():
+                translator = plan.load()
+        remember = keras.callbacks.LambdaCallback(
+            on_train_begin=lambda _: _remember(model_dir, files, values)
+        )
+        return train(
+            translator, plan.texts, plan.recipe, model_dir, tensorboard, [remember, *callbacks]
+        )
+
+
+def _read_tables(request: Request, is_new: bool) -> None:
+    """Writes the columns of tables into the folder, or checks them."""
+    for name, table in request.tables.items():
+        with locked(request.model_dir):
+            (write_columns if is_new else check_columns)(table, request.model_dir, name)
+
+
+def _dev_lines(files: TrainingFiles) -> int | None:
+    """The number of lines of the dev text, if there is one.
+
+    Raises:
+        ValueError: Source and target differ in it.
+    """
+    if files.dev_source is None or files.dev_target is None:
+        return None
+    source, target = map(count_lines, (files.dev_source, files.dev_target))
+    if source != target:
+        raise ValueError(
+            f"--dev_source has {amount(source, 'line')} and --dev_target {target:,}, "
+            "wanted equal numbers"
+        )
+    return source
+
+
+def _choose(
+    request: Request, files: TrainingFiles, dev_lines: int | None, start: Start | None
+) -> list[Choice]:
+    """Chooses the options that the user did not give, and reports them."""
+    if request.recipe is not None:
+        return []
+    # Classes of the user's own are tried before the text is read.
+    model = request.typical_options().model
+    unused = _unused_by_parts(request, model)
+    try_parts(model)
+    facts = measure(ParallelCorpus(files.train_source, files.train_target))
+    known: dict[str, Any] = {"cores": cores_at_once(), "has_gpu": has_gpu()}
+    if not known["has_gpu"]:
+        known["product_rate"] = product_rate()
+    if dev_lines is not None:
+        known["dev_lines"] = dev_lines
+    choices = request.choose(facts, start.options if start else TYPICAL_MODEL, known)
+    if choices:
+        StatusLine().note(f"chosen to fit {amount(facts.pairs, 'sentence pair')}:")
+        for choice in choices:
+            StatusLine().note(f"  {choice.reason}")
+    return [choice.without(unused) for choice in choices]
+
+
+def _unused_by_parts(request: Request, model: ModelOptions) -> dict[str, str]:
+    """The options that the named parts do not use; refused if given."""
+    unused = unused_by_parts(model)
+    for name, where in unused.items():
+        refuse(request.given, [name], f"with {where}")
+    return unused
+
+
+def _plan(options: TrainingOptions, files: TrainingFiles, model_dir: Path) -> TrainingPlan:
+    text, model, recipe, dev_pairs, init_from, added_words = options
+    start = None if init_from is None else Start(init_from, added_words)
+    return TrainingPlan(text, model, recipe, files, model_dir, dev_pairs, start)
+
+
+def _remember(model_dir: Path, files: TrainingFiles, values: Mapping[str, object]) -> None:
+    """Writes texts and options for runs that resume without naming them."""
+    write_texts(model_dir / TEXTS_FILE, {name: path for name, path in vars(files).items() if path})
+    file = model_dir / FILE
+    if not file.is_file():
+        return  # `train` in Python made the folder
+    before = read_options(file)
+    changed = {n: values[n] for n in FREE if n in values and values[n] != before.get(n)}
+    if changed:
+        change_options(file, changed)

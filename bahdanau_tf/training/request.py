@@ -1,0 +1,274 @@
+"""What a user asks of a training: texts, folder and options, checked before any work.
+
+Nothing here imports TensorFlow, so that mistakes are answered at once.
+"""
+
+from __future__ import annotations
+
+import filecmp
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import Any
+
+from bahdanau_tf.data.columns import SIDES, check_is_text, column_paths, is_table
+from bahdanau_tf.options.fitted import TYPICAL, TYPICAL_MODEL, UNITS, Choice, Facts
+from bahdanau_tf.options.training import (
+    FILE,
+    NOTHING,
+    TEXTS,
+    TEXTS_FILE,
+    TrainingOptions,
+    choose,
+    make_options,
+    read_options,
+    refuse,
+    values_of,
+)
+from bahdanau_tf.system.files import check_file, check_folder, check_outside_models, check_regular
+from bahdanau_tf.system.lines import read_lines
+from bahdanau_tf.system.terminal import amount
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks of a training.
+
+    Attributes:
+        texts: The paths of the texts, by the names `TEXTS`; a table is the
+            source without a target.
+        model_dir: The folder of the training.
+        given: The options that the user gave, by name; "dev_source" if there
+            is a dev text.
+        recipe: The name of a recipe of the package, or None.
+        defaults: Options that the user did not give, those of the recipe.
+        modules: Modules with classes of the user's, which may be imported.
+    """
+
+    texts: Mapping[str, str]
+    model_dir: Path
+    given: Mapping[str, Any]
+    recipe: str | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    modules: Sequence[str] = ()
+
+    def check(self) -> None:
+        """Raises for mistakes that can be found before any text is read.
+
+        Raises:
+            ValueError: The message has the flag.
+        """
+        check_folder("model_dir", str(self.model_dir))
+        check_outside_models("model_dir", str(self.model_dir))
+        for name, path in self.texts.items():
+            check_is_text(name, path)
+        tables = self.tables
+        for name in ("train_source", "train_target"):
+            if name not in self.texts and not (name == "train_target" and "train" in tables):
+                raise ValueError(f"--{name} is missing")
+        is_pair = ("dev_source" in self.texts) == ("dev_target" in self.texts)
+        if not (is_pair or "dev" in tables):
+            raise ValueError("--dev_source and --dev_target go together")
+        for name, path in self.texts.items():
+            self._check_text(name, path)
+        self._check_init_from()
+        if "dev_source" in self.texts and self.given.get("dev_pairs"):
+            refuse(self.given, ["dev_pairs"], "with --dev_source")
+        if self.recipe is not None or not (self.model_dir / FILE).is_file():
+            self.typical_options()  # else the options of the folder count
+
+    def _check_text(self, name: str, path: str) -> None:
+        """Raises if there is no such file; if a recipe names it, says so."""
+        try:
+            check_file(name, path)
+            check_regular(path)  # it is read several times
+        except ValueError as error:
+            if self.recipe is None:
+                raise
+            raise ValueError(
+                f"{error}; --recipe={self.recipe} names files of its own, in "
+                f"--data_dir, where you give none"
+            ) from error
+
+    def _check_init_from(self) -> None:
+        """Raises if the trained model to start with is in the new folder."""
+        init_from = self.given.get("init_from")
+        if not init_from:
+            return
+        start, folder = Path(init_from).resolve(), self.model_dir.resolve()
+        if start in (folder, folder / "best", folder / "start"):
+            raise ValueError(
+                f"--init_from is {init_from}, the model of --model_dir itself: leave it out to "
+                "resume that training, or name another --model_dir to start a new one"
+            )
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """The paths of the text files, of the columns of tables, too."""
+        paths = dict(self.texts)
+        for name in self.tables:
+            paths |= column_paths(self.model_dir, name)
+        return paths
+
+    @property
+    def tables(self) -> dict[str, str]:
+        """The paths of tables of both sides, by "train" and "dev".
+
+        Raises:
+            ValueError: A table is given as both sides.
+        """
+        tables = {}
+        for name in ("train", "dev"):
+            source, target = (self.texts.get(f"{name}_{side}") for side in SIDES)
+            if source is not None and is_table(source):
+                if source == target:
+                    raise ValueError(
+                        f"--{name}_target is {target}, as --{name}_source is; leave "
+                        f"--{name}_target out, and two columns of the table are read"
+                    )
+                if target is None:
+                    tables[name] = source
+        return tables
+
+    def choose(
+        self,
+        facts: Facts,
+        model: Mapping[str, Any] = TYPICAL_MODEL,
+        known: Mapping[str, Any] = NOTHING,
+    ) -> list[Choice]:
+        """Chooses the options that the user did not give; none with a recipe."""
+        return [] if self.recipe is not None else choose(self.given, facts, model, known)
+
+    def options(self, chosen: Mapping[str, Any] = NOTHING) -> TrainingOptions:
+        """The options, some of which were chosen or read from the folder.
+
+        Raises:
+            ValueError: As of `make_options`.
+        """
+        return make_options(self.given, chosen, self.defaults)
+
+    def typical_options(self) -> TrainingOptions:
+        """The options for a typical text, before the text is read."""
+        return self.options(values_of(self.choose(TYPICAL)))
+
+    def recall_options(self) -> dict[str, Any]:
+        """The options in the folder that the user does not give now.
+
+        Raises:
+            ValueError: They name a module, which the user has not named: a
+                folder from elsewhere must not choose what runs.
+        """
+        file = self.model_dir / FILE
+        if self.recipe is not None or not file.is_file():
+            return {}
+        options = read_options(file)
+        options = {name: options[name] for name in options if name not in self.given}
+        for part in ("attention", "cell"):
+            module = str(options.get(part, "")).rpartition(".")[0]
+            is_ours = module.partition(".")[0] in ("", "bahdanau_tf", "keras")
+            if not is_ours and module not in self.modules:
+                raise ValueError(
+                    f"{file} has --{part}={options[part]}, a class of the module {module}; if you "
+                    f"trust that module, give --modules={module}"
+                )
+        return options
+
+
+def recall_texts(model_dir: Path) -> dict[str, str]:
+    """The paths of the texts of a training, for a run that names none."""
+    file = model_dir / TEXTS_FILE
+    return read_options(file, TEXTS) if file.is_file() else {}
+
+
+FIRST_LINES = 100  # by which a table is recognized
+FEW = UNITS[0][0]  # different pairs: fewer get the smallest model
+SHARE = 0.1  # of the dev pairs: so many may be training pairs by chance
+
+
+def doubts(files: Mapping[str, str]) -> Iterator[str]:
+    """Yields warnings about training files that are probably a mistake.
+
+    Args:
+        files: The paths of the texts, by flag.
+
+    Raises:
+        ValueError: A line is not UTF-8.
+    """
+    real = {
+        name: path for name, path in files.items() if Path(path).stat().st_size
+    }  # an empty one raises elsewhere
+    yield from _copies(real)
+    yield from _tables(real)
+    yield from _common_pairs(real)
+
+
+def few_pairs(source: str, target: str) -> Iterator[str]:
+    """A sentence if a text has too few pairs to learn a language from.
+
+    Equal pairs count once, and those with a blank line not at all. Sides of
+    unequal length, or without any pair, raise elsewhere.
+
+    Raises:
+        ValueError: A line is not UTF-8.
+    """
+    different: set[tuple[str, ...]] = set()
+    for sides in zip_longest(read_lines(source), read_lines(target)):
+        if None in sides:
+            return
+        pair = tuple(map(str.strip, sides))
+        if all(pair):
+            different.add(pair)
+        if len(different) >= FEW:
+            return
+    if different:
+        yield (
+            f"only {amount(len(different), 'different sentence pair')}, fewer than {FEW:,}: expect "
+            "fair translations of sentences much like these at best and bad ones of others; "
+            "everyday language needs tens of thousands"
+        )
+
+
+def _copies(files: Mapping[str, str]) -> Iterator[str]:
+    """Both sides are the same text."""
+    for name in ("train", "dev"):
+        pair = _pair(files, name)
+        if pair and filecmp.cmp(*pair, shallow=False):
+            yield (
+                f"--{name}_source and --{name}_target are the same text, "
+                f"{pair[0]}: a model learns to copy from it"
+            )
+
+
+def _tables(files: Mapping[str, str]) -> Iterator[str]:
+    """A file has both sides, as corpora are often distributed."""
+    for name, path in files.items():
+        lines = [*islice(read_lines(path), FIRST_LINES)]
+        if lines and all("\t" in line for line in lines):
+            yield (
+                f"--{name}: the lines of {path} have tabs, as a table of both sides has; if it is "
+                "one, give it a name that ends with .tsv, and as --train_source or --dev_source "
+                "alone: both columns are read"
+            )
+
+
+def _common_pairs(files: Mapping[str, str]) -> Iterator[str]:
+    """The dev text is part of the training text."""
+    dev, train = _pair(files, "dev"), _pair(files, "train")
+    if not (dev and train):
+        return
+    dev_pairs = [*zip(*map(read_lines, dev), strict=False)]
+    common = {*dev_pairs}
+    common.intersection_update(zip(*map(read_lines, train), strict=False))
+    count = sum(pair in common for pair in dev_pairs)
+    if count > SHARE * len(dev_pairs):
+        yield (
+            f"{count:,} of {len(dev_pairs):,} dev pairs are training pairs, too: "
+            "dev BLEU shows how well these are memorized"
+        )
+
+
+def _pair(files: Mapping[str, str], name: str) -> tuple[str, str] | None:
+    """The source and target of "train" or "dev", if both are there."""
+    source, target = (files.get(f"{name}_{side}") for side in ("source", "target"))
+    return (source, target) if source and target else None

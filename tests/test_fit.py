@@ -1,0 +1,137 @@
+"""`fit`: what the command `train` does, from Python."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import keras
+import letters
+import pytest
+from letters import stand_in_step
+
+import bahdanau_tf
+from bahdanau_tf import Recipe, Translator
+from bahdanau_tf.commands.main import main
+from bahdanau_tf.corpora import write_corpus
+from bahdanau_tf.data.columns import SIDES
+from bahdanau_tf.training import loop
+
+pytestmark = pytest.mark.usefixtures("eager_search")
+SMALL = {"units": 8, "batch_size": 64, "updates": 4, "label_smoothing": 0.0}
+files = letters.files  # the fixture
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    write_corpus(folder, train=440, dev=20, test=1, max_words=6)
+    return folder
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "train_step", stand_in_step)
+
+
+def test_three_lines_train_and_translate(corpus: Path) -> None:
+    source, target = str(corpus / "train.en"), corpus / "train.fr"
+    translator = bahdanau_tf.fit(source, target, updates=4, units=8)
+    (translation,) = translator.translate(["The cat sleeps."])
+    assert translation.source_tokens
+    history = translator.history.history
+    assert history["updates"][-1] == 4
+    assert {len(column) for column in history.values()} == {len(history["updates"])}
+    assert {*history} >= {"loss", "val_loss", "val_bleu", "learning_rate", "seconds"}
+    assert translator.history.result.stopped_by == "updates"
+
+
+@pytest.mark.usefixtures("quick")
+def test_it_does_what_the_command_does(corpus: Path, tmp_path: Path) -> None:
+    """The same options and texts are in both folders; the folder resumes either."""
+    texts = [str(corpus / f"train.{code}") for code in ("en", "fr")]
+    flags = [f"--{name}={value}" for name, value in SMALL.items()]
+    flags += [f"--train_{side}={path}" for side, path in zip(SIDES, texts, strict=True)]
+    assert main(["train", *flags, f"--model_dir={tmp_path / 'command'}"]) == 0
+    bahdanau_tf.fit(*texts, model_dir=tmp_path / "python", **SMALL)
+    for name in ("train.flags", "texts.flags", "text.json"):
+        by_command, by_python = (
+            (tmp_path / folder / name).read_text() for folder in ("command", "python")
+        )
+        assert by_command == by_python
+    resumed = bahdanau_tf.fit(model_dir=tmp_path / "command", updates=6)
+    assert resumed.history.result.steps == 6
+    assert main(["train", f"--model_dir={tmp_path / 'python'}", "--updates=7"]) == 0
+    again = bahdanau_tf.fit(*texts, model_dir=tmp_path / "python", updates=7)
+    assert again.history.history["updates"][-1] == 7
+
+
+@pytest.mark.usefixtures("quick")
+def test_sentences_are_written_into_the_folder(tmp_path: Path) -> None:
+    pairs = [(f"a b {n % 90}", f"A B {n % 90}") for n in range(100)]
+    dev = [[side[:5] for side in column] for column in zip(*pairs[:5], strict=True)]
+    kept = bahdanau_tf.fit(iter(pairs), dev=(dev[0], dev[1]), model_dir=tmp_path / "model", **SMALL)
+    written = tmp_path / "model" / "given_texts" / "train.target"
+    assert written.read_text() == "".join(f"{target}\n" for _, target in pairs)
+    sources, targets = zip(*pairs, strict=True)
+    again = bahdanau_tf.fit(sources, targets, dev=(dev[0], dev[1]), model_dir=tmp_path / "model")
+    assert again.history.result.steps == kept.history.result.steps == 4
+    with pytest.raises(ValueError, match=r"train.source has other sentences than when"):
+        bahdanau_tf.fit(sources[1:], targets[1:], model_dir=tmp_path / "model")
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_temporary_folder_lives_as_long_as_the_translator(corpus: Path) -> None:
+    translator = bahdanau_tf.fit(corpus / "train.en", corpus / "train.fr", **SMALL)
+    folder = Path(translator.history.model_dir)
+    assert (folder / "best").is_dir()
+    del translator
+    gc.collect()
+    assert not folder.parent.exists()
+
+
+@pytest.mark.usefixtures("quick")
+def test_recipes_and_callbacks(corpus: Path, tmp_path: Path) -> None:
+    texts = corpus / "train.en", corpus / "train.fr"
+    recipe = Recipe(optimizer="sgd", learning_rate=0.3, updates=2, batch_size=16)
+    steps: list[int] = []
+    counting = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs=None: steps.append(batch)
+    )
+    one = bahdanau_tf.fit(
+        *texts, recipe=recipe, units=8, model_dir=tmp_path / "one", callbacks=[counting]
+    )
+    assert steps == [0, 1]
+    assert one.history.history["learning_rate"][-1] == pytest.approx(0.3)
+    named = bahdanau_tf.fit(
+        *texts, recipe="paper", units=4, updates=1, model_dir=tmp_path / "paper"
+    )
+    assert named.model.get_config()["embedding_dim"] == 620  # nothing was chosen
+    assert isinstance(named, Translator)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"unit": 8}, r"fit: there is no option 'unit' \(did you mean units\?\)"),
+        ({"units": 0}, "ModelOptions: units is 0, wanted"),
+        ({"schedule": "NoSuchDecay"}, "has no class NoSuchDecay"),
+        ({"layers": 3}, "--layers is not used with --model=rnnsearch"),
+        ({"dev": ("dev.en", "dev.fr")}, "--dev_source: there is no file dev.en"),
+        ({"recipe": "soup"}, "fit: recipe is 'soup', wanted one of"),
+        ({"risk_samples": 4}, "--risk_samples needs --init_from"),
+        ({"dev": [("a",)]}, "fit: dev has a .*, wanted pairs"),
+        ({"dev": (["a\nb"], ["c"])}, "fit: sentence 0 of dev.source is .*line breaks"),
+    ],
+)
+def test_refusals(corpus: Path, tmp_path: Path, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        bahdanau_tf.fit(
+            corpus / "train.en", corpus / "train.fr", model_dir=tmp_path / "model", **options
+        )
+    assert not (tmp_path / "model" / "training.json").exists()
+
+
+def test_a_text_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="--train_source is missing"):
+        bahdanau_tf.fit(model_dir=tmp_path / "model")
