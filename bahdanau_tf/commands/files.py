@@ -27,20 +27,12 @@ Lines = TypeVar("Lines", bound=tuple[str, ...])
 
 
 def check_count(flag: str, lines: Sequence[object], references: Sequence[str]) -> None:
-    """Checks that a file has a line for each reference.
-
-    Raises:
-        ValueError: The numbers differ. The message has both.
-    """
+    """Checks that a file has a line for each reference."""
     check_equal(flag, len(lines), "--reference", len(references))
 
 
 def check_equal(flag: str, lines: int, other: str, wanted: int) -> None:
-    """Checks that the files of two flags have as many lines.
-
-    Raises:
-        ValueError: The numbers differ. The message has both.
-    """
+    """Checks that the files of two flags have as many lines."""
     if lines != wanted:
         raise ValueError(
             f"{flag} has {amount(lines, 'line')} and {other} {wanted:,}, wanted equal numbers"

@@ -1,6 +1,7 @@
-"""Makes flags from dataclasses, so that a setting is described in one place.
+"""Makes flags from dataclasses, so that an option is described in one place.
 
-absl's "module" of a flag is used as the heading of its group in the help.
+absl's "module" of a flag is used as the heading of its group in the help. The checks
+raise ValueError with the flag in the message.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Group(NamedTuple):
     @property
     def fields(self) -> list[dataclasses.Field[Any]]:
         """The fields that are flags."""
-        return [one for one in dataclasses.fields(self.owner) if one.name not in self.without]
+        return [f for f in dataclasses.fields(self.owner) if f.name not in self.without]
 
     def define(self, flags: absl_flags.FlagValues) -> None:
         """Defines the flags."""
@@ -105,11 +106,7 @@ def required(groups: Iterable[Group]) -> list[str]:
 
 
 def check_ranges(flags: absl_flags.FlagValues, groups: Iterable[Group]) -> None:
-    """Checks the numbers among the flags.
-
-    Raises:
-        ValueError: One is out of range. The message has the flag and its value.
-    """
+    """Checks the numbers among the flags."""
     for field in (field for group in groups for field in group.fields):
         value, within = flags[field.name].value, field.metadata.get("within")
         if within and value is not None and value not in within:
@@ -131,7 +128,7 @@ def from_flags(
     Raises:
         ValueError: A value is out of range. The message has class and field.
     """
-    names = [one.name for one in dataclasses.fields(owner)]
+    names = [field.name for field in dataclasses.fields(owner)]
     values = {name: flags[name].value for name in names if name in flags}
     return owner(**{name: chosen.get(name, values[name]) for name in values})
 
@@ -142,11 +139,7 @@ def is_given(flags: absl_flags.FlagValues, name: str) -> bool:
 
 
 def require(flags: absl_flags.FlagValues, *names: str) -> None:
-    """Checks that flags are given and not empty.
-
-    Raises:
-        ValueError: One is missing or empty. The message has its name.
-    """
+    """Checks that flags are given and not empty."""
     for name in names:
         if flags[name].value is None:
             raise ValueError(f"--{name} is missing")
@@ -160,21 +153,17 @@ def check_files(flags: absl_flags.FlagValues, *names: str) -> list[File]:
     Returns:
         The files that will be read, for `check_output`; standard input if
         --input is not given.
-
-    Raises:
-        ValueError: The message has the flag. Or standard input would be read,
-            and is closed.
     """
-    found: list[File] = []
+    files: list[File] = []
     for name in names:
         path = flags[name].value
         check_file(name, path)
         if path is not None:
-            found.append((f"--{name}", path))
+            files.append((f"--{name}", path))
         elif name == "input":
             check_open("stdin", "standard input")
-            found.append(("standard input", 0))
-    return found
+            files.append(("standard input", 0))
+    return files
 
 
 def check_open(stream: str, called: str) -> None:
@@ -183,12 +172,9 @@ def check_open(stream: str, called: str) -> None:
     Args:
         stream: Its name in `sys`.
         called: What the message calls it.
-
-    Raises:
-        ValueError: It was closed.
     """
-    # The command puts the null device in the place of a closed stream; one
-    # that the user has sent there has another name.
+    # The command replaces a closed stream by the null device; a stream that the user has
+    # sent there has another name.
     if getattr(getattr(sys, stream), "name", None) == os.devnull:
         raise ValueError(f"{called} is closed, wanted it open")
 
@@ -205,16 +191,12 @@ def check_apart_from_models(flag: str, path: str) -> None:
 
 
 def check_output(flag: str, path: str | None, taken: Iterable[File]) -> None:
-    """Checks that a file can be written without the loss of another one.
+    """Checks that a file can be written and replaces none of the others.
 
     Args:
         flag: The flag.
         path: Its value; None is standard output.
         taken: The files that are read, and the other ones that are written.
-
-    Raises:
-        ValueError: The message has the flag. Or standard output would be
-            written to, and is closed.
     """
     if path is None:
         check_open("stdout", "standard output")
@@ -231,23 +213,19 @@ def check_output(flag: str, path: str | None, taken: Iterable[File]) -> None:
 
 
 def check_apart(what: str, path: str, taken: Iterable[File]) -> None:
-    """Checks that a file that will be written is none of those taken.
+    """Checks that a file that will be written is not one of the others.
 
     Args:
-        what: What the message says of it.
-        path: The file, or how it will be named; it has the ending .part until
-            it is complete.
+        what: What the message calls it.
+        path: The file; it has the ending .part until it is complete.
         taken: The files that are read, and the other ones that are written.
-
-    Raises:
-        ValueError: It is one of them, maybe by another name.
     """
     for name, other in taken:
         if _is_same(path, other):
             raise ValueError(f"{what} is also {name}, wanted another file")
-        if _is_same(aside := incomplete(path), other):
+        if _is_same(part := incomplete(path), other):
             raise ValueError(
-                f"{what} is {aside} until it is complete, which is also {name}; wanted another file"
+                f"{what} is {part} until it is complete, which is also {name}; wanted another file"
             )
 
 
@@ -269,9 +247,6 @@ def refuse(flags: absl_flags.FlagValues, names: Iterable[str], where: str) -> No
         names: Flags without effect; names that the command does not define are
             ignored.
         where: Why, for the message, such as "without --model_dir".
-
-    Raises:
-        ValueError: The user gave one of them.
     """
     for name in names:
         if name in flags and is_given(flags, name):
@@ -279,7 +254,6 @@ def refuse(flags: absl_flags.FlagValues, names: Iterable[str], where: str) -> No
 
 
 WRITTEN = "may be .gz; it has the ending .part until it is complete"
-_CORES = Range(1, 10**4)
 
 
 @dataclass(frozen=True)
@@ -300,7 +274,7 @@ class Threads(OptionGroup):
     threads: int | None = option(
         "number of cores to use; default: all that the process may use, unless "
         "TF_NUM_INTRAOP_THREADS or TF_NUM_INTEROP_THREADS is set",
-        within=_CORES,
+        within=Range(1, 10**4),
     )
 
 
@@ -371,11 +345,7 @@ SCORES = Group(Scores)
 
 
 def check_model(flags: absl_flags.FlagValues) -> None:
-    """Checks the flags of models and search.
-
-    Raises:
-        ValueError: The message has the flag.
-    """
+    """Checks the flags of models and search."""
     require(flags, "model_dir")
     check_folders("model_dir", flags.model_dir)
     if len(flags.model_dir) == 1:
@@ -384,11 +354,7 @@ def check_model(flags: absl_flags.FlagValues) -> None:
 
 
 def check_folders(flag: str, folders: Sequence[str]) -> None:
-    """Checks that folders have names, and that none is given twice.
-
-    Raises:
-        ValueError: The message has the flag.
-    """
+    """Checks that folders have names, and that none is given twice."""
     if "" in folders:
         raise ValueError(f"--{flag} is empty, or has an empty part")
     if len({*map(os.path.realpath, folders)}) < len(folders):
@@ -396,22 +362,14 @@ def check_folders(flag: str, folders: Sequence[str]) -> None:
 
 
 def check_search(flags: absl_flags.FlagValues) -> None:
-    """Checks the flags of search.
-
-    Raises:
-        ValueError: The message has the flag.
-    """
+    """Checks the flags of search."""
     from_flags(flags, Decoding)
     if "dictionary" in flags and flags.unknown != "replace":
         refuse(flags, ["dictionary"], f"with --unknown={flags.unknown}")
 
 
 def refuse_without_model(flags: absl_flags.FlagValues) -> None:
-    """Raises if flags of model or search are given without a model.
-
-    Raises:
-        ValueError: The user gave one of them.
-    """
+    """Raises if flags of model or search are given without a model."""
     groups = flags.flags_by_module_dict()
     for flag in groups["Model"] + groups["Search"]:
         refuse(flags, [flag.name], "without --model_dir")

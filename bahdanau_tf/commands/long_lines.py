@@ -17,7 +17,7 @@ from bahdanau_tf.translation.saved import trained_length
 from bahdanau_tf.translator import Translator
 
 
-class TranslatedLines(NamedTuple):
+class LinesTranslated(NamedTuple):
     """Translations of lines, and which of the lines were too long.
 
     Attributes:
@@ -46,7 +46,7 @@ def translate_lines(
     split: bool,
     batch_size: int = BATCH_SIZE,
     prefixes: Sequence[str] = (),
-) -> TranslatedLines:
+) -> LinesTranslated:
     """Translates lines, and finds or splits those that are too long.
 
     Args:
@@ -61,7 +61,7 @@ def translate_lines(
     starts = prefixes if any(prefixes) else None
     if max_length is None:
         whole = translator.translate(lines, batch_size=batch_size, prefixes=starts)
-        return TranslatedLines(whole, [], [])
+        return LinesTranslated(whole, [], [])
     parts = [[line] for line in lines]
     if split:
         parts = [
@@ -78,7 +78,7 @@ def translate_lines(
             for start in [prefix] + [""] * (len(sentences) - 1)
         ]
     translations = iter(translator.translate(flat, batch_size=batch_size, prefixes=starts))
-    result = TranslatedLines([], [], [])
+    result = LinesTranslated([], [], [])
     for place, (line, sentences) in enumerate(zip(lines, parts, strict=True)):
         own = list(islice(translations, len(sentences)))
         if len(sentences) > 1:

@@ -71,7 +71,7 @@ from bahdanau_tf.system.ranges import Range
 from bahdanau_tf.system.terminal import LineCounter
 
 if TYPE_CHECKING:
-    from bahdanau_tf.commands.long_lines import TranslatedLines
+    from bahdanau_tf.commands.long_lines import LinesTranslated
     from bahdanau_tf.translation import Translation
     from bahdanau_tf.translator import Translator
 
@@ -310,7 +310,7 @@ class _Limit(NamedTuple):
 def _report(
     counter: LineCounter,
     lines: Sequence[str],
-    result: TranslatedLines,
+    result: LinesTranslated,
     long: str,
     split_long: bool,
 ) -> None:
