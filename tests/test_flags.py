@@ -81,6 +81,7 @@ from bahdanau_tf.commands.main import COMMANDS, main
 for name in COMMANDS:
     assert main([name, "--help"]) == 0
     assert main([name, "--colour=red"]) == 2
+    assert main([name, "--max_line_bytes=0"]) == 2
 assert main(["train", "--train_source=x"]) == 2
 heavy = {"tensorflow", "keras", "matplotlib", "sacrebleu"} & {*sys.modules}
 assert not heavy, heavy
@@ -511,7 +512,7 @@ def test_the_default_learning_rate_depends_on_the_optimizer(optimizer, rate):
         ("report", ["--system=a=b", "--hypotheses=a=b"], "both named a"),
         ("report", ["--system=a=b", "--minutes=3"], "without --quick or"),
         ("report", ["--quick", "--out_dir=/dev/null/x"], "--out_dir: /dev/nul"),
-        ("select", ["--order=1000"], "is missing"),
+        ("select", ["--order=1000"], "--order is 1000"),
         ("demo", ["--epochs=inf"], "--epochs is inf"),
         ("demo", ["--sentences=0"], "--sentences is 0"),
         ("data", ["give"], "wanted 'data list' or"),

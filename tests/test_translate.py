@@ -585,7 +585,7 @@ def test_lines_that_take_long_are_named_before(run, capsys, monkeypatch):
     monkeypatch.setattr(Shouter, "translate", translated)
     run(f"a\n{'x' * 5001}\nb\nc\n{'y' * 5000}\n", "--window=3")
     assert said == [
-        "line 2: more than 5000 characters, which takes a while\n",
+        "line 2: more than 5,000 characters; this will take a while\n",
         "",
     ]
 

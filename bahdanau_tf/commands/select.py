@@ -39,7 +39,7 @@ class _Files(OptionGroup):
     output_target: str | None = option("file for the selected lines of --target", required=True)
     scores: str | None = option(
         "file for the score of each line of the corpus; lower is better, inf for lines that "
-        "are empty on a side"
+        "have an empty side"
     )
 
 
@@ -77,11 +77,11 @@ def run(flags: absl_flags.FlagValues) -> int:
     if flags.scores is not None:
         _write_scores(corpus, scores, flags.scores)
     _write_pairs(corpus, corpus.rows[chosen], flags.output_source, flags.output_target)
-    empty = corpus.blank
+    skipped = corpus.blank
     print(
         f"kept {len(chosen):,} of {amount(len(corpus), 'pair')}, with scores "
         f"from {scores[chosen].min():.3f} to {scores[chosen].max():.3f}; "
-        f"{empty:,} with an empty line; {rate:.0f} pairs a second"
+        f"{skipped:,} with a blank line; {rate:.0f} pairs a second"
     )
     return 0
 

@@ -181,9 +181,13 @@ def run(flags: absl_flags.FlagValues) -> int:
     from bahdanau_tf.commands.long_lines import translate_lines
 
     part = _Part.of(flags)
-    limit = _Limit.of(flags)
+    limit, too_long = _limit(flags)
     translator = load_translator(flags)
-    _check_prefixes(flags, translator)
+    if flags.prefixes is not None and translator.target_text.reverse:
+        raise ValueError(
+            "--prefixes needs a model that writes the first word first; this one writes the last "
+            "word first"
+        )
     to_lines = _Format.of(flags, translator)
     lines, numbers = part.lines(flags), itertools.count(part.first)
     typed = flags.input is None and sys.stdin.isatty()
@@ -204,7 +208,7 @@ def run(flags: absl_flags.FlagValues) -> int:
             result = translate_lines(
                 translator,
                 sources,
-                limit.tokens,
+                limit,
                 flags.split_long,
                 flags.batch_size,
                 [prefix for _, prefix in window],
@@ -212,17 +216,9 @@ def run(flags: absl_flags.FlagValues) -> int:
             for translation in result.translations:
                 output.writelines(to_lines(next(numbers), translation))
             output.flush()
-            _report(counter, sources, result, limit.text, flags.split_long)
+            _report(counter, sources, result, too_long, flags.split_long)
             counter.advance(len(window))
     return 0
-
-
-def _check_prefixes(flags: absl_flags.FlagValues, translator: Translator) -> None:
-    if flags.prefixes is not None and translator.target_text.reverse:
-        raise ValueError(
-            "--prefixes needs a model that writes the first word first; this one writes the last "
-            "word first"
-        )
 
 
 class _Part(NamedTuple):
@@ -273,38 +269,26 @@ class _Part(NamedTuple):
         return line_pairs(flags, "input", "prefixes", *bounds)
 
 
-class _Limit(NamedTuple):
-    """The length above which lines are reported or split.
+def _limit(flags: absl_flags.FlagValues) -> tuple[int | None, str]:
+    """The length in tokens above which lines are reported or split, and the report.
 
-    Attributes:
-        tokens: The number of tokens; None for no limit.
-        text: What is reported of longer lines.
+    It is the flag, or the training limit in the folders of the models, or None.
+
+    Raises:
+        ValueError: --split_long is given, but no limit is known.
     """
+    from bahdanau_tf.commands.long_lines import trained_limit
 
-    tokens: int | None
-    text: str
-
-    @classmethod
-    def of(cls, flags: absl_flags.FlagValues) -> _Limit:
-        """The flag, or the training limits in the folders of the models.
-
-        Raises:
-            ValueError: --split_long is given, but no limit is known.
-        """
-        from bahdanau_tf.commands.long_lines import trained_limit
-
-        if (longest := flags.max_source_length) is not None:
-            return cls(longest, f"longer than --max_source_length={longest}")
-        limit = trained_limit(flags.model_dir)
-        if limit is None and flags.split_long:
-            raise ValueError(
-                "--split_long needs --max_source_length: --model_dir does not "
-                "contain the length of its training sentences"
-            )
-        text = f"longer than the {limit} tokens of training sentences"
-        if not flags.split_long:
-            text += ", may lose words; see --split_long"
-        return cls(limit, text)
+    if (longest := flags.max_source_length) is not None:
+        return longest, f"longer than --max_source_length={longest}"
+    limit = trained_limit(flags.model_dir)
+    if limit is None and flags.split_long:
+        raise ValueError(
+            "--split_long needs --max_source_length: --model_dir does not contain the length "
+            "of its training sentences"
+        )
+    hint = "" if flags.split_long else ", may lose words; see --split_long"
+    return limit, f"longer than the {limit} tokens of training sentences{hint}"
 
 
 def _report(
