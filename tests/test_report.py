@@ -645,7 +645,7 @@ def test_a_report_may_have_only_external_systems(tmp_path):
         (
             "--full --train_source={2} --train_target={2} --source={2} "
             "--reference={2} --dev_source={2} --dev_target={2}",
-            "--source has no blanks between words, wanted segmented text",
+            "--source has no spaces between words, wanted segmented text",
         ),
     ],
 )

@@ -19,7 +19,7 @@ import tensorflow as tf
 from bahdanau_tf.data.columns import check_columns, write_columns
 from bahdanau_tf.data.held_out import measure
 from bahdanau_tf.data.parallel import ParallelCorpus
-from bahdanau_tf.evaluation.scores import bleu_metric
+from bahdanau_tf.evaluation.scores import ScoreOptions, bleu_metric
 from bahdanau_tf.models.named import try_parts, unused_by_parts
 from bahdanau_tf.options import ModelOptions, Recipe
 from bahdanau_tf.options.fitted import TYPICAL_MODEL, Choice
@@ -268,7 +268,7 @@ def run(
     cluster = Cluster(strategy)
     tokenize = {**request.defaults, **request.given}.get("tokenize")
     if tokenize is not None:
-        bleu_metric(tokenize, lowercase=False)  # raises if there is none
+        bleu_metric(ScoreOptions(tokenize))  # raises if there is none
     if cluster.is_chief:
         return _train_as_chief(request, strategy, cluster, tensorboard, callbacks)
     cluster.wait()  # until the chief has prepared the folder
