@@ -23,10 +23,10 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 def given_values(flags: absl_flags.FlagValues) -> dict[str, object]:
     """The options that the user gave, and "dev_source" if there is one."""
-    given = [name for name in KINDS if is_given(flags, name)]
+    user_options = [name for name in KINDS if is_given(flags, name)]
     if flags.dev_source is not None:  # by the user, or by an earlier run
-        given.append("dev_source")
-    return {name: flags[name].value for name in given}
+        user_options.append("dev_source")
+    return {name: flags[name].value for name in user_options}
 
 
 def request_of(flags: absl_flags.FlagValues) -> Request:
@@ -44,19 +44,19 @@ def request_of(flags: absl_flags.FlagValues) -> Request:
     # `folder / path` is `path` if that is absolute.
     values = {name: flags[name].value for name in TEXTS}
     texts = {name: str(folder / path) for name, path in values.items() if path is not None}
-    given = given_values(flags)
-    defaults = {name: flags[name].value for name in KINDS if name not in given}
-    return Request(texts, model_dir, given, flags.recipe, defaults, flags.modules)
+    user_options = given_values(flags)
+    defaults = {name: flags[name].value for name in KINDS if name not in user_options}
+    return Request(texts, model_dir, user_options, flags.recipe, defaults, flags.modules)
 
 
 def choose(
     flags: absl_flags.FlagValues,
     facts: Facts,
     model: Mapping[str, Any] = TYPICAL_MODEL,
-    known: Mapping[str, Any] = NOTHING,
+    machine: Mapping[str, Any] = NOTHING,
 ) -> list[Choice]:
     """Chooses the options that the user did not give; see `Request.choose`."""
-    return request_of(flags).choose(facts, model, known)
+    return request_of(flags).choose(facts, model, machine)
 
 
 def options(flags: absl_flags.FlagValues, chosen: Mapping[str, Any] = NOTHING) -> TrainingOptions:

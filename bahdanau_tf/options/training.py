@@ -86,11 +86,11 @@ class TrainingOptions(NamedTuple):
         }
 
 
-def refuse(given: Collection[str], names: Collection[str], where: str) -> None:
+def refuse(user_options: Collection[str], names: Collection[str], where: str) -> None:
     """Raises if the user gave options that would have no effect.
 
     Args:
-        given: The options that the user gave.
+        user_options: The options that the user gave.
         names: Options without effect.
         where: Why, for the message, such as "without --model_dir".
 
@@ -98,34 +98,34 @@ def refuse(given: Collection[str], names: Collection[str], where: str) -> None:
         ValueError: The user gave one of them.
     """
     for name in names:
-        if name in given:
+        if name in user_options:
             raise ValueError(f"--{name} is not used {where}; leave it out")
 
 
 def choose(
-    given: Mapping[str, Any],
+    user_options: Mapping[str, Any],
     facts: Facts,
     model: Mapping[str, Any] = TYPICAL_MODEL,
-    known: Mapping[str, Any] = NOTHING,
+    machine: Mapping[str, Any] = NOTHING,
 ) -> list[Choice]:
     """Chooses the options that the user did not give.
 
     Args:
-        given: The options that the user gave; "dev_source" if there is a dev
+        user_options: The options that the user gave; "dev_source" if there is a dev
             text.
         facts: The text.
         model: The model of `init_from`, as options.
-        known: "dev_lines", and about the machine "cores", "product_rate",
-            "has_gpu".
+        machine: "cores", "product_rate" and "has_gpu" of the machine, and
+            "dev_lines", if there is a dev text.
 
     Raises:
         ValueError: A value is out of range.
     """
-    _make(TextOptions, given)
-    _make(Recipe, given)
-    if given.get("init_from") is not None:
-        return fine_tuned(facts, {**given, **known}, model)
-    return fitted(facts, {**given, **known})
+    _make(TextOptions, user_options)
+    _make(Recipe, user_options)
+    if user_options.get("init_from") is not None:
+        return fine_tuned(facts, {**user_options, **machine}, model)
+    return fitted(facts, {**user_options, **machine})
 
 
 def values_of(choices: Sequence[Choice]) -> dict[str, Any]:
@@ -134,14 +134,14 @@ def values_of(choices: Sequence[Choice]) -> dict[str, Any]:
 
 
 def make_options(
-    given: Mapping[str, Any],
+    user_options: Mapping[str, Any],
     chosen: Mapping[str, Any] = NOTHING,
     of_recipe: Mapping[str, Any] = NOTHING,
 ) -> TrainingOptions:
     """The options of text, model and training.
 
     Args:
-        given: The options that the user gave; "dev_source" if there is a dev
+        user_options: The options that the user gave; "dev_source" if there is a dev
             text.
         chosen: Options chosen from the text, or read from the folder.
         of_recipe: Options of a recipe of the package.
@@ -151,30 +151,30 @@ def make_options(
             the model, the tokenizer, the schedule or a training without dev
             text does not use.
     """
-    values = {**of_recipe, **given, **chosen}
+    values = {**of_recipe, **user_options, **chosen}
     text, model = TextOptions(), ModelOptions()
     recipe = _make(Recipe, values)
     unused = recipe.unused()
     init_from = values.get("init_from")
     if init_from is None:
-        refuse(given, ["added_words"], "without --init_from")
+        refuse(user_options, ["added_words"], "without --init_from")
         text, model = _make(TextOptions, values), _make(ModelOptions, values)
         unused = text.unused() | model.unused() | unused
         if recipe.risk_samples:
             raise ValueError("--risk_samples needs --init_from, a trained model")
     else:
-        refuse(given, OF_MODEL, "with --init_from, whose model has its own")
+        refuse(user_options, OF_MODEL, "with --init_from, whose model has its own")
     for name, where in unused.items():
-        refuse(given, [name], f"with {where}")
+        refuse(user_options, [name], f"with {where}")
     if model.share_embeddings and not text.joint:
         raise ValueError("--share_embeddings needs --joint, one vocabulary")
     dev_pairs = values.get("dev_pairs", 0)
-    has_dev = "dev_source" in given or bool(dev_pairs)
+    has_dev = "dev_source" in user_options or bool(dev_pairs)
     if not has_dev and "dev_pairs" not in chosen:
         where = "without --dev_source or --dev_pairs"
-        if "dev_pairs" in given:
+        if "dev_pairs" in user_options:
             where = "with --dev_pairs=0, without a dev text"
-        refuse(given, OF_DEV_TEXT, where)
+        refuse(user_options, OF_DEV_TEXT, where)
     if not has_dev and recipe.schedule == "plateau":
         raise ValueError("--schedule=plateau needs --dev_source or --dev_pairs")
     added_words = values.get("added_words", 0)
@@ -187,14 +187,17 @@ def _make(owner: type[T], values: Mapping[str, Any]) -> T:
 
 
 def write_options(
-    path: Path, choices: Sequence[Choice], given: Collection[str], values: Mapping[str, object]
+    path: Path,
+    choices: Sequence[Choice],
+    user_options: Collection[str],
+    values: Mapping[str, object],
 ) -> None:
     """Writes all options of a training: those chosen, those given, the rest.
 
     Args:
         path: The file.
         choices: What was chosen, with reasons.
-        given: The names of options that the user gave.
+        user_options: The names of options that the user gave.
         values: The values of all options that have an effect, by name.
 
     Raises:
@@ -209,7 +212,7 @@ def write_options(
         lines += ["", f"# {choice.reason}", *_flags(choice.values)]
         rest = {n: v for n, v in rest.items() if n not in choice.values}
     for title, is_here in (("given", True), ("all others", False)):
-        part = {n: v for n, v in rest.items() if (n in given) is is_here}
+        part = {n: v for n, v in rest.items() if (n in user_options) is is_here}
         if part:
             lines += ["", f"# {title}", *_flags(part)]
     _write(path, lines)

@@ -236,7 +236,7 @@ def worse_than_guessing(records: Sequence[Mapping[str, float]], words: int) -> s
         return ""
     return (
         f"the loss after update {last['step']} is {loss:.2f}, above that of guessing among the "
-        f"{words:,} ids, {math.log(words):.2f}: {ADVICE} has only begun"
+        f"{words:,} ids, {math.log(words):.2f}: {ADVICE} has only started"
     )
 
 

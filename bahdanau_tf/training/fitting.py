@@ -150,22 +150,24 @@ def fit(
         raise ValueError(f"fit: there is no option {name!r}{similar}, wanted {sorted(KINDS)}")
     temporary = tempfile.mkdtemp(prefix="bahdanau_tf-") if model_dir is None else None
     folder = Path(temporary or "", model_dir or "model")
-    given, defaults = dict(options), {}
+    user_options, defaults = dict(options), {}
     if minutes is not None:
-        given["minutes"] = minutes
+        user_options["minutes"] = minutes
     if isinstance(recipe, Recipe):
         values = asdict(recipe)
         unused = recipe.unused()
-        given = {n: v for n, v in values.items() if n not in unused and v is not None} | given
+        user_options = {
+            n: v for n, v in values.items() if n not in unused and v is not None
+        } | user_options
     elif recipe is not None:
         defaults = _read_recipe(recipe)
-    if given.get("init_from"):
-        given["init_from"] = str(Path(given["init_from"]).absolute())
+    if user_options.get("init_from"):
+        user_options["init_from"] = str(Path(user_options["init_from"]).absolute())
     texts = _texts(folder, source, target, dev)
     if "dev_source" in texts:
-        given["dev_source"] = texts["dev_source"]
+        user_options["dev_source"] = texts["dev_source"]
     named = recipe if isinstance(recipe, str) else None
-    request = Request(texts, folder, given, named, defaults)
+    request = Request(texts, folder, user_options, named, defaults)
     request.check()
     result = run(request, tensorboard, threads, callbacks)
     translator = Translator.load(folder)
@@ -262,11 +264,11 @@ def run(
         OSError: The same.
     """
     if several_workers():
-        refuse(request.given, ["accumulate"], "with several workers in TF_CONFIG")
+        refuse(request.user_options, ["accumulate"], "with several workers in TF_CONFIG")
     use_threads(threads)  # before any operation of TensorFlow
     strategy = strategy_of_environment()
     cluster = Cluster(strategy)
-    tokenize = {**request.defaults, **request.given}.get("tokenize")
+    tokenize = {**request.defaults, **request.user_options}.get("tokenize")
     if tokenize is not None:
         bleu_metric(ScoreOptions(tokenize))  # raises if there is none
     if cluster.is_chief:
@@ -296,8 +298,8 @@ def _train_as_chief(
         dev_lines = _dev_lines(files)
         for doubt in doubts(request.paths):
             StatusLine().note(doubt)
-        if init_from := request.given.get("init_from"):
-            start = Start(init_from, request.given.get("added_words", 0))
+        if init_from := request.user_options.get("init_from"):
+            start = Start(init_from, request.user_options.get("added_words", 0))
         choices = _choose(request, files, dev_lines, start)
         options = request.options(values_of(choices))
     else:
@@ -314,7 +316,7 @@ def _train_as_chief(
     with locked(model_dir):
         translator = plan.prepare()
         if is_new:
-            write_options(model_dir / FILE, choices, request.given, values)
+            write_options(model_dir / FILE, choices, request.user_options, values)
             StatusLine().note(f"all flags of this training: {model_dir / FILE}")
             if start is None:
                 for doubt in few_pairs(files.train_source, files.train_target):
@@ -366,12 +368,12 @@ def _choose(
     unused = _unused_by_parts(request, model)
     try_parts(model)
     facts = measure(ParallelCorpus(files.train_source, files.train_target))
-    known: dict[str, Any] = {"cores": cores_at_once(), "has_gpu": has_gpu()}
-    if not known["has_gpu"]:
-        known["product_rate"] = product_rate()
+    machine: dict[str, Any] = {"cores": cores_at_once(), "has_gpu": has_gpu()}
+    if not machine["has_gpu"]:
+        machine["product_rate"] = product_rate()
     if dev_lines is not None:
-        known["dev_lines"] = dev_lines
-    choices = request.choose(facts, start.options if start else TYPICAL_MODEL, known)
+        machine["dev_lines"] = dev_lines
+    choices = request.choose(facts, start.options if start else TYPICAL_MODEL, machine)
     if choices:
         StatusLine().note(f"chosen to fit {amount(facts.pairs, 'sentence pair')}:")
         for choice in choices:
@@ -383,7 +385,7 @@ def _unused_by_parts(request: Request, model: ModelOptions) -> dict[str, str]:
     """The options that the named parts do not use; refused if given."""
     unused = unused_by_parts(model)
     for name, where in unused.items():
-        refuse(request.given, [name], f"with {where}")
+        refuse(request.user_options, [name], f"with {where}")
     return unused
 
 

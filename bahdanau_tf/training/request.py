@@ -39,7 +39,7 @@ class Request:
         texts: The paths of the texts, by the names `TEXTS`; a table is the
             source without a target.
         model_dir: The folder of the training.
-        given: The options that the user gave, by name; "dev_source" if there
+        user_options: The options that the user gave, by name; "dev_source" if there
             is a dev text.
         recipe: The name of a recipe of the package, or None.
         defaults: Options that the user did not give, those of the recipe.
@@ -48,7 +48,7 @@ class Request:
 
     texts: Mapping[str, str]
     model_dir: Path
-    given: Mapping[str, Any]
+    user_options: Mapping[str, Any]
     recipe: str | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
     modules: Sequence[str] = ()
@@ -73,8 +73,8 @@ class Request:
         for name, path in self.texts.items():
             self._check_text(name, path)
         self._check_init_from()
-        if "dev_source" in self.texts and self.given.get("dev_pairs"):
-            refuse(self.given, ["dev_pairs"], "with --dev_source")
+        if "dev_source" in self.texts and self.user_options.get("dev_pairs"):
+            refuse(self.user_options, ["dev_pairs"], "with --dev_source")
         if self.recipe is not None or not (self.model_dir / FILE).is_file():
             self.typical_options()  # else the options of the folder count
 
@@ -93,7 +93,7 @@ class Request:
 
     def _check_init_from(self) -> None:
         """Raises if the trained model to start with is in the new folder."""
-        init_from = self.given.get("init_from")
+        init_from = self.user_options.get("init_from")
         if not init_from:
             return
         start, folder = Path(init_from).resolve(), self.model_dir.resolve()
@@ -135,10 +135,10 @@ class Request:
         self,
         facts: Facts,
         model: Mapping[str, Any] = TYPICAL_MODEL,
-        known: Mapping[str, Any] = NOTHING,
+        machine: Mapping[str, Any] = NOTHING,
     ) -> list[Choice]:
         """Chooses the options that the user did not give; none with a recipe."""
-        return [] if self.recipe is not None else choose(self.given, facts, model, known)
+        return [] if self.recipe is not None else choose(self.user_options, facts, model, machine)
 
     def options(self, chosen: Mapping[str, Any] = NOTHING) -> TrainingOptions:
         """The options, some of which were chosen or read from the folder.
@@ -146,7 +146,7 @@ class Request:
         Raises:
             ValueError: As of `make_options`.
         """
-        return make_options(self.given, chosen, self.defaults)
+        return make_options(self.user_options, chosen, self.defaults)
 
     def typical_options(self) -> TrainingOptions:
         """The options for a typical text, before the text is read."""
@@ -163,7 +163,7 @@ class Request:
         if self.recipe is not None or not file.is_file():
             return {}
         options = read_options(file)
-        options = {name: options[name] for name in options if name not in self.given}
+        options = {name: options[name] for name in options if name not in self.user_options}
         for part in ("attention", "cell"):
             module = str(options.get(part, "")).rpartition(".")[0]
             is_ours = module.partition(".")[0] in ("", "bahdanau_tf", "keras")
