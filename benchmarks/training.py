@@ -14,7 +14,6 @@ real words only, times three for training.
 
 from __future__ import annotations
 
-import platform
 import resource
 import statistics
 import tempfile
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import machine
 import numpy as np
 import peers
 import table
@@ -51,11 +51,7 @@ flags.DEFINE_float(
 )
 flags.DEFINE_integer("repeats", 5, "Updates to time, after a first one.")
 flags.DEFINE_bool("bfloat16", False, "Whether to measure rounded products too, in turns.")
-flags.DEFINE_list(
-    "peers",
-    [],
-    f"Toolkits to measure on the same batch: {', '.join(peers.PEERS)}.",
-)
+flags.DEFINE_list("peers", [], f"Toolkits to measure on the same batch: {', '.join(peers.PEERS)}.")
 flags.DEFINE_string("peer_dir", str(peers.PEER_DIR), "Folder of the peers' environments.")
 
 POOL = 20  # batches sorted by length together
@@ -150,13 +146,7 @@ def make_step(size: Size, product_dtype: str = "float32") -> Callable[..., tf.Te
     return train_step(model, optimizer, loss, product_dtype=product_dtype)
 
 
-def compare(
-    peer: str,
-    size: Size,
-    batch: Any,
-    step: Callable[..., tf.Tensor],
-    words: int,
-) -> None:
+def compare(peer: str, size: Size, batch: Any, step: Callable[..., tf.Tensor], words: int) -> None:
     """Measures a peer on the same batch and prints how it compares.
 
     This package's updates are timed before and after it, since the speed of
@@ -222,10 +212,7 @@ def main(_: Sequence[str]) -> None:
     peers.check_peers(FLAGS.peers)
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    print(
-        f"Python {platform.python_version()}, TensorFlow {tf.__version__}, "
-        f"Keras {keras.__version__}"
-    )
+    print(machine.description())
     size = SIZES[FLAGS.size]
     batch, source, target = make_batch(size)
     flops = step_flops(size, source, target)
@@ -291,7 +278,7 @@ def figures(medians: Mapping[str, float], words: float, least: float) -> Iterato
     yield Figure(row, least / medians["float32"])
     if FLAGS.bfloat16:
         # Its goal is that of processors with products of bfloat16.
-        goal = BFLOAT16 if "amx_bf16" in table.processor("flags") else None
+        goal = BFLOAT16 if "amx_bf16" in machine.processor("flags") else None
         ratio = medians["float32"] / medians["bfloat16"]
         row = f"{what}: speed with bfloat16 products over float32"
         yield Figure(row, ratio, at_least=goal)

@@ -79,8 +79,7 @@ def progress(job: SimpleNamespace, loss: float) -> None:
 
 
 def _time_training(
-    job: SimpleNamespace,
-    train: Callable[[SimpleNamespace], Iterator[float]],
+    job: SimpleNamespace, train: Callable[[SimpleNamespace], Iterator[float]]
 ) -> dict[str, float]:
     """Target words per second with `</s>`, without the first updates."""
     clock = [0.0, *train(job)]
@@ -94,8 +93,7 @@ def _time_training(
 
 
 def _time_decoding(
-    job: SimpleNamespace,
-    load: Callable[[SimpleNamespace], Callable[[Sentences], Sentences]],
+    job: SimpleNamespace, load: Callable[[SimpleNamespace], Callable[[Sentences], Sentences]]
 ) -> dict[str, float]:
     """Sentences per second, sorted by length, after a first batch."""
     translate = load(job)

@@ -65,9 +65,7 @@ def train(job: Any) -> Iterator[float]:
         values = value if isinstance(value, list) else [value]
         given += [f"--{name}", *map(str, values)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "pymarian", "train", *given],
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-m", "pymarian", "train", *given], stderr=subprocess.PIPE, text=True
     )
     for line in process.stderr:
         sys.stderr.write(line)
