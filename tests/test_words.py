@@ -12,8 +12,6 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[1]
 # Pages, and folders of the package, that still have to be rewritten in plain English.
 NOT_YET = (
-    "benchmarks/README.md",
-    "docs/results.md",
     *(
         f"bahdanau_tf/{room}"
         for room in (
