@@ -32,8 +32,12 @@ from bahdanau_tf.flags.help import help_of, required, usage
 from bahdanau_tf.options.named import imported
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.files import FULL
-from bahdanau_tf.system.garbage import never_collected
-from bahdanau_tf.system.terminal import StatusLine, ended_by_two_interrupts, printable
+from bahdanau_tf.system.terminal import (
+    StatusLine,
+    ended_by_two_interrupts,
+    never_collected,
+    printable,
+)
 
 COMMANDS = {
     "demo": "train on the built-in corpus, translate, draw, export",

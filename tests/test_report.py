@@ -140,7 +140,7 @@ def falling(share):
 def test_the_papers_claim_is_confirmed_if_it_holds():
     few, found = tried(REFERENCES, falling(0.6))
     assert few.is_shown is None  # there are 6 sentences of 25 to 40 words
-    assert "has 18 such short and 6 long sentences, wanted 10" in few.text
+    assert "has 18 such short and 6 long sentences; the test needs 10" in few.text
     assert found.is_shown
     assert "RNNsearch stays flat where RNNencdec falls." in found.text
     short, long, share = re.search(
@@ -183,11 +183,11 @@ def test_the_share_that_is_kept_has_a_bootstrap_interval():
 
 def test_a_claim_that_the_interval_leaves_open_says_so():
     _, sure = tried(REFERENCES, falling(0.6))
-    assert "interval holds" not in sure.text
+    assert "interval contains" not in sure.text
     _, found = tried(REFERENCES, falling(0.25))
     share, margin = map(float, re.search(r"E has .* keeps (\d+) ± (\d+) %", found.text).groups())
     assert abs(share - 50) < margin  # the bound lies in the interval
-    assert "an interval holds the bound" in found.text
+    assert "an interval contains the bound" in found.text
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_the_papers_claim_is_denied_if_it_does_not_hold(search, encdec, reason):
 def test_the_papers_claim_is_not_tested_without_both_models():
     (found,) = findings(results(system("S", max_length=30)))
     assert found.is_shown is None
-    assert found.text.startswith("There is no RNNsearch beside an RNNencdec")
+    assert found.text.startswith("There is no RNNsearch with an RNNencdec")
 
 
 def test_the_papers_claim_is_not_tested_without_a_limit():
@@ -217,7 +217,7 @@ def test_the_papers_claim_is_not_tested_without_a_limit():
     both = [system("S"), system("E", "RNNencdec")]
     (found,) = findings(results(*both))
     assert found.is_shown is None
-    assert found.text.startswith("S and E: no limit of the length")
+    assert found.text.startswith("S and E: the longest length of their")
 
 
 def test_without_matplotlib_nothing_is_begun(tmp_path, monkeypatch, capfd):
@@ -387,8 +387,8 @@ def test_ensembles_without_enough_members_are_not_run():
     ("lengths", "said"),
     [
         ([], "No LSTM was run."),
-        ([None], "No limit of the LSTMs' training sentences is known"),
-        ([14, None], "No limit of the LSTMs' training sentences is known"),
+        ([None], "The longest length of the LSTMs' training sentences is unknown"),
+        ([14, None], "The longest length of the LSTMs' training sentences is unknown"),
         ([14], "18 of 48 sentences are no longer than the LSTMs"),
         # All LSTMs were trained on sentences of that length.
         ([50, 14], "18 of 48 sentences are no longer than the LSTMs"),
