@@ -418,7 +418,7 @@ def test_too_long_a_line_is_refused(tmp_path, monkeypatch):
     path.write_bytes(b"a" * 63 + b"\n" + b"b" * 63)
     assert [len(line) for line in read_lines(path)] == [64, 64]
     path.write_bytes(b"a" * 65 + b"\n")
-    with pytest.raises(ArchiveError, match="line of over 64 bytes"):
+    with pytest.raises(ArchiveError, match="line of more than 64 bytes"):
         list(read_lines(path))
 
 

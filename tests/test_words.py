@@ -16,7 +16,6 @@ NOT_YET = (
         f"bahdanau_tf/{room}"
         for room in (
             "commands",
-            "corpora",
             "data",
             "evaluation",
             "flags",

@@ -12,7 +12,7 @@ from bahdanau_tf.report.results import Results, System
 
 
 class Bounds(NamedTuple):
-    """Of its BLEU on short sentences RNNsearch keeps `flat` or more, RNNencdec less than `fallen`."""
+    """RNNsearch keeps `flat` of its BLEU on short sentences, RNNencdec less than `fallen`."""
 
     flat: float
     fallen: float
