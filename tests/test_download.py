@@ -290,10 +290,7 @@ def test_a_full_disk_is_reported(tmp_path):
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full, which this system does not have")
     with (
-        pytest.raises(
-            DownloadError,
-            match=f"the disk of {re.escape(str(tmp_path))} is full",
-        ),
+        pytest.raises(DownloadError, match=f"the disk of {re.escape(str(tmp_path))} is full"),
         downloads.room_in(tmp_path),
         open("/dev/full", "wb", buffering=0) as full,
     ):

@@ -80,8 +80,7 @@ def test_a_training_stops_when_its_time_is_up_and_is_resumed(monkeypatch, tmp_pa
     """A fake clock shows one hour as soon as the training has begun."""
     folder = tmp_path / "slow"
     clock = SimpleNamespace(
-        monotonic=lambda: 3600.0 * has_begun(folder),
-        sleep=lambda _: time.sleep(0.01),
+        monotonic=lambda: 3600.0 * has_begun(folder), sleep=lambda _: time.sleep(0.01)
     )
     monkeypatch.setattr(trainings, "time", clock)
     plan = Plan("slow", ("waits",))

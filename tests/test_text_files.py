@@ -38,10 +38,7 @@ def packed_in_parts(data: bytes) -> bytes:
         (b"\n", [""]),
         (b"a", ["a"]),
         (b"a\n\nb\n", ["a", "", "b"]),
-        (
-            "a\u2028b\u0085c\x0b\x0cd\re\n".encode(),
-            ["a\u2028b\x85c\x0b\x0cd\re"],
-        ),
+        ("a\u2028b\u0085c\x0b\x0cd\re\n".encode(), ["a\u2028b\x85c\x0b\x0cd\re"]),
         (b"a\r\n\r\nb\r", ["a", "", "b"]),
         ("\ufeffa\n\ufeffb\n".encode(), ["a", "\ufeffb"]),
         ("\ufeff".encode(), []),

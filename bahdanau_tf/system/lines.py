@@ -162,9 +162,7 @@ def incomplete(path: str | os.PathLike[str]) -> str:
 
 
 @contextlib.contextmanager
-def written_together(
-    paths: Sequence[str | os.PathLike[str]],
-) -> Iterator[list[TextIO]]:
+def written_together(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[TextIO]]:
     """`written` for several files: all fit on the disk, or none is renamed."""
     with contextlib.ExitStack() as stack:
         streams = [stack.enter_context(written(path)) for path in paths]
@@ -236,9 +234,7 @@ def _alone(aside: str, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             raise
 
 
-def _source(
-    path: str | os.PathLike[str] | None,
-) -> contextlib.AbstractContextManager[BinaryIO]:
+def _source(path: str | os.PathLike[str] | None) -> contextlib.AbstractContextManager[BinaryIO]:
     if path is None:
         return contextlib.nullcontext(sys.stdin.buffer)
     return open(path, "rb")

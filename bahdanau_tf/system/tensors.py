@@ -48,10 +48,7 @@ def operand(x: tf.Tensor) -> tf.Tensor:
 
 
 def product(
-    a: tf.Tensor,
-    b: tf.Tensor,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
+    a: tf.Tensor, b: tf.Tensor, transpose_a: bool = False, transpose_b: bool = False
 ) -> tf.Tensor:
     """a b, in the dtype of a, or in float32 where products are rounded.
 

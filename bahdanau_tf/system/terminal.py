@@ -98,11 +98,7 @@ class ProgressLine(StatusLine):
     """
 
     def __init__(
-        self,
-        total: int,
-        done: int = 0,
-        stream: TextIO | None = None,
-        seconds: float = math.inf,
+        self, total: int, done: int = 0, stream: TextIO | None = None, seconds: float = math.inf
     ) -> None:
         super().__init__(stream)
         self._total = total
