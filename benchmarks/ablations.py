@@ -96,9 +96,9 @@ def train(cells: Mapping[Path, Sequence[str]]) -> None:
         cells: Flags of `bahdanau-tf train` by folder, which gets `model`,
             `output`, `flags`, and `over` once the training has ended by itself.
     """
-    for folder, given in cells.items():
+    for folder, train_flags in cells.items():
         folder.mkdir(parents=True, exist_ok=True)
-        path, text = folder / "flags", "".join(f"{flag}\n" for flag in given)
+        path, text = folder / "flags", "".join(f"{flag}\n" for flag in train_flags)
         if path.exists() and path.read_text("utf-8") != text:
             sys.exit(f"{folder} has other flags; name another --out_dir")
         path.write_text(text, "utf-8")

@@ -148,7 +148,7 @@ def main(_: Sequence[str]) -> int:
         for hit, left in kills:
             hits[hit] += 1
             done = f"kill {hits.total()} of {FLAGS.kills}"
-            print(f"{done}: {hit}; {left or 'nothing'} found", flush=True)
+            print(f"{done}: {hit}; {left or 'nothing'} left", flush=True)
 
     while aims or not number:
         number += 1

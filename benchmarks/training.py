@@ -159,16 +159,16 @@ def compare(peer: str, size: Size, batch: Any, step: Callable[..., tf.Tensor], w
         step: This package's step.
         words: Target words of the batch.
     """
-    taken = [cpu_seconds(step, *batch) for _ in range(FLAGS.repeats)]
-    found = peer_figures(peer, size, batch[0].values())
-    taken += [cpu_seconds(step, *batch) for _ in range(FLAGS.repeats)]
+    seconds = [cpu_seconds(step, *batch) for _ in range(FLAGS.repeats)]
+    theirs = peer_figures(peer, size, batch[0].values())
+    seconds += [cpu_seconds(step, *batch) for _ in range(FLAGS.repeats)]
     # Of both the mean: a slow update counts for both.
-    ratio = words / statistics.mean(taken) / found["words_per_second"]
+    ratio = words / statistics.mean(seconds) / theirs["words_per_second"]
     print(
-        f"{peer}: {found['seconds_per_update']:.3f} s an update, "
-        f"{found['words_per_second']:.0f} target words/s; this package is "
+        f"{peer}: {theirs['seconds_per_update']:.3f} s an update, "
+        f"{theirs['words_per_second']:.0f} target words/s; this package is "
         f"{ratio:.2f} times as fast; its peak memory "
-        f"{found['peak_gib']:.2f} GiB"
+        f"{theirs['peak_gib']:.2f} GiB"
     )
     goal = OVER_JOEYNMT.get(FLAGS.size) if peer == "joeynmt" else None
     what = f"training, size {FLAGS.size}: speed over that of {peer}"
@@ -176,7 +176,7 @@ def compare(peer: str, size: Size, batch: Any, step: Callable[..., tf.Tensor], w
 
 
 def peer_figures(peer: str, size: Size, batch: Any, threads: int = 1) -> dict[str, float]:
-    """What `peers.measure` finds of a peer's training on one batch.
+    """The figures of `peers.measure` for a peer's training on one batch.
 
     Args:
         peer: Its name.
@@ -227,11 +227,11 @@ def main(_: Sequence[str]) -> None:
         steps["bfloat16"] = make_step(size, "bfloat16")
     medians, rate = in_turns(steps, batch)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    for dtype, taken in medians.items():
+    for dtype, seconds in medians.items():
         print(
-            f"median, {dtype}: {taken:.3f} s an update, "
-            f"{target.sum() / taken:.0f} target words/s, "
-            f"{flops / taken / 1e9:.1f} GFLOP/s = {flops / taken / rate:.1%} "
+            f"median, {dtype}: {seconds:.3f} s an update, "
+            f"{target.sum() / seconds:.0f} target words/s, "
+            f"{flops / seconds / 1e9:.1f} GFLOP/s = {flops / seconds / rate:.1%} "
             f"of the matrix product's {rate / 1e9:.1f}; peak memory "
             f"{peak:.2f} GiB"
         )
@@ -258,9 +258,9 @@ def in_turns(
         rates.append(matrix_rate())
         for dtype, step in steps.items():
             seconds[dtype].append(cpu_seconds(step, *batch))
-        taken = ", ".join(f"{one[-1]:.3f} s" for one in seconds.values())
-        print(f"update {number + 1}: {taken}, matrix product {rates[-1] / 1e9:.1f} GFLOP/s")
-    medians = {dtype: statistics.median(one) for dtype, one in seconds.items()}
+        last = ", ".join(f"{each[-1]:.3f} s" for each in seconds.values())
+        print(f"update {number + 1}: {last}, matrix product {rates[-1] / 1e9:.1f} GFLOP/s")
+    medians = {dtype: statistics.median(each) for dtype, each in seconds.items()}
     return medians, statistics.median(rates)
 
 

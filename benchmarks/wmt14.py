@@ -230,11 +230,11 @@ def measure(size: Size) -> None:
     step = make_step(size)
     for _ in range(2):
         seconds = cpu_seconds(step, *batch)
-    taken = (peak_bytes() - before) / 1e9
+    memory = (peak_bytes() - before) / 1e9
     counted = cost_of(size, size.source_length, size.target_length).peak / 1e9
     print(
         f"the second update: {seconds:.2f} s of processor time; memory: "
-        f"{taken:.2f} GB beside {before / 1e9:.2f} before the model was made; "
+        f"{memory:.2f} GB beside {before / 1e9:.2f} before the model was made; "
         f"counted: {counted:.2f} GB"
     )
 

@@ -54,12 +54,12 @@ def beside_the_paper(
 
 def translation_quality(results: Results) -> Table:
     """Table 1: BLEU of all sentences, and of those without unknown words."""
-    known, references = results.known, results.references
+    is_known, references = results.is_known, results.references
     signatures = {}
 
     def cells(system: System) -> list[Cell]:
         bleu = references.bleu(system.texts, n_bootstrap=results.scoring.n_bootstrap)
-        known_bleu = references.bleu(system.known_texts, known) if any(known) else None
+        known_bleu = references.bleu(system.known_texts, is_known) if any(is_known) else None
         chrf = references.chrf(system.texts)
         for score in (known_bleu or bleu, chrf):
             signatures[score.name] = score.signature
@@ -73,7 +73,7 @@ def translation_quality(results: Results) -> Table:
         ["system", heads[0], "± (95 %)", heads[1], "chrF2, all", *theirs],
         beside_the_paper(results.systems, cells, 4, paper.BLEU),
         [
-            f"{len(known)} sentences, {sum(known)} of them without words that "
+            f"{len(is_known)} sentences, {sum(is_known)} of them without words that "
             "are unknown to a model, in source or reference; there [UNK] was "
             "forbidden. ± is half the width of the 95 % bootstrap interval of "
             "BLEU on all.",
@@ -199,7 +199,7 @@ SEED = 1409
 LONGEST_SHOWN = 50  # words
 
 
-def choose(lengths: Sequence[int], known: Sequence[bool]) -> tuple[list[int], list[int]]:
+def choose(lengths: Sequence[int], is_known: Sequence[bool]) -> tuple[list[int], list[int]]:
     """Draws sentences for Figure 3 and for Table 3, with a fixed seed.
 
     As in the paper, Figure 3 has (a) any sentence, here of up to LONGEST_SHOWN words
@@ -209,7 +209,7 @@ def choose(lengths: Sequence[int], known: Sequence[bool]) -> tuple[list[int], li
     chance = random.Random(SEED)
     every = range(len(lengths))
     first = chance.choice([n for n in every if lengths[n] <= LONGEST_SHOWN] or every)
-    short = [n for n in every if known[n] and 10 <= lengths[n] <= 20 and n != first]
+    short = [n for n in every if is_known[n] and 10 <= lengths[n] <= 20 and n != first]
     long = [n for n in every if lengths[n] > 30]
     others, three = (chance.sample(numbers, min(3, len(numbers))) for numbers in (short, long))
     return [first, *others], sorted(three)

@@ -100,7 +100,7 @@ class Results:
         test: The test set.
         lengths: Number of words of each source sentence.
         unit: The unit of `lengths`, such as "tokens".
-        known: Whether all words of each sentence are known.
+        is_known: Whether all words are known, of each sentence.
         scoring: How they are scored; `tokenize` is not None.
     """
 
@@ -108,7 +108,7 @@ class Results:
     test: Corpus
     lengths: Sequence[int]
     unit: str
-    known: Sequence[bool]
+    is_known: Sequence[bool]
     scoring: Scoring
 
     @property
@@ -162,14 +162,14 @@ def measure(
             always corresponds to it.
     """
     models = {name: load_best(folder) for name, folder in model_dirs.items()}
-    known = evaluation.known_sentences([*models.values()], *test[:2])
+    is_known = evaluation.known_sentences([*models.values()], *test[:2])
     folders = {name: Path(folder) for name, folder in model_dirs.items()}
     by_words = any(map(trained_words, folders.values()))
     limit = trained_words if by_words else trained_length
     systems = [System(name, OUTSIDE, lines, lines) for name, lines in outside.items()]
     line = ProgressLine(len(models))
     for done, (name, model) in enumerate(models.items()):
-        system = _translate(name, model, test.sources, known, scoring.decoding)
+        system = _translate(name, model, test.sources, is_known, scoring.decoding)
         folder = folders[name]
         systems.insert(done, replace(system, model_dir=folder, max_length=limit(folder)))
         line.update(done + 1, f"translated by {name}")
@@ -185,14 +185,14 @@ def measure(
         scoring = replace(scoring, tokenize=fitting_tokenizer(text, test.references))
     texts = [translator.source_text for translator in translators]
     lengths, unit = source_lengths(texts, test.sources, by_words)
-    return Results(systems, test, lengths, unit, known, scoring)
+    return Results(systems, test, lengths, unit, is_known, scoring)
 
 
 def _translate(
     name: str,
     translator: Translator,
     sources: Sequence[str],
-    known: Sequence[bool],
+    is_known: Sequence[bool],
     decoding: Decoding,
 ) -> System:
     kind = type(translator.model).__name__
@@ -203,10 +203,10 @@ def _translate(
     translations = translator.translate(sources, decoding)
     texts = [translation.line for translation in translations]
     decoding = replace(decoding, unknown="forbid")
-    forbidden = iter(translator.translate([*compress(sources, known)], decoding))
+    forbidden = iter(translator.translate([*compress(sources, is_known)], decoding))
     known_texts = [
-        next(forbidden).line if is_known else text
-        for text, is_known in zip(texts, known, strict=True)
+        next(forbidden).line if each_is_known else text
+        for text, each_is_known in zip(texts, is_known, strict=True)
     ]
     return System(name, kind, texts, known_texts, translator=translator, translations=translations)
 

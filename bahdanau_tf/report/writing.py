@@ -179,7 +179,7 @@ def _sections(
     folder: Path,
 ) -> list[Section]:
     """Tables and figures in the papers' order; writes the pictures."""
-    aligned, long = bahdanau.choose(results.lengths, results.known)
+    aligned, long = bahdanau.choose(results.lengths, results.is_known)
     lstms = sutskever.lstm_members(results)
     quality = [bahdanau.translation_quality(results), bahdanau.significance(results)]
     training = [
