@@ -171,7 +171,7 @@ def main(_: Sequence[str]) -> None:
     changes = FLAGS.changes or list(CHANGES)
     unknown = set(changes) - set(CHANGES)
     if unknown:
-        app.usage(f"--changes: {unknown}, wanted some of {[*CHANGES]}", True, 2)
+        raise app.UsageError(f"--changes has {sorted(unknown)}, wanted some of {[*CHANGES]}")
     if not FLAGS.show:
         train(
             {
