@@ -3,13 +3,12 @@
     python benchmarks/cluster.py --out_dir=cluster --workers=3 --kills=5
 
 A tiny model is trained on a generated corpus by several processes of this
-machine, once without interruption, and once while a worker that is drawn at
-random is killed or, with --freeze, stopped without a word, again and again. The
-others must end by themselves; how long that takes is measured. Then the same
-command goes on.
+machine, once without interruption, and once while again and again a random worker
+is killed or, with --freeze, stopped by SIGSTOP. The others must end by themselves;
+the program measures how long that takes. Then the same command resumes the training.
 
-The exit status is 1 unless the others end with status 2 and the sentence for
-it, and all that training saves is equal bit for bit in the end.
+The exit status is 1 unless the others end with status 2 and the message for
+it, and all that training saves is equal bit for bit at the end.
 """
 
 from __future__ import annotations
@@ -19,14 +18,13 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from absl import app, flags
-from tiny import differences, environment, training, write_texts
+from tiny import differences, start, training, write_texts
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("out_dir", None, "a new folder", required=True)
@@ -38,39 +36,30 @@ flags.DEFINE_float("spread", 20.0, "seconds of training until a kill, at most")
 flags.DEFINE_integer("seed", 1, "seed of the moments")
 
 LONGEST = 1800  # seconds that a process may take
-SAID = "train: another worker has ended or cannot be reached"
+MESSAGE = "train: another worker has ended or cannot be reached"
 
 
 class Workers:
     """The processes of a training, with the output of each in a file."""
 
     def __init__(self, words: Sequence[str], folder: Path) -> None:
-        self._outputs = []
-        self._processes = []
         addresses = [f"127.0.0.1:{port}" for port in free_ports(FLAGS.workers)]
-        for index in range(FLAGS.workers):
+        self._outputs = [folder / f"output-{index}" for index in range(FLAGS.workers)]
+        self._processes = []
+        for index, output in enumerate(self._outputs):
             task = {"type": "worker", "index": index}
-            cluster = {"cluster": {"worker": addresses}, "task": task}
-            self._outputs.append(folder / f"output-{index}")
-            with self._outputs[-1].open("wb") as output:
-                self._processes.append(
-                    subprocess.Popen(
-                        [sys.executable, "-m", "bahdanau_tf", *words],
-                        stdout=output,
-                        stderr=output,
-                        env=environment(folder) | {"TF_CONFIG": json.dumps(cluster)},
-                        start_new_session=True,
-                    )
-                )
+            config = json.dumps({"cluster": {"worker": addresses}, "task": task})
+            command = ["-m", "bahdanau_tf", *words]
+            self._processes.append(start(command, folder, output, TF_CONFIG=config))
 
-    def said(self, index: int) -> str:
+    def output(self, index: int) -> str:
         """What a worker has written so far."""
         return self._outputs[index].read_text(errors="replace")
 
     def train(self) -> bool:
         """Waits for the first update; whether there is one."""
         end = time.monotonic() + LONGEST
-        while " loss " not in self.said(0) and time.monotonic() < end:
+        while " loss " not in self.output(0) and time.monotonic() < end:
             if self._processes[0].poll() is not None:
                 return False
             time.sleep(0.05)
@@ -89,62 +78,48 @@ class Workers:
         self._processes[index].send_signal(number)
 
     def statuses(self, but: int | None = None) -> list[int]:
-        """Waits for all workers, but for one; their exit statuses."""
-        return [one.wait(LONGEST) for index, one in enumerate(self._processes) if index != but]
+        """Waits for all workers, or all except one; their exit statuses."""
+        others = (worker for index, worker in enumerate(self._processes) if index != but)
+        return [worker.wait(LONGEST) for worker in others]
 
     def close(self) -> None:
         """Ends all processes."""
-        for one in self._processes:
-            one.kill()
-            one.wait()
-
-
-@contextmanager
-def started(data: Path, folder: Path) -> Iterator[Workers]:
-    """The workers of a training; all are ended afterwards."""
-    workers = Workers(training(data, folder, FLAGS.updates), folder)
-    try:
-        yield workers
-    finally:
-        workers.close()
+        for worker in self._processes:
+            worker.kill()
+            worker.wait()
 
 
 def free_ports(count: int) -> list[int]:
     """Ports that are free now."""
-    with ExitStack() as until_known:
-        taken = [until_known.enter_context(socket.socket()) for _ in range(count)]
-        for one in taken:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in taken]
+    with ExitStack() as stack:
+        sockets = [
+            stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
+        ]
+        return [each.getsockname()[1] for each in sockets]
 
 
 def whole_training(data: Path, folder: Path) -> None:
-    """Trains, or goes on, to the end.
-
-    Raises:
-        RuntimeError: A worker failed.
-    """
-    with started(data, folder) as workers:
-        statuses = workers.statuses()
-        if any(statuses):
-            bad = next(i for i, status in enumerate(statuses) if status)
-            raise RuntimeError(f"worker {bad}: {workers.said(bad)[-2000:]}")
+    """Trains or resumes, to the end; RuntimeError if a worker fails."""
+    with closing(Workers(training(data, folder, FLAGS.updates), folder)) as workers:
+        for index, status in enumerate(workers.statuses()):
+            if status:
+                raise RuntimeError(f"worker {index}: {workers.output(index)[-2000:]}")
 
 
 def killed_training(data: Path, folder: Path, chance: random.Random) -> Iterator[str]:
     """Trains with one kill after the other; yields what was wrong."""
     number = signal.SIGSTOP if FLAGS.freeze else signal.SIGKILL
     for count in range(1, FLAGS.kills + 1):
-        with started(data, folder) as workers:
+        with closing(Workers(training(data, folder, FLAGS.updates), folder)) as workers:
             victim = chance.randrange(FLAGS.workers)
             is_over = not workers.train()
             if is_over or workers.is_over_in(chance.uniform(0, FLAGS.spread)):
                 print("the training was over before the next kill", flush=True)
                 break
             workers.kill(victim, number)
-            start = time.monotonic()
+            killed = time.monotonic()
             statuses = workers.statuses(but=victim)
-            seconds = time.monotonic() - start
+            seconds = time.monotonic() - killed
             print(
                 f"kill {count} of {FLAGS.kills}: worker {victim}; the others "
                 f"ended {seconds:.1f} s later",
@@ -152,9 +127,8 @@ def killed_training(data: Path, folder: Path, chance: random.Random) -> Iterator
             )
             others = (i for i in range(FLAGS.workers) if i != victim)
             for index, status in zip(others, statuses, strict=True):
-                if status != 2 or SAID not in workers.said(index):
-                    end = workers.said(index)[-500:]
-                    yield f"worker {index} ended with {status}: {end}"
+                if status != 2 or MESSAGE not in workers.output(index):
+                    yield f"worker {index} ended with {status}: {workers.output(index)[-500:]}"
     whole_training(data, folder)
 
 

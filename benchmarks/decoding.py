@@ -5,20 +5,19 @@
 
 The translator is exported twice for each beam size: once so that every sentence
 takes exactly `--steps` steps (the end symbol is forbidden before that), and
-once unchanged. Without `--model_dir` it is one of size small that was never
-trained and has a lexicon drawn at random; it is measured with `--steps` steps
-only. A new process on one thread, with TensorFlow and TensorFlow Text only,
-loads an export and translates `--sentences` lines, sorted by length, in
-batches. Times are processor time of that process. The rate of a matrix product
-is printed with them, because a busy machine slows both alike.
+once unchanged. Without `--model_dir` it is an untrained one of size small with a
+random lexicon; it is measured with `--steps` steps only. A new process on one
+thread, with TensorFlow and TensorFlow Text only, loads an export and translates
+`--sentences` lines, sorted by length, in batches. Times are processor time of that
+process. The rate of a matrix product is printed with them, because a busy machine
+slows both alike.
 
     python -m benchmarks.peers --data_dir=multi30k-tok --peers=joeynmt \
         --natural_updates=420 --work_dir=peers
     python benchmarks/decoding.py --model_dir=model/best --source=test.en \
         --peer=joeynmt=peers/joeynmt --words=test.tok.en
 
-These commands measure this package, then a peer's model, then this package
-again.
+These commands measure this package, then a peer's model, then this package again.
 """
 
 from __future__ import annotations
@@ -84,19 +83,16 @@ class Search(NamedTuple):
         steps = "to the end" if self.steps is None else f"{self.steps} steps"
         return f"beam {self.beam}, {steps}{', shortlist' * self.shortlist}"
 
-    def decoding(self, given: Any) -> Any:
-        """The options of this search; others as in `given`."""
-        options: dict[str, Any] = {}
+    def decoding(self, others: Any) -> Any:
+        """The options of this search, with the rest of `others`."""
+        options: dict[str, Any] = {"beam_size": self.beam, "shortlist": self.shortlist}
         if self.steps is not None:
-            options = {
-                "max_length": self.steps,
-                "max_length_ratio": 1000.0,
-                "min_length_ratio": 1000.0,
-            }
-        return replace(given, beam_size=self.beam, shortlist=self.shortlist, **options)
+            ratios = dict.fromkeys(("max_length_ratio", "min_length_ratio"), 1000.0)
+            options |= {"max_length": self.steps, **ratios}
+        return replace(others, **options)
 
     def goal(self, batch: int) -> float | None:
-        """How many times as fast as JoeyNMT it should be, if that is said."""
+        """How many times as fast as JoeyNMT it should be, if there is a goal."""
         end = "natural" if self.steps is None else "fixed"
         kind = "shortlist" if self.shortlist else end
         return GOALS.get(("alone" if batch == 1 else "batch", kind))
@@ -136,30 +132,22 @@ def subject() -> tuple[Any, list[str]]:
 
 
 def compare(search: Search, version: Path, lines: list[str], batch: int) -> None:
-    """Measures an export, and each peer between two times of it.
-
-    Args:
-        search: The search of the export.
-        version: Its folder.
-        lines: The text.
-        batch: Sentences in a request.
-    """
-    found = measured(version, lines, batch)
+    """Measures the export in a folder, then each peer, each followed by the export again."""
+    figures = measured(version, lines, batch)
     what = f"{search}, batch {batch}"
     print(
-        f"{what}: {found['rate']:.1f} sentences/s, "
-        f"{1000 / found['rate']:.1f} ms a sentence, "
-        f"{found['words']:.1f} tokens each; peak memory "
-        f"{found['memory']:.2f} GiB, loaded in {found['load']:.1f} s, "
-        f"first request {found['first']:.1f} s; matrix product "
-        f"{found['matrix'] / 1e9:.0f} GFLOP/s",
+        f"{what}: {figures['rate']:.1f} sentences/s, "
+        f"{1000 / figures['rate']:.1f} ms a sentence, {figures['words']:.1f} tokens each; "
+        f"peak memory {figures['memory']:.2f} GiB, loaded in {figures['load']:.1f} s, "
+        f"first request {figures['first']:.1f} s; matrix product "
+        f"{figures['matrix'] / 1e9:.0f} GFLOP/s",
         flush=True,
     )
-    table.add([Figure(what, 1000 / found["rate"], "ms a sentence")])
+    table.add([Figure(what, 1000 / figures["rate"], "ms a sentence")])
     for peer in FLAGS.peer:
         rate = peer_rate(peer, len(lines), search.beam, batch, search.steps)
         again = measured(version, lines, batch)
-        ratio = (found["rate"] + again["rate"]) / 2 / rate
+        ratio = (figures["rate"] + again["rate"]) / 2 / rate
         name = peer.partition("=")[0]
         print(
             f"    {name}: {rate:.1f} sentences/s; this package is {ratio:.2f} "
@@ -174,26 +162,13 @@ def compare(search: Search, version: Path, lines: list[str], batch: int) -> None
 def peer_rate(peer: str, count: int, beam: int, batch: int, steps: int | None) -> float:
     """A peer's sentences per second over the first lines of `--words`.
 
-    Args:
-        peer: NAME=FOLDER, the peer and the folder of its trained model.
-        count: The number of sentences.
-        beam: The beam size.
-        batch: Sentences per batch.
-        steps: The number of words of every output; None if outputs end where
-            the model ends them.
+    `peer` is NAME=FOLDER, with the folder of its trained model; the rest is as for
+    `peers.measure`.
     """
     name, _, model = peer.partition("=")
-    words = Path(FLAGS.words).read_text(encoding="utf-8").split("\n")[:-1]
-    figures = peers.decode(
-        name,
-        FLAGS.peer_dir,
-        words[:count],
-        model=model,
-        beam=beam,
-        batch=batch,
-        steps=steps,
-    )
-    return figures["sentences_per_second"]
+    words = Path(FLAGS.words).read_text(encoding="utf-8").split("\n")[:-1][:count]
+    settings = {"model": model, "beam": beam, "batch": batch, "steps": steps}
+    return peers.decode(name, FLAGS.peer_dir, words, **settings)["sentences_per_second"]
 
 
 def exports(translator: Any) -> Iterator[tuple[Search, Path]]:
@@ -202,10 +177,10 @@ def exports(translator: Any) -> Iterator[tuple[Search, Path]]:
     if FLAGS.natural and FLAGS.model_dir:
         ends.append(None)
     shortlists = [False, True] if FLAGS.shortlist else [False]
-    given = translator.decoding
+    decoding = translator.decoding
     for beam, steps, shortlist in itertools.product(map(int, FLAGS.beams), ends, shortlists):
         search = Search(beam, steps, shortlist)
-        translator.decoding = search.decoding(given)
+        translator.decoding = search.decoding(decoding)
         with tempfile.TemporaryDirectory() as folder:
             yield search, translator.export(folder)
 
@@ -242,7 +217,7 @@ def measure(version: str, batch: int, signature: str, lines: list[str]) -> dict[
     tf.config.threading.set_inter_op_parallelism_threads(1)
     started = time.process_time()
     translate = tf.saved_model.load(version).signatures[signature]
-    loaded = time.process_time()
+    load = time.process_time() - started
     lines = sorted(lines, key=lambda line: len(line.split()))
     requests = [tf.constant(lines[i : i + batch]) for i in range(0, len(lines), batch)]
     words = 0
@@ -252,17 +227,17 @@ def measure(version: str, batch: int, signature: str, lines: list[str]) -> dict[
         text = translate(text=request)["translation"].numpy()
         words += sum(len(line.split()) for line in text)
 
-    begun = time.process_time()
+    started = time.process_time()
     run(requests[len(requests) // 2])
-    first, words = time.process_time() - begun, 0
-    begun = time.process_time()
+    first, words = time.process_time() - started, 0
+    started = time.process_time()
     for request in requests:
         run(request)
-    taken = time.process_time() - begun
+    seconds = time.process_time() - started
     return {
-        "rate": len(lines) / taken,
+        "rate": len(lines) / seconds,
         "words": words / len(lines),
-        "load": loaded - started,
+        "load": load,
         "first": first,
         "memory": peak_gib("self"),
         "matrix": matrix_rate(),
@@ -271,8 +246,6 @@ def measure(version: str, batch: int, signature: str, lines: list[str]) -> dict[
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["child"]:
-        signature, given = json.load(sys.stdin)
-        found = measure(sys.argv[2], int(sys.argv[3]), signature, given)
-        print(json.dumps(found))
+        print(json.dumps(measure(sys.argv[2], int(sys.argv[3]), *json.load(sys.stdin))))
     else:
         app.run(main)

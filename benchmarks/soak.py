@@ -7,17 +7,17 @@ and translates through the Python API, in each turn `--batches` batches of mixed
 sizes and lengths. Beside them each turn runs a command: a training of its own,
 which is resumed again and again, `translate`, `evaluate` or `export`. Two out
 of three are killed at a random moment by SIGKILL, SIGTERM or SIGINT. All models
-are tiny; one core is enough, also with `nice`.
+are tiny; one core is enough, even with `nice`.
 
-After each turn the resident memory of both processes, without that of mapped
-files such as libraries, is written down. Warm-up is `--warm_up` batches before
-the first turn, and then the first quarter of the time: until then oneDNN and
-TensorFlow fill their caches, which have an entry for each new shape, up to some
-limit. BLEU is that of words between blanks, since sacreBLEU's other tokenizers
-keep the last 65,536 lines. The exit status is 1 if the memory was later more
-than 5 % above that at the end of the warm-up, if a command failed that was not
-killed, if one told a traceback, if translations changed, or if a process or a
-temporary file is left in the end. Ctrl-C ends it with the table so far.
+After each turn the program records the resident memory of both processes, without
+mapped files such as libraries. The warm-up is `--warm_up` batches before the first
+turn, then the first quarter of the time: until then oneDNN and TensorFlow fill their
+caches, which have an entry for each new shape, up to some limit. BLEU splits words at
+spaces (`--tokenize=none`), since sacreBLEU's other tokenizers keep the last 65,536
+lines. The exit status is 1 if the memory was later more than 5 % above that at the end
+of the warm-up, if a command failed that was not killed, if one printed a traceback, if
+translations changed, or if a process or a temporary file is left at the end. Ctrl-C
+ends the program with the table so far.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from absl import app, flags
-from tiny import environment, left_over, training, write_texts
+from tiny import environment, left_over, start, training, write_texts
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("out_dir", None, "a new folder", required=True)
@@ -55,16 +55,16 @@ import json, sys
 from bahdanau_tf import Translator
 translator = Translator.load(sys.argv[1])
 for line in sys.stdin:
-    found = translator.translate(json.loads(line))
-    print(json.dumps([one.text for one in found]), flush=True)
+    translations = translator.translate(json.loads(line))
+    print(json.dumps([translation.text for translation in translations]), flush=True)
 """
 
 
 class Row(NamedTuple):
-    """What is written down after a turn.
+    """The state after a turn.
 
     Attributes:
-        minutes: Since the beginning.
+        minutes: Since the first turn.
         updates: Of the long training.
         training: Its resident memory in MB.
         batches: That the long decoder has translated.
@@ -88,7 +88,7 @@ class Soak:
 
     Attributes:
         rows: A row for each turn.
-        wrong: What was not as it should be, in sentences.
+        wrong: A sentence for each thing that went wrong.
     """
 
     def __init__(self, out: Path) -> None:
@@ -96,7 +96,7 @@ class Soak:
         self.rows: list[Row] = []
         self.wrong: list[str] = []
         self.batches = 0
-        self.known: dict[str, str] = {}
+        self.translations: dict[str, str] = {}
         self.long: list[subprocess.Popen] = []
         self.started: list[subprocess.Popen] = []
         write_texts(out / "data")
@@ -121,30 +121,24 @@ class Soak:
         return FLAGS.minutes - (time.monotonic() - self.start) / 60
 
     def _decoder(self) -> subprocess.Popen:
-        decoder = subprocess.Popen(
-            [sys.executable, "-c", DECODER, self.out / "fixed"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment(self.out),
-            start_new_session=True,  # it does not hear Ctrl-C
-            text=True,
+        self.started.append(
+            subprocess.Popen(
+                [sys.executable, "-c", DECODER, self.out / "fixed"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment(self.out),
+                start_new_session=True,  # it does not hear Ctrl-C
+                text=True,
+            )
         )
-        self.started.append(decoder)
-        return decoder
+        return self.started[-1]
 
     def _start(self, words: list[str], name: str = "turn") -> subprocess.Popen:
         """Starts a command, whose output goes to a file."""
-        with (self.out / name).with_suffix(".output").open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "bahdanau_tf", *words],
-                stdout=output,
-                stderr=output,
-                env=environment(self.out),
-                start_new_session=True,
-            )
-        self.started.append(process)
-        return process
+        output = (self.out / name).with_suffix(".output")
+        self.started.append(start(["-m", "bahdanau_tf", *words], self.out, output))
+        return self.started[-1]
 
     def turn(self) -> None:
         """Decodes some batches, runs a command, writes a row."""
@@ -165,7 +159,7 @@ class Soak:
         )
 
     def _batch(self) -> list[str]:
-        """1 to 16 sentences of 1 to 30 words, one of them known already."""
+        """1 to 16 sentences of 1 to 30 words, the first from a fixed set."""
         chance = self.chance
         lengths = [chance.randint(1, 30) for _ in range(chance.randint(0, 15))]
         drawn = [" ".join(chance.choices(self.words, k=n)) for n in lengths]
@@ -175,21 +169,20 @@ class Soak:
         """Translates; a sentence has the same translation each time."""
         decoder = self.long[1]
         print(json.dumps(sentences), file=decoder.stdin, flush=True)
-        found = json.loads(decoder.stdout.readline())
+        sentence, text = sentences[0], json.loads(decoder.stdout.readline())[0]
         self.batches += 1
-        for sentence, text in zip(sentences[:1], found, strict=False):
-            if self.known.setdefault(sentence, text) != text:
-                self.wrong.append(f"{sentence!r} was translated in another way")
+        if self.translations.setdefault(sentence, text) != text:
+            self.wrong.append(f"{sentence!r} was translated in another way")
 
     def _command(self) -> str:
         """Runs a command, maybe killed; says which, and how it ended."""
-        name = self.chance.choice([*COMMANDS])
-        process = self._start(COMMANDS[name](self.out))
+        name = self.chance.choice(COMMANDS)
+        process = self._start(command(name, self.out))
         limit = self.chance.uniform(*KILLED_AFTER)
         killed_by = self.chance.choice([*SIGNALS, None])
         if killed_by is None and name != "train":
             limit = 600.0
-        ended, fine = name, {0}
+        ended, good = name, {0}
         try:
             process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -197,22 +190,23 @@ class Soak:
             process.send_signal(killed_by)
             process.wait()
             ended = f"{name}, {killed_by.name}"
-            fine |= {STOPPED, -killed_by}
-        finally:  # also after Ctrl-C
+            good |= {STOPPED, -killed_by}
+        finally:  # even after Ctrl-C
             process.kill()
             process.wait()
-        said = (self.out / "turn.output").read_text(errors="replace")
-        if process.returncode not in fine or "Traceback" in said:
-            status = process.returncode
-            self.wrong.append(f"{ended}, status {status}: {said[-1500:]}")
+        output = (self.out / "turn.output").read_text(errors="replace")
+        if process.returncode not in good or "Traceback" in output:
+            self.wrong.append(f"{ended}, status {process.returncode}: {output[-1500:]}")
         return ended
 
     def end(self) -> None:
-        """Runs each command once more, then ends all that lives."""
-        for name, words in COMMANDS.items():
-            process = self._start(words(self.out))
+        """Runs each command once more, then ends both long processes."""
+        for name in COMMANDS:
+            process = self._start(command(name, self.out))
             if name == "train":
-                self._until_update(process)
+                output = self.out / "turn.output"
+                while process.poll() is None and " loss " not in output.read_text():
+                    time.sleep(0.1)
                 process.terminate()
             if process.wait() not in (0, STOPPED):
                 self.wrong.append(f"the last {name}: {process.returncode}")
@@ -223,46 +217,28 @@ class Soak:
             self.wrong.append(f"long training: {self.long[0].returncode}")
         self.wrong += left_over(self.out)
 
-    def _until_update(self, training: subprocess.Popen) -> None:
-        while training.poll() is None:
-            if " loss " in (self.out / "turn.output").read_text():
-                return
-            time.sleep(0.1)
+
+COMMANDS = ("train", "translate", "evaluate", "export")
 
 
-def _translate(out: Path) -> list[str]:
-    return [
-        *("translate", f"--model_dir={out / 'fixed'}"),
-        *(f"--input={out / 'data' / 'test.en'}", f"--output={out / 'found'}"),
-    ]
-
-
-def _evaluate(out: Path) -> list[str]:
-    return [
-        *("evaluate", f"--model_dir={out / 'model'}"),
-        f"--source={out / 'data' / 'test.en'}",
-        f"--reference={out / 'data' / 'test.fr'}",
-    ]
-
-
-def _export(out: Path) -> list[str]:
-    folders = f"--model_dir={out / 'model'}", f"--export_dir={out / 'export'}"
-    return ["export", *folders]
-
-
-COMMANDS = {
-    "train": lambda out: training(out / "data", out),
-    "translate": _translate,
-    "evaluate": _evaluate,
-    "export": _export,
-}
+def command(name: str, out: Path) -> list[str]:
+    """A command of `COMMANDS` with its flags."""
+    if name == "train":
+        return training(out / "data", out)
+    source = out / "data" / "test.en"
+    flags_of = {
+        "translate": {"model_dir": "fixed", "input": source, "output": "translations"},
+        "evaluate": {"model_dir": "model", "source": source, "reference": "data/test.fr"},
+        "export": {"model_dir": "model", "export_dir": "export"},
+    }
+    return [name, *(f"--{flag}={out / path}" for flag, path in flags_of[name].items())]
 
 
 def resident(process: int) -> float:
     """Resident memory of a process in MB, without files such as libraries."""
     lines = Path(f"/proc/{process}/status").read_text().split("\n")
-    (found,) = [line for line in lines if line.startswith("RssAnon")]
-    return int(found.split()[1]) / 1024
+    (memory,) = [line for line in lines if line.startswith("RssAnon")]
+    return int(memory.split()[1]) / 1024
 
 
 def updates(log: Path) -> int:
@@ -272,7 +248,7 @@ def updates(log: Path) -> int:
 
 
 def growth(rows: Sequence[Row]) -> Iterator[tuple[str, float]]:
-    """By how much the memory was larger after the warm-up than at its end."""
+    """The growth of the memory after the warm-up, as a share of that at its end."""
     until = WARM_UP * FLAGS.minutes
     warm = [row for row in rows if row.minutes <= until] or [*rows[:1]]
     for name in ("training", "decoding"):
@@ -295,13 +271,12 @@ def show(rows: Sequence[Row]) -> None:
 
 
 def main(_: Sequence[str]) -> int:
-    """Soaks; ends what was started whatever happens."""
+    """Soaks; ends all processes whatever happens."""
     out = Path(FLAGS.out_dir).absolute()
     out.mkdir(parents=True)
     soak = Soak(out)
     for number in (signal.SIGTERM, signal.SIGINT):
-        # Also so that no process inherits to ignore SIGINT, as a shell's
-        # background jobs do.
+        # A shell's background jobs ignore SIGINT, and processes would inherit that.
         signal.signal(number, signal.default_int_handler)
     try:
         return run(soak)
@@ -311,7 +286,7 @@ def main(_: Sequence[str]) -> int:
 
 
 def run(soak: Soak) -> int:
-    """Takes turns until the time is over, then looks at what is left."""
+    """Takes turns until the time is over, then checks what is left."""
     print("training a model to decode with", flush=True)
     try:
         soak.prepare()

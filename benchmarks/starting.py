@@ -3,16 +3,15 @@
     python benchmarks/starting.py
     python benchmarks/starting.py --model_dir=model/best
 
-Without `--model_dir` the model is one of size small that was never trained. In
-new processes on one thread: `import tensorflow`; the command `translate` with
-one sentence; the first translation after `Translator.load`; loading an export
-and its first request. Each is measured `--rounds` times in turn; the median
-counts. A busy machine makes all of them larger: compare them with the first.
+Without `--model_dir` an untrained model of size small is measured. In new processes
+on one thread: `import tensorflow`; the command `translate` with one sentence; the
+first translation after `Translator.load`; loading an export and its first request.
+Each is measured `--rounds` times in turn, and the median is reported. A busy machine
+makes all of them larger: compare them with the first.
 """
 
 from __future__ import annotations
 
-import collections
 import os
 import resource
 import statistics
@@ -24,6 +23,7 @@ from pathlib import Path
 
 import table
 from absl import app, flags, logging
+from machine import ONE_THREAD
 from table import Figure
 
 FLAGS = flags.FLAGS
@@ -35,19 +35,19 @@ TRANSLATOR = """
 import sys, time
 from bahdanau_tf import Translator
 translator = Translator.load(sys.argv[1])
-begun = time.process_time()
+start = time.process_time()
 translator.translate(sys.argv[2:])
-print(time.process_time() - begun)
+print(time.process_time() - start)
 """
 EXPORT = """
 import sys, time
 import tensorflow as tf, tensorflow_text
-begun = time.process_time()
+start = time.process_time()
 signatures = tf.saved_model.load(sys.argv[1]).signatures
-print(time.process_time() - begun)
-begun = time.process_time()
+print(time.process_time() - start)
+start = time.process_time()
 signatures["serving_default"](text=tf.constant(sys.argv[2:]))
-print(time.process_time() - begun)
+print(time.process_time() - start)
 """
 SECONDS = "s of processor time"
 # What is measured, and the most that it should be.
@@ -65,18 +65,16 @@ def main(_: Sequence[str]) -> None:
     """Measures and prints."""
     path = FLAGS.model_dir
     if path and not Path(path).is_dir():
-        raise app.UsageError(f"--model_dir is {path}, which is no folder")
+        raise app.UsageError(f"--model_dir is {path}, which is not a folder")
     with tempfile.TemporaryDirectory() as folder:
         model, export, nodes = prepared(Path(folder))
-        found = collections.defaultdict(list)
+        rounds = []
         for _ in range(FLAGS.rounds):
-            measured = list(one_round(model, export))
-            print(" ".join(f"{seconds:.2f}" for seconds in measured), "s")
-            for what, seconds in zip(GOALS, measured, strict=True):
-                found[what].append(seconds)
+            rounds.append(list(one_round(model, export)))
+            print(" ".join(f"{seconds:.2f}" for seconds in rounds[-1]), "s")
     table.add(
-        Figure(what, statistics.median(found[what]), SECONDS, at_most=goal)
-        for what, goal in GOALS.items()
+        Figure(what, statistics.median(seconds), SECONDS, at_most=goal)
+        for (what, goal), seconds in zip(GOALS.items(), zip(*rounds, strict=True), strict=True)
     )
     table.add([Figure("export", nodes, "nodes", at_most=NODES)])
 
@@ -93,10 +91,7 @@ def prepared(folder: Path) -> tuple[str, str, int]:
     if FLAGS.model_dir:
         model, translator = FLAGS.model_dir, Translator.load(FLAGS.model_dir)
     else:
-        model, translator = (
-            str(folder / "model"),
-            make_translator(SIZES["small"]),
-        )
+        model, translator = str(folder / "model"), make_translator(SIZES["small"])
         translator.save(model)
     version = translator.export(folder / "export")
     return model, str(version), count_nodes(version).total
@@ -105,30 +100,24 @@ def prepared(folder: Path) -> tuple[str, str, int]:
 def one_round(model: str, export: str) -> Iterator[float]:
     """Seconds for each of `GOALS`, in its order."""
     yield run(["-c", "import tensorflow"])[0]
-    flags = [f"--model_dir={model}", "--max_length=20"]
-    line = f"{FLAGS.sentence}\n"
-    yield run(["-m", "bahdanau_tf", "translate", *flags], line)[0]
+    command = ["-m", "bahdanau_tf", "translate", f"--model_dir={model}", "--max_length=20"]
+    yield run(command, f"{FLAGS.sentence}\n")[0]
     for program, folder in ((TRANSLATOR, model), (EXPORT, export)):
-        _, said = run(["-c", program, folder, FLAGS.sentence])
-        yield from map(float, said.split())
+        _, output = run(["-c", program, folder, FLAGS.sentence])
+        yield from map(float, output.split())
 
 
-def run(arguments: list[str], given: str = "") -> tuple[float, str]:
+def run(arguments: list[str], text: str = "") -> tuple[float, str]:
     """A new process: seconds of its processor time, and its output."""
-    one_thread = (
-        "TF_NUM_INTRAOP_THREADS",
-        "TF_NUM_INTEROP_THREADS",
-        "OMP_NUM_THREADS",
-    )
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, *arguments],
-        input=given,
+        input=text,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         check=True,
-        env=os.environ | dict.fromkeys(one_thread, "1"),
+        env=os.environ | ONE_THREAD,
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)

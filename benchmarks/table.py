@@ -1,25 +1,21 @@
 """Figures beside their goals, as rows of one Markdown table.
 
 A program that imports this module has the flag `--table`: a file to which its
-figures are added. A new file begins with the machine, the versions and the
+figures are added. A new file starts with the machine, the versions and the
 date. `make bench` writes `bench.md` so.
 """
 
 from __future__ import annotations
 
-import datetime
-import os
-import platform
 from collections.abc import Iterable
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
+import machine
 from absl import flags
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("table", None, "A Markdown file to which the figures are added.")
-PACKAGES = ("tensorflow", "keras", "numpy")
 
 
 class Figure(NamedTuple):
@@ -41,16 +37,16 @@ class Figure(NamedTuple):
 
     def __str__(self) -> str:
         """The row in Markdown."""
-        goal, reached = "", ""
+        goal, is_met = "", ""
         if self.at_least is not None:
-            goal, met = f"at least {self.at_least:g}", self.at_least
-            reached = "yes" if self.value >= met else "no"
+            goal = f"at least {self.at_least:g}"
+            is_met = "yes" if self.value >= self.at_least else "no"
         elif self.at_most is not None:
-            goal, met = f"at most {self.at_most:g}", self.at_most
-            reached = "yes" if self.value <= met else "no"
+            goal = f"at most {self.at_most:g}"
+            is_met = "yes" if self.value <= self.at_most else "no"
         digits = ",.0f" if self.value >= 1000 else ".3g"
         value = f"{self.value:{digits}} {self.unit}".strip()
-        return f"| {self.what} | {value} | {goal} | {reached} |"
+        return f"| {self.what} | {value} | {goal} | {is_met} |"
 
 
 def add(figures: Iterable[Figure]) -> None:
@@ -60,34 +56,7 @@ def add(figures: Iterable[Figure]) -> None:
             print(figure)
         if FLAGS.table:
             path = Path(FLAGS.table)
-            head = "" if path.is_file() else _head()
+            head = "| figure | measured | goal | met |\n|---|---|---|---|\n"
+            head = "" if path.is_file() else f"{machine.description()}\n\n{head}"
             with path.open("a", encoding="utf-8") as file:
                 file.write(f"{head}{figure}\n")
-
-
-def _head() -> str:
-    """The lines before the first row."""
-    name = processor("model name") or platform.processor()
-    cores = len(os.sched_getaffinity(0))
-    load = os.getloadavg()[0]
-    packages = (f"{package} {version(package)}" for package in PACKAGES)
-    return (
-        f"{datetime.date.today()}, {name}, {cores} cores, load "
-        f"{load:.1f} at the beginning; Python {platform.python_version()}, "
-        f"{', '.join(packages)}\n\n"
-        "| figure | measured | goal | met |\n|---|---|---|---|\n"
-    )
-
-
-def processor(key: str) -> str:
-    """What Linux says of the processor; "" elsewhere.
-
-    Args:
-        key: A word of /proc/cpuinfo, as "model name" or "flags".
-    """
-    information = Path("/proc/cpuinfo")
-    if information.is_file():
-        for line in information.read_text("utf-8").split("\n"):
-            if line.startswith(key):
-                return line.partition(":")[2].strip()
-    return ""

@@ -4,11 +4,11 @@
     python benchmarks/threads.py --size=paper --repeats=3
     python benchmarks/threads.py --job=translation --size=small --repeats=5
 
-A process for each of `--threads` is started and waits. Then they compute the
-same in turns: an update on the batch of `training.py`, whose flags these are,
-too; or the translation of random lines, by beam search to a limit of 20 words.
-Times are those of the clock, so nothing else may run. Peers, of one thread,
-are measured afterwards, on the same batch, by their processor time.
+A process is started for each of `--threads`. Then they do the same job in turns: an
+update on the batch of `training.py`, whose flags are those of this program, too; or the
+translation of random lines by beam search, up to 20 words each. Times are wall-clock
+times, so nothing else may run. Peers are measured afterwards on the same batch, with one
+thread by their processor time.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ FLAGS = flags.FLAGS
 flags.DEFINE_list("threads", ["1", "2"], "Numbers of threads, in turns.")
 flags.register_validator(
     "threads",
-    lambda counts: all(one.isdigit() and int(one) for one in counts),
-    "wanted numbers of 1 or more",
+    lambda counts: all(count.isdigit() and int(count) for count in counts),
+    "wanted numbers from 1",
 )
-flags.DEFINE_enum("job", "training", ["training", "translation"], "What.")
+flags.DEFINE_enum("job", "training", ["training", "translation"], "What to measure.")
 flags.DEFINE_integer("lines", 640, "Number of lines to translate.")
 flags.DEFINE_integer("child", None, "The threads of a process started here.")
 
-# Of the time of one thread, with two.
+# The time of two threads as a share of that of one, at most.
 GOALS = {"training": 0.6, "translation": 0.55}
 
 
@@ -71,12 +71,11 @@ def translation_job(size: Size) -> Callable[[], object]:
 
 
 def work(size: Size) -> None:
-    """Does the job once for each line of standard input; writes seconds."""
+    """Does the job once for each line of standard input; prints seconds."""
     from bahdanau_tf.system.device import use_threads
 
     use_threads(FLAGS.child)
-    jobs = {"training": training_job, "translation": translation_job}
-    job = jobs[FLAGS.job](size)
+    job = (training_job if FLAGS.job == "training" else translation_job)(size)
     job(), job()
     print("ready", flush=True)
     for _ in sys.stdin:
@@ -97,20 +96,19 @@ def in_turns(counts: Sequence[int]) -> dict[int, list[float]]:
         )
         for count in counts
     }
-    for one in processes.values():
-        while one.stdout.readline() != "ready\n":
-            if one.poll() is not None:
+    for process in processes.values():
+        while process.stdout.readline() != "ready\n":
+            if process.poll() is not None:
                 raise RuntimeError("a process ended before it was ready")
-    found: dict[int, list[float]] = {count: [] for count in counts}
+    seconds: dict[int, list[float]] = {count: [] for count in counts}
     for _ in range(FLAGS.repeats):
-        for count, one in processes.items():
-            one.stdin.write("\n")
-            one.stdin.flush()
-            found[count].append(float(one.stdout.readline()))
-    for count, one in processes.items():
-        print(f"peak memory of {count} threads: {peak_gib(one.pid):.2f} GiB")
-        one.communicate()
-    return found
+        for count, process in processes.items():
+            print(file=process.stdin, flush=True)
+            seconds[count].append(float(process.stdout.readline()))
+    for count, process in processes.items():
+        print(f"peak memory of {count} threads: {peak_gib(process.pid):.2f} GiB")
+        process.communicate()
+    return seconds
 
 
 def main(_: Sequence[str]) -> None:
@@ -121,13 +119,13 @@ def main(_: Sequence[str]) -> None:
         work(size)
         return
     counts = [*map(int, FLAGS.threads)]
-    found = in_turns(counts)
-    medians = {n: statistics.median(one) for n, one in found.items()}
+    times = in_turns(counts)
+    medians = {count: statistics.median(each) for count, each in times.items()}
     for count, seconds in medians.items():
         print(
             f"{FLAGS.job}, {FLAGS.size}, {count} threads: median "
-            f"{seconds:.3f} s, {min(found[count]):.3f} to "
-            f"{max(found[count]):.3f}, {seconds / medians[counts[0]]:.2f} of "
+            f"{seconds:.3f} s, {min(times[count]):.3f} to "
+            f"{max(times[count]):.3f}, {seconds / medians[counts[0]]:.2f} of "
             f"the time of {counts[0]}",
             flush=True,
         )

@@ -1,16 +1,19 @@
-"""The tiny training of kills, soak and cluster.py, and what it may leave."""
+"""The tiny training of kills, soak and cluster.py, and what may be left of it."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
+from machine import ONE_THREAD
 
 from bahdanau_tf import Translator
 from bahdanau_tf.corpora import write_corpus
@@ -34,30 +37,38 @@ def write_texts(folder: Path) -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """One thread, and temporary files where they are seen."""
+    """One thread, no GPU, and temporary files in `scratch`, where they are seen."""
     scratch = folder / "scratch"
     scratch.mkdir(parents=True, exist_ok=True)
-    return os.environ | {
-        "CUDA_VISIBLE_DEVICES": "-1",
-        "TF_NUM_INTRAOP_THREADS": "1",
-        "TF_NUM_INTEROP_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
-        "TMPDIR": str(scratch),
-    }
+    return os.environ | ONE_THREAD | {"CUDA_VISIBLE_DEVICES": "-1", "TMPDIR": str(scratch)}
+
+
+def start(
+    command: Sequence[str | Path],
+    folder: Path,
+    output: Path,
+    hears_ctrl_c: bool = False,
+    **variables: str,
+) -> subprocess.Popen:
+    """Starts Python with such arguments; its output goes to a file."""
+    with output.open("wb") as file:
+        return subprocess.Popen(
+            [sys.executable, *command],
+            stdout=file,
+            stderr=file,
+            env=environment(folder) | variables,
+            start_new_session=not hears_ctrl_c,
+        )
 
 
 def training(data: Path, folder: Path, updates: int = 0) -> list[str]:
-    """The command that trains or resumes, by so many updates or endlessly."""
+    """The arguments of a training up to so many updates, or without end if 0."""
     texts = [
         f"--{split}_{side}={data / split}.{language}"
         for split in ("train", "dev")
         for side, language in (("source", "en"), ("target", "fr"))
     ]
-    model_dir = f"--model_dir={folder / 'model'}"
-    return [
-        *("train", *_FLAGS, *texts),
-        *(f"--updates={updates}", model_dir),
-    ]
+    return ["train", *_FLAGS, *texts, f"--updates={updates}", f"--model_dir={folder / 'model'}"]
 
 
 def temporary(folder: Path) -> list[str]:
@@ -65,11 +76,10 @@ def temporary(folder: Path) -> list[str]:
 
     Not those of Keras' savers, which hold nothing but an empty `assets`.
     """
-    found = [*folder.rglob("*")] if folder.is_dir() else []
     return sorted(
-        one.name
-        for one in found
-        if TEMPORARY.fullmatch(one.name) and [*one.rglob("*")] != [one / "assets"]
+        path.name
+        for path in folder.rglob("*")
+        if TEMPORARY.fullmatch(path.name) and [*path.rglob("*")] != [path / "assets"]
     )
 
 
@@ -88,22 +98,22 @@ def left_over(folder: Path) -> Iterator[str]:
 
 
 def differences(folder: Path, whole: Path) -> Iterator[str]:
-    """What differs between two training folders, sentence by sentence."""
+    """What differs between two training folders, one sentence each."""
     readers = [
-        tf.train.load_checkpoint(tf.train.latest_checkpoint(one))
-        for one in (folder / "checkpoints", whole / "checkpoints")
+        tf.train.load_checkpoint(tf.train.latest_checkpoint(trained / "checkpoints"))
+        for trained in (folder, whole)
     ]
-    names = [{*one.get_variable_to_shape_map()} for one in readers]
+    names = [{*reader.get_variable_to_shape_map()} for reader in readers]
     yield from (f"{name} is missing" for name in names[0] ^ names[1])
     for name in sorted(names[0] & names[1]):
-        values = [np.asarray(one.get_tensor(name)) for one in readers]
+        values = [np.asarray(reader.get_tensor(name)) for reader in readers]
         same = values[0].tobytes() == values[1].tobytes()
         if not same and not CHANGING_STATE.search(name):
             yield f"{name} differs"
-    best = [Translator.load(one / "best").model for one in (folder, whole)]
-    for one, other in zip(*(model.weights for model in best), strict=True):
-        if one.numpy().tobytes() != other.numpy().tobytes():
-            yield f"best: {one.path} differs"
+    models = [Translator.load(trained / "best").model for trained in (folder, whole)]
+    for weight, other in zip(*(model.weights for model in models), strict=True):
+        if weight.numpy().tobytes() != other.numpy().tobytes():
+            yield f"best: {weight.path} differs"
     if read_log(folder) != read_log(whole):
         yield "the log differs"
 

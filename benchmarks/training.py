@@ -14,7 +14,6 @@ real words only, times three for training.
 
 from __future__ import annotations
 
-import platform
 import resource
 import statistics
 import tempfile
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import machine
 import numpy as np
 import peers
 import table
@@ -52,11 +52,7 @@ flags.DEFINE_float(
 )
 flags.DEFINE_integer("repeats", 5, "Updates to time, after a first one.")
 flags.DEFINE_bool("bfloat16", False, "Whether to measure rounded products too, in turns.")
-flags.DEFINE_list(
-    "peers",
-    [],
-    f"Toolkits to measure on the same batch: {', '.join(peers.PEERS)}.",
-)
+flags.DEFINE_list("peers", [], f"Toolkits to measure on the same batch: {', '.join(peers.PEERS)}.")
 flags.DEFINE_string("peer_dir", str(peers.PEER_DIR), "Folder of the peers' environments.")
 
 POOL = 20  # batches sorted by length together
@@ -151,13 +147,7 @@ def make_step(size: Size, product_dtype: str = "float32") -> Callable[..., tf.Te
     return train_step(model, optimizer, loss, product_dtype=product_dtype)
 
 
-def compare(
-    peer: str,
-    size: Size,
-    batch: Any,
-    step: Callable[..., tf.Tensor],
-    words: int,
-) -> None:
+def compare(peer: str, size: Size, batch: Any, step: Callable[..., tf.Tensor], words: int) -> None:
     """Measures a peer on the same batch and prints how it compares.
 
     This package's updates are timed before and after it, since the speed of
@@ -170,16 +160,16 @@ def compare(
         step: This package's step.
         words: Target words of the batch.
     """
-    taken = [cpu_seconds(step, *batch) for _ in range(FLAGS.repeats)]
-    found = peer_figures(peer, size, batch[0].values())
-    taken += [cpu_seconds(step, *batch) for _ in range(FLAGS.repeats)]
+    seconds = [cpu_seconds(step, *batch) for _ in range(FLAGS.repeats)]
+    theirs = peer_figures(peer, size, batch[0].values())
+    seconds += [cpu_seconds(step, *batch) for _ in range(FLAGS.repeats)]
     # Of both the mean: a slow update counts for both.
-    ratio = words / statistics.mean(taken) / found["words_per_second"]
+    ratio = words / statistics.mean(seconds) / theirs["words_per_second"]
     print(
-        f"{peer}: {found['seconds_per_update']:.3f} s an update, "
-        f"{found['words_per_second']:.0f} target words/s; this package is "
+        f"{peer}: {theirs['seconds_per_update']:.3f} s an update, "
+        f"{theirs['words_per_second']:.0f} target words/s; this package is "
         f"{ratio:.2f} times as fast; its peak memory "
-        f"{found['peak_gib']:.2f} GiB"
+        f"{theirs['peak_gib']:.2f} GiB"
     )
     goal = OVER_JOEYNMT.get(FLAGS.size) if peer == "joeynmt" else None
     what = f"training, size {FLAGS.size}: speed over that of {peer}"
@@ -187,7 +177,7 @@ def compare(
 
 
 def peer_figures(peer: str, size: Size, batch: Any, threads: int = 1) -> dict[str, float]:
-    """What `peers.measure` finds of a peer's training on one batch.
+    """The figures of `peers.measure` for a peer's training on one batch.
 
     Args:
         peer: Its name.
@@ -223,10 +213,7 @@ def main(_: Sequence[str]) -> None:
     peers.check_peers(FLAGS.peers)
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    print(
-        f"Python {platform.python_version()}, TensorFlow {tf.__version__}, "
-        f"Keras {keras.__version__}"
-    )
+    print(machine.description())
     size = SIZES[FLAGS.size]
     batch, source, target = make_batch(size)
     flops = step_flops(size, source, target)
@@ -241,11 +228,11 @@ def main(_: Sequence[str]) -> None:
         steps["bfloat16"] = make_step(size, "bfloat16")
     medians, rate = in_turns(steps, batch)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    for dtype, taken in medians.items():
+    for dtype, seconds in medians.items():
         print(
-            f"median, {dtype}: {taken:.3f} s an update, "
-            f"{target.sum() / taken:.0f} target words/s, "
-            f"{flops / taken / 1e9:.1f} GFLOP/s = {flops / taken / rate:.1%} "
+            f"median, {dtype}: {seconds:.3f} s an update, "
+            f"{target.sum() / seconds:.0f} target words/s, "
+            f"{flops / seconds / 1e9:.1f} GFLOP/s = {flops / seconds / rate:.1%} "
             f"of the matrix product's {rate / 1e9:.1f}; peak memory "
             f"{peak:.2f} GiB"
         )
@@ -272,9 +259,9 @@ def in_turns(
         rates.append(matrix_rate())
         for dtype, step in steps.items():
             seconds[dtype].append(cpu_seconds(step, *batch))
-        taken = ", ".join(f"{one[-1]:.3f} s" for one in seconds.values())
-        print(f"update {number + 1}: {taken}, matrix product {rates[-1] / 1e9:.1f} GFLOP/s")
-    medians = {dtype: statistics.median(one) for dtype, one in seconds.items()}
+        last = ", ".join(f"{each[-1]:.3f} s" for each in seconds.values())
+        print(f"update {number + 1}: {last}, matrix product {rates[-1] / 1e9:.1f} GFLOP/s")
+    medians = {dtype: statistics.median(each) for dtype, each in seconds.items()}
     return medians, statistics.median(rates)
 
 
@@ -292,7 +279,7 @@ def figures(medians: Mapping[str, float], words: float, least: float) -> Iterato
     yield Figure(row, least / medians["float32"])
     if FLAGS.bfloat16:
         # Its goal is that of processors with products of bfloat16.
-        goal = BFLOAT16 if "amx_bf16" in table.processor("flags") else None
+        goal = BFLOAT16 if "amx_bf16" in machine.processor("flags") else None
         ratio = medians["float32"] / medians["bfloat16"]
         row = f"{what}: speed with bfloat16 products over float32"
         yield Figure(row, ratio, at_least=goal)

@@ -1,4 +1,4 @@
-"""A translator with the weights it begins with.
+"""An untrained translator.
 
 A search of fixed length takes the same time with it as with a trained one.
 """
@@ -17,11 +17,11 @@ from bahdanau_tf.text.vocabulary import SPECIAL
 from bahdanau_tf.translation import Lexicon
 
 SHORTLISTED = 500, 10  # first words, and own words of each source word
-KNOWN = 5000  # words that lines are made of
+USED = 5000  # words that lines are made of
 
 
 def make_translator(size: Size) -> Translator:
-    """Made words on both sides, and a lexicon drawn at random."""
+    """Invented words on both sides, and a random lexicon."""
     keras.utils.set_random_seed(1)
     words = [f"w{number}" for number in range(size.vocabulary_size)]
     tokens = [*SPECIAL, *words][: size.vocabulary_size]
@@ -41,7 +41,7 @@ def make_translator(size: Size) -> Translator:
 
 
 def make_lines(count: int, shortest: int = 4, longest: int = 24) -> list[str]:
-    """Sentences of its words, of these lengths."""
+    """Sentences of its words, with lengths in a range."""
     draw = random.Random(1)
     lengths = (draw.randint(shortest, longest) for _ in range(count))
-    return [" ".join(f"w{draw.randrange(KNOWN)}" for _ in range(length)) for length in lengths]
+    return [" ".join(f"w{draw.randrange(USED)}" for _ in range(length)) for length in lengths]

@@ -3,7 +3,7 @@
     python benchmarks/watched.py FILE SECONDS train --model_dir=model ...
 
 The file has "start", then "update" or one of `PARTS`, or "between" them, and
-the number of updates of this run; who reads it can kill the command at such a
+the number of updates of this run, so that a reader can kill the command at such a
 moment. Checkpoints are written every so many seconds, not every five minutes.
 """
 
@@ -24,25 +24,21 @@ from bahdanau_tf.training.checkpoints import Checkpoints
 from bahdanau_tf.training.dev import DevSet
 from bahdanau_tf.training.folder import ModelFolder
 
-
-def _serving(name: str) -> object:
-    return importlib.import_module(f"bahdanau_tf.serving.{name}")
-
-
+EXPORT, DOCTOR = (importlib.import_module(f"bahdanau_tf.serving.{n}") for n in ("export", "doctor"))
 PARTS: dict[str, tuple[object, str]] = {
     "evaluation": (DevSet, "evaluate"),
     "best": (ModelFolder, "save_best"),
     "save": (Checkpoints, "save"),
     "trace": (Translator, "export"),
-    "export": (_serving("export"), "write_saved_model"),
-    "slim": (_serving("export"), "slim"),
-    "reload": (_serving("doctor"), "answers"),
+    "export": (EXPORT, "write_saved_model"),
+    "slim": (EXPORT, "slim"),
+    "reload": (DOCTOR, "answers"),
 }
 WIDTH = 24  # of the file, so that a name replaces the one before at once
 
 
 class Moments:
-    """Writes what is being done; what is within it comes first.
+    """Writes what the command is doing; an inner part hides the outer one.
 
     Args:
         path: The file.
@@ -51,24 +47,24 @@ class Moments:
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_CREAT | os.O_WRONLY)
         self._now, self._updates = "", 0
-        self._tell("start")
+        self._write("start")
 
-    def told(self, name: str, function: Callable[..., Any]) -> Any:
-        """The function, which tells its name while it runs."""
+    def watch(self, name: str, function: Callable[..., Any]) -> Any:
+        """The function, whose name is in the file while it runs."""
 
         @functools.wraps(function)
-        def telling(*arguments: Any, **options: Any) -> Any:
+        def watched(*arguments: Any, **options: Any) -> Any:
             before = "between" if self._now == "start" else self._now
             self._updates += name == "update"
-            self._tell(name)
+            self._write(name)
             try:
                 return function(*arguments, **options)
             finally:
-                self._tell(before)
+                self._write(before)
 
-        return telling
+        return watched
 
-    def _tell(self, name: str) -> None:
+    def _write(self, name: str) -> None:
         self._now = name
         text = f"{name} {self._updates}".ljust(WIDTH)
         os.pwrite(self._file, text.encode(), 0)
@@ -82,19 +78,18 @@ class Moment(NamedTuple):
 
     @classmethod
     def read(cls, path: Path) -> Moment:
-        """Reads the file of a command; there is none before it begins."""
-        found = path.read_text().split() if path.is_file() else []
-        return cls(found[0], int(found[1])) if found else cls()
+        """Reads the file of a command; it does not exist before the command starts."""
+        words = path.read_text().split() if path.is_file() else []
+        return cls(words[0], int(words[1])) if words else cls()
 
 
 def watch(path: Path) -> None:
-    """Lets all parts tell when they begin and end."""
+    """Makes all parts write when they start and end."""
     moments = Moments(path)
     for name, (owner, attribute) in PARTS.items():
-        function = getattr(owner, attribute)
-        setattr(owner, attribute, moments.told(name, function))
+        setattr(owner, attribute, moments.watch(name, getattr(owner, attribute)))
     make_step = loop.train_step
-    loop.train_step = lambda *arguments: moments.told("update", make_step(*arguments))
+    loop.train_step = lambda *arguments: moments.watch("update", make_step(*arguments))
 
 
 if __name__ == "__main__":

@@ -4,10 +4,9 @@
     python benchmarks/wmt14.py --measure
 
 Prints the tables of docs/wmt14.md. Operations and weights are counted from the
-paper's equations. Rates are assumptions or were measured by other programs
-here (`training.py --size=paper --factored_output`, `allreduce.py`); the help of
-each flag says which. `--measure` makes updates at 30,000 words on one core and
-prints the peak of memory beside the one that was counted.
+paper's equations. Rates are assumed or measured (one by `training.py --size=paper
+--factored_output`); the help of each flag says which. `--measure` makes updates at
+30,000 words on one core and prints the measured peak of memory beside the counted one.
 """
 
 from __future__ import annotations
@@ -43,9 +42,7 @@ flags.DEFINE_float("kernel_us", 5.0, "Assumed: time of a small GPU kernel.")
 flags.DEFINE_integer("kernels", 20, "Assumed: kernels of a step, forward.")
 flags.DEFINE_float("loopback_gbytes", 0.21, "Measured: all-reduce between two processes, GB/s.")
 flags.DEFINE_list(
-    "networks",
-    ["1.25", "12.5"],
-    "Assumed: GB/s of one device, such as 1.25 of 10 Gbit/s Ethernet.",
+    "networks", ["1.25", "12.5"], "Assumed: GB/s of one device, such as 1.25 of 10 Gbit/s Ethernet."
 )
 
 FLOAT = 4  # bytes
@@ -233,11 +230,11 @@ def measure(size: Size) -> None:
     step = make_step(size)
     for _ in range(2):
         seconds = cpu_seconds(step, *batch)
-    taken = (peak_bytes() - before) / 1e9
+    memory = (peak_bytes() - before) / 1e9
     counted = cost_of(size, size.source_length, size.target_length).peak / 1e9
     print(
         f"the second update: {seconds:.2f} s of processor time; memory: "
-        f"{taken:.2f} GB beside {before / 1e9:.2f} before the model was made; "
+        f"{memory:.2f} GB beside {before / 1e9:.2f} before the model was made; "
         f"counted: {counted:.2f} GB"
     )
 
@@ -250,11 +247,7 @@ def main(_: Sequence[str]) -> None:
         return
     longest = {k: cost_of(size._replace(vocabulary_size=k), 50, 50) for k in VOCABULARIES}
     mean = {
-        k: cost_of(
-            size._replace(vocabulary_size=k),
-            FLAGS.source_words,
-            FLAGS.target_words,
-        )
+        k: cost_of(size._replace(vocabulary_size=k), FLAGS.source_words, FLAGS.target_words)
         for k in VOCABULARIES
     }
     print(f"An update of {size.batch} pairs of 50 to 50 words:\n")

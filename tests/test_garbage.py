@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from bahdanau_tf.system.garbage import uncollected
+from bahdanau_tf.system.terminal import uncollected
 
 
 class Loop:

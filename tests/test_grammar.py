@@ -67,9 +67,7 @@ def agrees(one: tuple[str, str], other: tuple[str, str]) -> bool:
     return all(set(a) & set(b) for a, b in zip(one, other, strict=True))
 
 
-def test_every_noun_of_the_corpus_is_in_the_dictionary(
-    examples: list[Example],
-) -> None:
+def test_every_noun_of_the_corpus_is_in_the_dictionary(examples: list[Example]) -> None:
     used = {word for example in examples for word in lowered(example)}
     assert set(NOUNS) <= used
 
@@ -132,9 +130,7 @@ def after_clitics(words: list[str], place: int) -> str:
     return words[place]
 
 
-def test_verbs_agree_with_nouns_at_the_beginning(
-    examples: list[Example],
-) -> None:
+def test_verbs_agree_with_nouns_at_the_beginning(examples: list[Example]) -> None:
     checked = 0
     for example in examples:
         words = lowered(example)
@@ -152,9 +148,7 @@ def test_verbs_agree_with_nouns_at_the_beginning(
     assert checked > 1000
 
 
-def test_elision_and_contraction_follow_french_rules(
-    examples: list[Example],
-) -> None:
+def test_elision_and_contraction_follow_french_rules(examples: list[Example]) -> None:
     elided = re.compile(rf"\b(le|la|je|ne|que|de|me|ma|sa|ce) ({VOWEL})")
     not_elided = re.compile(rf"\b(l|j|n|qu|d|m|s)'(?!{VOWEL})")
     uncontracted = re.compile(r"\b(de|à) les? |\bde (des|du)\b|\b[Ss]i ils?\b")
@@ -202,9 +196,7 @@ def test_phenomenon_occurs(examples: list[Example], phenomenon: str) -> None:
     assert sum(bool(re.search(phenomenon, e.target)) for e in examples) >= 3
 
 
-def test_adjectives_stand_before_and_after_nouns(
-    examples: list[Example],
-) -> None:
+def test_adjectives_stand_before_and_after_nouns(examples: list[Example]) -> None:
     crossing = straight = 0
     for example in examples:
         links = set(example.alignment)
@@ -224,9 +216,7 @@ def test_links_cover_every_word_of_both_sides(examples: list[Example]) -> None:
         assert french == set(range(len(example.target_tokens)))
 
 
-def test_links_join_words_that_translate_each_other(
-    examples: list[Example],
-) -> None:
+def test_links_join_words_that_translate_each_other(examples: list[Example]) -> None:
     dictionary = {
         "cat": {"chat"},
         "mice": {"souris"},

@@ -191,7 +191,7 @@ def test_training_rounds_if_asked_or_if_it_is_faster(
     ],
 )
 def test_processors_that_multiply_bfloat16_faster(monkeypatch, flags, wanted):
-    monkeypatch.setattr(device, "_of_processor", lambda what: flags)
+    monkeypatch.setattr(device, "_cpuinfo", lambda what: flags)
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
     assert device.has_fast_bfloat16() is wanted
     assert device.adds_up_in_float32(tf.bfloat16) is wanted

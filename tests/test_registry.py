@@ -137,18 +137,14 @@ def plain_corpus(folder: Path) -> Corpus:
         Part(
             split,
             *(
-                local(
-                    folder / f"{split}.{side}.gz",
-                    gzip.compress(LINES[f"{split}.{side}"]),
-                )
+                local(folder / f"{split}.{side}.gz", gzip.compress(LINES[f"{split}.{side}"]))
                 for side in ("en", "fr")
             ),
         )
         for split in ("train", "dev", "test")
     )
     return corpus_of(
-        parts,
-        checksums={name: hashlib.sha256(data).hexdigest() for name, data in LINES.items()},
+        parts, checksums={name: hashlib.sha256(data).hexdigest() for name, data in LINES.items()}
     )
 
 
@@ -217,11 +213,7 @@ def test_parts_of_a_split_are_concatenated(tmp_path):
         sides = (replace(text, member=member) for member in (source, target))
         return Part(split, *sides)
 
-    parts = (
-        part("train", "a.en"),
-        part("train", "b.en.gz"),
-        part("test", "t.en.sgm"),
-    )
+    parts = (part("train", "a.en"), part("train", "b.en.gz"), part("test", "t.en.sgm"))
     folder = get_corpus(corpus_of(parts), tmp_path)
     assert contents(folder) == {
         "train.en": b"a1\na2\nb1\n",
@@ -295,11 +287,7 @@ def test_held_out_pairs_share_no_side_with_earlier_splits(pairs, count):
     assert len(every) == len(set(every))
     assert set(every) <= set(pairs)
     assert all(side.strip() for pair in every for side in pair)
-    for earlier, later in (
-        ("train", "dev"),
-        ("train", "test"),
-        ("dev", "test"),
-    ):
+    for earlier, later in (("train", "dev"), ("train", "test"), ("dev", "test")):
         for side in (0, 1):
             sides = [{fold(pair[side]) for pair in splits[name]} for name in (earlier, later)]
             assert not sides[0] & sides[1]

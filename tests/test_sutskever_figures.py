@@ -50,11 +50,7 @@ def test_a_part_has_the_sentences_with_the_rarest_words():
     ]
     parts = bleu_by_rank(texts, LINES, ranks, count=3, n_bootstrap=0)
     order = np.argsort(ranks)
-    assert [(one.shortest, one.sentences) for one in parts] == [
-        (1, 7),
-        (8, 7),
-        (15, 6),
-    ]
+    assert [(one.shortest, one.sentences) for one in parts] == [(1, 7), (8, 7), (15, 6)]
     for one, some in zip(parts, np.split(order, [7, 14]), strict=True):
         wanted = sacrebleu.corpus_bleu([texts[n] for n in some], [[LINES[n] for n in some]])
         assert one.score.score == wanted.score
@@ -200,10 +196,7 @@ def test_the_report_draws_the_first_lstm(translator, tmp_path):
     lstm = System("L", "LSTM forward", LINES, LINES, translator=translator)
     section = vectors_figure(results(lstm), phrases, tmp_path)
     assert "decoder of L gets" in section.paragraphs[0]
-    assert [one.path.name for one in section.pictures] == [
-        "vectors1.png",
-        "vectors2.png",
-    ]
+    assert [one.path.name for one in section.pictures] == ["vectors1.png", "vectors2.png"]
     assert "0 of 2 sentences" in section.pictures[1].title
     first, second = section.data["vectors"]
     assert [one["group"] for one in first] == [0, 0, 1, 1]
@@ -276,10 +269,7 @@ def test_other_systems_lists_and_sentences_reach_the_page(tmp_path, translator):
         f"1 ||| b ||| ||| -1\n2 ||| {LINES[2]} ||| ||| -1\n"
     )
     phrases.write_text("a b\na b c\n\n\n b a\nc b a\n")
-    flags = [
-        f"--out_dir={tmp_path / 'out'}",
-        f"--system=L={tmp_path / 'model'}",
-    ]
+    flags = [f"--out_dir={tmp_path / 'out'}", f"--system=L={tmp_path / 'model'}"]
     flags += [f"--source={source}", f"--reference={source}"]
     flags += [f"--nbest=phrases={nbest}", f"--phrases={phrases}"]
     assert main(["report", *flags, "--max_length=5"]) == 0

@@ -10,26 +10,6 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-# Pages, and folders of the package, that still have to be rewritten in plain English.
-NOT_YET = (
-    "benchmarks/README.md",
-    "docs/results.md",
-    *(
-        f"bahdanau_tf/{room}"
-        for room in (
-            "corpora",
-            "data",
-            "models",
-            "plotting",
-            "report",
-            "search",
-            "serving",
-            "system",
-            "text",
-            "translation",
-        )
-    ),
-)
 PAGES = (
     "*.md",
     "docs/**/*.md",
@@ -40,10 +20,9 @@ PAGES = (
 )
 CLEAN = sorted(
     {
-        name
+        path.relative_to(REPOSITORY).as_posix()
         for pattern in PAGES
         for path in REPOSITORY.glob(pattern)
-        if not (name := path.relative_to(REPOSITORY).as_posix()).startswith(NOT_YET)
     }
 )
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)

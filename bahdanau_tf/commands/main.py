@@ -31,9 +31,13 @@ from bahdanau_tf.commands.help import complete_if_asked, help_of, usage
 from bahdanau_tf.options.fields import OptionGroup, option
 from bahdanau_tf.system import lines
 from bahdanau_tf.system.files import FULL
-from bahdanau_tf.system.garbage import never_collected
 from bahdanau_tf.system.ranges import Range
-from bahdanau_tf.system.terminal import StatusLine, ended_by_two_interrupts, printable
+from bahdanau_tf.system.terminal import (
+    StatusLine,
+    ended_by_two_interrupts,
+    never_collected,
+    printable,
+)
 
 COMMANDS = {
     "demo": "train on the built-in corpus, translate, draw, export",

@@ -26,11 +26,11 @@ _PAPERS = (
 
 def as_json(document: Document) -> str:
     """All data of a document, without title and headings."""
-    tables = {one.name: one._asdict() for one in document.tables}
-    for table in tables.values():
-        del table["name"]
+    tables = {table.name: table._asdict() for table in document.tables}
+    for fields in tables.values():
+        del fields["name"]
     data: dict[str, object] = {
-        "findings": [one._asdict() for one in document.findings],
+        "findings": [finding._asdict() for finding in document.findings],
         "tables": tables,
     }
     for section in document.sections:
@@ -55,8 +55,8 @@ def as_html(document: Document) -> str:
         "<h2>Does RNNsearch stay flat where RNNencdec falls?</h2>",
         _element("p", RULE),
         *(
-            f'<p class="finding"><strong>{_ANSWERS[one.is_shown]}</strong> {escape(one.text)}</p>'
-            for one in document.findings
+            f'<p class="finding"><strong>{_ANSWERS[is_shown]}</strong> {escape(text)}</p>'
+            for is_shown, text in document.findings
         ),
         *map(_section, document.sections),
     ]
@@ -109,7 +109,7 @@ def _table(table: Table) -> str:
 
 
 def _heads(columns: Sequence[str], kinds: Sequence[Sequence[str]]) -> str:
-    """The row of heads, with a common head above the papers' last columns."""
+    """The row of heads, with a common head above the papers' columns, the last ones."""
     count = sum("paper" in kind for kind in kinds)
     above = ""
     if count:
@@ -134,6 +134,5 @@ def _cell(cell: Cell, kind: Sequence[str]) -> str:
 
 def _is_number(cell: Cell) -> bool:
     """Whether a cell is a number, with or without its interval."""
-    text = cell_text(cell)
-    with_interval = re.fullmatch(r"-?[\d.,]+ ± [\d.,]+", text)
-    return isinstance(cell, int | float) or with_interval is not None
+    has_interval = re.fullmatch(r"-?[\d.,]+ ± [\d.,]+", cell_text(cell)) is not None
+    return isinstance(cell, int | float) or has_interval

@@ -1,8 +1,8 @@
 """The papers' own figures, shown next to the measured ones.
 
-They were measured on other data, WMT14 English-French, with far larger models;
-BLEU is that of Moses' multi-bleu.perl on tokenized text. The report marks each
-of them as the paper's.
+They were measured on other data, WMT14 English-French, with far larger models, and
+BLEU by Moses' multi-bleu.perl on tokenized text. The report marks each of them as
+the paper's.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from bahdanau_tf.evaluation import Table
 
-MARK = "the paper's "  # begins the heads of their columns
+MARK = "the paper's "  # the start of their column heads
 
 # Table 1 of Bahdanau et al. 2015: BLEU of all sentences, and of those without
-# unknown words, where [UNK] was forbidden.
+# unknown words, with [UNK] forbidden.
 BLEU = {
     "RNNencdec-30": (13.93, 24.19),
     "RNNsearch-30": (21.50, 31.44),
@@ -28,9 +28,7 @@ BLEU = {
 }
 
 # Its Table 2; NLL is the mean over sentences.
-TRAINING_HEADS = (
-    "updates", "epochs", "hours", "device", "train NLL", "dev NLL"
-)  # fmt: skip
+TRAINING_HEADS = ("updates", "epochs", "hours", "device", "train NLL", "dev NLL")
 TRAINING = {
     "RNNencdec-30": (846_000, 6.4, 109, "TITAN BLACK", 28.1, 53.0),
     "RNNencdec-50": (600_000, 4.5, 108, "Quadro K-6000", 44.0, 43.6),
@@ -49,11 +47,7 @@ ENSEMBLES = {
     ("reversed", 5, 2): 34.50,
     ("reversed", 5, 12): 34.81,
 }
-RESCORING = {
-    ("forward", 1): 35.61,
-    ("reversed", 1): 35.85,
-    ("reversed", 5): 36.5,
-}
+RESCORING = {("forward", 1): 35.61, ("reversed", 1): 35.85, ("reversed", 5): 36.5}
 RESCORING_BASELINE = 33.30
 RESCORING_ORACLE = 45.0  # "about"
 
@@ -75,8 +69,8 @@ class Finding(NamedTuple):
 class Section(NamedTuple):
     """Paragraphs, then figures, then tables.
 
-    A section without a title has only the titles of its tables. `data` is the
-    data of the figures, by name, for `json.dumps`.
+    A section without a title shows only the titles of its tables. `data` has the
+    figures' data by name, for `json.dumps`.
     """
 
     title: str = ""
@@ -94,7 +88,7 @@ class Document(NamedTuple):
         about: Paragraphs on the data, the settings and the machine.
         findings: The results of testing the paper's claim.
         sections: Tables and figures.
-        commands: The commands by which the systems were trained.
+        commands: The commands that trained the systems.
     """
 
     title: str
@@ -106,4 +100,4 @@ class Document(NamedTuple):
     @property
     def tables(self) -> list[Table]:
         """The tables of all sections."""
-        return [table for one in self.sections for table in one.tables]
+        return [table for section in self.sections for table in section.tables]

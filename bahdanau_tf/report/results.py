@@ -17,11 +17,7 @@ from bahdanau_tf.translation.lengths import source_lengths
 from bahdanau_tf.translation.saved import trained_length, trained_words
 from bahdanau_tf.translator import Translator, load_best
 
-KINDS = {
-    "RNNSearch": "RNNsearch",
-    "RNNEncDec": "RNNencdec",
-    "Seq2SeqLSTM": "LSTM",
-}
+KINDS = {"RNNSearch": "RNNsearch", "RNNEncDec": "RNNencdec", "Seq2SeqLSTM": "LSTM"}
 OUTSIDE = "outside system"
 
 
@@ -48,15 +44,14 @@ class System:
         kind: A value of `KINDS`, for an LSTM followed by "forward" or
             "reversed"; or `OUTSIDE`.
         texts: Its translation of every sentence, each of one line.
-        known_texts: Its translations with [UNK] forbidden; valid for sentences
-            without unknown words only.
+        known_texts: Its translations with [UNK] forbidden, valid only for sentences
+            without unknown words.
         counterpart: The paper's system that it corresponds to, or "".
-        max_length: Longest sentence that it was trained on, in the unit of
-            `Results`; None if unknown or without a limit.
+        max_length: Limit of the length of its training sentences, in the unit of
+            `Results`; None if unknown or unlimited.
         translator: The model, or None.
         model_dir: Its folder, or None.
-        translations: As `texts`, with tokens and weights; empty for an outside
-            system.
+        translations: `texts` with tokens and weights; empty for an outside system.
     """
 
     name: str
@@ -72,8 +67,8 @@ class System:
     @property
     def aligner(self) -> Translator | None:
         """Its model, if that returns attention weights."""
-        able = self.translator and self.translator.model.has_alignment
-        return self.translator if able else None
+        has_alignment = self.translator and self.translator.model.has_alignment
+        return self.translator if has_alignment else None
 
 
 @dataclass(frozen=True)
@@ -86,7 +81,7 @@ class Scoring:
             fits the references.
         lowercase: Whether case is ignored.
         n_bootstrap: Number of samples for intervals and tests.
-        nfc: Whether text is composed before, as in `bleu`.
+        nfc: Whether text is composed first, as in `bleu`.
     """
 
     decoding: Decoding = field(default_factory=Decoding)
@@ -104,8 +99,8 @@ class Results:
         systems: The systems; first those that correspond to the paper's.
         test: The test set.
         lengths: Number of words of each source sentence.
-        unit: What counts as a word in `lengths`.
-        known: Whether each sentence has no unknown words.
+        unit: The unit of `lengths`, such as "tokens".
+        is_known: Whether all words are known, of each sentence.
         scoring: How they are scored; `tokenize` is not None.
     """
 
@@ -113,42 +108,38 @@ class Results:
     test: Corpus
     lengths: Sequence[int]
     unit: str
-    known: Sequence[bool]
+    is_known: Sequence[bool]
     scoring: Scoring
 
     @property
     def references(self) -> evaluation.References:
         """The reference translations, with the options for `bleu`."""
-        scoring = self.scoring
+        how = self.scoring
         return evaluation.References(
-            self.test.references,
-            scoring.tokenize or "13a",
-            scoring.lowercase,
-            scoring.nfc,
+            self.test.references, how.tokenize or "13a", how.lowercase, how.nfc
         )
 
     def p_values(
-        self, systems: Sequence[System], where: Sequence[bool] | None = None
+        self, systems: Sequence[System], mask: Sequence[bool] | None = None
     ) -> list[float]:
         """p of each system's difference in BLEU from the first one's."""
-        texts = {one.name: one.texts for one in systems}
-        n_bootstrap = self.scoring.n_bootstrap
-        found = self.references.compare(texts, where, n_bootstrap)
-        return [1.0 if one.p_value is None else one.p_value for one in found]
+        texts = {system.name: system.texts for system in systems}
+        rows = self.references.compare(texts, mask, self.scoring.n_bootstrap)
+        return [1.0 if row.p_value is None else row.p_value for row in rows]
 
     def of_kind(self, kind: str) -> list[System]:
         """The systems of a kind, LSTMs of both directions together."""
-        return [one for one in self.systems if one.kind.split()[0] == kind]
+        return [system for system in self.systems if system.kind.split()[0] == kind]
 
     def as_in_training(self, *systems: System) -> list[bool] | None:
         """Whether each sentence is no longer than the systems' training limits.
 
         None if there are no systems, or the limit of one is unknown.
         """
-        known = [one.max_length for one in systems if one.max_length]
-        if not known or len(known) < len(systems):
+        limits = [system.max_length for system in systems if system.max_length]
+        if not limits or len(limits) < len(systems):
             return None
-        return [length <= min(known) for length in self.lengths]
+        return [length <= min(limits) for length in self.lengths]
 
 
 def measure(
@@ -168,44 +159,40 @@ def measure(
         scoring: How to search and to score.
         counterparts: For some systems the corresponding one of the paper.
         paper: The paper's systems, in order; a system with the name of one
-            corresponds to it anyway.
+            always corresponds to it.
     """
-    loaded = {name: load_best(folder) for name, folder in model_dirs.items()}
-    known = evaluation.known_sentences([*loaded.values()], *test[:2])
-    systems = []
-    line = ProgressLine(len(loaded))
+    models = {name: load_best(folder) for name, folder in model_dirs.items()}
+    is_known = evaluation.known_sentences([*models.values()], *test[:2])
     folders = {name: Path(folder) for name, folder in model_dirs.items()}
     by_words = any(map(trained_words, folders.values()))
-    trained = trained_words if by_words else trained_length
-    for name, model in loaded.items():
-        one = _translated(name, model, test.sources, known, scoring.decoding)
+    limit = trained_words if by_words else trained_length
+    systems = [System(name, OUTSIDE, lines, lines) for name, lines in outside.items()]
+    line = ProgressLine(len(models))
+    for done, (name, model) in enumerate(models.items()):
+        system = _translate(name, model, test.sources, is_known, scoring.decoding)
         folder = folders[name]
-        limit = trained(folder)
-        systems.append(replace(one, model_dir=folder, max_length=limit))
-        line.update(len(systems), f"translated by {name}")
-    for name, lines in outside.items():
-        systems.append(System(name, OUTSIDE, lines, lines))
+        systems.insert(done, replace(system, model_dir=folder, max_length=limit(folder)))
+        line.update(done + 1, f"translated by {name}")
     papers = {name: name for name in paper} | {**counterparts}
     order = [*paper, ""]
     systems = sorted(
-        (replace(s, counterpart=papers.get(s.name, "")) for s in systems),
+        (replace(system, counterpart=papers.get(system.name, "")) for system in systems),
         key=lambda system: order.index(system.counterpart),
     )
-    models = [one.translator for one in systems if one.translator]
+    translators = [system.translator for system in systems if system.translator]
     if scoring.tokenize is None:
-        text = getattr(next(iter(models), None), "target_text", None)
-        fitting = fitting_tokenizer(text, test.references)
-        scoring = replace(scoring, tokenize=fitting)
-    texts = [one.source_text for one in models]
+        text = translators[0].target_text if translators else None
+        scoring = replace(scoring, tokenize=fitting_tokenizer(text, test.references))
+    texts = [translator.source_text for translator in translators]
     lengths, unit = source_lengths(texts, test.sources, by_words)
-    return Results(systems, test, lengths, unit, known, scoring)
+    return Results(systems, test, lengths, unit, is_known, scoring)
 
 
-def _translated(
+def _translate(
     name: str,
     translator: Translator,
     sources: Sequence[str],
-    known: Sequence[bool],
+    is_known: Sequence[bool],
     decoding: Decoding,
 ) -> System:
     kind = type(translator.model).__name__
@@ -213,21 +200,15 @@ def _translated(
     if kind == "LSTM":
         kind += " reversed" if translator.source_text.reverse else " forward"
     decoding = replace(decoding, n_best=1)
-    found = translator.translate(sources, decoding)
-    texts = [translation.line for translation in found]
+    translations = translator.translate(sources, decoding)
+    texts = [translation.line for translation in translations]
     decoding = replace(decoding, unknown="forbid")
-    some = iter(translator.translate([*compress(sources, known)], decoding))
+    forbidden = iter(translator.translate([*compress(sources, is_known)], decoding))
     known_texts = [
-        next(some).line if is_known else text for text, is_known in zip(texts, known, strict=True)
+        next(forbidden).line if each_is_known else text
+        for text, each_is_known in zip(texts, is_known, strict=True)
     ]
-    return System(
-        name,
-        kind,
-        texts,
-        known_texts,
-        translator=translator,
-        translations=found,
-    )
+    return System(name, kind, texts, known_texts, translator=translator, translations=translations)
 
 
 Members = Mapping[str, Sequence[Translator]]  # the models of each kind
@@ -241,10 +222,10 @@ def name_of(kind: str, size: int, beam_size: int = 0) -> str:
     return f"{name}, beam size {beam_size}" if beam_size else name
 
 
-def joined(
+def as_one(
     members: Members, kind: str, size: int, average: str = "probability"
 ) -> Translator | None:
-    """`size` models of a kind as one; None if there are too few."""
+    """The first `size` models of a kind as one; None if there are too few."""
     chosen = members.get(kind, ())[:size]
     if len(chosen) < size:
         return None
@@ -258,24 +239,16 @@ def translate_rows(
     decoding: Decoding,
     average: str = "probability",
 ) -> Iterator[tuple[Row, list[str] | None]]:
-    """Translates with the models of each row.
+    """Translates with the models of each row, such as `paper.ENSEMBLES`.
 
-    Args:
-        rows: Rows such as `paper.ENSEMBLES`.
-        members: The models of each kind.
-        sources: The sentences to translate.
-        decoding: How to search; beam sizes are those of the rows.
-        average: What an ensemble averages, as in `Ensemble`.
-
-    Yields:
-        Each row with its translations, or with None if there are not enough
-        models.
+    Beam sizes are those of the rows; `average` is as in `Ensemble`. Yields each row with
+    its translations, or with None if there are not enough models.
     """
     for row in rows:
         kind, size, beam_size = row
-        translator = joined(members, kind, size, average)
+        translator = as_one(members, kind, size, average)
         if translator is None:
             yield row, None
             continue
         how = replace(decoding, beam_size=beam_size, n_best=1)
-        yield row, [one.text for one in translator.translate(sources, how)]
+        yield row, [translation.text for translation in translator.translate(sources, how)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from bahdanau_tf.report.results import (
     Corpus,
     Members,
     Results,
-    joined,
+    as_one,
     name_of,
     translate_rows,
 )
@@ -37,12 +37,7 @@ _NBEST = 12
 
 
 class Baseline(NamedTuple):
-    """Another system's n-best lists of the test set.
-
-    Attributes:
-        name: The name of the system.
-        lists: A list for each sentence; it may be empty.
-    """
+    """Another system's name, and its n-best list of each test sentence, maybe empty."""
 
     name: str
     lists: Sequence[NBest]
@@ -54,41 +49,40 @@ _PAPER_BLEU = f"{paper.MARK}BLEU"
 def lstm_members(results: Results) -> dict[str, list[Translator]]:
     """The LSTMs by kind: "forward", "reversed", and one of each as `MIXED`.
 
-    An ensemble needs one target vocabulary: LSTMs with another one than the
-    first are left out.
+    An ensemble needs one target vocabulary: LSTMs whose vocabulary differs from the
+    first one's are left out.
     """
     members: dict[str, list[Translator]] = {"forward": [], "reversed": []}
     settings = None
-    for one in results.of_kind("LSTM"):
-        if one.translator is None:
+    for system in results.of_kind("LSTM"):
+        if system.translator is None:
             continue
-        own = one.translator.target_text.settings()
+        own = system.translator.target_text.settings()
         settings = settings or own
         if own == settings:
-            members[one.kind.split()[1]].append(one.translator)
-    pair = [one[0] for one in members.values() if one]
+            members[system.kind.split()[1]].append(system.translator)
+    pair = [lstms[0] for lstms in members.values() if lstms]
     return {**members, MIXED: pair if len(pair) > 1 else []}
 
 
 def ensemble_table(results: Results, members: Members) -> Table:
     """Table 1 of Sutskever et al., and an ensemble of both directions."""
     short = results.as_in_training(*results.of_kind("LSTM"))
-    wanted = [*paper.ENSEMBLES, (MIXED, 2, 12)]
+    ensembles = [*paper.ENSEMBLES, (MIXED, 2, 12)]
     sources, decoding = results.test.sources, results.scoring.decoding
     rows: list[list[Cell]] = []
-    for row, lines in translate_rows(wanted, members, sources, decoding):
+    for row, lines in translate_rows(ensembles, members, sources, decoding):
         ours: list[Cell] = [NOT_RUN, NOT_RUN]
         if lines is not None:
             ours = [results.references.bleu(lines).score, NOTHING]
             if any(short or ()):
                 ours[1] = results.references.bleu(lines, short).score
-        theirs = paper.ENSEMBLES.get(row, NOTHING)
-        rows.append([name_of(*row), *ours, theirs])
-    said = "No limit of the LSTMs' training sentences is known."
+        rows.append([name_of(*row), *ours, paper.ENSEMBLES.get(row, NOTHING)])
+    note = "The longest length of the LSTMs' training sentences is unknown."
     if not any(members.values()):
-        said = "No LSTM was run."
+        note = "No LSTM was run."
     elif short is not None:
-        said = (
+        note = (
             f"{sum(short)} of {len(short)} sentences are no longer than the "
             "LSTMs' training sentences."
         )
@@ -97,7 +91,7 @@ def ensemble_table(results: Results, members: Members) -> Table:
         "Single LSTMs and ensembles, after Table 1 of Sutskever et al. 2014",
         ["", "BLEU, all", "BLEU, as long as in training", _PAPER_BLEU],
         rows,
-        [f"{said} An ensemble of 2 mixed is a forward and a reversed model."],
+        [f"{note} An ensemble of 2 mixed is a forward and a reversed model."],
     )
 
 
@@ -109,25 +103,28 @@ def rescoring_table(results: Results, members: Members, baseline: Baseline | Non
     """
     baseline = baseline or _own_baseline(results)
     lists: Sequence[NBest] = ()
-    first = "Baseline"
-    said = "No RNNencdec was run, whose lists are rescored here."
+    head = "Baseline"
+    note = "No RNNencdec was run, whose lists would be rescored here."
     if baseline:
         lists = baseline.lists
-        first = f"Baseline: {baseline.name}"
+        head = f"Baseline: {baseline.name}"
         most = max(len(nbest.hypotheses) for nbest in lists)
-        said = f"Our lists are of the baseline, with up to {most} hypotheses."
+        note = f"Our lists are the baseline's, with up to {most} hypotheses."
 
     def cell(texts: Iterable[str]) -> Cell:
         return results.references.bleu([*texts]).score if lists else NOT_RUN
 
     best = cell(_first(nbest.hypotheses) for nbest in lists)
-    rows: list[list[Cell]] = [[first, best, paper.RESCORING_BASELINE]]
+    rows: list[list[Cell]] = [[head, best, paper.RESCORING_BASELINE]]
     for kind, size in [*paper.RESCORING, (MIXED, 2)]:
-        scorer = joined(members, kind, size) if lists else None
-        ours = cell(_rescored(scorer, lists)) if scorer else NOT_RUN
+        scorer = as_one(members, kind, size) if lists else None
+        ours: Cell = NOT_RUN
+        if scorer:
+            rescored = score_nbest(scorer, lists)
+            ours = cell(_first(combine(nbest.hypotheses, logs)) for nbest, logs in rescored)
         theirs = paper.RESCORING.get((kind, size), NOTHING)
         rows.append([f"Rescored: {name_of(kind, size).lower()}", ours, theirs])
-    texts = [[one.text for one in n.hypotheses] or [""] for n in lists]
+    texts = [[each.text for each in nbest.hypotheses] or [""] for nbest in lists]
     oracle = cell(results.references.oracle(texts) if lists else ())
     rows.append(["Oracle", oracle, paper.RESCORING_ORACLE])
     return Table(
@@ -136,42 +133,29 @@ def rescoring_table(results: Results, members: Members, baseline: Baseline | Non
         ["", "BLEU, all", _PAPER_BLEU],
         rows,
         [
-            f"{said} The paper's are the 1000 best of a phrase-based system. "
+            f"{note} The paper's are the 1000 best of a phrase-based system. "
             "The score is the plain average of both systems' log p. The "
             "oracle takes from each list the hypothesis with the best BLEU, "
-            "which no rescoring can know; the paper gives its own as about 45."
+            "which no rescoring can know; the paper's is about 45."
         ],
     )
 
 
 def _own_baseline(results: Results) -> Baseline | None:
-    """The n-best lists of an RNNencdec, if there is one.
-
-    A list has an empty hypothesis if it has no other.
-    """
-    encdecs = [one for one in results.of_kind("RNNencdec") if one.translator]
-    best = max(encdecs, key=lambda one: one.max_length or 0, default=None)
-    if best is None or best.translator is None:
+    """The n-best lists of an RNNencdec, if there is one."""
+    encdecs = [each for each in results.of_kind("RNNencdec") if each.translator]
+    system = max(encdecs, key=lambda each: each.max_length or 0, default=None)
+    if system is None or system.translator is None:
         return None
-    lists = _lists(best.translator, results)
-    return Baseline(f"{best.name}, beam size {_NBEST}", lists)
-
-
-def _lists(translator: Translator, results: Results) -> list[NBest]:
-    decoding = results.scoring.decoding
-    decoding = replace(decoding, beam_size=_NBEST, n_best=_NBEST)
-    lists: list[NBest] = []
-    for best in translator.translate(results.test.sources, decoding):
-        hypotheses = [
-            Hypothesis(len(lists), one.text, "", one.log_prob) for one in (best, *best.alternatives)
-        ]
-        lists.append(NBest(best.source, hypotheses))
-    return lists
-
-
-def _rescored(scorer: Translator, lists: Sequence[NBest]) -> Iterator[str]:
-    for nbest, log_probs in score_nbest(scorer, lists):
-        yield _first(combine(nbest.hypotheses, log_probs))
+    decoding = replace(results.scoring.decoding, beam_size=_NBEST, n_best=_NBEST)
+    lists = [
+        NBest(
+            best.source,
+            [Hypothesis(n, each.text, "", each.log_prob) for each in (best, *best.alternatives)],
+        )
+        for n, best in enumerate(system.translator.translate(results.test.sources, decoding))
+    ]
+    return Baseline(f"{system.name}, beam size {_NBEST}", lists)
 
 
 def _first(hypotheses: Sequence[Hypothesis]) -> str:
@@ -184,38 +168,34 @@ _TITLE = "Sentence vectors, after Figure 2 of Sutskever et al. 2014"
 _SHOWN = (
     "What the decoder of {name} gets of a sentence, projected on the two "
     "principal components of the sentences in each picture. The sentences of a "
-    "group have one sign. Where groups differ in the order of their words "
-    "alone, a bag of words could not tell them apart."
+    "group have one sign. Where groups differ only in the order of their "
+    "words, a bag of words could not distinguish them."
 )
 
 
 def vectors_figure(results: Results, phrases: Sequence[Phrases], folder: Path) -> Section:
-    """Draws sentences as the first LSTM keeps them, else an RNNencdec.
+    """Draws the sentence vectors of the first LSTM, else of an RNNencdec.
 
-    Args:
-        results: The systems.
-        phrases: The groups of sentences of each picture.
-        folder: Gets a PNG for each picture.
+    There is a PNG in `folder` for each picture's groups of sentences.
     """
-    able = [*results.of_kind("LSTM"), *results.of_kind("RNNencdec")]
-    named = ((one.name, one.translator) for one in able if one.translator)
-    found = next(named, None)
+    systems = [*results.of_kind("LSTM"), *results.of_kind("RNNencdec")]
+    models = ((each.name, each.translator) for each in systems if each.translator)
+    name, translator = next(models, ("", None))
     if not phrases:
         return Section(_TITLE, ["Not run: no sentences were given for it."])
-    if found is None:
-        said = "Not run: no system keeps a sentence in one vector."
-        return Section(_TITLE, [said])
-    name, translator = found
-    drawn = [
-        _drawn(translator, groups, folder / f"vectors{number}.png")
-        for number, groups in enumerate(phrases, 1)
-    ]
-    pictures, data = zip(*drawn, strict=True)
-    said = _SHOWN.format(name=name)
-    return Section(_TITLE, [said], pictures, data={"vectors": data})
+    if translator is None:
+        return Section(_TITLE, ["Not run: no system keeps a sentence in one vector."])
+    pictures, data = zip(
+        *(
+            _draw(translator, groups, folder / f"vectors{number}.png")
+            for number, groups in enumerate(phrases, 1)
+        ),
+        strict=True,
+    )
+    return Section(_TITLE, [_SHOWN.format(name=name)], pictures, data={"vectors": data})
 
 
-def _drawn(
+def _draw(
     translator: Translator, groups: Phrases, path: Path
 ) -> tuple[Picture, list[dict[str, object]]]:
     """Draws a picture; returns it and its data."""
@@ -227,8 +207,8 @@ def _drawn(
     others = nearest(vectors)
     own = sum(numbers[other] == number for number, other in zip(numbers, others, strict=True))
     title = (
-        f"{100 * share:.0f} % of the variance is in the plane; {own} of "
-        f"{len(texts)} sentences have their nearest in the whole space in "
+        f"{100 * share:.0f} % of the variance is in the plane; for {own} of "
+        f"{len(texts)} sentences the nearest one in the whole space is of "
         "their own group"
     )
     data = [
@@ -242,8 +222,8 @@ _RARITY = "BLEU by rarity of words, after Figure 3 of Sutskever et al. 2014"
 _RANK = (
     "Sentences are sorted by the mean frequency rank of their source words, "
     "which is the id of a word; unknown words come last. Sub-words are counted "
-    "in the training pairs that the report reads. The parts have as many "
-    "sentences as each other, but for the last. The paper's curve falls only "
+    "in the training pairs that the report reads. All parts except the last "
+    "have the same number of sentences. The paper's curve falls only "
     "for the rarest words. Its curve by length is Figure 2."
 )
 _UNCOUNTED = "Not run: sub-words are ranked by their counts in training pairs, and none were given."
@@ -251,40 +231,36 @@ _UNCOUNTED = "Not run: sub-words are ranked by their counts in training pairs, a
 
 def rarity_figure(results: Results, train: Corpus | None, folder: Path) -> Section:
     """BLEU of sentences sorted by the rank of their words; writes a PNG."""
-    models = (one.translator for one in results.systems)
-    text = counting_text([one.source_text for one in models if one])
+    models = (each.translator for each in results.systems)
+    text = counting_text([model.source_text for model in models if model])
     if text is None:
         return Section(_RARITY, ["Not run: no system has a vocabulary."])
-    learned = train.sources if train else []
-    if not learned and not isinstance(text, WordTokenizer):
+    train_sources = train.sources if train else []
+    if not train_sources and not isinstance(text, WordTokenizer):
         return Section(_RARITY, [_UNCOUNTED])
-    ranks = mean_ranks(text, results.test.sources, learned)
+    ranks = mean_ranks(text, results.test.sources, train_sources)
     curves = {
-        one.name: results.references.by_rank(one.texts, ranks, results.scoring.n_bootstrap)
-        for one in results.systems
+        each.name: results.references.by_rank(each.texts, ranks, results.scoring.n_bootstrap)
+        for each in results.systems
     }
     path = folder / "rarity.png"
     label = "Test sentences sorted by the mean frequency rank of their words"
     plot_bleu_by_length(curves, path, label=label)
-    bins = next(iter(curves.values()))
     _, rows = length_rows(curves)
     table = Table(
         "rarity",
         "The points of the figure",
-        ["mean rank of the words", *_titles(bins, ranks)],
+        ["mean rank of the words", *_titles(next(iter(curves.values())), ranks)],
         rows,
         ["± is half the width of the 95 % bootstrap interval."],
     )
-    title = "bands are 95 % bootstrap intervals"
-    return Section(_RARITY, [_RANK], [Picture(path, title)], [table])
+    picture = Picture(path, "bands are 95 % bootstrap intervals")
+    return Section(_RARITY, [_RANK], [picture], [table])
 
 
 def _titles(bins: Sequence[LengthBin], ranks: Sequence[float]) -> list[str]:
     """The smallest and largest rank of each bin: "12.3-40.1"."""
     ordered = [ranks[number] for number in by_rank(ranks)]
-    ends = [(one.shortest - 1, one.shortest + one.sentences - 2) for one in bins]
-    return ["-".join(_brief(ordered[place]) for place in some) for some in ends]
-
-
-def _brief(rank: float) -> str:
-    return f"{rank:.0f}" if rank >= 100 else f"{rank:.1f}"
+    ends = [(part.shortest - 1, part.shortest + part.sentences - 2) for part in bins]
+    texts = [f"{rank:.0f}" if rank >= 100 else f"{rank:.1f}" for rank in ordered]
+    return [f"{texts[first]}-{texts[last]}" for first, last in ends]

@@ -1,10 +1,10 @@
 """Trains systems, several at a time, each in its own process.
 
 Each training is a command `bahdanau-tf train`, so that anybody can repeat it;
-it continues from its last checkpoint. Finished systems are not trained again.
+it resumes from its last checkpoint. Finished systems are not trained again.
 
 The quick suite takes about 15 minutes on two cores, the full one several hours.
-Both stop a system when its time is up, and continue when they are run again.
+Both stop a system when its time is over, and resume when they are run again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,19 @@ from bahdanau_tf.system.device import available_cores, describe_device
 from bahdanau_tf.system.files import write_atomically
 from bahdanau_tf.system.terminal import ProgressLine
 
-COMMAND = (sys.executable, "-m", "bahdanau_tf.report.child", "train")
+# The command `train`, which stops, as after SIGTERM, when its standard input, a pipe
+# that `train_all` holds open, is closed: even if the process of `train_all` is killed.
+_STOPS_WITH_PARENT = """
+import os, runpy, signal, sys, threading
+
+def stop_with_parent():
+    os.read(sys.stdin.fileno(), 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+threading.Thread(target=stop_with_parent, daemon=True).start()
+runpy.run_module("bahdanau_tf", run_name="__main__", alter_sys=True)
+"""
+COMMAND = (sys.executable, "-c", _STOPS_WITH_PARENT, "train")
 # Exit codes of a training that was stopped.
 STOPPED = (130, -signal.SIGTERM, -signal.SIGINT)
 _RECORD = "trained.json"
@@ -63,7 +75,7 @@ class Record:
     Attributes:
         seconds: Time spent, including start and evaluation on the dev set.
         device: The device it ran on.
-        is_over: Whether it is finished, and not only out of time.
+        is_over: Whether it is finished, not just out of time.
         flags: Those of its plan.
     """
 
@@ -76,8 +88,8 @@ class Record:
     def read(cls, model_dir: Path) -> Record:
         """Reads the record that `train_all` wrote beside a model."""
         path = model_dir / _RECORD
-        known = json.loads(path.read_text("utf-8")) if path.is_file() else {}
-        return cls(**known | {"flags": tuple(known.get("flags", ()))})
+        fields = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+        return cls(**fields | {"flags": tuple(fields.get("flags", ()))})
 
 
 class Logged(TypedDict, total=False):
@@ -90,27 +102,24 @@ class Logged(TypedDict, total=False):
 
 
 def last_evaluation(model_dir: Path) -> Logged:
-    """The last line of the training's log; empty if there is none.
-
-    What stands behind the last line end is half a line, being written.
-    """
+    """The last line of the training's log; empty if there is none."""
     path = model_dir / "log.jsonl"
     text = path.read_text("utf-8", "replace") if path.is_file() else ""
-    lines = text.split("\n")[:-1]
-    found: Logged = json.loads(lines[-1]) if lines else {}
-    return found
+    lines = text.split("\n")[:-1]  # without one that is being written
+    entries: Logged = json.loads(lines[-1]) if lines else {}
+    return entries
 
 
 def train_all(plans: Sequence[Plan], folder: Path, minutes: float, jobs: int) -> dict[str, Path]:
     """Trains the systems that are not finished.
 
-    One that is finished with other flags is trained on, if `train` can do that.
+    If the flags of a finished one have changed, `train` resumes it or refuses them.
 
     Args:
         plans: The systems.
         folder: Gets a folder for each system, with a `train.log` in it.
-        minutes: Longest time that one system is trained for in this call, 0
-            for any; then it is stopped, and the next call continues it.
+        minutes: Longest training of one system in this call, 0 for no limit; then
+            it is stopped, and the next call resumes it.
         jobs: Number of systems trained at a time; they share the cores.
 
     Returns:
@@ -120,9 +129,10 @@ def train_all(plans: Sequence[Plan], folder: Path, minutes: float, jobs: int) ->
         ValueError: A training failed. The message has its last line.
     """
     folders = {plan.name: folder / plan.folder for plan in plans}
-    left = [p for p in plans if not _is_finished(p, folders[p.name])]
-    ours = available_cores()
-    free = [ours[job::jobs] or ours for job in range(jobs)]
+    records = {plan.name: Record.read(folders[plan.name]) for plan in plans}
+    left = [p for p in plans if not (records[p.name].is_over and records[p.name].flags == p.flags)]
+    cores = available_cores()
+    free = [cores[job::jobs] or cores for job in range(jobs)]
     total = 100 * len(plans)
     done = total - 100 * len(left)
     line = ProgressLine(total, done)
@@ -131,24 +141,18 @@ def train_all(plans: Sequence[Plan], folder: Path, minutes: float, jobs: int) ->
         while left or running:
             while left and free:
                 plan = left.pop(0)
-                cores = free.pop(0)
-                running.append(_Training(plan, folders[plan.name], cores))
+                running.append(_Training(plan, folders[plan.name], free.pop(0)))
                 line.note(f"training {plan.name}: {running[-1].log}")
             time.sleep(0.2)
-            for one in [one for one in running if one.has_ended(longest)]:
-                running.remove(one)
-                free.append(one.cores)
-                line.note(one.conclude())
+            for training in [each for each in running if each.has_ended(longest)]:
+                running.remove(training)
+                free.append(training.cores)
+                line.note(training.conclude())
                 done += 100
-            percent = done + sum(one.percent() for one in running)
-            names = " and ".join(one.name for one in running)
+            percent = done + sum(training.percent() for training in running)
+            names = " and ".join(training.name for training in running)
             line.update(min(percent, total - 1), f"% trained, now {names}")
-    return {n: path for n, path in folders.items() if (path / "best").is_dir()}
-
-
-def _is_finished(plan: Plan, model_dir: Path) -> bool:
-    record = Record.read(model_dir)
-    return record.is_over and record.flags == plan.flags
+    return {name: path for name, path in folders.items() if (path / "best").is_dir()}
 
 
 class _Training:
@@ -175,20 +179,20 @@ class _Training:
 
     def percent(self) -> int:
         """Progress, from lines such as "40/120 loss ..." of its log."""
-        written = self.log.read_bytes()[-2000:]
-        steps = re.findall(rb"^(\d+)/(\d+) ", written, re.MULTILINE)
+        log = self.log.read_bytes()[-2000:]
+        steps = re.findall(rb"^(\d+)/(\d+) ", log, re.MULTILINE)
         done, total = map(int, steps[-1]) if steps else (0, 1)
         return 100 * done // total
 
     def has_ended(self, seconds: float) -> bool:
-        """Whether it has ended; after `seconds` it is told to stop."""
+        """Whether it has ended; stops it after `seconds`."""
         if not self.is_stopping and time.monotonic() - self.start > seconds:
             self.is_stopping = True
             self.process.terminate()
         return self.process.poll() is not None
 
     def conclude(self) -> str:
-        """Writes the record, and returns a sentence on the training."""
+        """Writes the record, and returns a message about the training."""
         self.process.communicate()  # closes the pipe
         status = self.process.returncode
         if status not in (0, *STOPPED):
@@ -200,9 +204,8 @@ class _Training:
         seconds += time.monotonic() - self.start
         device = describe_device(len(self.cores))
         record = Record(seconds, device, not status, self.flags)
-        written = json.dumps(asdict(record)).encode()
-        write_atomically(self.model_dir / _RECORD, written)
-        how = "stopped when its time was up" if status else "trained"
+        write_atomically(self.model_dir / _RECORD, json.dumps(asdict(record)).encode())
+        how = "stopped when its time was over" if status else "trained"
         return f"{self.name}: {how}, {seconds / 60:.1f} minutes in all"
 
 
@@ -218,17 +221,17 @@ def _stopped_at_the_end() -> Iterator[list[_Training]]:
     finally:
         if before is not None:
             signal.signal(signal.SIGTERM, before)
-        for one in running:
-            one.process.terminate()
-        for one in running:
-            one.process.communicate()
+        for training in running:
+            training.process.terminate()
+        for training in running:
+            training.process.communicate()
 
 
 TEST_LENGTH = 60  # longest test sentence of the built-in corpus, in words
 
 
 class Files(NamedTuple):
-    """The paths of text files; None if there is no such file.
+    """The paths of text files, or None.
 
     Files of the training and dev sets are named like the flags of
     `bahdanau-tf train`; the others are of the test set.
@@ -244,10 +247,10 @@ class Files(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """How much a system is trained.
+    """How long a system is trained.
 
     Attributes:
-        longest: Longest training sentence, as `Suite.limit` counts; longer ones
+        longest: Longest training sentence, in the unit of `Suite.limit`; longer ones
             are left out.
         epochs: Number of passes over the corpus, if `updates` is 0.
         updates: Number of updates.
@@ -258,7 +261,7 @@ class Budget(NamedTuple):
     updates: int = 0
 
     def flags(self) -> list[str]:
-        """The flags of `bahdanau-tf train` for its end."""
+        """The flags of `bahdanau-tf train` that limit a training."""
         if not self.updates:
             return [f"--epochs={self.epochs:g}"]
         return [f"--updates={self.updates}", "--epochs=10000", "--minutes=0"]
@@ -270,15 +273,15 @@ class Suite:
 
     Attributes:
         attention: Budgets of RNNsearch and RNNencdec, by the suffix in the
-            names of the paper's systems, those that take longest first. There
-            is no RNNencdec-50*.
+            names of the paper's systems, the longest first. The paper has
+            no RNNencdec-50*.
         lstm: Budget of each LSTM.
         reversed_count: Number of LSTMs with a reversed source; one more reads
             it forward.
-        minutes: Longest time of a system in one call.
+        minutes: Longest training of a system in one call.
         limit: The flag of the longest training sentence: "max_length", which
             counts tokens, or "max_words".
-        common: Flags of every training; each model gets those it uses.
+        common: Flags of every training; each model gets those that it uses.
         pairs: Number of sentence pairs of the built-in corpus in "train", "dev"
             and "test"; empty for a user's corpus.
     """
@@ -292,12 +295,9 @@ class Suite:
     pairs: Mapping[str, int] = field(default_factory=dict)
 
     def plans(self, files: Files, more: Sequence[str] = ()) -> list[Plan]:
-        """The systems, those that take longest first.
+        """The systems, the longest trainings first.
 
-        Args:
-            files: The text files.
-            more: Further flags of `bahdanau-tf train`, for every system whose
-                model uses them.
+        `more` has further flags, for every system whose model uses them.
         """
         corpus = [f"--{name}={getattr(files, name)}" for name in Files._fields]
         plans = []
@@ -311,39 +311,36 @@ class Suite:
                 *own,
                 *more,
             )
-            plans.append(Plan(name, _taken(model, flags), counterpart))
+            unused = ModelOptions(model=model).unused()  # type: ignore[arg-type]
+            refused = {f"--{no}{flag}" for flag in unused for no in ("", "no")}
+            flags = tuple(flag for flag in flags if flag.partition("=")[0] not in refused)
+            plans.append(Plan(name, flags, counterpart))
         return plans
 
     def about_corpus(self) -> str:
-        """A sentence on the built-in corpus."""
+        """A sentence about the built-in corpus."""
         pairs = f"{self.pairs['train']:,} pairs of up to {self._longest} words"
         return (
-            f"Data: the built-in English-French grammar, {pairs} to train on, "
-            f"tested on sentences of up to {TEST_LENGTH}."
+            f"Data: the built-in English-French grammar, {pairs} for training, "
+            f"test sentences of up to {TEST_LENGTH}."
         )
 
     def write_corpus(self, folder: Path) -> Files:
         """Writes the built-in corpus, with longer sentences in the test set.
 
-        Args:
-            folder: A folder; existing files are not written again.
-
-        Returns:
-            The files.
+        Files that exist in `folder` are not written again.
         """
-        lengths = (self._longest, TEST_LENGTH)
-        learned, tested = (folder / f"up-to-{words}" for words in lengths)
-        for where, words, absent in (
-            (learned, self._longest, {"test": 0}),
-            (tested, TEST_LENGTH, {"train": 0, "dev": 0}),
+        train, test = (folder / f"up-to-{words}" for words in (self._longest, TEST_LENGTH))
+        for path, words, absent in (
+            (train, self._longest, {"test": 0}),
+            (test, TEST_LENGTH, {"train": 0, "dev": 0}),
         ):
-            if not (where / "train.fr").is_file():
-                counts = {**self.pairs, **absent}
-                grammar.write_corpus(where, **counts, max_words=words)
+            if not (path / "train.fr").is_file():
+                grammar.write_corpus(path, **{**self.pairs, **absent}, max_words=words)
         names = ("train.en", "train.fr", "dev.en", "dev.fr")
         return Files(
-            *(str(learned / name) for name in names),
-            *(str(tested / f"test.{end}") for end in ("en", "fr", "align")),
+            *(str(train / name) for name in names),
+            *(str(test / f"test.{end}") for end in ("en", "fr", "align")),
         )
 
     @property
@@ -357,7 +354,7 @@ class Suite:
             star = "*" * limit.endswith("*")
             for model in ("RNNsearch", "RNNencdec")[: 1 if star else 2]:
                 name = f"{model}-{budget.longest}{star}"
-                # All but the longer trained one make as many updates.
+                # All except the longer trained one make the same number of updates.
                 own = ["--patience=10000"] * bool(budget.updates and not star)
                 yield name, f"{model}-{limit}", model.lower(), budget, own
         for number in range(1 + self.reversed_count):
@@ -367,17 +364,9 @@ class Suite:
             yield name, "", "seq2seq-lstm", self.lstm, own
 
 
-def _taken(model: str, flags: Sequence[str]) -> tuple[str, ...]:
-    """Those of some flags that a model takes."""
-    unused = ModelOptions(model=model).unused()  # type: ignore[arg-type]
-    refused = {f"--{no}{name}" for name in unused for no in ("", "no")}
-    return tuple(f for f in flags if f.partition("=")[0] not in refused)
-
-
 _COMMON = "--recipe=paper --optimizer=adam --schedule=linear --shuffle=each_epoch --shuffle_pool"
 _MODELS = "--nofactored_output --initialization=glorot --layers=2"
-# Rare words of the built-in corpus are left out, so that there are unknown
-# words at all.
+# Without the rare words of the built-in corpus, so that there are unknown words.
 _GRAMMAR = "--source_vocabulary_size=200 --target_vocabulary_size=260"
 _LARGE = "--units=256 --embedding_dim=256 --learning_rate=0.002"
 _LARGE_MODELS = f"{_MODELS} --attention_units=256 --maxout_units=256"
@@ -392,8 +381,8 @@ QUICK = Suite(
     f"{_MODELS} --attention_units=64 --maxout_units=64",
     pairs={"train": 20_000, "dev": 100, "test": 300},
 )
-# The options are those that `train` chooses for the text. The paper's -50* made
-# 2.3 times as many updates as its -50.
+# The other options are chosen by `train`. The paper's -50* made 2.3 times as many
+# updates as its -50.
 FULL = Suite(
     attention={
         "50*": Budget(50, updates=18_000),
@@ -407,11 +396,7 @@ FULL = Suite(
     limit="max_words",
 )
 FULL_GRAMMAR = Suite(
-    attention={
-        "50*": Budget(30, 16.0),
-        "50": Budget(30, 8.0),
-        "30": Budget(15, 8.0),
-    },
+    attention={"50*": Budget(30, 16.0), "50": Budget(30, 8.0), "30": Budget(15, 8.0)},
     lstm=Budget(30, 8.0),
     reversed_count=5,
     minutes=120.0,

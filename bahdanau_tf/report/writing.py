@@ -49,11 +49,11 @@ def write(
             sub-words.
         dev: Dev pairs, for the same.
         counterparts: For some systems the corresponding one of the paper's
-            Table 1; a system with the name of one corresponds to it anyway.
+            Table 1; a system with the name of one always corresponds to it.
         scoring: How to search and to score.
         baseline: Another system's n-best lists of the test set, which LSTMs
             rescore; those of an RNNencdec if None.
-        phrases: For each picture of sentence vectors groups of sentences.
+        phrases: For each picture of sentence vectors, groups of sentences.
         about: Sentences about the data, for the top of the page.
         commands: The training commands, for the end of the page.
 
@@ -62,9 +62,9 @@ def write(
 
     Raises:
         ValueError: There are no systems or no sentences, numbers of sentences
-            differ, the names of two systems are one for a file, a folder
-            holds no model, the paper has no such counterpart, or `scoring` has
-            no such tokenizer or too few samples.
+            differ, two systems' names give the same file name, a folder
+            contains no model, the paper has no such counterpart, or `scoring` names
+            an unknown tokenizer or too few samples.
         ImportError: matplotlib is not installed.
 
     Example:
@@ -94,14 +94,14 @@ def write(
         "Attention-based recurrent translation: a report",
         [*about, *_about(results, FITTING * (scoring.tokenize is None))],
         claim.findings(results),
-        [
-            *_sections(results, train, dev, folder),
-            *_after_sutskever(results, baseline, phrases, train, folder),
-        ],
+        _sections(results, train, dev, baseline, phrases, folder),
         [*commands],
     )
-    files = {_file(one.name): "".join(f"{line}\n" for line in one.texts) for one in results.systems}
-    files |= {f"{one.name}.csv": as_csv(one) for one in document.tables}
+    files = {
+        _file(system.name): "".join(f"{line}\n" for line in system.texts)
+        for system in results.systems
+    }
+    files |= {f"{table.name}.csv": as_csv(table) for table in document.tables}
     files["report.json"] = page.as_json(document)
     files["report.html"] = page.as_html(document)
     for name, text in files.items():
@@ -115,18 +115,15 @@ def _file(name: str) -> str:
 
 
 def check_names(owner: str, names: Iterable[str]) -> None:
-    """Checks that the translations of each system get a file of their own.
+    """Raises a ValueError if two systems' translations would be one file.
 
     Args:
         owner: A function or flags, for the message.
         names: The names of the systems.
-
-    Raises:
-        ValueError: Those of two would be one file.
     """
-    written: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for name in names:
-        other = written.setdefault(_file(name), name)
+        other = owners.setdefault(_file(name), name)
         if other != name:
             raise ValueError(
                 f"{owner}: the systems {other} and {name} would both be "
@@ -149,14 +146,14 @@ def _check(
     check_names("report.write", [*model_dirs, *hypotheses])
     if not test.sources:
         raise ValueError("report.write: there are no sentences to translate")
-    given = _columns(test)
+    columns = _columns(test)
     if baseline is not None:
-        given["baseline"] = baseline.lists
-    check_counts("report.write", {**given, **hypotheses})
+        columns["baseline"] = baseline.lists
+    check_counts("report.write", {**columns, **hypotheses})
 
 
 def _check_scoring(scoring: Scoring, counterparts: Mapping[str, str]) -> None:
-    """Before any translating, what would fail after it."""
+    """Checks before any translation what would fail after all of them."""
     for name, counterpart in counterparts.items():
         if counterpart and counterpart not in paper.BLEU:
             raise ValueError(
@@ -170,43 +167,36 @@ def _check_scoring(scoring: Scoring, counterparts: Mapping[str, str]) -> None:
 
 
 def _columns(corpus: Corpus) -> dict[str, Sequence[object]]:
-    return {n: one for n, one in corpus._asdict().items() if one is not None}
+    return {name: column for name, column in corpus._asdict().items() if column is not None}
 
 
 def _sections(
-    results: Results, train: Corpus | None, dev: Corpus | None, folder: Path
+    results: Results,
+    train: Corpus | None,
+    dev: Corpus | None,
+    baseline: sutskever.Baseline | None,
+    phrases: Sequence[sutskever.Phrases],
+    folder: Path,
 ) -> list[Section]:
-    """Tables and figures in the paper's order; writes the pictures."""
-    aligned, long = bahdanau.choose(results.lengths, results.known)
-    quality = bahdanau.translation_quality(results)
-    further = [
+    """Tables and figures in the papers' order; writes the pictures."""
+    aligned, long = bahdanau.choose(results.lengths, results.is_known)
+    lstms = sutskever.lstm_members(results)
+    quality = [bahdanau.translation_quality(results), bahdanau.significance(results)]
+    training = [
         bahdanau.alignment_table(results),
         bahdanau.training_table(results, train, dev),
         bahdanau.long_sentences(results, long),
     ]
+    ensembles = [
+        sutskever.ensemble_table(results, lstms),
+        sutskever.rescoring_table(results, lstms, baseline),
+    ]
     return [
-        Section(tables=[quality, bahdanau.significance(results)]),
+        Section(tables=quality),
         bahdanau.figure_2(results, folder),
         bahdanau.figure_3(results, aligned, folder),
-        Section(tables=further),
-    ]
-
-
-def _after_sutskever(
-    results: Results,
-    baseline: sutskever.Baseline | None,
-    phrases: Sequence[sutskever.Phrases],
-    train: Corpus | None,
-    folder: Path,
-) -> list[Section]:
-    """Tables and figures of Sutskever et al.; writes the pictures."""
-    members = sutskever.lstm_members(results)
-    bahdanau = [
-        sutskever.ensemble_table(results, members),
-        sutskever.rescoring_table(results, members, baseline),
-    ]
-    return [
-        Section(tables=bahdanau),
+        Section(tables=training),
+        Section(tables=ensembles),
         sutskever.rarity_figure(results, train, folder),
         sutskever.vectors_figure(results, phrases, folder),
     ]
@@ -221,9 +211,9 @@ def _about(results: Results, why: str) -> list[str]:
     packages = "".join(f", {name} {version(name)}" for name in _PACKAGES)
     return [
         f"Test set: {len(lengths)} sentences of {min(lengths)} to "
-        f"{max(lengths)} {results.unit}; wherever this page counts the words "
-        "of a sentence, it counts these.",
+        f"{max(lengths)} {results.unit}. This page counts the words of a sentence "
+        "in this unit.",
         f"Search: {search}.",
-        f"BLEU counts words as sacreBLEU's tokenizer {scoring.tokenize} makes them{why}.",
+        f"BLEU is of the words of sacreBLEU's tokenizer {scoring.tokenize}{why}.",
         f"Translated on {describe_device()}, with bahdanau_tf {__version__}{packages}.",
     ]

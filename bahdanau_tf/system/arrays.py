@@ -32,12 +32,12 @@ _HEADERS = {
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Reads the arrays of an .npz file by name; objects are not unpickled.
 
-    NumPy makes an array of the size that the file claims before it reads the
+    NumPy allocates an array of the size that the file claims before it reads the
     numbers, so the claims are checked first.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is no whole .npz file, or claims more than it has.
+        ValueError: It is not a whole .npz file, or claims more than it has.
     """
     check_regular(path)
     try:
@@ -56,9 +56,9 @@ def _check_claim(member: zipfile.ZipInfo, file: IO[bytes]) -> None:
     header = _HEADERS[np.lib.format.read_magic(file)]
     shape, _, dtype = header(file)
     claimed = math.prod(shape) * dtype.itemsize
-    there = member.file_size - file.tell()
-    if claimed > there:
+    available = member.file_size - file.tell()
+    if claimed > available:
         raise ValueError(
             f"{member.filename} claims an array of shape {shape}, "
-            f"{claimed:,} bytes, and has {there:,}"
+            f"{claimed:,} bytes, and has {available:,}"
         )

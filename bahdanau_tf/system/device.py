@@ -12,14 +12,14 @@ import tensorflow as tf
 
 INTRA_OP = "TF_NUM_INTRAOP_THREADS"  # variables that TensorFlow reads
 INTER_OP = "TF_NUM_INTEROP_THREADS"
-_SQUARE, _PRODUCTS = 512, 20  # width, and number, of what is measured
+_SQUARE, _PRODUCTS = 512, 20  # width and number of the products that are measured
 
 
 def describe_device(cores: int | None = None) -> str:
     """Names the GPUs that TensorFlow sees or, without one, the processor.
 
     Args:
-        cores: Number of cores in use; if None as many as TensorFlow uses.
+        cores: Number of cores in use; if None, as many as TensorFlow uses.
     """
     gpus = [
         tf.config.experimental.get_device_details(gpu).get("device_name", "GPU")
@@ -28,20 +28,21 @@ def describe_device(cores: int | None = None) -> str:
     if gpus:
         return ", ".join(gpus)
     count = cores or max(threads(), operations_at_once())
-    return f"{count} core{'s' * (count > 1)}, {_processor()}"
+    name = _cpuinfo("model name") or platform.processor() or platform.machine()
+    return f"{count} core{'s' * (count > 1)}, {name}"
 
 
 def has_fast_bfloat16() -> bool:
     """Whether products of bfloat16 are faster than those of float32.
 
-    They are on GPUs of compute capability 8 or more; on processors, as Linux
-    describes them, with AMX or AVX-512 for bfloat16.
+    They are on GPUs of compute capability 8 or more, and on processors that Linux
+    describes as having AMX or AVX-512 for bfloat16.
     """
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         details = map(tf.config.experimental.get_device_details, gpus)
-        return all(one.get("compute_capability", (0, 0)) >= (8, 0) for one in details)
-    return not {"amx_bf16", "avx512_bf16"}.isdisjoint(_of_processor("flags").split())
+        return all(gpu.get("compute_capability", (0, 0)) >= (8, 0) for gpu in details)
+    return not {"amx_bf16", "avx512_bf16"}.isdisjoint(_cpuinfo("flags").split())
 
 
 def has_gpu() -> bool:
@@ -50,10 +51,10 @@ def has_gpu() -> bool:
 
 
 def product_rate(clock: Callable[[], float] = time.perf_counter) -> float:
-    """Measures how fast a product is: operations a second, the fastest of some.
+    """Operations per second of a square float32 product, the fastest of some.
 
-    It is one of square matrices of float32, computed as operations are, by
-    one thread after `use_threads`. Takes a tenth of a second.
+    It is computed like any operation: by one thread after `use_threads`. The
+    measurement takes a tenth of a second.
 
     Args:
         clock: Returns seconds.
@@ -68,10 +69,10 @@ def product_rate(clock: Callable[[], float] = time.perf_counter) -> float:
 
 
 def adds_up_in_float32(dtype: tf.DType) -> bool:
-    """Whether products of a dtype in half precision add up in float32.
+    """Whether products in a half-precision dtype add up in float32.
 
-    They do on GPUs and, those of bfloat16, where `has_fast_bfloat16`. On other
-    processors TensorFlow rounds the sums of parts, too.
+    They do on GPUs, and those of bfloat16 where `has_fast_bfloat16`. On other
+    processors TensorFlow rounds partial sums, too.
     """
     if has_gpu():
         return True
@@ -86,20 +87,19 @@ def available_cores() -> list[int]:
 
 
 def use_threads(count: int | None = None) -> None:
-    """Computes with some threads, one an operation; call it before any.
+    """Sets the number of threads, one for each operation; call it before any.
 
-    Several cores are used by operations that do not depend on each other, those
-    of parts of a batch, or of several batches. That is faster than operations
-    that are each divided among the cores.
+    Operations that do not depend on each other (of parts of a batch, or of several
+    batches) then use several cores. That is faster than dividing each operation
+    among the cores.
 
     Args:
-        count: Number of threads. If None it is that of the cores that this
-            process may use; but what TensorFlow's environment variables say
-            is kept, its defaults where there is a GPU, and its threads if it
-            runs already.
+        count: Number of threads. If None, the number of cores that this process
+            may use, unless TensorFlow's environment variables are set, there is a
+            GPU, or TensorFlow is running already: then nothing changes.
 
     Raises:
-        ValueError: TensorFlow runs already, with other threads.
+        ValueError: TensorFlow is running already, with other threads.
     """
     if count is None and (os.environ.get(INTRA_OP) or os.environ.get(INTER_OP) or has_gpu()):
         return
@@ -109,42 +109,35 @@ def use_threads(count: int | None = None) -> None:
     except RuntimeError:
         if count is not None:
             raise ValueError(
-                f"use_threads: threads is {count}, but TensorFlow runs already "
+                f"use_threads: threads is {count}, but TensorFlow is already running "
                 "with other threads, wanted a new process"
             ) from None
 
 
 def threads() -> int:
     """The number of threads that TensorFlow divides an operation among."""
-    given = tf.config.threading.get_intra_op_parallelism_threads()
-    return _threads(given, INTRA_OP)
+    return _threads(tf.config.threading.get_intra_op_parallelism_threads(), INTRA_OP)
 
 
 def operations_at_once() -> int:
     """The number of operations that TensorFlow computes at once; 1 on a GPU."""
     if has_gpu():
         return 1
-    given = tf.config.threading.get_inter_op_parallelism_threads()
-    return _threads(given, INTER_OP)
+    return _threads(tf.config.threading.get_inter_op_parallelism_threads(), INTER_OP)
 
 
-def _threads(given: int, variable: str) -> int:
-    """As TensorFlow decides: set, or in the environment, or the cores."""
-    found = os.environ.get(variable, "")
-    return int(given) or int(found if found.isdecimal() else 0) or len(available_cores())
+def _threads(configured: int, variable: str) -> int:
+    """TensorFlow's number: as configured, else of the environment, else of the cores."""
+    value = os.environ.get(variable, "")
+    return int(configured) or int(value if value.isdecimal() else 0) or len(available_cores())
 
 
-def _processor() -> str:
-    """The processor's name."""
-    return _of_processor("model name") or platform.processor() or platform.machine()
-
-
-def _of_processor(what: str) -> str:
-    """What Linux tells of the first core in /proc/cpuinfo; "" elsewhere."""
+def _cpuinfo(key: str) -> str:
+    """A value of the first core in Linux's /proc/cpuinfo; "" elsewhere."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text("utf-8").split("\n") if path.is_file() else []
     for line in lines:
         name, _, value = line.partition(":")
-        if name.strip() == what:
+        if name.strip() == key:
             return value.strip()
     return ""

@@ -1,4 +1,4 @@
-"""Files and folders replaced as a whole: readers see the old or the new one."""
+"""Replaces files and folders as a whole: readers see the old or the new one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uuid import uuid4
 if sys.platform != "win32":
     import fcntl
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no more can be written
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk
 _UNPACKED = 1 << 28  # bytes that any archive may be unpacked to
 _EXPANSION = 10  # or so many times its own size
 _ASIDE = ".{}.new."  # hidden; a user is unlikely to choose such a name
@@ -27,17 +27,13 @@ _LEFTOVER = re.compile(r"\..+\.new\.[a-z0-9_]{8}")
 
 
 def checksum(data: bytes) -> str:
-    """Returns the SHA-256 of `data` in hexadecimal digits."""
+    """The SHA-256 of `data` in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
 @contextmanager
 def full_disk_named(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Adds to the error of a full disk what was written, which it lacks.
-
-    Args:
-        path: The file or folder to which the block writes.
-    """
+    """Adds `path`, to which the block writes, to the error of a full disk."""
     try:
         yield
     except OSError as error:
@@ -47,10 +43,10 @@ def full_disk_named(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def new_name(folder: Path, prefix: str) -> Path:
-    """A name that nothing in the folder has.
+    """An unused name in the folder.
 
-    `tempfile` would make the file or folder, too, but for its owner alone. What
-    gets another name later has the permissions that the user's umask gives.
+    `tempfile` would also create the file or folder, with permissions for its owner
+    only; what is renamed later should have those of the user's umask.
     """
     return folder / f"{prefix}{uuid4().hex[:8]}"
 
@@ -58,8 +54,8 @@ def new_name(folder: Path, prefix: str) -> Path:
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Writes a temporary file in the same folder, then renames it to `path`.
 
-    It is on the disk before it is renamed: after a loss of power there is the
-    old file or the new one.
+    It is flushed to the disk first: after a power failure there is the old file or
+    the new one.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,19 +67,16 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(aside, path)
     except BaseException as error:
-        aside.unlink(missing_ok=True)  # renamed, if Ctrl-C came then
+        aside.unlink(missing_ok=True)  # missing if Ctrl-C came after the renaming
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
-    """Raises if a file is there and is a pipe or a device.
+    """Raises a ValueError if a path is a pipe or a device.
 
-    Reading a pipe would wait for a writer, for ever if there is none.
-
-    Raises:
-        ValueError: The message has the path.
+    Reading a pipe would wait for a writer, forever if there is none.
     """
     path = Path(path)
     if path.exists() and not (path.is_file() or path.is_dir()):
@@ -91,12 +84,9 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 
 
 def check_unpacked(archive: zipfile.ZipFile) -> None:
-    """Raises if an archive is large only when it is unpacked.
+    """Raises a ValueError if an archive is small but unpacks to a large one.
 
-    Arrays of numbers get little smaller by packing.
-
-    Raises:
-        ValueError: It is.
+    Arrays of numbers hardly shrink when packed, so an honest one does not.
     """
     unpacked = sum(member.file_size for member in archive.infolist())
     packed = sum(member.compress_size for member in archive.infolist())
@@ -112,26 +102,26 @@ def read_object(path: str | os.PathLike[str]) -> dict[str, object]:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is not JSON, or not an object, or no file. The message
+        ValueError: It is not JSON, not an object, or not a file. The message
             names it.
     """
     check_regular(path)
     try:
-        found = json.loads(Path(path).read_bytes())
+        value = json.loads(Path(path).read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} holds a {type(found).__name__}, wanted a JSON object")
-    return found
+    if not isinstance(value, dict):
+        raise ValueError(f"{path} holds a {type(value).__name__}, wanted a JSON object")
+    return value
 
 
 def read_versioned(path: str | os.PathLike[str], newest: int, reader: str) -> dict[str, object]:
-    """Reads a JSON object that says which version of its format it has.
+    """Reads a JSON object with a "format_version".
 
     Args:
         path: The file.
         newest: The newest version that can be read; the first is 1.
-        reader: What errors begin with.
+        reader: The start of error messages.
 
     Returns:
         The object, without its "format_version".
@@ -140,8 +130,8 @@ def read_versioned(path: str | os.PathLike[str], newest: int, reader: str) -> di
         OSError: The file cannot be read.
         ValueError: It holds something else, or a newer version.
     """
-    found = read_object(path)
-    version = found.pop("format_version", None)
+    value = read_object(path)
+    version = value.pop("format_version", None)
     if type(version) is not int or version < 1:
         raise ValueError(
             f"{reader}: {path} has format_version {version!r}, wanted a number from 1 to {newest}"
@@ -151,7 +141,7 @@ def read_versioned(path: str | os.PathLike[str], newest: int, reader: str) -> di
             f"{reader}: {path} has format version {version}, newer than the "
             f"{newest} that this bahdanau_tf reads"
         )
-    return found
+    return value
 
 
 @contextmanager
@@ -160,11 +150,11 @@ def replaced_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     If the block raises, `path` stays as it was. If the process is killed,
     `found_directory(path)` is still a complete folder, the old or the new
-    one, and `remove_leftovers` deletes the rest. Its files are on the disk
-    before it replaces `path`.
+    one, and `remove_leftovers` deletes the rest. Files are flushed to the disk
+    before the folder replaces `path`.
 
     Args:
-        path: The folder to make or to replace.
+        path: The folder to create or to replace.
 
     Yields:
         An empty folder on the same file system.
@@ -178,16 +168,11 @@ def replaced_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
             yield aside
             for file in aside.rglob("*"):
                 if file.is_file():
-                    _flush(file)
+                    with open(file, "r+b") as stream:
+                        os.fsync(stream.fileno())
         _exchange(path, aside)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-
-
-def _flush(path: Path) -> None:
-    """Waits until a file is on the disk."""
-    with open(path, "r+b") as file:
-        os.fsync(file.fileno())
 
 
 def _exchange(path: Path, new: Path) -> None:
@@ -210,25 +195,23 @@ def _exchange(path: Path, new: Path) -> None:
 
 def _old(path: Path) -> Path:
     """The name of the old folder while it is being replaced."""
-    named = path if path.name else path.absolute()  # "." has no name
-    return named.parent / f".{named.name}.replaced"
+    path = path if path.name else path.absolute()  # "." has no name
+    return path.parent / f".{path.name}.replaced"
 
 
 def found_directory(path: str | os.PathLike[str]) -> Path:
-    """Returns `path`, or its old folder if a writer was killed replacing it."""
+    """`path`, or its old folder if a writer was killed while replacing it."""
     path = Path(path)
     old = _old(path)
     return old if old.is_dir() and not path.exists() else path
 
 
 def remove_leftovers(folder: str | os.PathLike[str]) -> None:
-    """Removes what killed processes have left in a folder.
+    """Removes what killed processes left in a folder.
 
-    No process may be writing in `folder` now. A folder that was about to be
-    replaced gets its name back.
-
-    Args:
-        folder: Where `write_atomically` and `replaced_directory` have written.
+    No process may be writing there now. `folder` is one in which `write_atomically`
+    and `replaced_directory` have written. A folder that was about to be replaced gets
+    its name back.
     """
     for entry in Path(folder).iterdir():
         replaced = re.fullmatch(r"\.(.+)\.replaced", entry.name)
@@ -247,17 +230,14 @@ def _remove(path: Path) -> None:
 
 
 def takes_lock(file: IO[str] | IO[bytes]) -> bool | None:
-    """Tries to lock a file, without waiting.
+    """Tries to lock an open file, without waiting.
 
-    The operating system releases the lock when the file is closed, so also
-    when the process is killed.
-
-    Args:
-        file: An open file.
+    The operating system releases the lock when the file is closed, even if the
+    process is killed.
 
     Returns:
         True if the file is now locked, False if another process holds the
-        lock, None where locks do not exist: on Windows, for which Python has
+        lock, None where locks do not exist: on Windows, where Python has
         no `fcntl`, and on some file systems.
     """
     if sys.platform == "win32":

@@ -23,28 +23,25 @@ from typing import BinaryIO, TextIO, cast
 from bahdanau_tf.system.files import FULL, check_regular, takes_lock
 
 GZIP = b"\x1f\x8b"  # the first two bytes of a gzip file, RFC 1952
-UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # no UTF-8 begins so
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # UTF-8 never starts with these
 DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)
 PART = ".part"  # ending of a file that is not complete
 AT_ONCE = 1 << 22  # bytes unpacked at once
 
 # The longest line that this process reads, in bytes with the line end; the
-# command line sets it. A line is in memory several times, and a small gzip file
-# may hold one of a gigabyte. A book of 200 pages has half a megabyte.
+# command line sets it. There are several copies of a line in memory, and a small
+# gzip file may hold one of a gigabyte. A book of 200 pages has half a megabyte.
 LONGEST_LINE = 1 << 20
 longest_line = LONGEST_LINE
 
 
 def check_line(size: int, number: int, name: str) -> None:
-    """Raises if a line is longer than `longest_line`.
+    """Raises a ValueError if a line is longer than `longest_line`.
 
     Args:
-        size: Number of bytes that were read of it, with the line end.
-        number: The number of the line.
-        name: The text.
-
-    Raises:
-        ValueError: The message has the name and the number.
+        size: Number of its bytes that were read, with the line end.
+        number: Its number, for the message.
+        name: The text, for the message.
     """
     if size > longest_line:
         raise ValueError(
@@ -54,7 +51,7 @@ def check_line(size: int, number: int, name: str) -> None:
 
 
 def end_of_line(stream: BinaryIO) -> bytes:
-    """Reads the rest of a line, or one byte more than `longest_line`."""
+    """Reads the rest of a line, at most one byte more than `longest_line`."""
     return stream.readline(longest_line + 1)
 
 
@@ -63,9 +60,9 @@ def read_lines(
 ) -> Iterator[str]:
     r"""Yields the lines of a UTF-8 text without their line ends.
 
-    A line ends with \n, or with it and carriage returns before it, and
+    A line ends with \n, with or without carriage returns before it, and with
     nothing else, so that line numbers are those of `wc -l`. A byte order mark
-    at the beginning is dropped. A gzip file is unpacked, whatever its name.
+    at the start is dropped. A gzip file is unpacked, whatever its name.
 
     Args:
         path: The file; None for standard input.
@@ -91,9 +88,6 @@ def read_lines(
 def count_lines(path: str | os.PathLike[str]) -> int:
     """The number of lines of a text, which need not be UTF-8.
 
-    Args:
-        path: The file.
-
     Raises:
         OSError: The file cannot be read.
         ValueError: A line is too long, the file is UTF-16, or a gzip file is
@@ -112,15 +106,12 @@ def seekable(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     A gzip file is unpacked to a temporary file without a name, which the
     system deletes when the process ends, even if it is killed.
 
-    Args:
-        path: The file.
-
     Yields:
         The stream, positioned after the byte order mark if there is one.
 
     Raises:
         OSError: The file cannot be read, or the temporary file not written.
-        ValueError: It is no file, or UTF-16, or a gzip file is damaged.
+        ValueError: It is a pipe or a device, or UTF-16, or a gzip file is damaged.
     """
     check_regular(path)
     with _source(path) as raw, _damage_named(path):
@@ -139,10 +130,10 @@ def seekable(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
     """Opens a file, plain or .gz, or standard output, to write lines to.
 
-    A file is written as `incomplete(path)` and renamed at the end. So `path`
-    is never incomplete; after an error the lines written so far are in
-    `incomplete(path)`; if there are none, no file is left. One process at a
-    time writes it.
+    A file is written as `incomplete(path)` and renamed at the end, so `path`
+    is never incomplete. After an error the lines written so far are in
+    `incomplete(path)`; if there are none, no file is left. Only one process at
+    a time can write it.
 
     Args:
         path: The file; None for standard output.
@@ -152,31 +143,29 @@ def written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
         closed pipe raises here and not when the interpreter exits.
 
     Raises:
-        ValueError: Another process writes the file.
+        ValueError: Another process is writing the file.
     """
     with _kept_lines_named(path):
         yield from _written(path)
 
 
 def incomplete(path: str | os.PathLike[str]) -> str:
-    """The name that a file has until it is complete.
+    """The name of a file until it is complete.
 
-    If `path` is a symbolic link, it is beside the file to which it leads.
+    If `path` is a symbolic link, it is in the folder of the file that is meant.
     """
     if os.path.islink(path):
         with contextlib.suppress(FileNotFoundError):
-            os.stat(path)  # raises where links lead in a circle
+            os.stat(path)  # raises an error if links form a circle
         path = os.path.realpath(path)
     return f"{os.fspath(path)}{PART}"
 
 
 @contextlib.contextmanager
-def written_together(
-    paths: Sequence[str | os.PathLike[str]],
-) -> Iterator[list[TextIO]]:
+def written_together(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[TextIO]]:
     """`written` for several files: all fit on the disk, or none is renamed."""
-    with contextlib.ExitStack() as until_complete:
-        streams = [until_complete.enter_context(written(path)) for path in paths]
+    with contextlib.ExitStack() as stack:
+        streams = [stack.enter_context(written(path)) for path in paths]
         yield streams
         for stream in streams:
             stream.flush()
@@ -194,50 +183,46 @@ def _written(path: str | os.PathLike[str] | None) -> Iterator[TextIO]:
         return
     aside = incomplete(path)
     with _alone(aside, path) as file:
-        if os.path.exists(path):  # as if it were opened and written again
+        if os.path.exists(path):  # keeps the permissions, as rewriting it would
             shutil.copymode(path, aside)
         with _packed(file, path) as stream:
             yield stream
         file.flush()
         if sys.platform == "win32":
-            file.close()  # it renames no open file, and has no lock to keep
+            file.close()  # it cannot rename an open file, and has no lock to keep
         os.replace(aside, aside.removesuffix(PART))
 
 
 @contextlib.contextmanager
 def _packed(file: BinaryIO, path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """Text for an open file, packed if `path` says so; leaves it open."""
-    with contextlib.ExitStack() as until_written:
+    """A text stream to an open file, packed if `path` ends in .gz; leaves it open."""
+    with contextlib.ExitStack() as stack:
         raw = file
         if Path(path).suffix == ".gz":
             packed = gzip.GzipFile(fileobj=file, mode="wb")
-            raw = cast(BinaryIO, until_written.enter_context(packed))
+            raw = cast(BinaryIO, stack.enter_context(packed))
         stream = TextIOWrapper(raw, encoding="utf-8", newline="\n")
-        until_written.callback(stream.detach)
+        stack.callback(stream.detach)
         yield stream
 
 
 @contextlib.contextmanager
 def _alone(aside: str, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Opens a file to write, and keeps other processes from writing it.
-
-    Args:
-        aside: The file.
-        path: How it will be named.
+    """Opens `aside`, to be renamed to `path`, so that no other process writes it.
 
     Raises:
-        ValueError: Another process writes the file.
+        ValueError: Another process is writing the file.
     """
     with open(aside, "ab") as file:
         is_ours = takes_lock(file) is not False
-        # Else the other process has renamed or removed it meanwhile.
+        # False if the other process has renamed or removed it meanwhile.
         is_there = os.path.exists(aside) and os.path.samestat(
             os.fstat(file.fileno()), os.stat(aside)
         )
         if not (is_ours and is_there):
             raise ValueError(
-                f"{os.fspath(path)} is being written by another process; wait "
-                "until it has ended, or name another file"
+                f"another process is writing {os.fspath(path)}; wait until it has "
+                "ended, or name another file"
             )
         file.truncate(0)
         try:
@@ -249,9 +234,7 @@ def _alone(aside: str, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             raise
 
 
-def _source(
-    path: str | os.PathLike[str] | None,
-) -> contextlib.AbstractContextManager[BinaryIO]:
+def _source(path: str | os.PathLike[str] | None) -> contextlib.AbstractContextManager[BinaryIO]:
     if path is None:
         return contextlib.nullcontext(sys.stdin.buffer)
     return open(path, "rb")
@@ -272,7 +255,7 @@ def _unpacked(raw: BinaryIO, path: str | os.PathLike[str] | None) -> BinaryIO:
         text = cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb"))
     if cast(BufferedReader, text).peek(2).startswith(UTF_16):
         raise ValueError(
-            f"{_name(path)} is UTF-16, wanted UTF-8, into which `iconv -f UTF-16 -t UTF-8` turns it"
+            f"{_name(path)} is UTF-16, wanted UTF-8: convert it by `iconv -f UTF-16 -t UTF-8`"
         )
     return text
 

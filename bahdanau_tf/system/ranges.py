@@ -1,4 +1,4 @@
-"""Allowed numbers and names of settings, and the errors for others."""
+"""Allowed values of settings, and the errors for others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Range:
         high: Upper bound.
         above_low: Whether the lower bound itself is excluded.
         below_high: Whether the upper bound itself is excluded.
-        of: What the upper bound is, if it is not fixed.
+        of: What the upper bound depends on, if it is not fixed.
     """
 
     low: float
@@ -45,18 +45,17 @@ class Range:
 
 
 def _plain(number: float) -> str:
-    """1,000,000 for 1e6."""
     whole = int(number)
     return f"{whole:,}" if whole == number else f"{number:,}"
 
 
 def size(owner: str, name: str, value: object) -> int:
-    """A number of units, words or layers, as an `int` of Python.
+    """A number of units, words or layers, as a Python `int`.
 
     Args:
         owner: Name of the class with the argument, for the error.
         name: Name of the argument.
-        value: What was given.
+        value: Its value.
 
     Raises:
         ValueError: It is not a whole number, or less than 1.
@@ -67,7 +66,7 @@ def size(owner: str, name: str, value: object) -> int:
     return number
 
 
-# What a field annotated so may hold, NumPy's numbers, too; and its name.
+# For each annotation the allowed values, including NumPy's numbers, and their name.
 _KINDS: dict[type, tuple[type, str]] = {
     bool: (bool, "True or False"),
     int: (Integral, "a whole number"),
@@ -79,10 +78,10 @@ _KINDS: dict[type, tuple[type, str]] = {
 def check_values(owner: object, **ranges: Range) -> None:
     """Checks that the fields of a dataclass have allowed values.
 
-    NumPy's numbers are replaced by Python's, which JSON can hold. A value must
-    be of the annotated type, a number must lie in the range given here, and
-    the value of a field annotated `Literal` must be one of its names. None
-    passes where the annotation has it: it stands for "not given".
+    NumPy's numbers are replaced by Python's, which JSON can hold. A value must have
+    the annotated type, a number must lie in its range, and a field annotated
+    `Literal` must have one of its values. None passes where the annotation allows
+    it: it stands for "not given".
 
     Args:
         owner: The dataclass instance.
@@ -111,7 +110,7 @@ def check_range(owner: object, name: str, allowed: Range) -> None:
 
 
 def _wanted(value: object, hint: Any, allowed: Range | None) -> str:
-    """What is wanted in place of a value; empty if it is allowed."""
+    """Describes the allowed values; empty if the value is allowed."""
     if typing.get_origin(hint) is typing.Literal:
         names = list(typing.get_args(hint))
         return "" if value in names else f"one of {names}"
@@ -119,8 +118,7 @@ def _wanted(value: object, hint: Any, allowed: Range | None) -> str:
     if value is None and type(None) in kinds:
         return ""
     kind, name = _KINDS[kinds[0]]
-    # True is 1 to Python.
-    is_odd = isinstance(value, bool) and kind is not bool
-    if is_odd or not isinstance(value, kind):
+    is_bool = isinstance(value, bool) and kind is not bool  # Python takes True for 1
+    if is_bool or not isinstance(value, kind):
         return name + (f", {allowed}" if allowed else "")
     return "" if allowed is None or value in allowed else str(allowed)

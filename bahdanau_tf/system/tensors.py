@@ -1,9 +1,8 @@
-"""Names for what Keras and TensorFlow, which have no types, hand around.
+"""Types of nests and shapes, and matrix products in reduced precision.
 
-Some processors and all newer GPUs multiply bfloat16 faster than float32, GPUs
-since 2017 float16. Only products are rounded: their operands and their results,
-while they add up in float32. All else, weights and their updates too, is
-float32.
+Some processors and all newer GPUs multiply bfloat16 faster than float32, and GPUs
+since 2017 float16. Only the operands and results of products are rounded; they add
+up in float32. Everything else is float32, weights and their updates included.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ import tensorflow as tf
 from bahdanau_tf.system.device import adds_up_in_float32
 
 # Tensors in tuples, records, lists and dictionaries, as `tf.nest` takes them;
-# a tensor alone is one, too, and so is ().
+# a single tensor is one, too, and so is ().
 Nest: TypeAlias = Any
 
-# Of a tensor, as `build` gets it; None where a size is not known.
+# The shape of a tensor, as `build` gets it; None where a size is unknown.
 Shape: TypeAlias = tuple[int | None, ...]
 
 
@@ -30,7 +29,7 @@ _rounded_to: ContextVar[tf.DType] = ContextVar("rounded_to", default=tf.float32)
 
 @contextmanager
 def products_in(dtype: tf.DType) -> Iterator[None]:
-    """Computes products that are made in the block in another dtype.
+    """Computes the products of the block in another dtype.
 
     Args:
         dtype: float32, bfloat16 or float16.
@@ -43,16 +42,13 @@ def products_in(dtype: tf.DType) -> Iterator[None]:
 
 
 def operand(x: tf.Tensor) -> tf.Tensor:
-    """What products read of a tensor; for weights, once before a loop."""
+    """Casts a float32 tensor to the dtype of products; weights once, before a loop."""
     x = tf.convert_to_tensor(x)
     return tf.cast(x, _rounded_to.get()) if x.dtype == tf.float32 else x
 
 
 def product(
-    a: tf.Tensor,
-    b: tf.Tensor,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
+    a: tf.Tensor, b: tf.Tensor, transpose_a: bool = False, transpose_b: bool = False
 ) -> tf.Tensor:
     """a b, in the dtype of a, or in float32 where products are rounded.
 

@@ -1,13 +1,9 @@
-"""Progress lines of long jobs: how much is done, the rate, the time left.
-
-Python runs the handler of a signal between two of its own instructions, so
-only when a call of TensorFlow returns, once for all signals of one kind. But it
-writes the number of each to a socket at once, and a thread reads them there.
-"""
+"""A command's process: its progress lines, interrupts and garbage collection."""
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import os
 import re
@@ -22,19 +18,18 @@ from typing import TextIO
 
 NOTES_APART = 30.0  # seconds between two reports of odd lines
 SHOWN = 20  # runs of line numbers in one report
-
-
-# All but tab and line feed, with those that turn the direction of writing.
+GRACE = 1.0  # seconds in which an interrupted process may end by itself
+# All except tab and line feed, including those that change the writing direction.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
     r"""A message with its control characters escaped, such as \x1b.
 
-    It has names that come from files, which may be those of a stranger, and a
-    terminal does what control characters say.
+    Names in it may come from a stranger's file, and a terminal obeys control
+    characters.
     """
-    return _CONTROLS.sub(lambda one: one[0].encode("unicode_escape").decode(), text)
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 class StatusLine:
@@ -45,7 +40,7 @@ class StatusLine:
 
     Args:
         stream: Where to write; standard error if None. Some programs have
-            none, or put an object without `isatty` in its place.
+            none, or replace it by an object without `isatty`.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -65,7 +60,7 @@ class StatusLine:
 
     @property
     def _columns(self) -> int:
-        """How long the line may be: a longer one cannot be overwritten."""
+        """The longest line: a longer one cannot be overwritten."""
         if not self._live:
             return sys.maxsize
         with contextlib.suppress(OSError):
@@ -74,7 +69,7 @@ class StatusLine:
         return 79
 
     def _show(self, text: str, now: float) -> None:
-        """Writes the line, in the place of the one before."""
+        """Writes the line over the one before."""
         self._last = now
         text = printable(text)[: self._columns]
         self._write(f"\r\x1b[K{text}" if self._live else f"{text}\n")
@@ -98,16 +93,12 @@ class ProgressLine(StatusLine):
         done: Steps done in earlier runs.
         stream: As for `StatusLine`.
         seconds: The job ends so long after its first step, even if steps are
-            left. Where that comes first, the number of steps is not told, only
-            the time.
+            left. If that comes first, only the time is shown, not the number of
+            steps.
     """
 
     def __init__(
-        self,
-        total: int,
-        done: int = 0,
-        stream: TextIO | None = None,
-        seconds: float = math.inf,
+        self, total: int, done: int = 0, stream: TextIO | None = None, seconds: float = math.inf
     ) -> None:
         super().__init__(stream)
         self._total = total
@@ -149,7 +140,7 @@ class ProgressLine(StatusLine):
         self._show(next((x for x in lines if len(x) <= columns), lines[-1]), now)
 
     def _seconds_left(self, done: int, now: float) -> float:
-        """By the mean time of the steps after the first; infinite before."""
+        """By the mean time of the steps after the first; infinite before that."""
         if self._start is None or done <= self._first:
             return math.inf
         per_step = max(now - self._start, 1e-9) / (done - self._first)
@@ -160,7 +151,7 @@ class _Odd:
     """The numbers of lines that are odd in one way, since the last report."""
 
     def __init__(self) -> None:
-        self.total = 0  # also before
+        self.total = 0  # with those reported before
         self.reports = 0
         self._count = 0
         self._runs: list[list[int]] = []  # first and last number of each
@@ -177,26 +168,26 @@ class _Odd:
         """The lines, as "lines 2, 4-6"; "" if there are none."""
         if not self._count:
             return ""
-        said = ", ".join(
+        numbers = ", ".join(
             f"{first}-{last}" if first < last else f"{first}" for first, last in self._runs[:SHOWN]
         )
         if len(self._runs) > SHOWN:
-            said += f", ... ({self._count} lines)"
-        said = f"line{'s' * (self._count > 1)} {said}"
+            numbers += f", ... ({self._count} lines)"
+        text = f"line{'s' * (self._count > 1)} {numbers}"
         self._count, self._runs = 0, []
         self.reports += 1
-        return said
+        return text
 
 
 class LineCounter(StatusLine):
-    """Counts the lines that are done, and reports which are odd.
+    """Counts the lines that are done, and reports odd ones.
 
     The total is unknown, since the lines may come from a pipe. Odd lines are
     collected and reported every 30 seconds and at the end.
 
     Args:
         about: What the lines are; written before the count.
-        quiet: Whether to report odd lines only, and at once, for when the
+        quiet: Whether to report only odd lines, and at once, because the
             output itself goes to the same terminal.
         first: How many lines of the text come before those that are counted.
     """
@@ -205,7 +196,7 @@ class LineCounter(StatusLine):
         super().__init__()
         self.done = 0
         self._first = first
-        self._told = 0
+        self._shown = 0
         self._about = f"{about}: " if about else ""
         self._quiet = quiet
         self._start = self._last = self._noted = time.monotonic()
@@ -220,7 +211,7 @@ class LineCounter(StatusLine):
             self._note_odd()
         if self._quiet or not self._is_due(now):
             return
-        self._told = self.done
+        self._shown = self.done
         self._show(str(self), now)
 
     def __str__(self) -> str:
@@ -234,7 +225,7 @@ class LineCounter(StatusLine):
         Args:
             what: What is odd about them.
             places: Which lines; 0 is the first line that is not yet counted.
-            at_once: Whether to report what was collected now.
+            at_once: Whether to report all collected lines now.
         """
         for place in places:
             number = self._first + self.done + place + 1
@@ -244,16 +235,16 @@ class LineCounter(StatusLine):
 
     def _note_odd(self) -> None:
         for what, odd in self._odd.items():
-            if said := odd.report():
-                self.note(f"{said}: {what}")
+            if lines := odd.report():
+                self.note(f"{lines}: {what}")
 
     def close(self) -> None:
         """Reports the final counts: of all lines, and of the odd ones.
 
-        The first is left out if it was never reported, or just now, the others
+        The first is left out if it was never shown or was just shown, the others
         if one report has named all of them.
         """
-        if self._told and (self._live or self._told < self.done):
+        if self._shown and (self._live or self._shown < self.done):
             self.note(str(self))
         self._note_odd()
         for what, odd in self._odd.items():
@@ -263,12 +254,12 @@ class LineCounter(StatusLine):
 
 def amount(number: float, of: str) -> str:
     """A number with what it counts: "1 minute", "1,234 sentence pairs"."""
-    said = f"{number:,g}" if number < 1e6 else f"{number:,.0f}"
-    return f"{said} {of}{'s' * (number != 1)}"
+    digits = ",g" if number < 1e6 else ",.0f"
+    return f"{number:{digits}} {of}{'s' * (number != 1)}"
 
 
 def counted(lines: Iterable[str], about: str) -> Iterator[str]:
-    """Yields the lines and reports their number by a `LineCounter`."""
+    """Yields the lines, and shows their number by a `LineCounter`."""
     counter = LineCounter(about)
     try:
         for line in lines:
@@ -286,17 +277,14 @@ def _clock(seconds: float) -> str:
     return f"{minutes}:{seconds:02d}"
 
 
-GRACE = 1.0  # seconds in which an interrupted process may end by itself
-
-
 @contextmanager
 def heard(listen: Callable[[int], None]) -> Iterator[None]:
-    """Calls a function for each signal that Python handles, in a thread.
+    """Calls `listen` with the number of each signal that Python handles, in a thread.
 
-    Only the main thread can ask for that; in others it has no effect.
-
-    Args:
-        listen: Takes the number of the signal.
+    A handler runs only between two Python instructions, so not before a call of
+    TensorFlow returns, and once for all signals of one kind. But Python writes the
+    number of each signal to a socket at once, which a thread reads. This has no effect
+    outside the main thread.
     """
     here, there = socket.socketpair()
     there.setblocking(False)
@@ -309,7 +297,7 @@ def heard(listen: Callable[[int], None]) -> Iterator[None]:
 
         def read() -> None:
             while number := here.recv(1):
-                if before != -1:  # who listened before hears it, too
+                if before != -1:  # passes it on to the former listener
                     with suppress(OSError):
                         os.write(before, number)
                 listen(number[0])
@@ -326,12 +314,9 @@ def heard(listen: Callable[[int], None]) -> Iterator[None]:
 
 @contextmanager
 def ended_by_two_interrupts(last_words: str) -> Iterator[None]:
-    """Ends the process if it goes on after a second SIGINT.
+    """Ends the process, like a kill, if it is still running after a second SIGINT.
 
-    This is for commands: it is as if the process were killed.
-
-    Args:
-        last_words: What is written to standard error.
+    Then `last_words` are written to standard error. This is for commands.
     """
     count = 0
     is_over = threading.Event()
@@ -348,3 +333,30 @@ def ended_by_two_interrupts(last_words: str) -> Iterator[None]:
             yield
         finally:
             is_over.set()
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Pauses Python's garbage collector, for a second or two.
+
+    It would search all objects of TensorFlow's modules again and again while many new
+    objects are created that stay.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@contextmanager
+def never_collected() -> Iterator[None]:
+    """Pauses the collector, and exempts all objects that exist at the end for good.
+
+    This is for the imports of a command, at its start.
+    """
+    with uncollected():
+        yield
+        gc.freeze()

@@ -14,8 +14,8 @@ from bahdanau_tf.models.scoring import log_probs_and_alignment
 from bahdanau_tf.models.stepwise import Output, TranslationModel
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search import Constraint, SearchResult
-from bahdanau_tf.system.garbage import uncollected
 from bahdanau_tf.system.tensors import Nest
+from bahdanau_tf.system.terminal import uncollected
 from bahdanau_tf.text import Dictionary
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translation.shortlist import (

@@ -1,7 +1,7 @@
 """Measures other toolkits on the same task: JoeyNMT, Marian and OpenNMT-py.
 
 `measure` runs one of them (a peer) as a child process, on one thread, in a
-virtual environment that is made when it is first needed. All peers get the same
+virtual environment that is created when first needed. All peers get the same
 text, already split into words, and the same batches in the same order:
 
     write_data(folder, pairs, [source_words, target_words])
@@ -37,20 +37,9 @@ PEERS = {
     "marian": Peer(("pymarian==1.12.42",)),
     "opennmt": Peer(
         (
-            "configargparse",
-            "ctranslate2>=4,<5",
-            "fasttext-wheel",
-            "flask",
-            "pyahocorasick",
-            "pyonmttok>=1.37,<2",
-            "pyyaml",
-            "rapidfuzz",
-            "sacrebleu",
-            "six",
-            "spacy",
-            "tensorboard",
-            "torch==2.13.0",
-            "waitress",
+            *("configargparse", "ctranslate2>=4,<5", "fasttext-wheel", "flask"),
+            *("pyahocorasick", "pyonmttok>=1.37,<2", "pyyaml", "rapidfuzz", "sacrebleu"),
+            *("six", "spacy", "tensorboard", "torch==2.13.0", "waitress"),
         ),
         alone=("OpenNMT-py==3.5.1",),
     ),
@@ -79,7 +68,7 @@ def measure(peer: str, job: str, peer_dir: str | Path, **settings: Any) -> dict[
     Args:
         peer: Its name, a key of `PEERS`.
         job: `training`, which also saves the model, or `decoding`.
-        peer_dir: Folder of the peers' environments, made if missing.
+        peer_dir: Folder of the peers' environments, created if missing.
         **settings: Values that replace or complete `DEFAULTS[job]`. Both jobs
             need `model`, a folder; training needs `data`, a folder from
             `write_data`; decoding needs `sentences`, a file of words. `steps`
@@ -100,26 +89,26 @@ def measure(peer: str, job: str, peer_dir: str | Path, **settings: Any) -> dict[
     check_peers([peer])
     if job not in DEFAULTS:
         raise ValueError(f"measure: job is {job!r}, wanted one of {', '.join(DEFAULTS)}")
-    asked = {"job": job, **DEFAULTS[job], **settings}
+    settings = {"job": job, **DEFAULTS[job], **settings}
     python = environment(peer, Path(peer_dir))
     script = Path(__file__).with_name(f"{peer}_job.py")
     # As many threads in every library, and no accelerator for torch.
     counts = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     log = Path(peer_dir, f"{peer}.log")
-    with log.open("w") as said:
-        ended = subprocess.run(
-            [str(python), str(script), json.dumps(asked, default=str)],
+    with log.open("w") as errors:
+        process = subprocess.run(
+            [str(python), str(script), json.dumps(settings, default=str)],
             env=os.environ
-            | dict.fromkeys(counts, str(asked.get("threads", 1)))
+            | dict.fromkeys(counts, str(settings.get("threads", 1)))
             | {"CUDA_VISIBLE_DEVICES": ""},
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=errors,
             text=True,
         )
-    if ended.returncode:
+    if process.returncode:
         last = "\n".join(log.read_text().splitlines()[-20:])
         raise RuntimeError(f"measure: {peer} failed at {job}; {log}:\n{last}")
-    return json.loads(ended.stdout.splitlines()[-1])
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def decode(
@@ -139,13 +128,10 @@ def decode(
     """
     with tempfile.TemporaryDirectory() as folder:
         sentences = Path(folder, "sentences")
-        text = "".join(f"{line}\n" for line in lines)
-        sentences.write_text(text, encoding="utf-8")
-        settings["sentences"] = sentences
-        figures = measure(peer, "decoding", peer_dir, **settings)
+        sentences.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        figures = measure(peer, "decoding", peer_dir, sentences=sentences, **settings)
     if settings["steps"]:
-        share = figures["words_per_sentence"] / settings["steps"]
-        figures["sentences_per_second"] *= share
+        figures["sentences_per_second"] *= figures["words_per_sentence"] / settings["steps"]
     return figures
 
 
@@ -156,11 +142,7 @@ def check_peers(names: Iterable[str]) -> None:
         raise ValueError(f"--peers has {', '.join(unknown)}, wanted names of {', '.join(PEERS)}")
 
 
-def write_data(
-    folder: Path,
-    pairs: Sequence[Pair],
-    words: Sequence[Sequence[str]],
-) -> None:
+def write_data(folder: Path, pairs: Sequence[Pair], words: Sequence[Sequence[str]]) -> None:
     """Writes the training data of the peers.
 
     Args:
@@ -182,29 +164,19 @@ def frequent_words(sentences: Iterable[Sequence[str]], size: int) -> list[str]:
 
 
 def in_batches(pairs: Sequence[Pair], batch: int, epochs: int) -> list[Pair]:
-    """Orders pairs so that those of a batch have similar lengths.
+    """Pairs, batch after batch, so that those of a batch have similar lengths.
 
-    An incomplete batch at the end of an epoch is left out.
-
-    Args:
-        pairs: Sentence pairs.
-        batch: Pairs per batch.
-        epochs: How often each pair is used.
-
-    Returns:
-        The pairs, batch after batch.
+    Each pair is used once an epoch; an incomplete batch at the end of an epoch is
+    left out.
     """
     shuffle = random.Random(1).shuffle
     ordered = []
     for _ in range(epochs):
-        mixed = list(pairs)
+        mixed, pool = list(pairs), batch * POOL
         shuffle(mixed)
-        pool = batch * POOL
         for start in range(0, len(mixed), pool):
-            mixed[start : start + pool] = sorted(
-                mixed[start : start + pool],
-                key=lambda pair: (len(pair[1]), len(pair[0])),
-            )
+            part = slice(start, start + pool)
+            mixed[part] = sorted(mixed[part], key=lambda pair: (len(pair[1]), len(pair[0])))
         starts = list(range(0, len(mixed) - batch + 1, batch))
         shuffle(starts)
         for start in starts:
@@ -213,7 +185,7 @@ def in_batches(pairs: Sequence[Pair], batch: int, epochs: int) -> list[Pair]:
 
 
 def environment(peer: str, folder: Path) -> Path:
-    """The Python of a peer's environment, which is made if incomplete."""
+    """The Python of a peer's environment, which is created if incomplete."""
     home = folder / peer
     python, complete = home / "bin" / "python", home / "complete"
     if complete.exists():

@@ -2,10 +2,10 @@
 
     python -m benchmarks.peers --data_dir=multi30k-tok --natural_updates=400
 
-Size SMALL: embedding and units 256, 10,000 words, batches of 80 sentences.
+Size small: embedding and units 256, 10,000 words, batches of 80 sentences.
 Beam search takes exactly 20 steps, with a model after one update. With
 `--natural_updates` another model is trained for so many updates, and its
-outputs end where it ends them. Times are processor time on one thread.
+outputs end where the model ends them. Times are processor time on one thread.
 """
 
 from __future__ import annotations
@@ -17,22 +17,12 @@ from typing import Any
 
 from absl import app, flags
 
-from benchmarks.peers import (
-    PEER_DIR,
-    PEERS,
-    Pair,
-    check_peers,
-    decode,
-    frequent_words,
-    in_batches,
-    measure,
-    write_data,
-)
+from benchmarks import peers
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_list("peers", list(PEERS), "Toolkits to measure.")
-flags.DEFINE_string("peer_dir", str(PEER_DIR), "Folder of their environments.")
+flags.DEFINE_list("peers", list(peers.PEERS), "Toolkits to measure.")
+flags.DEFINE_string("peer_dir", str(peers.PEER_DIR), "Folder of their environments.")
 flags.DEFINE_string(
     "data_dir",
     None,
@@ -43,9 +33,7 @@ flags.DEFINE_list("languages", ["en", "fr"], "Endings of source and target.")
 flags.DEFINE_integer("updates", 30, "Updates to time, after the first 5.")
 flags.DEFINE_integer("natural_updates", 0, "Updates before beam search of free length; 0: none.")
 flags.DEFINE_string(
-    "work_dir",
-    None,
-    "Folder to keep the data and each peer's model in; default: not kept.",
+    "work_dir", None, "Folder for the data and each peer's model; default: a temporary one."
 )
 flags.DEFINE_float("share", 1.0, "Share of the test sentences to translate.")
 
@@ -54,7 +42,7 @@ WORDS = 9_998  # without two symbols
 SEARCHES = ((12, 32, 96), (5, 32, 192), (12, 1, 16), (5, 1, 32))
 
 
-def read_pairs(folder: Path, languages: Sequence[str]) -> list[Pair]:
+def read_pairs(folder: Path, languages: Sequence[str]) -> list[peers.Pair]:
     """The words of the training set's pairs."""
     sides = [read_words(folder, f"train*.{code}") for code in languages]
     return list(zip(*sides, strict=True))
@@ -62,10 +50,10 @@ def read_pairs(folder: Path, languages: Sequence[str]) -> list[Pair]:
 
 def read_words(folder: Path, pattern: str) -> list[list[str]]:
     """The words of each line of the first file that matches `pattern`."""
-    found = sorted(folder.glob(pattern))
-    if not found:
+    files = sorted(folder.glob(pattern))
+    if not files:
         raise ValueError(f"--data_dir: no {pattern} in {folder}")
-    with found[0].open(encoding="utf-8") as lines:
+    with files[0].open(encoding="utf-8") as lines:
         return [line.split() for line in lines]
 
 
@@ -75,15 +63,9 @@ def report_searches(peer: str, folder: Path, test: list[list[str]], steps: int |
         if steps is None and batch == 1:
             continue
         chosen = test[: max(int(count * FLAGS.share), batch)]
-        figures = decode(
-            peer,
-            FLAGS.peer_dir,
-            [" ".join(words) for words in chosen],
-            model=folder,
-            beam=beam,
-            batch=batch,
-            steps=steps,
-        )
+        lines = [" ".join(words) for words in chosen]
+        settings = {"model": folder, "beam": beam, "batch": batch, "steps": steps}
+        figures = peers.decode(peer, FLAGS.peer_dir, lines, **settings)
         words = steps or figures["words_per_sentence"]
         print(
             f"{peer}: {'exactly' if steps else 'natural ends,'} {words:.1f} "
@@ -102,7 +84,7 @@ def report(peer: str, data: Path, test: list[list[str]]) -> None:
 
     def trained(updates: int, **settings: Any) -> dict[str, float]:
         settings |= {"updates": updates, "data": data, "model": folder}
-        return measure(peer, "training", FLAGS.peer_dir, **settings)
+        return peers.measure(peer, "training", FLAGS.peer_dir, **settings)
 
     figures = trained(FLAGS.updates + 5)
     print(
@@ -119,17 +101,17 @@ def report(peer: str, data: Path, test: list[list[str]]) -> None:
 
 def main(_: Sequence[str]) -> None:
     """Measures and prints."""
-    check_peers(FLAGS.peers)
+    peers.check_peers(FLAGS.peers)
     data = Path(FLAGS.data_dir)
     pairs = read_pairs(data, FLAGS.languages)
     test = read_words(data, f"test*.{FLAGS.languages[0]}")
-    words = [frequent_words(side, WORDS) for side in zip(*pairs, strict=True)]
+    words = [peers.frequent_words(side, WORDS) for side in zip(*pairs, strict=True)]
     updates = max(FLAGS.updates + 5, FLAGS.natural_updates)
     epochs = 1 + updates * 80 // len(pairs)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(FLAGS.work_dir or folder)
         work.mkdir(parents=True, exist_ok=True)
-        write_data(work, in_batches(pairs, 80, epochs), words)
+        peers.write_data(work, peers.in_batches(pairs, 80, epochs), words)
         for peer in FLAGS.peers:
             report(peer, work, test)
 

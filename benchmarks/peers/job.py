@@ -73,29 +73,27 @@ SIDES = ("source", "target")
 
 def progress(job: SimpleNamespace, loss: float) -> None:
     """Prints an update's number and loss, in nats per word."""
-    job.made = getattr(job, "made", 0) + 1
-    line = f"update {job.made} of {job.updates}: loss {loss:.3f}"
+    job.done = getattr(job, "done", 0) + 1
+    line = f"update {job.done} of {job.updates}: loss {loss:.3f}"
     print(line, file=sys.stderr, flush=True)
 
 
 def _time_training(
-    job: SimpleNamespace,
-    train: Callable[[SimpleNamespace], Iterator[float]],
+    job: SimpleNamespace, train: Callable[[SimpleNamespace], Iterator[float]]
 ) -> dict[str, float]:
     """Target words per second with `</s>`, without the first updates."""
     clock = [0.0, *train(job)]
     words = [sum(len(sentence) + 1 for sentence in target) for _, target in batches(job)]
-    taken = clock[-1] - clock[job.warm_up]
+    measured = clock[-1] - clock[job.warm_up]
     return {
-        "words_per_second": sum(words[job.warm_up :]) / taken,
-        "seconds_per_update": taken / (job.updates - job.warm_up),
+        "words_per_second": sum(words[job.warm_up :]) / measured,
+        "seconds_per_update": measured / (job.updates - job.warm_up),
         "training_seconds": clock[-1],
     }
 
 
 def _time_decoding(
-    job: SimpleNamespace,
-    load: Callable[[SimpleNamespace], Callable[[Sentences], Sentences]],
+    job: SimpleNamespace, load: Callable[[SimpleNamespace], Callable[[Sentences], Sentences]]
 ) -> dict[str, float]:
     """Sentences per second, sorted by length, after a first batch."""
     translate = load(job)
@@ -106,9 +104,9 @@ def _time_decoding(
     for start in range(0, len(sentences), job.batch):
         outputs = translate(sentences[start : start + job.batch])
         words += sum(len(output) for output in outputs)
-    taken = time.process_time() - started
+    used = time.process_time() - started
     return {
-        "sentences_per_second": len(sentences) / taken,
+        "sentences_per_second": len(sentences) / used,
         "words_per_sentence": words / len(sentences),
         "startup_seconds": startup,
     }

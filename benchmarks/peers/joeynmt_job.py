@@ -39,10 +39,7 @@ def new_model(job: Any) -> Any:
         "type": "recurrent",
         "rnn_type": "gru",
         "hidden_size": job.units,
-        "embeddings": {
-            "embedding_dim": job.embedding_dim,
-            "dropout": job.dropout,
-        },
+        "embeddings": {"embedding_dim": job.embedding_dim, "dropout": job.dropout},
         "dropout": job.dropout,
         "num_layers": 1,
     }

@@ -60,14 +60,12 @@ def options(job: Any) -> dict[str, Any]:
 
 def train(job: Any) -> Iterator[float]:
     """Trains in a process of Marian, which prints a line for each update."""
-    given = []
+    arguments = []
     for name, value in options(job).items():
         values = value if isinstance(value, list) else [value]
-        given += [f"--{name}", *map(str, values)]
+        arguments += [f"--{name}", *map(str, values)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "pymarian", "train", *given],
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-m", "pymarian", "train", *arguments], stderr=subprocess.PIPE, text=True
     )
     for line in process.stderr:
         sys.stderr.write(line)

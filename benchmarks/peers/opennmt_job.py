@@ -28,12 +28,12 @@ from onmt.utils.parse import ArgumentParser
 SYMBOLS = ["<unk>", "<blank>", "<s>", "</s>"]
 
 
-def options(define: Callable[[Any], None], **given: Any) -> Any:
-    """OpenNMT-py's options: its defaults, except those given."""
+def options(define: Callable[[Any], None], **changes: Any) -> Any:
+    """OpenNMT-py's options: its defaults with some changes."""
     parser = ArgumentParser()
     define(parser)
     words = []
-    for name, value in given.items():
+    for name, value in changes.items():
         values = value if isinstance(value, list) else [value]
         words += [f"-{name}", *map(str, values)]
     return parser.parse_args(words)
@@ -59,7 +59,7 @@ def train(job: Any) -> Iterator[float]:
     """Trains as `onmt.trainer.Trainer` does."""
     torch.set_num_threads(job.threads)
     torch.manual_seed(1)
-    given = options(
+    settings = options(
         train_opts,
         data="{}",
         src_vocab="",
@@ -75,13 +75,13 @@ def train(job: Any) -> Iterator[float]:
         learning_rate=job.learning_rate,
         max_grad_norm=1,
     )
-    ArgumentParser.update_model_opts(given)
+    ArgumentParser.update_model_opts(settings)
     words = [SYMBOLS + read_vocabulary(job.data, side) for side in SIDES]
     vocabularies = dict_to_vocabs({"data_task": "seq2seq", "src": words[0], "tgt": words[1]})
-    model = build_model(given, given, vocabularies, None, -1)
+    model = build_model(settings, settings, vocabularies, None, -1)
     model.train()
-    loss_of = LossCompute.from_opts(given, model, vocabularies["tgt"])
-    optimizer = Optimizer.from_opt(model, given)
+    loss_of = LossCompute.from_opts(settings, model, vocabularies["tgt"])
+    optimizer = Optimizer.from_opt(model, settings)
     for source, target in batches(job):
         batch = new_batch(vocabularies, source, target)
         optimizer.zero_grad(set_to_none=True)
@@ -99,7 +99,7 @@ def train(job: Any) -> Iterator[float]:
             "model": {k: weights[k] for k in weights.keys() - of_output},
             "generator": {k.split(".")[1]: weights[k] for k in of_output},
             "vocab": vocabs_to_dict(vocabularies),
-            "opt": given,
+            "opt": settings,
         },
         Path(job.model, "model.pt"),
     )
@@ -111,7 +111,7 @@ def load(job: Any) -> Callable[[Sentences], Sentences]:
     # Options are saved as an object, which newer versions of torch refuse.
     torch.load = functools.partial(torch.load, weights_only=False)
     limits = {"min_length": job.steps, "max_length": job.steps}
-    given = options(
+    settings = options(
         translate_opts,
         model=str(Path(job.model, "model.pt")),
         src="",
@@ -120,8 +120,10 @@ def load(job: Any) -> Callable[[Sentences], Sentences]:
         **(limits if job.steps else {}),
     )
     if job.steps:
-        given.max_length_ratio = 0
-    translator = build_translator(given, device_id=-1, report_score=False, out_file=io.StringIO())
+        settings.max_length_ratio = 0
+    translator = build_translator(
+        settings, device_id=-1, report_score=False, out_file=io.StringIO()
+    )
     builder = TranslationBuilder(translator.vocabs)
 
     def translate(sentences: Sentences) -> Sentences:

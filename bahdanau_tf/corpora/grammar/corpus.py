@@ -13,6 +13,7 @@ import os
 import random
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from bahdanau_tf.system.files import full_disk_named
 
 # For each split the remainders, modulo 100, of its sentences' hashes.
 SPLITS = {"train": range(90), "dev": range(90, 95), "test": range(95, 100)}
-# After so many draws without a new sentence, the remaining ones are listed.
+# After so many draws without a new sentence, the remaining ones are enumerated.
 PATIENCE = 20_000
 
 
@@ -71,7 +72,7 @@ class AllChoices:
         return self.pick(2) == 1
 
     def next_round(self) -> bool:
-        """Goes to the next sequence of choices; False if there is none."""
+        """Moves to the next sequence of choices; False if there is none."""
         del self.path[self.depth :]
         while self.path and self.path[-1][0] + 1 == self.path[-1][1]:
             self.path.pop()
@@ -93,20 +94,17 @@ def write_corpus(
     """Writes `train`, `dev` and `test`, each .en, .fr and .align.
 
     A line of .align is the gold alignment in Pharaoh's form: `0-0 1-2`. The
-    files are renamed when they are complete.
+    files are renamed when they are complete. The other arguments are as in `generate`.
 
     Args:
-        directory: a folder; made if it does not exist.
-        train: number of sentence pairs of the training set.
-        dev: number of sentence pairs of the dev set.
-        test: number of sentence pairs of the test set.
-        seed: as in `generate`.
-        min_words: as in `generate`.
-        max_words: as in `generate`.
+        directory: A folder, created if it does not exist.
+        train: Number of sentence pairs of the training set.
+        dev: Number of sentence pairs of the dev set.
+        test: Number of sentence pairs of the test set.
 
     Raises:
-        ValueError: as in `generate`.
-        OSError: the folder cannot be written to.
+        ValueError: As in `generate`.
+        OSError: The folder cannot be written to.
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
@@ -116,23 +114,21 @@ def write_corpus(
         tempfile.TemporaryDirectory(dir=directory, prefix="new.") as aside,
     ):
         for split, count in counts.items():
-            examples = generate(count, split, seed, min_words, max_words)
-            _write(examples, Path(aside, split))
+            _write(generate(count, split, seed, min_words, max_words), Path(aside, split))
         for path in sorted(Path(aside).iterdir()):
             os.replace(path, directory / path.name)
 
 
 def _write(examples: Iterable[Example], stem: Path) -> None:
-    with (
-        open(f"{stem}.en", "w", encoding="utf-8", newline="\n") as source,
-        open(f"{stem}.fr", "w", encoding="utf-8", newline="\n") as target,
-        open(f"{stem}.align", "w", encoding="utf-8", newline="\n") as align,
-    ):
+    with ExitStack() as stack:
+        files = [
+            stack.enter_context(open(f"{stem}.{end}", "w", encoding="utf-8", newline="\n"))
+            for end in ("en", "fr", "align")
+        ]
         for example in examples:
             links = " ".join(f"{i}-{j}" for i, j in example.alignment)
-            print(example.source, file=source)
-            print(example.target, file=target)
-            print(links, file=align)
+            for file, line in zip(files, (example.source, example.target, links), strict=True):
+                print(line, file=file)
 
 
 def derive(choices: Choices, goal: int, limit: int) -> Example | None:
@@ -155,27 +151,20 @@ def derive(choices: Choices, goal: int, limit: int) -> Example | None:
 
 
 def generate(
-    count: int,
-    split: str = "train",
-    seed: int = 0,
-    min_words: int = 3,
-    max_words: int = 15,
+    count: int, split: str = "train", seed: int = 0, min_words: int = 3, max_words: int = 15
 ) -> Iterator[Example]:
     """Distinct sentence pairs, the same for the same arguments.
 
     Args:
-        count: number of pairs.
+        count: Number of pairs.
         split: "train", "dev" or "test"; a hash of the English sentence decides
             to which it belongs, so that splits never overlap.
-        seed: seed of the random draws.
-        min_words: smallest number of English tokens, punctuation included.
-        max_words: largest number of English tokens, up to 60.
-
-    Returns:
-        An iterator over `Example`.
+        seed: Seed of the random draws.
+        min_words: Smallest number of English tokens, punctuation included.
+        max_words: Largest number of English tokens, up to 60.
 
     Raises:
-        ValueError: an argument is out of range. The iterator raises it if there
+        ValueError: An argument is out of range. The iterator raises it if there
             are fewer than `count` sentences.
     """
     if split not in SPLITS:
@@ -187,31 +176,31 @@ def generate(
             f"generate: min_words is {min_words} and max_words {max_words}, "
             "wanted 1 <= min_words <= max_words <= 60"
         )
-    return _checked(count, split, seed, min_words, max_words)
+    return _count(_distinct(split, seed, min_words, max_words), count, split, min_words, max_words)
 
 
-def _checked(
-    count: int, split: str, seed: int, min_words: int, max_words: int
+def _count(
+    examples: Iterator[Example], count: int, split: str, min_words: int, max_words: int
 ) -> Iterator[Example]:
-    found = 0
-    for example in islice(_distinct(split, seed, min_words, max_words), count):
-        found += 1
+    number = 0
+    for example in islice(examples, count):
+        number += 1
         yield example
-    if found < count:
+    if number < count:
         raise ValueError(
-            f"generate: the {split} split has {found} sentences of "
+            f"generate: the {split} split has {number} sentences of "
             f"{min_words} to {max_words} words, fewer than count={count}"
         )
 
 
 def _distinct(split: str, seed: int, min_words: int, max_words: int) -> Iterator[Example]:
-    """All sentences of the split: first random ones, then the remaining."""
+    """All sentences of the split: first random ones, then the rest."""
     seen: set[int] = set()
 
     def is_new(example: Example | None) -> bool:
         if example is None or len(example.source_tokens) < min_words:
             return False
-        digest = _digest(example.source)
+        digest = int.from_bytes(hashlib.sha256(example.source.encode()).digest()[:8], "big")
         if digest in seen or digest % 100 not in SPLITS[split]:
             return False
         seen.add(digest)
@@ -232,8 +221,3 @@ def _distinct(split: str, seed: int, min_words: int, max_words: int) -> Iterator
         if example and is_new(example):
             yield example
         more = everything.next_round()
-
-
-def _digest(sentence: str) -> int:
-    digest = hashlib.sha256(sentence.encode()).digest()
-    return int.from_bytes(digest[:8], "big")

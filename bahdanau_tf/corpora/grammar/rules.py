@@ -66,9 +66,9 @@ class Draft:
     """The English words so far, and the source of choices.
 
     Args:
-        choices: decides between the alternatives of a rule.
-        goal: number of English tokens up to which clauses are chained.
-        limit: number of English tokens above which `TooLong` is raised.
+        choices: Decides between the alternatives of a rule.
+        goal: Number of English tokens up to which clauses are chained.
+        limit: Number of English tokens above which `TooLong` is raised.
     """
 
     def __init__(self, choices: Choices, goal: int, limit: int) -> None:
@@ -84,7 +84,7 @@ class Draft:
         return options[self._pick(len(options))]
 
     def room_for(self, words: int) -> None:
-        """Raises `TooLong` if so many more words would exceed the limit."""
+        """Raises `TooLong` if this number of further words exceeds the limit."""
         if len(self.english) + words > self.limit:
             raise TooLong
 
@@ -111,19 +111,19 @@ class Draft:
         return referent
 
     def antecedents(self) -> dict[str, tuple[str, Referent]]:
-        """`they` and `it`, if only one noun so far fits each."""
-        found = {}
+        """`they` and `it`, each if only one noun so far fits it."""
+        pronouns = {}
         if len(self.plurals) == 1:
             they = self.plurals[0]
-            found["they"] = ("ils" if they.gender == "m" else "elles", they)
+            pronouns["they"] = ("ils" if they.gender == "m" else "elles", they)
         if len(self.neuters) == 1:
             it = self.neuters[0]
-            found["it"] = ("il" if it.gender == "m" else "elle", it)
-        return found
+            pronouns["it"] = ("il" if it.gender == "m" else "elle", it)
+        return pronouns
 
 
 class Verbal(NamedTuple):
-    """A finite verb in French, and the words right before and after it."""
+    """A finite French verb, and the words right before and after it."""
 
     before: list[Piece]
     verb: list[Piece]
@@ -133,7 +133,7 @@ class Verbal(NamedTuple):
 class Derivation(Draft):
     """The rules of the grammar, one method each.
 
-    Each returns the French translation of the English words it has appended.
+    Each appends English words and returns their French translation.
     """
 
     # Sentences and clauses.
@@ -181,19 +181,18 @@ class Derivation(Draft):
             who = french("qui", self.say("who"))
             return who + self.predicate(Referent(), nested=True)
         verb = lexicon.BE if self.maybe(0.25) else lexicon.DO
-        asked = []
+        french_words = []
         if self.maybe(0.4):
-            asked = self.say_one_of(lexicon.QUESTION_WORDS[verb])
+            french_words = self.say_one_of(lexicon.QUESTION_WORDS[verb])
         auxiliary = self.say(verb.base)
         kinds = "patl" if verb is lexicon.BE else "pa"
         referent, subject = self.subject(kinds, nested=True)
         self.english[auxiliary[0]] = english_form(verb, referent)
-        asked += french("est-ce que", auxiliary) + subject
+        french_words += french("est-ce que", auxiliary) + subject
         if verb is lexicon.BE:
             be = french(french_form(verb, referent), auxiliary)
-            copula = Verbal([], be, [])
-            return asked + self.complement(copula, referent)
-        return asked + self.action(referent, auxiliary, nested=True)
+            return french_words + self.complement(Verbal([], be, []), referent)
+        return french_words + self.action(referent, auxiliary, nested=True)
 
     # Noun phrases.
 
@@ -219,9 +218,9 @@ class Derivation(Draft):
         """Determiner, adjectives, noun and perhaps a relative clause.
 
         Args:
-            kind: the kind of noun.
-            negated: the negated verb whose object this is, if any.
-            nested: True leaves out the relative clause.
+            kind: The kind of noun.
+            negated: The negated verb whose object this is, if any.
+            nested: Whether to omit the relative clause.
         """
         self.room_for(2)
         noun = self.pick(lexicon.nouns(kind))
@@ -259,9 +258,9 @@ class Derivation(Draft):
             before = self.attribute(noun, plural, "before", "fixed")
         if self.maybe(0.2):
             after = self.attribute(noun, plural, "after")
-        said = self.say(noun.plural if plural else noun.singular)
+        links = self.say(noun.plural if plural else noun.singular)
         form = noun.french_plural if plural else noun.french_singular
-        return before, french(form, said) + after
+        return before, french(form, links) + after
 
     def attribute(self, noun: Noun, plural: bool, *positions: str) -> list[Piece]:
         self.room_for(2)
@@ -311,11 +310,8 @@ class Derivation(Draft):
         copula = be.before + be.verb + be.after
         if subject.first_person or (subject.kind in "pa" and self.maybe(0.3)):
             return copula + self.place()
-        very = []
-        if self.maybe(0.25):
-            very = french("très", self.say("very"))
-        options = lexicon.adjectives(subject.kind, "before", "after")
-        adjective = self.pick(options)
+        very = french("très", self.say("very")) if self.maybe(0.25) else []
+        adjective = self.pick(lexicon.adjectives(subject.kind, "before", "after"))
         form = adjective.form(subject.gender, subject.plural)
         return copula + very + french(form, self.say(adjective.english))
 
@@ -339,7 +335,7 @@ class Derivation(Draft):
         return pieces
 
     def verbal(self, verb: Verb, subject: Referent, auxiliary: Links = ()) -> Verbal:
-        """`does not look for`; a question's auxiliary was appended before."""
+        """`does not look for`; in a question the auxiliary was appended before."""
         before, marker = [], ""
         if negated := not auxiliary and self.maybe(0.25):
             marker = self.pick(list(lexicon.NEGATIONS))
@@ -349,15 +345,15 @@ class Derivation(Draft):
             auxiliary = self.say(english_form(verb, subject))
         elif marker == "not":
             auxiliary = self.say(english_form(lexicon.DO, subject))
-        said = self.say(marker)
+        links = self.say(marker)
         if verb is not lexicon.BE:
             form = verb.base if auxiliary else english_form(verb, subject)
             auxiliary += self.say(form)
         if negated:
-            before = french("ne", said)
-            after = french(lexicon.NEGATIONS[marker], said)
+            before = french("ne", links)
+            after = french(lexicon.NEGATIONS[marker], links)
         else:
-            after = french(lexicon.ADVERBS.get(marker, ""), said)
+            after = french(lexicon.ADVERBS.get(marker, ""), links)
         particle = self.say(verb.particle)
         after += french(verb.tail, particle or auxiliary)
         links = auxiliary if verb.tail else auxiliary + particle
@@ -366,8 +362,8 @@ class Derivation(Draft):
 
     def conjugated(self, verb: Verb, subject: Referent) -> list[Piece]:
         """The verb, without negation and adverb."""
-        said = self.say(f"{english_form(verb, subject)} {verb.particle}")
-        return french(french_form(verb, subject), said)
+        links = self.say(f"{english_form(verb, subject)} {verb.particle}")
+        return french(french_form(verb, subject), links)
 
     def object_pronouns(self, verb: Verb, subject: Referent) -> dict[str, str]:
         """Pronouns for the direct object that cannot refer to the subject."""

@@ -1,10 +1,7 @@
 """Spelling rules of the built-in grammar that depend on neighbouring words.
 
 Elision, contraction and liaison in French, `a` and `an` in English, capitals,
-and the blanks between the tokens of a sentence.
-
-They are for pictures of sentence vectors: those of a group say about the same,
-and the other group of a picture has the same words.
+and the spaces between the tokens of a sentence.
 """
 
 from __future__ import annotations
@@ -16,15 +13,7 @@ from bahdanau_tf.corpora.grammar.words import nouns, transitives
 
 Links = tuple[int, ...]
 
-ELISIONS = {
-    "le": "l'",
-    "la": "l'",
-    "je": "j'",
-    "ne": "n'",
-    "que": "qu'",
-    "de": "d'",
-    "me": "m'",
-}
+ELISIONS = {"le": "l'", "la": "l'", "je": "j'", "ne": "n'", "que": "qu'", "de": "d'", "me": "m'"}
 LIAISONS = {"ce": "cet", "ma": "mon", "sa": "son"}
 CONTRACTIONS = {
     ("de", "le"): "du",
@@ -50,29 +39,28 @@ def french(text: str, links: Links) -> list[Piece]:
 
 
 def starts_with_vowel(form: str) -> bool:
-    """Whether French elides before `form`; h counts as mute unless listed."""
+    """Whether French elides before `form`; h is mute unless listed."""
     return form[0] in "aeiouhàâéèêëîïôûœ" and not form.startswith(ASPIRATED)
 
 
 def contracted(pieces: Iterable[Piece]) -> list[Piece]:
     """Elides and contracts: `de le homme` to `de l' homme`, `de le` to `du`.
 
-    From right to left, so that the piece after each one is already final.
+    It works from right to left, so that the piece after each one is already final.
     """
     out: list[Piece] = []
     for piece in reversed(list(pieces)):
         following = out[-1].form if out else ""
-        both = CONTRACTIONS.get((piece.form, following))
-        if both:
+        if form := CONTRACTIONS.get((piece.form, following)):
             links = sorted({*piece.links, *out.pop().links})
-            piece = Piece(both, tuple(links))
+            piece = Piece(form, tuple(links))
             following = out[-1].form
         out.append(Piece(_before(piece.form, following), piece.links))
     return out[::-1]
 
 
 def _before(form: str, following: str) -> str:
-    """The form that a French word takes before the following one."""
+    """The form of a French word before the following one."""
     if form == "si" and following in ("il", "ils"):
         return "s'"
     if following and starts_with_vowel(following):
@@ -83,36 +71,32 @@ def _before(form: str, following: str) -> str:
 def with_an(words: list[str]) -> list[str]:
     """`a` becomes `an` before a vowel."""
     pairs = zip(words, [*words[1:], ""], strict=True)
-    return ["an" if w == "a" and n[:1] in "aeiou" else w for w, n in pairs]
+    return ["an" if word == "a" and after[:1] in "aeiou" else word for word, after in pairs]
 
 
 def capitalised(words: list[str]) -> list[str]:
-    """The words with a capital on the first."""
+    """The words, the first one capitalized."""
     return [words[0][0].upper() + words[0][1:], *words[1:]]
 
 
-def written(words: Iterable[str], joined: tuple[str, ...]) -> str:
-    """The text of a sentence, from its tokens.
-
-    Args:
-        words: the tokens.
-        joined: tokens that are written without a blank before them.
-
-    Returns:
-        The sentence.
-    """
+def written(tokens: Iterable[str], suffixes: tuple[str, ...]) -> str:
+    """The text of a sentence; there is no space before a suffix or after an apostrophe."""
     text = ""
-    for word in words:
-        together = word in joined or text.endswith("'")
-        text += word if together or not text else " " + word
+    for token in tokens:
+        is_attached = not text or token in suffixes or text.endswith("'")
+        text += token if is_attached else f" {token}"
     return text
 
 
 def phrases() -> list[list[list[str]]]:
-    """Groups of sentences, for two pictures."""
-    one, other = (noun.singular for noun in nouns("p")[:2])
+    """Groups of sentences, for two pictures of sentence vectors.
+
+    The sentences of a group have about the same meaning; both groups of a picture have
+    the same words.
+    """
+    first, second = (noun.singular for noun in nouns("p")[:2])
     verbs = [verb.third for verb in transitives("p", "p")[:3]]
-    pairs = ((one, other), (other, one))
+    pairs = ((first, second), (second, first))
     objects = [[f"The {who} {verb} the {whom}." for verb in verbs] for who, whom in pairs]
     clauses = [
         [

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Noun(NamedTuple):
-    """A noun on both sides; `gender` ("m", "f") is that of the French."""
+    """A noun in both languages; `gender` ("m", "f") is that of the French noun."""
 
     singular: str
     plural: str
@@ -71,9 +71,9 @@ class Determiner(NamedTuple):
 
 
 def _rows(table: str) -> list[list[str]]:
-    """Cells of a text table; `-` is an empty cell, `_` a blank in a cell."""
-    cells = [line.split() for line in table.strip().split("\n")]
-    return [["" if c == "-" else c.replace("_", " ") for c in r] for r in cells]
+    """The cells of a text table; `-` is an empty cell, `_` a space in a cell."""
+    rows = [line.split() for line in table.strip().split("\n")]
+    return [["" if cell == "-" else cell.replace("_", " ") for cell in row] for row in rows]
 
 
 NOUNS = [
@@ -113,8 +113,8 @@ park       parks       parc        parcs        m l
 ]
 
 # Position: before or after the French noun; both may be predicates, too. A
-# `fixed` one is before the noun and never a predicate (French then has another
-# word).
+# `fixed` one is before the noun and never a predicate, where French uses another
+# word.
 ADJECTIVES = [
     Adjective(*row)
     for row in _rows("""
@@ -166,7 +166,7 @@ need   needs   -     ai       a        avons        ont         besoin_de p pat
 """)
 ]
 
-# Verbs that report a clause; never negated, since French then has another mood.
+# Verbs that report a clause; never negated, since French would change the mood.
 REPORTS = [
     Verb(*row)
     for row in _rows("""
@@ -202,25 +202,15 @@ DETERMINERS = [
     Determiner("three", True, "trois", "trois"),
 ]
 
-OWNERS = [d for d in ARTICLES[:1] + DETERMINERS if not d.plural]
+OWNERS = [each for each in ARTICLES[:1] + DETERMINERS if not each.plural]
 
 OBJECT_PRONOUNS = {"him": "le", "her": "la", "them": "les"}
 FIRST_PERSON_OBJECTS = {"me": "me", "us": "nous"}
 NEGATIONS = {"not": "pas", "never": "jamais", "no longer": "plus"}
 ADVERBS = {"often": "souvent", "always": "toujours", "sometimes": "parfois"}
-PREPOSITIONS = {
-    "in": "dans",
-    "behind": "derrière",
-    "in front of": "devant",
-    "near": "près de",
-}
+PREPOSITIONS = {"in": "dans", "behind": "derrière", "in front of": "devant", "near": "près de"}
 COORDINATIONS = {"and": "et", "but": "mais"}
-SUBORDINATIONS = {
-    "because": "parce que",
-    "when": "quand",
-    "while": "pendant que",
-    "if": "si",
-}
+SUBORDINATIONS = {"because": "parce que", "when": "quand", "while": "pendant que", "if": "si"}
 OPENERS = {"when": "quand", "if": "si"}
 QUESTION_WORDS = {
     BE: {"why": "pourquoi", "when": "quand"},
@@ -231,24 +221,22 @@ QUESTION_WORDS = {
 @cache
 def nouns(kind: str) -> list[Noun]:
     """The nouns of a kind."""
-    return [n for n in NOUNS if n.kind == kind]
+    return [noun for noun in NOUNS if noun.kind == kind]
 
 
 @cache
 def adjectives(kind: str, *positions: str) -> list[Adjective]:
     """The adjectives for nouns of a kind, in one of these positions."""
-    listed = [a for a in ADJECTIVES if a.position in positions]
-    return [a for a in listed if kind in a.kinds]
+    return [each for each in ADJECTIVES if each.position in positions and kind in each.kinds]
 
 
 @cache
 def verbs(subject: str) -> list[Verb]:
     """The verbs that a subject of this kind can have."""
-    return [v for v in VERBS if subject in v.subjects]
+    return [verb for verb in VERBS if subject in verb.subjects]
 
 
 @cache
 def transitives(subject: str, direct_object: str) -> list[Verb]:
     """The verbs with these kinds and no preposition in French."""
-    joined = [v for v in verbs(subject) if direct_object in v.objects]
-    return [v for v in joined if not v.tail]
+    return [each for each in verbs(subject) if direct_object in each.objects and not each.tail]

@@ -1,9 +1,9 @@
-"""Makes the folder of a corpus from downloads, as described in the registry.
+"""Creates the folder of a corpus from downloads, as described in the registry.
 
 The folder has the name of the corpus and a file SPLIT.LANGUAGE for each side of
 each split, one sentence per line. It is renamed into place when complete.
 
-Only the wanted member is read, as a stream; nothing is written under a name
+Only the required member of an archive is read, as a stream; no file gets a name
 from the archive, so no name can leave the folder and no link is followed. The
 output is limited to a multiple of the archive's size.
 """
@@ -31,8 +31,8 @@ from bahdanau_tf.system.files import replaced_directory
 from bahdanau_tf.system.terminal import StatusLine
 
 LONGEST_LINE = 1 << 24  # bytes
-MOST_EXPANSION = 100  # ratio of text to archive; that of text is 3 to 10
-ALLOWANCE = 1 << 20  # bytes that any archive may contain in addition
+MOST_EXPANSION = 100  # ratio of text to archive; usually 3 to 10
+ALLOWANCE = 1 << 20  # further bytes that any archive may contain
 SEGMENT = re.compile(r"<seg\b[^>]*>(.*)</seg>")
 DAMAGE = (
     EOFError,
@@ -46,11 +46,7 @@ DAMAGE = (
 
 
 class ArchiveError(ValueError):
-    """A file that does not have the expected contents.
-
-    Attributes:
-        path: The file.
-    """
+    """A file, `path`, that does not have the expected contents."""
 
     def __init__(self, path: Path, message: str) -> None:
         super().__init__(f"{path} {message}")
@@ -60,18 +56,18 @@ class ArchiveError(ValueError):
 def read_lines(path: Path, member: str = "", column: int | None = None) -> Iterator[bytes]:
     r"""Yields the lines of a text, each with its \n.
 
-    The lines of an .sgm file are its segments, with single blanks, as sacreBLEU
+    The lines of an .sgm file are its segments, with single spaces, as sacreBLEU
     reads them. A .gz file is decompressed.
 
     Args:
         path: A plain file, or a .zip or .tar archive, compressed or not.
         member: The name in the archive; "" if `path` is not an archive.
-        column: The wanted column of a tab-separated file, counted from 0; None
-            for whole lines.
+        column: The column of a tab-separated file, counted from 0; None for
+            whole lines.
 
     Raises:
-        ArchiveError: The archive is damaged, does not have the member or not as
-            a plain file, or a line does not have the column.
+        ArchiveError: The archive is damaged, the member is missing or not a
+            plain file, or a line does not have the column.
     """
     try:
         with _opened(path, member) as stream:
@@ -113,9 +109,9 @@ def _opened_raw(path: Path, member: str) -> Iterator[IO[bytes]]:
                 yield inner
     else:
         with tarfile.open(path) as tarred:
-            # Reads the archive only as far as the member.
-            named = (i for i in tarred if i.name.removeprefix("./") == member)
-            info = next(named, None)
+            # Reads the archive only up to the member.
+            infos = (each for each in tarred if each.name.removeprefix("./") == member)
+            info = next(infos, None)
             if info is None:
                 raise ArchiveError(path, f"has no {member}")
             plain = tarred.extractfile(info) if info.isreg() else None
@@ -129,10 +125,10 @@ def _bounded_lines(stream: IO[bytes], path: Path) -> Iterator[bytes]:
     while line := stream.readline(LONGEST_LINE):
         left -= len(line)
         if left < 0:
-            raise ArchiveError(path, f"holds over {MOST_EXPANSION} times its own size")
+            raise ArchiveError(path, f"contains more than {MOST_EXPANSION} times its own size")
         if not line.endswith(b"\n"):
             if len(line) == LONGEST_LINE:
-                raise ArchiveError(path, f"has a line of over {LONGEST_LINE} bytes")
+                raise ArchiveError(path, f"has a line of more than {LONGEST_LINE} bytes")
             line += b"\n"
         yield line
 
@@ -152,10 +148,8 @@ def _cells(lines: Iterator[bytes], column: int, path: Path) -> Iterator[bytes]:
     for number, line in enumerate(lines, 1):
         cells = line.rstrip(b"\r\n").split(b"\t")
         if len(cells) <= column:
-            raise ArchiveError(
-                path,
-                f"has {len(cells)} columns in line {number}, wanted {column + 1} at least",
-            )
+            message = f"has {len(cells)} columns in line {number}, wanted {column + 1} or more"
+            raise ArchiveError(path, message)
         yield cells[column] + b"\n"
 
 
@@ -164,14 +158,10 @@ Pair = tuple[bytes, bytes]
 
 
 def get_corpus(corpus: Corpus, data_dir: Path) -> Path:
-    """Makes the folder of a corpus; downloads what is missing.
+    """Creates the folder of a corpus in `data_dir`; downloads what is missing.
 
     An existing folder is only checked. A file that was downloaded by hand into
     `data_dir`, under its original name, is used.
-
-    Args:
-        corpus: The corpus.
-        data_dir: The folder in which that of the corpus is made.
 
     Returns:
         The folder of the corpus.
@@ -183,7 +173,7 @@ def get_corpus(corpus: Corpus, data_dir: Path) -> Path:
     folder = data_dir / corpus.name
     if folder.exists():
         if fault := _fault(corpus, folder):
-            raise ValueError(f"{folder} {fault}; move it away to have the corpus made again")
+            raise ValueError(f"{folder} {fault}; move it away to create the corpus again")
         return folder
     fetched = data_dir / f"{corpus.name}.download"
     paths = {
@@ -194,9 +184,9 @@ def get_corpus(corpus: Corpus, data_dir: Path) -> Path:
         with room_in(data_dir), replaced_directory(folder) as aside:
             _write(corpus, paths, aside)
             if fault := _fault(corpus, aside):
-                raise ValueError(f"{corpus.name} as fetched {fault}")
+                raise ValueError(f"{corpus.name} as downloaded {fault}")
     except ArchiveError as error:
-        if error.path.parent == fetched:  # else the next run would use it again
+        if error.path.parent == fetched:  # or the next run would use it again
             error.path.unlink()
         raise
     shutil.rmtree(fetched, ignore_errors=True)
@@ -212,14 +202,10 @@ def held_out_pairs(pairs: Iterable[Pair], count: int) -> Iterator[tuple[str, Pai
     """Divides pairs into train, dev and test by a hash of the source sentence.
 
     Test gets the `count` sources with the smallest hashes, dev the next
-    `count`; of several translations of such a source the first is kept. A pair
-    is left out of train if dev or test has the same source or target, and out
-    of dev if test has; case, width, punctuation and blanks are ignored. Pairs
-    with an empty side and repeated pairs are left out, too.
-
-    Args:
-        pairs: Source and target lines.
-        count: Number of sources in each of dev and test.
+    `count`; the first translation of each is kept. A pair is left out of train if
+    dev or test has the same source or target, and out of dev if test has it; case,
+    width, punctuation and spaces are ignored. Pairs with an empty side and repeated
+    pairs are left out, too.
 
     Yields:
         The split and the pair, in the order of `pairs`.
@@ -228,28 +214,31 @@ def held_out_pairs(pairs: Iterable[Pair], count: int) -> Iterator[tuple[str, Pai
     for pair in pairs:
         if pair[0].strip() and pair[1].strip():
             folded.setdefault(pair, (_folded(pair[0]), _folded(pair[1])))
-    ranked = sorted({source for source, _ in folded.values()}, key=_rank)
+
+    def rank(source: str) -> bytes:
+        return hashlib.blake2b(source.encode(), digest_size=16).digest()
+
+    ranked = sorted({source for source, _ in folded.values()}, key=rank)
     split = dict.fromkeys(ranked[:count], "test")
     split |= dict.fromkeys(ranked[count : 2 * count], "dev")
     targets: dict[str, set[str]] = {"test": set(), "dev": set()}
     for source, target in folded.values():
         if source in split:
             targets[split[source]].add(target)
-    later = {"train": targets["test"] | targets["dev"], "dev": targets["test"]}
-    given = set()
+    excluded = {"train": targets["test"] | targets["dev"], "dev": targets["test"]}
+    held_out = set()
     for pair, (source, target) in folded.items():
         name = split.get(source, "train")
-        if target in later.get(name, ()) or source in given:
+        if target in excluded.get(name, ()) or source in held_out:
             continue
         if name != "train":
-            given.add(source)
+            held_out.add(source)
         yield name, pair
 
 
 def _by_hand(download: Download, data_dir: Path) -> Path | None:
     path = data_dir / download.name
-    usable = path.is_file() and has_checksum(path, download.checksum)
-    return path if usable else None
+    return path if path.is_file() and has_checksum(path, download.checksum) else None
 
 
 def _write(corpus: Corpus, paths: Paths, folder: Path) -> None:
@@ -280,7 +269,7 @@ def _append(file: Path, text: Text, paths: Paths) -> int:
 
 
 def _divide(corpus: Corpus, folder: Path) -> None:
-    """Moves the pairs of dev and test out of train."""
+    """Moves the pairs of dev and test from train to files of their own."""
     train = [folder / f"train.{language}" for language in corpus.languages]
     sides = [path.read_bytes().split(b"\n")[:-1] for path in train]
     for path in train:
@@ -294,9 +283,8 @@ def _divide(corpus: Corpus, folder: Path) -> None:
 
 
 def _fault(corpus: Corpus, folder: Path) -> str:
-    """What is wrong with the folder of a corpus; "" if nothing is."""
-    missing = missing_files(corpus, folder)
-    if missing:
+    """Describes what is wrong with the folder of a corpus; "" if nothing is."""
+    if missing := missing_files(corpus, folder):
         return f"has no {', '.join(missing)}"
     for name, sha256 in corpus.checksums.items():
         if not has_checksum(folder / name, f"sha256:{sha256}"):
@@ -305,10 +293,5 @@ def _fault(corpus: Corpus, folder: Path) -> str:
 
 
 def _folded(line: bytes) -> str:
-    text = unicodedata.normalize("NFKC", line.decode("utf-8", "replace"))
-    text = text.casefold()
+    text = unicodedata.normalize("NFKC", line.decode("utf-8", "replace")).casefold()
     return re.sub(r"\W+", "", text) or text
-
-
-def _rank(text: str) -> bytes:
-    return hashlib.blake2b(text.encode(), digest_size=16).digest()

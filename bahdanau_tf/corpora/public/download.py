@@ -1,7 +1,7 @@
-"""Downloads that can be resumed, and are checked.
+"""Downloads files with checksums, and resumes interrupted downloads.
 
 It uses the standard library, since `keras.utils.get_file` cannot resume a
-download of gigabytes, does not report errors in a sentence, and unpacks whole
+download of gigabytes, reports errors as tracebacks, and unpacks whole
 archives. Certificates are checked, which is Python's default.
 """
 
@@ -35,7 +35,7 @@ class DownloadError(OSError):
 
 
 class _BrokenOff(DownloadError):
-    """The connection broke off; another try may resume."""
+    """The connection was interrupted; another try may resume."""
 
 
 class _SecureRedirects(urllib.request.HTTPRedirectHandler):
@@ -56,20 +56,20 @@ class _SecureRedirects(urllib.request.HTTPRedirectHandler):
 
 
 def fetch(download: Download, folder: Path) -> Path:
-    """Downloads a file; resumes what an earlier run has left.
+    """Downloads a file, or resumes the download of an earlier run.
 
     The file is NAME.part until it is complete and checked.
 
     Args:
         download: The file to download.
-        folder: The folder to put it in; made if it does not exist.
+        folder: Its folder, created if it does not exist.
 
     Returns:
         The path of the file.
 
     Raises:
-        DownloadError: The download failed, is incomplete, or has another
-            checksum. A file with another checksum is removed; an incomplete
+        DownloadError: The download failed, is incomplete, or has a wrong
+            checksum. A file with a wrong checksum is removed; an incomplete
             one is kept, and the next run resumes it.
     """
     whole = folder / download.name
@@ -100,25 +100,25 @@ def has_checksum(path: Path, checksum: str) -> bool:
     """Whether a file has the checksum "sha256:..."; True for ""."""
     if not checksum:
         return True
-    algorithm, _, wanted = checksum.partition(":")
+    algorithm, _, digits = checksum.partition(":")
     digest = hashlib.new(algorithm, usedforsecurity=False)
     with open(path, "rb") as file:
         while block := file.read(1 << 20):
             digest.update(block)
-    return digest.hexdigest() == wanted
+    return digest.hexdigest() == digits
 
 
 @contextmanager
 def room_in(folder: Path) -> Iterator[None]:
-    """Turns the error of a full disk into one that names the folder."""
+    """Adds the folder to the error of a full disk."""
     try:
         yield
     except OSError as error:
         if error.errno not in FULL:
             raise
         raise DownloadError(
-            f"the disk of {folder} is full; make room and run the command "
-            "again: what was downloaded is kept"
+            f"the disk of {folder} is full; free some space and run the command "
+            "again: the partial download is kept"
         ) from error
 
 
@@ -144,14 +144,12 @@ def _receive(download: Download, part: Path) -> None:
                 file.write(block)
                 done += len(block)
                 if total:
-                    seconds = max(time.monotonic() - start, 1e-3)
-                    rate = (done - before) / seconds / 1e6
-                    text = f"kB of {download.name}, {rate:.1f} MB/s"
-                    line.update(done // 1000, text)
+                    rate = (done - before) / max(time.monotonic() - start, 1e-3) / 1e6
+                    line.update(done // 1000, f"kB of {download.name}, {rate:.1f} MB/s")
     if total is not None and done < total:
         raise _BrokenOff(
             f"{download.address} broke off after {done} of {total} bytes; run "
-            "the command again to continue"
+            "the command again to resume"
         )
     line.note(f"{download.name}: {done} bytes")
 
@@ -181,12 +179,12 @@ def _open(
         if error.code == 416 and request.has_header("Range"):
             return error
         error.close()
-        said = f"{address}: the server answered {error.code} {error.reason}"
+        message = f"{address}: the server answered {error.code} {error.reason}"
         if error.code >= 500:
-            raise _BrokenOff(said) from error
+            raise _BrokenOff(message) from error
         name = part.name.removesuffix(".part")
         raise DownloadError(
-            f"{said}; if the file has moved, download {name} yourself, put it "
+            f"{message}; if the file has moved, download {name} yourself, put it "
             "into --data_dir and run the command again"
         ) from error
     except urllib.error.URLError as error:
@@ -207,7 +205,7 @@ def _blocks(
             yield block
     except (OSError, http.client.HTTPException) as error:
         raise _BrokenOff(
-            f"{address} broke off ({error!r}); run the command again to continue"
+            f"{address} broke off ({error!r}); run the command again to resume"
         ) from error
 
 
@@ -226,7 +224,7 @@ def _validator(part: Path) -> Path:
 def _remember(part: Path, headers: Message) -> None:
     """Stores the validator of this version of the file (RFC 9110)."""
     tag = headers.get("ETag", "")
-    if not tag or tag.startswith("W/"):  # a weak tag may stand for other bytes
+    if not tag or tag.startswith("W/"):  # the bytes may change under a weak tag
         tag = headers.get("Last-Modified", "")
     if tag:
         _validator(part).write_text(tag)

@@ -53,8 +53,7 @@ class Part:
     """A parallel text.
 
     Attributes:
-        split: The split it belongs to, such as "train"; the parts of a split
-            are joined in their order.
+        split: Its split, such as "train"; the parts of a split are concatenated.
         source: The text in the first language.
         target: The text in the second language.
     """
@@ -70,15 +69,15 @@ class Corpus:
 
     Attributes:
         name: Its name, and that of its folder.
-        languages: Codes of the two languages, also the files' extensions.
+        languages: Codes of the two languages, which are the files' extensions, too.
         summary: A short description.
-        licence: Its licence, or that none is stated.
+        licence: Its licence, or "none stated".
         citation: The reference to cite.
         homepage: The URL of its web page.
-        parts: The texts it is made of.
-        held_out: Number of sentences of each of a dev and a test set that are
-            taken out of "train"; 0 if the corpus has its own.
-        checksums: SHA-256 of its files when it is complete, if known.
+        parts: Its texts.
+        held_out: Size of the dev and of the test set that are taken out of "train"; 0
+            if the corpus has its own.
+        checksums: SHA-256 of the files of the complete corpus, if known.
         tried: The day on which its addresses last worked; "" if they were
             never tried.
     """
@@ -118,53 +117,39 @@ def _github(repository: str, path: str, sha256: str = "", size: int = 0) -> Down
     return Download(address, f"sha256:{sha256}", size)
 
 
-# Name: SHA-256 and bytes as compressed, SHA-256 of the text.
-_MULTI30K_FILES = {
-    "train.en": (
-        "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
-        568_929,
-        "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6",
-    ),
-    "val.en": (
-        "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
-        21_650,
-        "1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227",
-    ),
-    "test_2016_flickr.en": (
-        "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
-        21_077,
-        "399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182",
-    ),
-    "train.fr": (
-        "622e75069e9f4c577425c4f277116ce66e63a2401c0a2312d90073cb12379a3c",
-        604_242,
-        "5925a3c18f1587b6b54b87743106e6e8ab93618edb6f65d19eac0621f853a10d",
-    ),
-    "val.fr": (
-        "ca3106f1a72390591d25f6c45cb4cd39dec4cd3f123e099748a3ce5256c160e9",
-        23_001,
-        "5304e444d842e962b2dda4d816b70b22a1765b15401642b7ca37a67477e708dc",
-    ),
-    "test_2016_flickr.fr": (
-        "6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c90987c40c8b90",
-        22_310,
-        "cb3160d69b002bb638e66cc7612fcd56cb0af82eadc9c142dedc438afb885ef6",
-    ),
-}
+def _rows(table: str, columns: int) -> list[list[str]]:
+    """The cells of a table; where its lines end means nothing."""
+    cells = table.split()
+    return [cells[start : start + columns] for start in range(0, len(cells), columns)]
+
+
+# Name, bytes and SHA-256 as compressed, SHA-256 of the text.
+_MULTI30K_FILES = _rows(
+    """
+train.en 568929 d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f
+    460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6
+val.en 21650 14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28
+    1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227
+test_2016_flickr.en 21077 611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9
+    399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182
+train.fr 604242 622e75069e9f4c577425c4f277116ce66e63a2401c0a2312d90073cb12379a3c
+    5925a3c18f1587b6b54b87743106e6e8ab93618edb6f65d19eac0621f853a10d
+val.fr 23001 ca3106f1a72390591d25f6c45cb4cd39dec4cd3f123e099748a3ce5256c160e9
+    5304e444d842e962b2dda4d816b70b22a1765b15401642b7ca37a67477e708dc
+test_2016_flickr.fr 22310 6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c90987c40c8b90
+    cb3160d69b002bb638e66cc7612fcd56cb0af82eadc9c142dedc438afb885ef6
+""",
+    4,
+)
 
 
 def _multi30k() -> Corpus:
     commit = "multi30k/dataset/a3d2e0d26b56f3846f66a952536ffed4e401d05a"
 
-    def text(file: str) -> Text:
-        sha256, size, _ = _MULTI30K_FILES[file]
-        path = f"data/task1/raw/{file}.gz"
-        return Text(_github(commit, path, sha256, size))
-
-    parts = tuple(
-        Part(split, text(f"{split}.en"), text(f"{split}.fr"))
-        for split in ("train", "val", "test_2016_flickr")
-    )
+    text = {
+        file: Text(_github(commit, f"data/task1/raw/{file}.gz", sha256, int(size)))
+        for file, size, sha256, _ in _MULTI30K_FILES
+    }
     return Corpus(
         name="multi30k",
         languages=("en", "fr"),
@@ -178,46 +163,36 @@ def _multi30k() -> Corpus:
             "W16-3210; French: Elliott et al. 2017, WMT17, W17-4718"
         ),
         homepage="https://github.com/multi30k/dataset",
-        parts=parts,
-        checksums={file: sums[2] for file, sums in _MULTI30K_FILES.items()},
+        parts=tuple(
+            Part(split, text[f"{split}.en"], text[f"{split}.fr"])
+            for split in ("train", "val", "test_2016_flickr")
+        ),
+        checksums={file: sha256 for file, *_, sha256 in _MULTI30K_FILES},
     )
 
 
-_ENJA_FILES = {
-    "train.en": (
-        "148b05dcd28638fe20ee84f2b1127001c80982be352007dda241fb759adadc76",
-        1_701_356,
-    ),
-    "train.ja": (
-        "fc81a1434349ec98a449d7ae9cd2530057f689637684ecfed3501ea6a8a07ecc",
-        2_784_447,
-    ),
-    "dev.en": (
-        "04a2673449770657fd5e3b963cb856be3130923212b6db8ac7eaeef18f06c041",
-        17_054,
-    ),
-    "dev.ja": (
-        "cd534f56b8639dc130f86a365e5ec0aa70042000bdd740a622fbbf8b6be4acca",
-        27_781,
-    ),
-    "test.en": (
-        "45edb380749ec2b49cca7618fc5a7595fc9f791180672ba466b90c873a4aa8bf",
-        17_301,
-    ),
-    "test.ja": (
-        "d37dc460a81b064e4106c8913eb11fa300da05cf3f58a7a5bbfec7e20947ddef",
-        27_793,
-    ),
-}
+_ENJA_FILES = _rows(
+    """
+train.en 1701356 148b05dcd28638fe20ee84f2b1127001c80982be352007dda241fb759adadc76
+train.ja 2784447 fc81a1434349ec98a449d7ae9cd2530057f689637684ecfed3501ea6a8a07ecc
+dev.en 17054 04a2673449770657fd5e3b963cb856be3130923212b6db8ac7eaeef18f06c041
+dev.ja 27781 cd534f56b8639dc130f86a365e5ec0aa70042000bdd740a622fbbf8b6be4acca
+test.en 17301 45edb380749ec2b49cca7618fc5a7595fc9f791180672ba466b90c873a4aa8bf
+test.ja 27793 d37dc460a81b064e4106c8913eb11fa300da05cf3f58a7a5bbfec7e20947ddef
+""",
+    3,
+)
 
 
 def _small_parallel_enja() -> Corpus:
     commit = "odashi/small_parallel_enja/312408a11c5fbcbc09443bebb18121f7efdcd61e"
-    text = {file: Text(_github(commit, file, *sums)) for file, sums in _ENJA_FILES.items()}
+    text = {
+        file: Text(_github(commit, file, sha256, int(size))) for file, size, sha256 in _ENJA_FILES
+    }
     return Corpus(
         name="small_parallel_enja",
         languages=("ja", "en"),
-        summary="50,000 pairs of 4 to 16 words, tokenised, in lower case",
+        summary="50,000 pairs of 4 to 16 words, tokenized, in lower case",
         licence="none stated; its README: extracted from the TANAKA Corpus",
         citation=("Oda, small_parallel_enja: 50k En/Ja Parallel Corpus for Testing SMT Methods"),
         homepage="https://github.com/odashi/small_parallel_enja",
@@ -225,7 +200,7 @@ def _small_parallel_enja() -> Corpus:
             Part(split, text[f"{split}.ja"], text[f"{split}.en"])
             for split in ("train", "dev", "test")
         ),
-        checksums={file: sums[0] for file, sums in _ENJA_FILES.items()},
+        checksums={file: sha256 for file, _, sha256 in _ENJA_FILES},
     )
 
 
@@ -241,13 +216,7 @@ def _manythings(target: str, download: Download, member: str, day: str, held_out
         licence="CC BY 2.0 (France)",
         citation="Attribution: www.manythings.org/anki and tatoeba.org",
         homepage="https://www.manythings.org/anki/",
-        parts=(
-            Part(
-                "train",
-                Text(download, member, column=0),
-                Text(download, member, column=1),
-            ),
-        ),
+        parts=(Part("train", Text(download, member, column=0), Text(download, member, column=1)),),
         held_out=held_out,
     )
 
@@ -281,46 +250,28 @@ def _opus_tatoeba(target: str) -> Corpus:
     )
 
 
-# Folder and file, SHA-256, bytes, the texts in it without their language.
-_WMT14_TRAIN = (
-    (
-        "wmt13/training-parallel-europarl-v7.tgz",
-        "0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7",
-        657_632_379,
-        "training/europarl-v7.fr-en.{}",
-    ),
-    (
-        "wmt14/training-parallel-nc-v9.tgz",
-        "cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
-        80_418_416,
-        "training/news-commentary-v9.fr-en.{}",
-    ),
-    (
-        "wmt13/training-parallel-un.tgz",
-        "29141b5c1eba149a94f7a59d3b1a834b2e47fe0f8758d68dcd77a3d3f497ee47",
-        2_365_634_246,
-        "un/undoc.2000.fr-en.{}",
-    ),
-    (
-        "wmt13/training-parallel-commoncrawl.tgz",
-        "c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
-        918_311_367,
-        "commoncrawl.fr-en.{}",
-    ),
-    (
-        "wmt10/training-giga-fren.tar",
-        "3ff8319f6919393520559bfbc7ad6a747ec81b3abc7be9993b338d4b017b4d9a",
-        2_595_102_720,
-        "giga-fren.release2.fixed.{}.gz",
-    ),
+# Folder and file, the texts in it without their language, bytes, SHA-256.
+_WMT14_TRAIN = _rows(
+    """
+wmt13/training-parallel-europarl-v7.tgz training/europarl-v7.fr-en.{}
+    657632379 0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7
+wmt14/training-parallel-nc-v9.tgz training/news-commentary-v9.fr-en.{}
+    80418416 cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485
+wmt13/training-parallel-un.tgz un/undoc.2000.fr-en.{}
+    2365634246 29141b5c1eba149a94f7a59d3b1a834b2e47fe0f8758d68dcd77a3d3f497ee47
+wmt13/training-parallel-commoncrawl.tgz commoncrawl.fr-en.{}
+    918311367 c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5
+wmt10/training-giga-fren.tar giga-fren.release2.fixed.{}.gz
+    2595102720 3ff8319f6919393520559bfbc7ad6a747ec81b3abc7be9993b338d4b017b4d9a
+""",
+    4,
 )
 
 
 def _wmt14() -> Corpus:
     parts = []
-    for path, sha256, size, member in _WMT14_TRAIN:
-        address = f"https://www.statmt.org/{path}"
-        file = Download(address, f"sha256:{sha256}", size)
+    for path, member, size, sha256 in _WMT14_TRAIN:
+        file = Download(f"https://www.statmt.org/{path}", f"sha256:{sha256}", int(size))
         sides = (Text(file, member.format(side)) for side in ("en", "fr"))
         parts.append(Part("train", *sides))
     dev = Download(
@@ -332,8 +283,7 @@ def _wmt14() -> Corpus:
         sides = (Text(dev, f"dev/newstest{year}.{s}") for s in ("en", "fr"))
         parts.append(Part("dev", *sides))
     test = Download(
-        "https://www.statmt.org/wmt14/test-full.tgz",
-        "md5:a8cd784e006feb32ac6f3d9ec7eb389a",
+        "https://www.statmt.org/wmt14/test-full.tgz", "md5:a8cd784e006feb32ac6f3d9ec7eb389a"
     )
     newstest = "test-full/newstest2014-fren"
     source = Text(test, f"{newstest}-src.en.sgm")
@@ -342,7 +292,7 @@ def _wmt14() -> Corpus:
         name="wmt14-en-fr",
         languages=("en", "fr"),
         summary=(
-            "what Bahdanau et al. 2015 trained on, before selection: Europarl "
+            "the training data of Bahdanau et al. 2015, before selection: Europarl "
             "v7, News Commentary v9, UN, Common Crawl, 10^9 French-English; "
             "dev newstest2012 + 2013, test newstest2014 (3,003 pairs)"
         ),
@@ -389,7 +339,7 @@ def find_corpus(name: str) -> Corpus:
     """The corpus with this name.
 
     Raises:
-        ValueError: There is none; it lists those there are.
+        ValueError: There is none. The message lists all names.
     """
     if name not in CORPORA:
         raise ValueError(f"no corpus {name!r}, wanted one of {', '.join(CORPORA)}")
