@@ -163,9 +163,7 @@ CASES: dict[str, Case] = {
     "CopyBridge": bridge(lambda: layers.CopyBridge(N, M)),
     "DotAttention": attention(layers.DotAttention),
     "FixedContext": Case(
-        layers.FixedContext,
-        lambda size: (row(size, N), row(size, N, 1)),
-        has_time=False,
+        layers.FixedContext, lambda size: (row(size, N), row(size, N, 1)), has_time=False
     ),
     "ForwardBridge": bridge(lambda: layers.ForwardBridge(N, M)),
     "GRUCell": cell(lambda: layers.GRUCell(N, use_gate_bias=True), 1),
@@ -177,16 +175,12 @@ CASES: dict[str, Case] = {
     "MaxoutReadout": readout(lambda: layers.MaxoutReadout(K, 5, factor_units=M)),
     "Recurrent": masked(lambda: layers.Recurrent(layers.LSTMCell(N), reverse=True)),
     "SentenceBridge": bridge(lambda: layers.SentenceBridge(N, N)),
-    "StackedCells": cell(
-        lambda: layers.StackedCells([layers.GRUCell(N), layers.LSTMCell(N)]),
-        3,
-    ),
+    "StackedCells": cell(lambda: layers.StackedCells([layers.GRUCell(N), layers.LSTMCell(N)]), 3),
     "TanhCell": cell(lambda: layers.TanhCell(N), 1),
     "TanhReadout": readout(lambda: layers.TanhReadout(K, 5)),
     "UnidirectionalEncoder": masked(lambda: layers.UnidirectionalEncoder(layers.TanhCell(N))),
     "WordEmbedding": Case(
-        lambda: layers.WordEmbedding(K, M, use_bias=True),
-        lambda size: (ids(size),),
+        lambda: layers.WordEmbedding(K, M, use_bias=True), lambda size: (ids(size),)
     ),
     "ZeroBridge": bridge(lambda: layers.ZeroBridge(N, M)),
     "Ensemble": model(
@@ -204,14 +198,7 @@ CASES: dict[str, Case] = {
 }
 
 # Base classes, which cannot be called.
-ABSTRACT = {
-    "Attention",
-    "Bridge",
-    "EncoderDecoder",
-    "Readout",
-    "RecurrentCell",
-    "StepwiseModel",
-}
+ABSTRACT = {"Attention", "Bridge", "EncoderDecoder", "Readout", "RecurrentCell", "StepwiseModel"}
 
 
 def public_layers() -> set[str]:

@@ -182,12 +182,7 @@ def keep(mask: Array, new: State, old: State) -> State:
 
 
 def unroll(
-    step: Callable,
-    p: Params,
-    inputs: Array,
-    mask: Array,
-    state: State,
-    reverse: bool = False,
+    step: Callable, p: Params, inputs: Array, mask: Array, state: State, reverse: bool = False
 ) -> tuple[Array, State]:
     """Runs a cell over sequences; padding carries the state unchanged.
 
@@ -326,11 +321,7 @@ def no_context(_query: Array, _annotations: Array, _mask: Array, _p: Params) -> 
 
 
 def readout(
-    s: Array,
-    y: Array | None,
-    c: Array | None,
-    p: Params,
-    activation: Callable = maxout,
+    s: Array, y: Array | None, c: Array | None, p: Params, activation: Callable = maxout
 ) -> Array:
     """Logits of the next word (A.2.2).
 
@@ -666,10 +657,7 @@ def from_groundhog(arrays: Mapping[str, Array]) -> dict[str, Any]:
     for letter, side in (("x", "enc"), ("y", "dec")):
         p[f"E_{letter}"] = a[f"W_0_{side}_approx_embdr"]
         p[f"b_E{letter}"] = a[f"b_0_{side}_approx_embdr"]
-    p["bridge"] = {
-        "W_s": a["W_0_dec_initializer_0"],
-        "b_s": a["b_0_dec_initializer_0"],
-    }
+    p["bridge"] = {"W_s": a["W_0_dec_initializer_0"], "b_s": a["b_0_dec_initializer_0"]}
     p["decoder"] = cell("dec") | {
         "C": a["W_0_dec_dec_inputter_0"],
         "C_z": a["W_0_dec_dec_updater_0"],

@@ -202,9 +202,7 @@ def test_decode_step_equals_the_original(original: Original) -> None:
                     close(weights[0, 0], wanted["alpha"][i])
 
 
-def test_a_padded_batch_gives_the_same_as_its_sentences_alone(
-    original: Original,
-) -> None:
+def test_a_padded_batch_gives_the_same_as_its_sentences_alone(original: Original) -> None:
     model, file, batch = original.model, original.file, original.batch
     logp = log_probs(model(batch), batch["target"]) * original.mask("y").T
     close(logp, file["batch_logp"].T)
@@ -255,9 +253,7 @@ def cost_and_gradients(model: Any, original: Original) -> Callable:
     return compute
 
 
-def test_gradients_equal_the_original_before_and_after_clipping(
-    original: Original,
-) -> None:
+def test_gradients_equal_the_original_before_and_after_clipping(original: Original) -> None:
     model = original.model
     cost, gradients = cost_and_gradients(model, original)()
     assert float(cost) == pytest.approx(float(original.file["batch_cost"]), rel=1e-6)
@@ -354,9 +350,7 @@ def word0_step(model: Any) -> Callable:
         embedded = model.target_embedding(ids)
         glimpse, inner = model.decoder.step(embedded, begun == 0, inner, memory.attended)
         hidden = model.readout.hidden(
-            glimpse.state,
-            as_rows(tf.where(is_word, embedded, 0.0)),
-            glimpse.readout_term,
+            glimpse.state, as_rows(tf.where(is_word, embedded, 0.0)), glimpse.readout_term
         )
         logits = model.readout.logits(hidden)
         logits = tf.reshape(logits, [ids.shape[0], -1, logits.shape[-1]])
@@ -365,9 +359,7 @@ def word0_step(model: Any) -> Callable:
     return compiled(step)
 
 
-def test_searches_that_generate_index_zero_equal_the_original(
-    original: Original,
-) -> None:
+def test_searches_that_generate_index_zero_equal_the_original(original: Original) -> None:
     runs = original.load("beam_word0")
     bias = {"b_dec_deep_softmax": runs["b_dec_deep_softmax"]}
     step = word0_step(original.imported(original.load("params") | bias))
@@ -479,11 +471,7 @@ def test_a_saved_file_gives_the_logits_of_the_reference(name: str, tmp_path: Pat
     source = np.array([[3, 4, 1, 10], [5, 10, 0, 0]], np.int32)
     target = np.array([[2, 7, 8], [6, 8, 0]], np.int32)
     wanted = getattr(reference, name)(
-        reference.from_groundhog(arrays),
-        source,
-        source != 0,
-        target,
-        target != 0,
+        reference.from_groundhog(arrays), source, source != 0, target, target != 0
     )
     logits = model({"source": source, "target": target})
     real = target != 0
@@ -555,9 +543,7 @@ def test_parameter_files_are_never_unpickled(tmp_path: Path) -> None:
         groundhog.read_parameters(tmp_path / "absent.npz")
 
 
-def test_what_an_array_claims_is_checked_before_it_is_read(
-    tmp_path: Path,
-) -> None:
+def test_what_an_array_claims_is_checked_before_it_is_read(tmp_path: Path) -> None:
     """NumPy would make 4 TB of room first, also for zeros well packed."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
@@ -688,9 +674,7 @@ def test_malicious_pickles_do_not_run(read: Callable, tmp_path: Path) -> None:
         assert not fuse.exists(), name
 
 
-def test_only_opcodes_of_strings_numbers_and_dictionaries_are_accepted(
-    read: Callable,
-) -> None:
+def test_only_opcodes_of_strings_numbers_and_dictionaries_are_accepted(read: Callable) -> None:
     known = "INT LONG BININT BININT1 BININT2 LONG1 STRING BINSTRING "
     known += "SHORT_BINSTRING UNICODE BINUNICODE DICT EMPTY_DICT SETITEM "
     known += "SETITEMS MARK PUT BINPUT LONG_BINPUT GET BINGET LONG_BINGET "
@@ -745,9 +729,7 @@ def test_nested_dictionaries_give_a_short_message(read: Callable) -> None:
     assert len(str(error.value)) < 300
 
 
-def test_small_malicious_pickles_use_little_memory_and_time(
-    read: Callable,
-) -> None:
+def test_small_malicious_pickles_use_little_memory_and_time(read: Callable) -> None:
     """What `pickle.Unpickler` could be made to do without importing a name."""
     # A memo index that would need 32 GiB if the memo were an array.
     assert read(b"}r\xff\xff\xff\x7f.") == {}
@@ -758,10 +740,7 @@ def test_small_malicious_pickles_use_little_memory_and_time(
 
 @given(st.binary(max_size=40), st.integers(0, 2), st.integers(0, 80))
 def test_random_bytes_raise_only_value_errors(
-    tmp_path_factory: pytest.TempPathFactory,
-    noise: bytes,
-    protocol: int,
-    place: int,
+    tmp_path_factory: pytest.TempPathFactory, noise: bytes, protocol: int, place: int
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "noise.pkl"
     data = PICKLES[protocol]

@@ -110,10 +110,7 @@ def test_cells_work_in_keras_rnn(make_cell: Any) -> None:
 
 @pytest.mark.parametrize(
     ("ours", "theirs"),
-    [
-        (layers.GRUResetAfterCell, keras.layers.GRUCell),
-        (layers.LSTMCell, keras.layers.LSTMCell),
-    ],
+    [(layers.GRUResetAfterCell, keras.layers.GRUCell), (layers.LSTMCell, keras.layers.LSTMCell)],
 )
 def test_cells_with_the_weights_of_keras_equal_keras(ours: Any, theirs: Any) -> None:
     cell, other = built(ours(N), (None, M)), theirs(N)
@@ -143,9 +140,7 @@ def test_the_papers_update_gate_is_one_minus_that_of_keras() -> None:
 
 
 @cells
-def test_a_kernel_of_concatenated_inputs_equals_two_kernels(
-    make_cell: Any,
-) -> None:
+def test_a_kernel_of_concatenated_inputs_equals_two_kernels(make_cell: Any) -> None:
     """[y ; c] [W ; C] = y W + c C, with C the decoder's context kernel."""
     joined = built(make_cell(), (None, M + 2))
     y, c, states = normal(B, M), normal(B, 2, seed=1), states_of(joined)
@@ -197,12 +192,7 @@ def test_recurrent_equals_the_reference(make_cell: Any, reverse: bool) -> None:
     x, step = normal(B, T, M), CELLS[type(layer.cell)][0]
     outputs, last = everywhere(lambda x, mask: layer(x, mask=mask), x, MASK)
     wanted, state = reference.unroll(
-        step,
-        cell_parameters(layer.cell),
-        x,
-        MASK,
-        reference.zero_state(step, B, N),
-        reverse,
+        step, cell_parameters(layer.cell), x, MASK, reference.zero_state(step, B, N), reverse
     )
     close(outputs, wanted)
     close(last, state)
@@ -269,10 +259,7 @@ SCORES = {
 
 def test_every_cell_and_every_attention_has_a_reference() -> None:
     public = {getattr(layers, name) for name in layers.__all__}
-    for base, known in (
-        (layers.RecurrentCell, CELLS),
-        (layers.Attention, ATTENTIONS),
-    ):
+    for base, known in ((layers.RecurrentCell, CELLS), (layers.Attention, ATTENTIONS)):
         kinds = {one for one in public if issubclass(one, base)} - {base}
         assert kinds <= set(known)
 
@@ -308,9 +295,7 @@ def test_attention_equals_the_reference(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_hypotheses_of_a_beam_are_attended_like_separate_rows(
-    name: str,
-) -> None:
+def test_hypotheses_of_a_beam_are_attended_like_separate_rows(name: str) -> None:
     part = copy_of(SCORES[name])
     attention = built(part, (None, 3, N), [(None, None, N)])
     annotations, queries = normal(B, T, N), normal(B, 3, N, seed=2)
@@ -336,8 +321,7 @@ def test_padding_and_other_rows_do_not_change_attention(data: Any) -> None:
     query = tf.constant(normal(2, N, seed=extra))
     both = attention(query, attention.memory(encoded_of(annotations, mask)))
     alone = attention(
-        query[:1],
-        attention.memory(encoded_of(annotations[:1, :length], mask[:1, :length])),
+        query[:1], attention.memory(encoded_of(annotations[:1, :length], mask[:1, :length]))
     )
     close(both[0][:1], alone[0].numpy(), 1e-5 * max(scale, 1))
     close(both[1][:1, :length], alone[1].numpy(), 1e-5)
@@ -443,15 +427,10 @@ def test_readouts_equal_the_reference(
         return readout(s, y, c, embeddings if tied else None)
 
     wanted = reference.readout(
-        *(rank3[term].astype("float64") for term in WIDTHS),
-        p,
-        ACTIVATIONS[kind],
+        *(rank3[term].astype("float64") for term in WIDTHS), p, ACTIVATIONS[kind]
     )
     close(everywhere(logits, *rank3.values()), wanted)
-    close(
-        logits(*(v[:, 0] for v in map(tf.constant, rank3.values()))),
-        wanted[:, 0],
-    )
+    close(logits(*(v[:, 0] for v in map(tf.constant, rank3.values()))), wanted[:, 0])
 
 
 def test_maxout_takes_the_maximum_of_adjacent_pairs() -> None:
@@ -541,18 +520,10 @@ def test_decoder_equals_the_reference(make_cell: Any, context: str, order: str) 
 
 
 def by_steps(
-    decoder: Any,
-    glimpse: Any,
-    embedded: Any,
-    first: Any,
-    states: Any,
-    memory: Any,
+    decoder: Any, glimpse: Any, embedded: Any, first: Any, states: Any, memory: Any
 ) -> None:
     """Checks that `step`, one word at a time, gives the same as `call`."""
-    state = tf.nest.map_structure(
-        lambda t: t[:, None],
-        decoder.initial_state(states),
-    )
+    state = tf.nest.map_structure(lambda t: t[:, None], decoder.initial_state(states))
     step = tf.function(decoder.step, reduce_retracing=True, autograph=False)
     memory = decoder.step_memory(memory, readout_term=tf.identity)
     previous = first
@@ -695,10 +666,7 @@ def test_an_initializer_may_be_a_function_or_the_default() -> None:
 def test_state_dropout_is_one_mask_for_all_steps(cell: Any) -> None:
     """All steps use one mask; its values are 0 and 1 / (1 - rate)."""
     masks = layers.recurrent.state_dropout_masks(
-        (tf.ones([500, 40]),) * cell.state_count,
-        0.25,
-        True,
-        keras.random.SeedGenerator(1),
+        (tf.ones([500, 40]),) * cell.state_count, 0.25, True, keras.random.SeedGenerator(1)
     )
     assert len(masks) == cell.state_count
     values, counts = np.unique(masks[0].numpy(), return_counts=True)
@@ -754,18 +722,9 @@ def shapes(n: int, c: int) -> list[Any]:
         ),
         (lambda: layers.GRUCell(2.5), "GRUCell: units is 2.5, wanted a whole"),
         (lambda: layers.LSTMCell(True), "LSTMCell: units is True"),
-        (
-            lambda: layers.WordEmbedding(9, "4"),
-            "WordEmbedding: embedding_dim is '4'",
-        ),
-        (
-            lambda: layers.MaxoutReadout("9", 4),
-            "MaxoutReadout: vocabulary_size is '9'",
-        ),
-        (
-            lambda: layers.TanhReadout(9, 4, factor_units="2"),
-            "TanhReadout: factor_units is '2'",
-        ),
+        (lambda: layers.WordEmbedding(9, "4"), "WordEmbedding: embedding_dim is '4'"),
+        (lambda: layers.MaxoutReadout("9", 4), "MaxoutReadout: vocabulary_size is '9'"),
+        (lambda: layers.TanhReadout(9, 4, factor_units="2"), "TanhReadout: factor_units is '2'"),
         (
             lambda: layers.DotAttention().build(*shapes(4, 8)),
             r"DotAttention: the cell's units \(4\).*annotations \(8",

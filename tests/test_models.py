@@ -95,8 +95,7 @@ VARIANTS = {
         bridge=layers.ZeroBridge(2 * N, M),
     ),
     "lstm": lambda: search(
-        cell=layers.LSTMCell(N),
-        encoder=layers.BidirectionalEncoder(layers.LSTMCell(N)),
+        cell=layers.LSTMCell(N), encoder=layers.BidirectionalEncoder(layers.LSTMCell(N))
     ),
     "gru-after": lambda: search(
         cell=layers.GRUResetAfterCell(N),
@@ -111,8 +110,7 @@ VARIANTS = {
     "tanh-readout": lambda: search(readout=layers.TanhReadout(K_Y, 3)),
     "linear-readout": lambda: search(readout=layers.LinearReadout(K_Y, factor_units=3)),
     "forward-encoder": lambda: search(
-        encoder=layers.UnidirectionalEncoder(layers.GRUCell(N)),
-        bridge=layers.ForwardBridge(N, M),
+        encoder=layers.UnidirectionalEncoder(layers.GRUCell(N)), bridge=layers.ForwardBridge(N, M)
     ),
     "encdec": encdec,
     "encdec-main-text": partial(encdec, step_order="main-text"),
@@ -466,11 +464,7 @@ def ensemble(average: str) -> Ensemble:
 
 @pytest.mark.parametrize(
     "make",
-    [
-        search,
-        lambda: ensemble("probability"),
-        lambda: ensemble("log_probability"),
-    ],
+    [search, lambda: ensemble("probability"), lambda: ensemble("log_probability")],
     ids=["one", "probability", "log_probability"],
 )
 def test_scoring_computes_logits_in_chunks(make: Any, monkeypatch) -> None:
@@ -554,8 +548,7 @@ def test_parameter_counts_of_the_paper() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "count"),
-    [("rnnsearch-50", 84_349_101), ("rnnencdec-50", 72_487_101)],
+    ("name", "count"), [("rnnsearch-50", 84_349_101), ("rnnencdec-50", 72_487_101)]
 )
 def test_presets_have_the_papers_parameter_counts(name: str, count: int) -> None:
     assert from_preset(name).count_params() == count
@@ -699,12 +692,7 @@ def test_the_gradient_of_shared_embeddings_is_that_of_both_sides() -> None:
 # Dropout.
 
 
-DROPOUTS = (
-    "embedding_dropout",
-    "annotation_dropout",
-    "state_dropout",
-    "readout_dropout",
-)
+DROPOUTS = ("embedding_dropout", "annotation_dropout", "state_dropout", "readout_dropout")
 
 
 @pytest.mark.parametrize(
@@ -757,20 +745,13 @@ def test_state_dropout_is_that_of_encoder_and_decoder(name: str) -> None:
     assert np.abs(plain - dropped).max() > 1e-3
     encoded = model._encoded(SOURCE, False)
     states, first = model.bridge(encoded)
-    given = (
-        model._embedded_target(TARGET, False),
-        first,
-        states,
-        model._attended(encoded),
-    )
+    given = (model._embedded_target(TARGET, False), first, states, model._attended(encoded))
     kept, other = (model.decoder(*given, training=flag).state for flag in (False, True))
     assert np.abs(kept - other).max() > 1e-3
 
 
 @pytest.mark.parametrize("dropout", ["embedding_dropout", "state_dropout", "readout_dropout"])
-def test_dropouts_of_the_lstm_are_applied_only_in_training(
-    dropout: str,
-) -> None:
+def test_dropouts_of_the_lstm_are_applied_only_in_training(dropout: str) -> None:
     model = randomized(lstm(**{dropout: 0.5}))
     batch = batch_of(SOURCE, TARGET)
     plain = randomized(lstm())
@@ -929,9 +910,7 @@ def test_the_parts_of_another_model_are_used_with_their_weights() -> None:
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
-def test_alignments_of_a_sentence_and_of_a_step_are_float32(
-    policy: str,
-) -> None:
+def test_alignments_of_a_sentence_and_of_a_step_are_float32(policy: str) -> None:
     model = randomized(search(dtype=policy))
     _, glimpse = model.hidden(batch_of(SOURCE, TARGET))
     assert glimpse.weights.dtype == tf.float32

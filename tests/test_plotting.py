@@ -91,8 +91,7 @@ def test_missing_weights_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("ending", "magic"),
-    [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")],
+    ("ending", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
 )
 def test_figures_are_written_as_png_pdf_and_svg(tmp_path, ending, magic):
     path = tmp_path / f"alignment.{ending}"
@@ -144,10 +143,7 @@ def test_the_figure_of_a_long_sentence_has_a_limited_size(tmp_path):
 def curve(*scores, margin=None):
     return [
         LengthBin(
-            10 * i + 1,
-            10 * i + 10,
-            5,
-            Score("BLEU", score, "tok:13a", margin and score, margin),
+            10 * i + 1, 10 * i + 10, 5, Score("BLEU", score, "tok:13a", margin and score, margin)
         )
         for i, score in enumerate(scores)
     ]
@@ -215,8 +211,7 @@ def test_a_trace_has_a_row_for_each_word_and_the_source_on_top(tmp_path):
     first, last = weights.transData.transform([(0, 0), (0, 2)])[:, 1]
     assert first > last
     np.testing.assert_allclose(
-        weights.images[0].get_array(),
-        [[0.5, 0.25, 0.0], [0.5, 0.25, 0.25], [0.5, 0.25, 0.5]],
+        weights.images[0].get_array(), [[0.5, 0.25, 0.0], [0.5, 0.25, 0.25], [0.5, 0.25, 0.5]]
     )
     np.testing.assert_allclose(
         energies.images[0].get_array(), [[0, 0, -1], [0, -1, -2], [0, -2, -3]]

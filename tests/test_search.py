@@ -140,12 +140,7 @@ def assert_same(found, wanted):
 def run(table, beam_size, **options):
     options.setdefault("max_length", table.length)
     return search.beam_search(
-        table.step,
-        table.state(),
-        start_id=START,
-        eos_id=EOS,
-        beam_size=beam_size,
-        **options,
+        table.step, table.state(), start_id=START, eos_id=EOS, beam_size=beam_size, **options
     )
 
 
@@ -204,14 +199,7 @@ def test_ranking_with_coverage_penalty_equals_enumeration(seed, penalty, beta):
 
 
 @NO_DEADLINE
-@given(
-    seeds,
-    st.integers(1, 6),
-    st.integers(1, 6),
-    st.integers(1, 5),
-    penalties,
-    st.booleans(),
-)
+@given(seeds, st.integers(1, 6), st.integers(1, 6), st.integers(1, 5), penalties, st.booleans())
 def test_a_narrow_beam_equals_beam_search_without_early_stopping(
     seed, beam_size, n_best, length, penalty, shrink
 ):
@@ -219,13 +207,7 @@ def test_a_narrow_beam_equals_beam_search_without_early_stopping(
     n_best = min(n_best, beam_size)
     table = Table(seed, vocabulary=4, length=length)
     function, divisor = LENGTH_PENALTIES[penalty]
-    result = run(
-        table,
-        beam_size,
-        n_best=n_best,
-        length_penalty=function,
-        shrink=shrink,
-    )
+    result = run(table, beam_size, n_best=n_best, length_penalty=function, shrink=shrink)
     for row in range(table.rows):
         wanted = reference_beam(table, row, beam_size, n_best, length, divisor, shrink)
         assert_same(hypotheses(result, row), wanted)
@@ -432,11 +414,7 @@ def test_bfloat16_logits_are_normalised_in_float32():
 
     def step(ids, state, memory=()):
         logits, state, weights = table.step(ids, state)
-        return (
-            tf.cast(logits, tf.bfloat16),
-            state,
-            tf.cast(weights, tf.bfloat16),
-        )
+        return (tf.cast(logits, tf.bfloat16), state, tf.cast(weights, tf.bfloat16))
 
     half = search.beam_search(step, table.state(), start_id=START, eos_id=EOS, max_length=3)
     full = run(table, 12)
@@ -476,10 +454,7 @@ def test_shrink_equals_the_original_program(shared, graphs):
             beam_size=beam_size,
             n_best=beam_size,
             length_penalty=search.gnmt_length_penalty(0.0),
-            constraints=[
-                constraints.minimum_length(minimum, 26),
-                *forbidden,
-            ],
+            constraints=[constraints.minimum_length(minimum, 26), *forbidden],
             shrink=True,
         )
 
@@ -493,10 +468,7 @@ def test_shrink_equals_the_original_program(shared, graphs):
             & (runs["run_ignore_unk"] == ignore)
             & (runs["run_n_calls"] == 1)
         ):
-            row, start, stop = (
-                runs["run_src"][run],
-                *runs["run_start"][run : run + 2],
-            )
+            row, start, stop = (runs["run_src"][run], *runs["run_start"][run : run + 2])
             wanted = [
                 (tuple(tokens[:length].tolist()), -cost, True)
                 for tokens, length, cost in zip(
@@ -521,10 +493,7 @@ class Service(tf.Module):
         self.output = tf.Variable(rng.normal(size=[4, 6]), dtype=tf.float32)
 
     @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, None, 4]),
-            tf.TensorSpec([None], tf.int32),
-        ],
+        input_signature=[tf.TensorSpec([None, None, 4]), tf.TensorSpec([None], tf.int32)],
         autograph=False,
     )
     def translate(self, memory, limits):
@@ -551,11 +520,7 @@ class Service(tf.Module):
         drawn = search.sample(step, first, memory, seed=1, top_p=0.9, **options)
         return {
             f"{name}_{field}": value
-            for name, result in (
-                ("best", best),
-                ("greedy", greedy),
-                ("drawn", drawn),
-            )
+            for name, result in (("best", best), ("greedy", greedy), ("drawn", drawn))
             for field, value in result._asdict().items()
         }
 
@@ -774,12 +739,7 @@ def draw(count, logits=LOGITS, rows=1, **options):
 
     options = {"seed": 1, "max_length": 1, **options}
     return search.sample(
-        step,
-        tf.zeros([rows, 1]),
-        start_id=START,
-        eos_id=EOS,
-        n_samples=count,
-        **options,
+        step, tf.zeros([rows, 1]), start_id=START, eos_id=EOS, n_samples=count, **options
     )
 
 
@@ -884,13 +844,7 @@ def test_equal_seeds_give_equal_samples_and_others_differ():
 
 def test_a_sample_does_not_depend_on_other_rows():
     table = Table(seed=3, vocabulary=4, length=4, rows=4)
-    options = {
-        "start_id": START,
-        "eos_id": EOS,
-        "max_length": 4,
-        "seed": 5,
-        "n_samples": 3,
-    }
+    options = {"start_id": START, "eos_id": EOS, "max_length": 4, "seed": 5, "n_samples": 3}
     one = search.sample(table.step, table.state([0, 1]), **options)
     two = search.sample(table.step, table.state([0, 2, 3]), **options)
     np.testing.assert_array_equal(one.tokens[0], two.tokens[0])

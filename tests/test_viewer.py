@@ -121,10 +121,7 @@ def test_words_and_weights_equal_those_of_the_translation(source, text, tokens):
     target = [seen.words["t", i][0] for i in range(len(tokens) + 1)]
     assert target == [*tokens, "[END]"]
     words = source.split()
-    assert [seen.words["s", i][0] for i in range(len(words) + 1)] == [
-        *words,
-        "[END]",
-    ]
+    assert [seen.words["s", i][0] for i in range(len(words) + 1)] == [*words, "[END]"]
     for (row, column), weight in np.ndenumerate(shown.weights):
         on_target = seen.words["t", row][1].get(f"s{column}", 0.0)
         on_source = seen.words["s", column][1].get(f"t{row}", 0.0)
@@ -189,12 +186,7 @@ def test_the_view_speaks_the_language_of_its_reader(
 @pytest.mark.parametrize("language", ["ko", "ja"])
 def test_no_english_word_is_left_in_another_language(language):
     for shown in (translation("1", "2", ["2"]), Translation("1", "2")):
-        text = re.sub(
-            "<style>.*</style>|<[^>]+>",
-            "",
-            shown.view(language),
-            flags=re.DOTALL,
-        )
+        text = re.sub("<style>.*</style>|<[^>]+>", "", shown.view(language), flags=re.DOTALL)
         assert {*re.findall("[A-Za-z]+", text)} <= {"END", "Tab"}
 
 
@@ -250,29 +242,17 @@ def test_tokens_that_share_characters_are_joined():
     parts = parts_of("ﬁ x", [(0, 3), (0, 3), (4, 5)], 4)
     assert parts == [(0, 1, (0, 1)), (2, 3, (2,)), (3, 3, (3,))]
     # The bytes of one character, as byte subwords may split it.
-    assert parts_of("猫a", [(0, 1), (1, 3), (3, 4)], 3) == [
-        (0, 1, (0, 1)),
-        (1, 2, (2,)),
-    ]
+    assert parts_of("猫a", [(0, 1), (1, 3), (3, 4)], 3) == [(0, 1, (0, 1)), (1, 2, (2,))]
     weights = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]])
     both = parts_of("ab", [(0, 2), (1, 2)], 2)
     np.testing.assert_allclose(shares_of(weights, both, parts), [[0.5, 0.25, 0.25]])
 
 
 def test_spaces_are_not_part_of_a_subword():
-    assert parts_of("a cat ", [(0, 1), (1, 6)], 2) == [
-        (0, 1, (0,)),
-        (2, 5, (1,)),
-    ]
-    assert parts_of("a  b", [(0, 1), (1, 3), (3, 4)], 3) == [
-        (0, 1, (0,)),
-        (3, 4, (1, 2)),
-    ]
+    assert parts_of("a cat ", [(0, 1), (1, 6)], 2) == [(0, 1, (0,)), (2, 5, (1,))]
+    assert parts_of("a  b", [(0, 1), (1, 3), (3, 4)], 3) == [(0, 1, (0,)), (3, 4, (1, 2))]
     # A space at the end is not the end symbol.
-    assert parts_of("a ", [(0, 1), (1, 2)], 3)[1:] == [
-        (2, 2, (1,)),
-        (2, 2, (2,)),
-    ]
+    assert parts_of("a ", [(0, 1), (1, 2)], 3)[1:] == [(2, 2, (1,)), (2, 2, (2,))]
 
 
 def test_parts_are_in_the_order_of_the_text():
@@ -330,10 +310,7 @@ def marks(page: Page, section: int, side: str) -> list[tuple[float, float]]:
         "return [style.boxShadow, style.backgroundColor]; })"
     )
     return [
-        (
-            float(re.findall(r"(-?[\d.]+)px", shadow)[1]),
-            float(re.findall(r"[\d.]+", colour)[-1]),
-        )
+        (float(re.findall(r"(-?[\d.]+)px", shadow)[1]), float(re.findall(r"[\d.]+", colour)[-1]))
         for shadow, colour in styles
     ]
 
@@ -346,10 +323,7 @@ def told(page: Page) -> list[str]:
 
 
 CAT = translation(
-    "the cat",
-    "le chat",
-    ["le", "chat"],
-    [[0.8, 0.2, 0.0], [0.02, 0.9, 0.08], [0.0, 0.0, 1.0]],
+    "the cat", "le chat", ["le", "chat"], [[0.8, 0.2, 0.0], [0.02, 0.9, 0.08], [0.0, 0.0, 1.0]]
 )
 
 
@@ -367,10 +341,7 @@ def test_pointing_marks_aligned_words_only_in_the_same_view(shown):
     page.point_at('section:nth-of-type(2) [data-s="1"]')
     lines, _ = zip(*marks(page, 1, "t"), strict=True)
     assert lines == pytest.approx((5 * 0.2, 5 * 0.9, 0))
-    assert told(page) == [
-        hint,
-        "“cat” was looked at for “chat” 90%, “le” 20%",
-    ]
+    assert told(page) == [hint, "“cat” was looked at for “chat” 90%, “le” 20%"]
     assert marks(page, 0, "s") == [(0, 0)] * 3
 
 

@@ -77,10 +77,7 @@ class FixedContext(keras.layers.Layer):
         return encoded.forward_states[-1][0]
 
     def call(
-        self,
-        query: tf.Tensor,
-        memory: tf.Tensor,
-        values: tf.Tensor | None = None,
+        self, query: tf.Tensor, memory: tf.Tensor, values: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, None]:
         context = memory if values is None else values
         if query.shape.rank == 2:

@@ -176,10 +176,7 @@ def _forward(
         alignment = _softmax(energies, inputs.mask)
         context = _row_products(alignment, inputs.annotations)
         new, trace = gru_step(
-            given + product(context, context_kernel),
-            state,
-            visible_of(state),
-            kernels,
+            given + product(context, context_kernel), state, visible_of(state), kernels
         )
         values = (new, context, alignment, query, *trace, *more)
         return new, write(kept, t, values)
@@ -219,11 +216,7 @@ def _backward(
         if not states_before:
             to_state += upstream.states[t]
         found, to_state = gru_step_gradient(
-            to_state,
-            trace.attending[t],
-            visible_of,
-            trace.gru.at(t),
-            transposed,
+            to_state, trace.attending[t], visible_of, trace.gru.at(t), transposed
         )
         to_context = product(found, context_transposed)
         to_context += upstream.contexts[t]
@@ -238,11 +231,7 @@ def _backward(
         values = [found, to_context, to_query]
         if before is not None and trace.before is not None:
             found, to_state = gru_step_gradient(
-                to_state,
-                trace.previous[t],
-                visible_of,
-                trace.before.at(t),
-                before,
+                to_state, trace.previous[t], visible_of, trace.before.at(t), before
             )
             values.append(found)
         if states_before:
@@ -270,11 +259,7 @@ def _gradients(
     """What `_backward` returns, of the sums and the steps of its loop."""
     to_first, to_keys, to_energy = sums
     found, to_contexts, to_queries, *of_before = steps
-    of_inputs = (
-        to_first,
-        _outer_over_time(trace.alignment, to_contexts),
-        to_keys,
-    )
+    of_inputs = (to_first, _outer_over_time(trace.alignment, to_contexts), to_keys)
     visible = visible_of(trace.attending)
     of_weights = (
         product_over_time(trace.attending, to_queries),

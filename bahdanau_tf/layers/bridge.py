@@ -87,9 +87,7 @@ class _TanhBridge(Bridge):
         width = self._summary(Encoded(*encoded_shape))[-1]
         units = self.sizes[0]
         self.kernel = self.add_weight(
-            name="kernel",
-            shape=(width, units),
-            initializer=initial(self.kernel_initializer),
+            name="kernel", shape=(width, units), initializer=initial(self.kernel_initializer)
         )
         self.bias = self.add_weight(name="bias", shape=(units,), initializer="zeros")
 

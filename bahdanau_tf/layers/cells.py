@@ -68,12 +68,7 @@ class Cell(keras.layers.Layer):
         """The part that needs inputs alone, [..., m] -> [..., p]."""
         raise NotImplementedError
 
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
+    def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
         """One step of the recurrence.
 
         Args:
@@ -164,9 +159,7 @@ class RecurrentCell(Cell):
             initializer=per_block(self.recurrent_initializer, self.gates),
         )
         self.bias = self.add_weight(
-            name="bias",
-            shape=(self._bias_size(),),
-            initializer=initial(self.bias_initializer),
+            name="bias", shape=(self._bias_size(),), initializer=initial(self.bias_initializer)
         )
 
     def _bias_size(self) -> int:
@@ -208,12 +201,7 @@ class TanhCell(RecurrentCell):
         states: float [batch, n], h_{t-1}.
     """
 
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
+    def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
         visible = _visible(states, dropped)
         recurrent = linear(visible, self.recurrent_kernel)
         return (tf.tanh(projected + recurrent),)
@@ -271,12 +259,7 @@ class GRUCell(RecurrentCell):
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
         return linear(inputs, self.kernel, self.projected_bias)
 
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
+    def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
         (state,) = states
         visible = _visible(states, dropped)
         kernel = tf.convert_to_tensor(self.recurrent_kernel)
@@ -326,19 +309,10 @@ class GRUResetAfterCell(RecurrentCell):
             initializer=fresh(initial(self.bias_initializer)),
         )
 
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
+    def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
         (state,) = states
         n = self.units
-        recurrent = linear(
-            _visible(states, dropped),
-            self.recurrent_kernel,
-            self.recurrent_bias,
-        )
+        recurrent = linear(_visible(states, dropped), self.recurrent_kernel, self.recurrent_bias)
         gates = tf.sigmoid(projected[..., : 2 * n] + recurrent[..., : 2 * n])
         update, reset = tf.split(gates, 2, axis=-1)
         candidate = tf.tanh(projected[..., 2 * n :] + reset * recurrent[..., 2 * n :])
@@ -376,12 +350,7 @@ class LSTMCell(RecurrentCell):
     update_equation = "m' = forget ∘ m + input ∘ candidate, s' = output ∘ tanh(m')"
     state_count = 2
 
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
+    def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
         memory = states[1]
         visible = _visible(states, dropped)
         gates = projected + linear(visible, self.recurrent_kernel)
@@ -448,12 +417,7 @@ class KerasCell(Cell):
         missing = self.projection_size - inputs.shape[-1]
         return tf.pad(inputs, [[0, 0]] * (inputs.shape.rank - 1) + [[0, missing]])
 
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
+    def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
         """One step; see `Cell.step`.
 
         Raises:
@@ -598,12 +562,7 @@ class StackedCells(Cell):
         """The bottom cell's projection."""
         return self.cells[0].project(inputs)
 
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
+    def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
         """One step through all cells; see `Cell.step`."""
         new: States = ()
         end = len(states)

@@ -136,10 +136,7 @@ class SteppingDecoder(keras.layers.Layer):
         raise NotImplementedError
 
     def _transition(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        attend: Callable[[tf.Tensor], Read],
+        self, projected: tf.Tensor, states: States, attend: Callable[[tf.Tensor], Read]
     ) -> tuple[tf.Tensor, Read, States]:
         """Attends and updates: the state to read out, `Read`, new states."""
         raise NotImplementedError
@@ -172,11 +169,7 @@ class SteppingDecoder(keras.layers.Layer):
         return DecoderState(tuple(states), term)
 
     def step(
-        self,
-        previous: tf.Tensor,
-        is_first: tf.Tensor,
-        state: DecoderState,
-        memory: Nest,
+        self, previous: tf.Tensor, is_first: tf.Tensor, state: DecoderState, memory: Nest
     ) -> tuple[StepGlimpse, DecoderState]:
         """One step for K hypotheses of each sentence, given y_{i-1}.
 
@@ -418,19 +411,11 @@ class AttentionDecoder(SteppingDecoder):
         return unrolled(embedded, states, memory, dropped)
 
     def _recurrence(
-        self,
-        embedded: tf.Tensor,
-        states: States,
-        memory: Memory,
-        dropped: States | None,
+        self, embedded: tf.Tensor, states: States, memory: Memory, dropped: States | None
     ) -> Glimpse:
         """The fast path for the paper's parts: `attention_recurrence`."""
         attention = cast("BahdanauAttention", self.attention)  # see `call`
-        kernels = (
-            attention.query_projection.kernel,
-            attention.energy.kernel,
-            *self._kernels(),
-        )
+        kernels = (attention.query_projection.kernel, attention.energy.kernel, *self._kernels())
         unrolled = attention_recurrence(
             self.cell.project(time_major(embedded)),
             states[0],
@@ -448,11 +433,7 @@ class AttentionDecoder(SteppingDecoder):
         return self.context_kernel, self.cell.recurrent_kernel
 
     def _fixed_recurrence(
-        self,
-        embedded: tf.Tensor,
-        states: States,
-        memory: Nest,
-        dropped: States | None,
+        self, embedded: tf.Tensor, states: States, memory: Nest, dropped: States | None
     ) -> Glimpse:
         """The fast path for one context at all steps, or none."""
         projected = self.cell.project(time_major(embedded))
@@ -473,11 +454,7 @@ class AttentionDecoder(SteppingDecoder):
         return Glimpse(batch_major(after), context, None)
 
     def _plain_loop(
-        self,
-        embedded: tf.Tensor,
-        states: States,
-        memory: Nest,
-        dropped: States | None,
+        self, embedded: tf.Tensor, states: States, memory: Nest, dropped: States | None
     ) -> Glimpse:
         """The path for all other parts; tests compare the fast ones with it."""
         projected = self.cell.project(embedded)
@@ -605,11 +582,7 @@ class ConditionalDecoder(AttentionDecoder):
         )
 
     def _fixed_recurrence(
-        self,
-        embedded: tf.Tensor,
-        states: States,
-        memory: Nest,
-        dropped: States | None,
+        self, embedded: tf.Tensor, states: States, memory: Nest, dropped: States | None
     ) -> Glimpse:
         return self._plain_loop(embedded, states, memory, dropped)
 

@@ -117,10 +117,7 @@ class _RecurrentEncoder(keras.layers.Layer):
         stay_frozen(self)
 
     def call(
-        self,
-        embedded: tf.Tensor,
-        mask: tf.Tensor | None = None,
-        training: bool = False,
+        self, embedded: tf.Tensor, mask: tf.Tensor | None = None, training: bool = False
     ) -> Encoded:
         mask = as_mask(type(self).__name__, mask, embedded)
         if mask is None:

@@ -115,10 +115,7 @@ def gru_kernel_gradient(projected: tf.Tensor, visible: tf.Tensor, reset: tf.Tens
     n = visible.shape[-1]
     for_gates, for_candidate = tf.split(projected, [2 * n, n], axis=-1)
     return tf.concat(
-        [
-            product_over_time(visible, for_gates),
-            product_over_time(reset * visible, for_candidate),
-        ],
+        [product_over_time(visible, for_gates), product_over_time(reset * visible, for_candidate)],
         -1,
     )
 
@@ -204,21 +201,12 @@ def gru_recurrence(
 
             def body(t: tf.Tensor, carried: tf.Tensor, kept: Arrays) -> tuple[tf.Tensor, Arrays]:
                 found, carried = gru_step_gradient(
-                    carried + upstream[t],
-                    states_before[t],
-                    visible_of,
-                    trace.at(t),
-                    transposed,
+                    carried + upstream[t], states_before[t], visible_of, trace.at(t), transposed
                 )
                 return carried, write(kept, t, (found,))
 
             carried, kept = over_time(
-                time,
-                body,
-                to_last,
-                first.dtype,
-                [[3 * kernel.shape[0]]],
-                reverse=True,
+                time, body, to_last, first.dtype, [[3 * kernel.shape[0]]], reverse=True
             )
             (found,) = stacked(kept)
             for_kernel = gru_kernel_gradient(found, visible_of(states_before), trace.reset)
@@ -266,9 +254,7 @@ def over_time(
         return i + 1, *body(position, carried, arrays)
 
     _, carried, arrays = tf.while_loop(
-        lambda i, *_: i < time,
-        step,
-        (tf.constant(0), carried, arrays),
+        lambda i, *_: i < time, step, (tf.constant(0), carried, arrays)
     )
     return carried, arrays
 

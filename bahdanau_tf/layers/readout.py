@@ -160,16 +160,11 @@ class Readout(keras.layers.Layer):
 
     def _kernel(self, name: str, rows: int, columns: int) -> keras.Variable:
         return self.add_weight(
-            name=name,
-            shape=(rows, columns),
-            initializer=fresh(initial(self.kernel_initializer)),
+            name=name, shape=(rows, columns), initializer=fresh(initial(self.kernel_initializer))
         )
 
     def build(
-        self,
-        state_shape: Shape,
-        previous_shape: Shape,
-        context_shape: Shape | None = None,
+        self, state_shape: Shape, previous_shape: Shape, context_shape: Shape | None = None
     ) -> None:
         widths = {
             "state": state_shape[-1],
@@ -215,9 +210,7 @@ class Readout(keras.layers.Layer):
                 kernel = self._kernel(f"{term}_kernel", widths[term], wide)
             setattr(self, f"{term}_kernel", kernel)
         self.bias = self.add_weight(
-            name="bias",
-            shape=(wide,),
-            initializer=fresh(initial(self.bias_initializer)),
+            name="bias", shape=(wide,), initializer=fresh(initial(self.bias_initializer))
         )
         return units
 
@@ -234,10 +227,7 @@ class Readout(keras.layers.Layer):
         return linear(context, self.context_kernel)
 
     def hidden(
-        self,
-        state: tf.Tensor,
-        previous: tf.Tensor,
-        context_term: tf.Tensor | None,
+        self, state: tf.Tensor, previous: tf.Tensor, context_term: tf.Tensor | None
     ) -> tf.Tensor:
         """t_i, float [..., l]; `context_term` is C_o c_i, or None."""
         total = tf.cast(self.bias, state.dtype)
@@ -313,9 +303,7 @@ class Readout(keras.layers.Layer):
 
 
 @tf.custom_gradient
-def pair_maximum(
-    pairs: tf.Tensor,
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+def pair_maximum(pairs: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
     """max(x_1, x_2), max(x_3, x_4), ..; of equal ones the first has gradient.
 
     Strided slices, or `tf.reduce_max` over an axis of size 2, are several times
@@ -400,10 +388,7 @@ class LinearReadout(Readout):
         return context
 
     def hidden(
-        self,
-        state: tf.Tensor,
-        previous: tf.Tensor,
-        context_term: tf.Tensor | None,
+        self, state: tf.Tensor, previous: tf.Tensor, context_term: tf.Tensor | None
     ) -> tf.Tensor:
         """[s ; E y_{i-1} ; c_i], the terms side by side."""
         given = {"state": state, "previous": previous, "context": context_term}

@@ -119,10 +119,7 @@ def has_own_gradient(cell: object, dtype: tf.DType) -> bool:
 
 
 def state_dropout_masks(
-    states: States,
-    rate: float,
-    training: bool,
-    seed_generator: keras.random.SeedGenerator,
+    states: States, rate: float, training: bool, seed_generator: keras.random.SeedGenerator
 ) -> States | None:
     """One dropout mask for all steps of a sentence (Gal and Ghahramani 2016).
 
@@ -183,10 +180,7 @@ class Recurrent(keras.layers.Layer):
         stay_frozen(self)
 
     def call(
-        self,
-        inputs: tf.Tensor,
-        mask: tf.Tensor | None = None,
-        training: bool = False,
+        self, inputs: tf.Tensor, mask: tf.Tensor | None = None, training: bool = False
     ) -> tuple[tf.Tensor, States]:
         mask = as_mask(type(self).__name__, mask, inputs)
         if mask is None:
@@ -209,11 +203,7 @@ class Recurrent(keras.layers.Layer):
         return outputs, last
 
     def _recurrence(
-        self,
-        inputs: tf.Tensor,
-        mask: tf.Tensor,
-        states: States,
-        dropped: States | None,
+        self, inputs: tf.Tensor, mask: tf.Tensor, states: States, dropped: States | None
     ) -> tuple[tf.Tensor, States]:
         """The fast path for `GRUCell`: `gru_recurrence`."""
         steps, last = gru_recurrence(
@@ -226,11 +216,7 @@ class Recurrent(keras.layers.Layer):
         return batch_major(steps), (last,)
 
     def _plain_loop(
-        self,
-        inputs: tf.Tensor,
-        mask: tf.Tensor,
-        states: States,
-        dropped: States | None,
+        self, inputs: tf.Tensor, mask: tf.Tensor, states: States, dropped: States | None
     ) -> tuple[tf.Tensor, States]:
         """The path for all other cells; tests compare the fast one with it."""
         projected = self.cell.project(inputs)
@@ -244,12 +230,7 @@ class Recurrent(keras.layers.Layer):
             )
             return (new[0],), new
 
-        (outputs,), states = unroll(
-            step,
-            (projected, mask),
-            states,
-            [[self.cell.units]],
-        )
+        (outputs,), states = unroll(step, (projected, mask), states, [[self.cell.units]])
         return outputs, states
 
     def get_config(self) -> dict[str, object]:

@@ -169,9 +169,7 @@ def without_former(owner: str, config: Mapping[str, Any]) -> Arguments:
     return {key: config[key] for key in config if key not in _FORMER}
 
 
-def divided(
-    arguments: Arguments,
-) -> tuple[Arguments, Arguments]:
+def divided(arguments: Arguments) -> tuple[Arguments, Arguments]:
     """Splits the arguments of a model: of `Architecture`, and of Keras."""
     common = {field.name for field in fields(Architecture)}
     return (

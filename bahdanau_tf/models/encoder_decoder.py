@@ -131,9 +131,7 @@ class EncoderDecoder(StepwiseModel):
 
     @classmethod
     def from_config(
-        cls,
-        config: dict[str, object],
-        custom_objects: dict[str, type] | None = None,
+        cls, config: dict[str, object], custom_objects: dict[str, type] | None = None
     ) -> EncoderDecoder:
         restored = {
             key: keras.saving.deserialize_keras_object(value, custom_objects)
@@ -173,10 +171,7 @@ class EncoderDecoder(StepwiseModel):
         return self.target_embedding.vocabulary_size
 
     def hidden(
-        self,
-        inputs: dict[str, tf.Tensor],
-        training: bool = False,
-        words: tf.Tensor | None = None,
+        self, inputs: dict[str, tf.Tensor], training: bool = False, words: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, Glimpse]:
         """The readout's hidden layer, and the decoder's `Glimpse`.
 
@@ -240,10 +235,7 @@ class EncoderDecoder(StepwiseModel):
         )
 
     def features(
-        self,
-        inputs: dict[str, tf.Tensor],
-        training: bool = False,
-        words: tf.Tensor | None = None,
+        self, inputs: dict[str, tf.Tensor], training: bool = False, words: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor | None]:
         """See `TranslationModel`."""
         hidden, glimpse = self.hidden(inputs, training, words)
@@ -285,9 +277,7 @@ class EncoderDecoder(StepwiseModel):
         """
         is_first = ids == self.start_id
         previous = tf.where(
-            is_first[..., None],
-            memory.first_input[:, None],
-            self.target_embedding(ids),
+            is_first[..., None], memory.first_input[:, None], self.target_embedding(ids)
         )
         glimpse, state = self.decoder.step(previous, is_first, state, memory.attended)
         hidden = self.readout.hidden(glimpse.state, as_rows(previous), glimpse.readout_term)
@@ -322,15 +312,11 @@ def make_cell(given: Architecture, dtype: keras.DTypePolicy) -> GRUCell:
 
 
 def make_encoder(
-    given: Architecture,
-    encoder_class: type[keras.layers.Layer],
-    dtype: keras.DTypePolicy,
+    given: Architecture, encoder_class: type[keras.layers.Layer], dtype: keras.DTypePolicy
 ) -> keras.layers.Layer:
     """The encoder that was given, or one of the model's class."""
     return given.encoder or encoder_class(
-        make_cell(given, dtype),
-        state_dropout=given.state_dropout,
-        dtype=dtype,
+        make_cell(given, dtype), state_dropout=given.state_dropout, dtype=dtype
     )
 
 
@@ -339,10 +325,7 @@ def make_decoder(given: Architecture, dtype: keras.DTypePolicy) -> AttentionDeco
     cell = given.cell or make_cell(given, dtype)
     if given.step_order == "conditional":
         return ConditionalDecoder(
-            cell,
-            given.attention,
-            state_dropout=given.state_dropout,
-            dtype=dtype,
+            cell, given.attention, state_dropout=given.state_dropout, dtype=dtype
         )
     return AttentionDecoder(
         cell,
@@ -362,10 +345,7 @@ def make_bridge(
 ) -> Bridge:
     """The bridge that was given, or one of the model's class."""
     return given.bridge or bridge_class(
-        state_size,
-        given.embedding_dim,
-        kernel_initializer=given.kernel_initializer,
-        dtype=dtype,
+        state_size, given.embedding_dim, kernel_initializer=given.kernel_initializer, dtype=dtype
     )
 
 
@@ -409,10 +389,7 @@ def check_fit(model: EncoderDecoder) -> None:
             ("bridge.embedding_dim", bridge.embedding_dim),
             ("embedding_dim", model.target_embedding.embedding_dim),
         ),
-        (
-            ("encoder.state_dropout", dropout_of_encoder),
-            ("state_dropout", of_decoder),
-        ),
+        (("encoder.state_dropout", dropout_of_encoder), ("state_dropout", of_decoder)),
         *((named, of_model) for named in _dtypes(model).items()),
     ):
         if one[1] != other[1]:

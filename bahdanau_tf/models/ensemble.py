@@ -127,10 +127,7 @@ class Ensemble(StepwiseModel):
         return features, states, self._mean_alignment(weights)
 
     def features(
-        self,
-        inputs: dict[str, Nest],
-        training: bool = False,
-        words: tf.Tensor | None = None,
+        self, inputs: dict[str, Nest], training: bool = False, words: tf.Tensor | None = None
     ) -> tuple[Nest, tf.Tensor | None]:
         """The features of every member; see `TranslationModel`."""
         sources = tf.nest.flatten(inputs["source"])
@@ -184,9 +181,7 @@ class Ensemble(StepwiseModel):
 
     @classmethod
     def from_config(
-        cls,
-        config: dict[str, Any],
-        custom_objects: dict[str, type] | None = None,
+        cls, config: dict[str, Any], custom_objects: dict[str, type] | None = None
     ) -> Ensemble:
         members = [
             keras.saving.deserialize_keras_object(member, custom_objects)

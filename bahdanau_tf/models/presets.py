@@ -19,10 +19,7 @@ from bahdanau_tf.layers.readout import LinearReadout
 from bahdanau_tf.models.architecture import Arguments
 
 # 0 padding, 1 unknown, 2 to 29,999 words, 30,000 end of sentence.
-_PAPER_VOCABULARIES = {
-    "source_vocabulary_size": 30_001,
-    "target_vocabulary_size": 30_001,
-}
+_PAPER_VOCABULARIES = {"source_vocabulary_size": 30_001, "target_vocabulary_size": 30_001}
 
 
 def _paper(**options: Any) -> Arguments:
@@ -30,11 +27,7 @@ def _paper(**options: Any) -> Arguments:
 
 
 def _sutskever(**options: Any) -> Arguments:
-    return {
-        "source_vocabulary_size": 160_000,
-        "target_vocabulary_size": 80_000,
-        **options,
-    }
+    return {"source_vocabulary_size": 160_000, "target_vocabulary_size": 80_000, **options}
 
 
 def _textbook(
@@ -60,9 +53,7 @@ def _textbook(
     if "recurrent_initializer" in options:
         recurrent["recurrent_initializer"] = options["recurrent_initializer"]
     encoder = encoder_class(
-        make_cell(units, **recurrent),
-        state_dropout=state_dropout,
-        dtype=options.get("dtype"),
+        make_cell(units, **recurrent), state_dropout=state_dropout, dtype=options.get("dtype")
     )
     readout = LinearReadout(options["target_vocabulary_size"], terms=("state",), **start)
     return {
@@ -85,12 +76,7 @@ def _textbook_encdec(units: int = 1000, **options: Any) -> Arguments:
         TanhCell,
         UnidirectionalEncoder,
         SentenceBridge,
-        **{
-            "units": units,
-            "embedding_dim": units,
-            "use_context": False,
-            **options,
-        },
+        **{"units": units, "embedding_dim": units, "use_context": False, **options},
     )
 
 
@@ -104,10 +90,7 @@ _PRESETS: dict[str, tuple[str, Callable[..., Arguments]]] = {
         "RNNSearch",
         partial(_textbook, _biased_gru, BidirectionalEncoder, ZeroBridge),
     ),
-    "rnn-attention": (
-        "RNNSearch",
-        partial(_textbook, TanhCell, BidirectionalEncoder, ZeroBridge),
-    ),
+    "rnn-attention": ("RNNSearch", partial(_textbook, TanhCell, BidirectionalEncoder, ZeroBridge)),
     "rnn-encdec": ("RNNEncDec", _textbook_encdec),
     "rnnencdec-30": ("RNNEncDec", _paper),
     "rnnencdec-50": ("RNNEncDec", _paper),

@@ -108,13 +108,7 @@ class RNNSearch(EncoderDecoder):
             ),
             **options,
         )
-        self._remember(
-            {
-                **self._arguments,
-                "attention_units": attention_units,
-                "attention": given,
-            }
-        )
+        self._remember({**self._arguments, "attention_units": attention_units, "attention": given})
 
     @classmethod
     def from_groundhog(

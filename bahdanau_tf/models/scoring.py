@@ -25,10 +25,7 @@ def target_log_probs(model: TranslationModel, source: Nest, target: tf.Tensor) -
 
 
 def log_probs_and_alignment(
-    model: TranslationModel,
-    source: Nest,
-    target: tf.Tensor,
-    output: Output | None = None,
+    model: TranslationModel, source: Nest, target: tf.Tensor, output: Output | None = None
 ) -> tuple[tf.Tensor, tf.Tensor | None]:
     """What a model makes of known target words, given one after the other.
 
@@ -67,10 +64,7 @@ def log_probs_and_alignment(
 
     done = tf.TensorArray(tf.float32, size=chunks, infer_shape=False, element_shape=[None])
     _, done = tf.while_loop(
-        lambda i, _: i < chunks,
-        body,
-        (tf.constant(0), done),
-        parallel_iterations=1,
+        lambda i, _: i < chunks, body, (tf.constant(0), done), parallel_iterations=1
     )
     log_probs = tf.scatter_nd(words[:, None], done.concat(), tf.shape(flat, words.dtype))
     log_probs = tf.reshape(log_probs, tf.shape(target))

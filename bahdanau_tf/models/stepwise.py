@@ -78,10 +78,7 @@ class TranslationModel(Protocol):
         ...
 
     def features(
-        self,
-        inputs: dict[str, Nest],
-        training: bool = False,
-        words: tf.Tensor | None = None,
+        self, inputs: dict[str, Nest], training: bool = False, words: tf.Tensor | None = None
     ) -> tuple[Nest, tf.Tensor | None]:
         """The features of given translations, each word given those before.
 
@@ -188,10 +185,7 @@ class StepwiseModel(keras.Model):
         return output.logits(features)
 
     def features(
-        self,
-        inputs: dict[str, Nest],
-        training: bool = False,
-        words: tf.Tensor | None = None,
+        self, inputs: dict[str, Nest], training: bool = False, words: tf.Tensor | None = None
     ) -> tuple[Nest, tf.Tensor | None]:
         """See `TranslationModel`; here step by step and without dropout."""
         target = inputs["target"]

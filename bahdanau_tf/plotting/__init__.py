@@ -10,9 +10,4 @@ to install.
 from bahdanau_tf.plotting.paper import plot_alignment, plot_bleu_by_length, plot_vectors
 from bahdanau_tf.plotting.steps import plot_trace
 
-__all__ = [
-    "plot_alignment",
-    "plot_bleu_by_length",
-    "plot_trace",
-    "plot_vectors",
-]
+__all__ = ["plot_alignment", "plot_bleu_by_length", "plot_trace", "plot_vectors"]

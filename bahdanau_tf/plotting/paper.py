@@ -280,10 +280,7 @@ def plot_bleu_by_length(
         # set later, since matplotlib leaves out one that begins with "_".
         numbers = map(str, range(len(curves)))
         legend = axes.legend(
-            axes.get_lines(),
-            numbers,
-            loc="center left",
-            bbox_to_anchor=(1.01, 0.5),
+            axes.get_lines(), numbers, loc="center left", bbox_to_anchor=(1.01, 0.5)
         )
         for text, name in zip(legend.get_texts(), curves, strict=True):
             text.set_text(name)
@@ -336,12 +333,7 @@ def plot_vectors(
     return figure
 
 
-def _write(
-    axes: Axes,
-    text: str,
-    place: NDArray[np.float64],
-    points: NDArray[np.float64],
-) -> None:
+def _write(axes: Axes, text: str, place: NDArray[np.float64], points: NDArray[np.float64]) -> None:
     """Writes a text towards the middle, and away from a point right above."""
     low, high = points.min(0), points.max(0)
     is_left, _ = place <= (low + high) / 2

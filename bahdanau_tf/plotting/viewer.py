@@ -278,11 +278,7 @@ def _words(text: str, parts: Sequence[Part], tokens: int) -> list[str]:
 
 
 def _text(
-    text: str,
-    parts: Sequence[Part],
-    words: Sequence[str],
-    shares: np.ndarray,
-    sides: str,
+    text: str, parts: Sequence[Part], words: Sequence[str], shares: np.ndarray, sides: str
 ) -> str:
     """A text with its parts as words to point at.
 
@@ -307,11 +303,7 @@ def _text(
 
 
 def _told(
-    side: str,
-    words: Words,
-    chosen: Sequence[str],
-    others: Sequence[str],
-    shares: np.ndarray,
+    side: str, words: Words, chosen: Sequence[str], others: Sequence[str], shares: np.ndarray
 ) -> str:
     """A sentence for each word with its shares, shown when it is chosen."""
     sentence = words.aligned if side == "t" else words.looked_at
@@ -322,8 +314,7 @@ def _told(
             f"{words.quoted.format(f'<bdi>{others[i]}</bdi>')} {row[i]:.0%}" for i in order
         )
         text = sentence.format(
-            word=words.quoted.format(f"<bdi>{word}</bdi>"),
-            others=told or words.nothing,
+            word=words.quoted.format(f"<bdi>{word}</bdi>"), others=told or words.nothing
         )
         html.append(f'<span data-told="{side}{number}" hidden>{text}</span>')
     return "".join(html)

@@ -1,4 +1,15 @@
-"""Reads GroundHog's parameter files and assigns them to a model's weights."""
+"""Models of the original GroundHog code: weights, vocabularies, its search.
+
+A model trained with the authors' own program (GroundHog's `experiments/nmt`)
+consists of a parameter file (`search_model.npz`) and two pickled vocabularies.
+`RNNSearch.from_groundhog` and `RNNEncDec.from_groundhog` read the parameters.
+Word ids stay those of the files: 0 unused, 1 the unknown word, the end symbol
+last.
+
+`original_beam_search` follows the rules of GroundHog's `sample.py`, which
+differ from those of `bahdanau_tf.search`, to reproduce the outputs of the
+original code.
+"""
 
 from __future__ import annotations
 
@@ -84,9 +95,7 @@ _ATTENTION = {
 _RNNSEARCH = {**_SHARED, **_ATTENTION}
 
 
-def read_parameters(
-    parameters: str | os.PathLike[str] | Mapping[str, ArrayLike],
-) -> Parameters:
+def read_parameters(parameters: str | os.PathLike[str] | Mapping[str, ArrayLike]) -> Parameters:
     """Reads a GroundHog parameter file; nothing in it is unpickled.
 
     Args:
@@ -181,9 +190,7 @@ def _want(model: str, what: str, size: int, wanted: int) -> None:
         raise ValueError(f"{model}.from_groundhog: the {what} is {size} wide, wanted {wanted}")
 
 
-def named_weights(
-    model: StepwiseModel,
-) -> Iterator[tuple[keras.Variable, tuple[str, ...], bool]]:
+def named_weights(model: StepwiseModel) -> Iterator[tuple[keras.Variable, tuple[str, ...], bool]]:
     """Pairs each weight with the GroundHog tensors it is made of.
 
     Args:

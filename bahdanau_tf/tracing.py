@@ -1,4 +1,4 @@
-"""Repeats the steps of a translation and records them."""
+"""Traces of a translation: attention, gates and readout at every step."""
 
 from __future__ import annotations
 
@@ -155,10 +155,7 @@ class _Rows(NamedTuple):
 
 
 def trace(
-    translator: Translator,
-    text: str,
-    target: str | None = None,
-    candidates: int = 5,
+    translator: Translator, text: str, target: str | None = None, candidates: int = 5
 ) -> Trace:
     """Records the steps of a translation.
 
@@ -208,14 +205,7 @@ def trace(
         source_tokens=[words[column] for column in columns],
         step_order=model.decoder.step_order,
         gate_convention=gate_convention(model.decoder.cell),
-        steps=_steps(
-            model,
-            translator.target_text,
-            source,
-            ids,
-            [*columns, -1],
-            candidates,
-        ),
+        steps=_steps(model, translator.target_text, source, ids, [*columns, -1], candidates),
     )
 
 
@@ -333,10 +323,7 @@ def _walk(
 
 
 def _update(
-    decoder: AttentionDecoder,
-    previous: tf.Tensor,
-    context: tf.Tensor | None,
-    states: States,
+    decoder: AttentionDecoder, previous: tf.Tensor, context: tf.Tensor | None, states: States
 ) -> tuple[States, dict[str, Gate]]:
     """The update on W E y + C c."""
     projected = decoder.cell.project(previous)
@@ -420,17 +407,11 @@ def _opened(cell: Cell, projected: tf.Tensor, state: tf.Tensor) -> Iterator[tupl
         if name is not None:
             # A sum of many numbers in half precision stops growing.
             opened = tf.sigmoid(tf.cast(block, tf.float32)).numpy()
-            yield (
-                name,
-                Gate(float(opened.mean()), float(np.linalg.norm(opened))),
-            )
+            yield (name, Gate(float(opened.mean()), float(np.linalg.norm(opened))))
 
 
 def hidden_of(
-    readout: Readout,
-    state: tf.Tensor,
-    previous: tf.Tensor,
-    context: tf.Tensor | None,
+    readout: Readout, state: tf.Tensor, previous: tf.Tensor, context: tf.Tensor | None
 ) -> tf.Tensor:
     """The readout's t_i, float [T_y, l]; the context may be None."""
     term = None if context is None else readout.context_term(context)

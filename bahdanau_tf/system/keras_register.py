@@ -78,10 +78,7 @@ class _KerasFinder(MetaPathFinder):
         self.asks_others = False
 
     def find_spec(
-        self,
-        name: str,
-        path: Sequence[str] | None,
-        target: ModuleType | None = None,
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The spec of Keras, with a loader that registers; else None."""
         if name != "keras" or self.asks_others:
