@@ -18,10 +18,12 @@ from bahdanau_tf.layers import (
 )
 from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.cells import Cell, States
+from bahdanau_tf.layers.decoder import DecoderState, Read
 from bahdanau_tf.layers.readout import Readout
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.models import TranslationModel
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder, SourceMemory
+from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translator import Translator
 
@@ -140,18 +142,18 @@ class _Rows(NamedTuple):
     """The tensors of a step, float [1, ...], or of all steps, [T_y, ...].
 
     Attributes:
-        query: The state that attends.
         state: The state that is read out.
         previous: E y_{i-1}.
         context: c_i, or None.
         weights: α_i, or None.
+        energies: e_i, or None.
     """
 
-    query: tf.Tensor
     state: tf.Tensor
     previous: tf.Tensor
     context: tf.Tensor | None
     weights: tf.Tensor | None
+    energies: tf.Tensor | None
 
 
 def trace(
@@ -234,23 +236,13 @@ def _steps(
     if not ids.size:
         return []
     memory, state = model.encode(source)
-    rows, gates = zip(*_walk(model, ids, memory, state.states), strict=True)
+    rows, gates = zip(*_walk(model, ids, memory, state), strict=True)
     seen = _Rows(
         *(
             None if column[0] is None else tf.concat(column, axis=0)
             for column in zip(*rows, strict=True)
         )
     )
-    energies = None
-    attention = model.decoder.attention
-    # A `call` of its own may need no score, or another one.
-    if (
-        isinstance(attention, Attention)
-        and type(attention).call is Attention.call
-        and memory.attended
-    ):
-        keys = memory.attended.source.keys
-        energies = attention.score(seen.query[None], keys)[0]
     read = seen.state, seen.previous, seen.context
     shares = contributions_of(model, *read, ids)
     hidden = hidden_of(model.readout, *read)
@@ -268,7 +260,7 @@ def _steps(
                 Candidate(_decoded(name), float(probability))
                 for name, probability in zip(names[i], best.values[i].numpy(), strict=True)
             ],
-            energies=_row(energies, i, columns),
+            energies=_row(seen.energies, i, columns),
             weights=_row(seen.weights, i, columns),
             context_norm=None if seen.context is None else float(np.linalg.norm(seen.context[i])),
             gates=gates[i],
@@ -289,36 +281,35 @@ def _row(rows: tf.Tensor | None, i: int, columns: list[int]) -> list[float] | No
 
 
 def _walk(
-    model: EncoderDecoder, ids: np.ndarray, memory: SourceMemory, states: States
+    model: EncoderDecoder, ids: np.ndarray, memory: SourceMemory, state: DecoderState
 ) -> Iterator[tuple[_Rows, dict[str, Gate]]]:
     """Runs the decoder on given target words, in its step order."""
     decoder = model.decoder
     previous = memory.first_input
-    context = None
+    states, remembered = state.states, state.attention
+    read = Read()
     for i, word in enumerate(ids):
         gates: dict[str, Gate] = {}
         if decoder.step_order == "original":
             if i:
-                states, gates = _update(decoder, previous, context, states)
-            query = read = states[0]
-            context, weights = _attend(decoder, query, memory)
+                states, gates = _update(decoder, previous, read.context, states)
+            seen = states[0]
+            read, energies = _attend(decoder, seen, memory, remembered)
         elif isinstance(decoder, ConditionalDecoder):
-            given = decoder.cell.project(previous)
-            states, of_word = update(decoder.cell, given, states)
-            query = states[0]
-            context, weights = _attend(decoder, query, memory)
-            given = decoder.context_term(context)
-            states, of_context = update(decoder.context_cell, given, states)
-            read = states[0]
+            states, of_word = update(decoder.cell, decoder.cell.project(previous), states)
+            read, energies = _attend(decoder, states[0], memory, remembered)
+            projected = decoder.context_term(read.context)
+            states, of_context = update(decoder.context_cell, projected, states)
+            seen = states[0]
             gates = {f"word {name}": gate for name, gate in of_word.items()}
-            for name, gate in of_context.items():
-                gates[f"context {name}"] = gate
+            gates |= {f"context {name}": gate for name, gate in of_context.items()}
         else:
-            query = states[0]
-            context, weights = _attend(decoder, query, memory)
-            states, gates = _update(decoder, previous, context, states)
-            read = states[0] if decoder.step_order == "main-text" else query
-        yield _Rows(query, read, previous, context, weights), gates
+            before = states[0]
+            read, energies = _attend(decoder, before, memory, remembered)
+            states, gates = _update(decoder, previous, read.context, states)
+            seen = states[0] if decoder.step_order == "main-text" else before
+        remembered = read.attention_state
+        yield _Rows(seen, previous, read.context, read.weights, energies), gates
         previous = model.target_embedding(tf.constant([word]))
 
 
@@ -333,13 +324,19 @@ def _update(
 
 
 def _attend(
-    decoder: AttentionDecoder, query: tf.Tensor, memory: SourceMemory
-) -> tuple[tf.Tensor | None, tf.Tensor | None]:
-    """c_i, float [1, c], and α_i, float32 [1, T_x], of one sentence."""
-    if decoder.attention is None or not memory.attended:
-        return None, None
-    context, weights = decoder.attention(query, memory.attended.source)
-    return context, weights
+    decoder: AttentionDecoder, query: tf.Tensor, memory: SourceMemory, state: Nest
+) -> tuple[Read, tf.Tensor | None]:
+    """What one sentence's decoder reads, and e_i, float [1, T_x], if `call` computes them."""
+    attention = decoder.attention
+    if attention is None or not memory.attended:
+        return Read(), None
+    source, energies = memory.attended.source, None
+    # A `call` of its own may need no score, or another one.
+    if isinstance(attention, Attention) and type(attention).call is Attention.call:
+        beams, beam_state = tf.nest.map_structure(lambda x: x[:, None], (query, state))
+        energies = attention.energies(beams, source.keys, beam_state)[:, 0]
+    context, weights, state = attention.step(query, source, state)
+    return Read(None, context, weights, state), energies
 
 
 # Both are asked of a class itself: a subclass may compute otherwise.

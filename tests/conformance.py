@@ -116,6 +116,21 @@ def attention(make: Callable[[], Any]) -> Case:
     )
 
 
+def remembering(make: Callable[[], Any]) -> Case:
+    """An attention with a state, called for two steps."""
+
+    def call(layer: Any, query: tf.Tensor, h: layers.Encoded) -> Any:
+        layer(query, layer.memory(h))  # Keras builds it
+        query, h = tf.nest.map_structure(
+            lambda x: tf.cast(x, layer.compute_dtype) if x.dtype.is_floating else x, (query, h)
+        )
+        memory = layer.completed(layer.memory(h))
+        *_, state = layer.step(query, memory, layer.initial_state(memory))
+        return layer.step(2 * query, memory, state)[:2]
+
+    return attention(make)._replace(call=call)
+
+
 def bridge(make: Callable[[], Any]) -> Case:
     return Case(make, lambda size: (encoded(size),))
 
@@ -172,7 +187,9 @@ CASES: dict[str, Case] = {
     "KerasCell": cell(lambda: layers.KerasCell(keras.layers.LSTMCell(N)), 2),
     "LSTMCell": cell(lambda: layers.LSTMCell(N), 2),
     "LinearReadout": readout(lambda: layers.LinearReadout(K)),
+    "LocationAttention": remembering(lambda: layers.LocationAttention(5, filters=2, kernel_size=3)),
     "MaxoutReadout": readout(lambda: layers.MaxoutReadout(K, 5, factor_units=M)),
+    "MonotonicAttention": remembering(lambda: layers.MonotonicAttention(5)),
     "Recurrent": masked(lambda: layers.Recurrent(layers.LSTMCell(N), reverse=True)),
     "SentenceBridge": bridge(lambda: layers.SentenceBridge(N, N)),
     "StackedCells": cell(lambda: layers.StackedCells([layers.GRUCell(N), layers.LSTMCell(N)]), 3),

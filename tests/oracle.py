@@ -123,6 +123,20 @@ ATTENTIONS: dict[type, tuple[Callable, Callable[[Any], dict]]] = {
         reference.general_attention,
         lambda attention: {"W_a": array(attention.kernel)},
     ),
+    layers.LocationAttention: (
+        reference.location_attention,
+        lambda attention: (
+            additive_parameters(attention)
+            | {
+                "F": array(attention.location_filters)[:, 0],
+                "U_f": array(attention.location_kernel),
+            }
+        ),
+    ),
+    layers.MonotonicAttention: (
+        reference.monotonic_attention,
+        lambda attention: attention_parameters(attention.content) | {"r": array(attention.bias)},
+    ),
     layers.FixedContext: (reference.fixed_context, lambda _: {}),
     type(None): (reference.no_context, lambda _: {}),
 }

@@ -16,7 +16,8 @@ Parameters are nested dicts of arrays:
                ("backward" absent: unidirectional), and "residual": True
                if its outputs are added to its inputs
     bridge     W_s [n, n], b_s [n]
-    attention  W_a [n, n'], U_a [c, n'], b_a [n'], v_a [n'] or [n', 1]
+    attention  W_a [n, n'], U_a [c, n'], b_a [n'], v_a [n'] or [n', 1];
+               F [r, k], U_f [k, n'] (location); r (monotonic)
     decoder    cell with context matrices C..; in the order "conditional" a
                cell without them, and "context_cell": one that reads c_i
     readout    U_o [n, 2l], b_o [2l], V_o [m, 2l], C_o [c, 2l],
@@ -284,13 +285,22 @@ def masked_average(scores: Array, annotations: Array, mask: Array) -> tuple[Arra
     return np.einsum("bt,btc->bc", weights, annotations), weights
 
 
+def additive_scores(query: Array, annotations: Array, p: Params, more: Any = 0.0) -> Array:
+    """e_j = tanh(s W_a + h_j U_a + b_a) v_a   (A.1.2; b_a is not in it)."""
+    hidden = annotations @ p["U_a"] + (query @ p["W_a"])[:, None]
+    return np.tanh(hidden + more + p.get("b_a", 0.0)) @ np.ravel(p["v_a"])
+
+
+def general_scores(query: Array, annotations: Array, p: Params) -> Array:
+    """e_j = s W_a · h_j, W_a [n, c]   (Luong et al. 2015, "general")."""
+    return np.einsum("bc,btc->bt", query @ p["W_a"], annotations)
+
+
 def additive_attention(
     query: Array, annotations: Array, mask: Array, p: Params
 ) -> tuple[Array, Array]:
-    """e_j = tanh(s W_a + h_j U_a + b_a) v_a   (A.1.2; b_a is not in it)."""
-    hidden = annotations @ p["U_a"] + (query @ p["W_a"])[:, None]
-    scores = np.tanh(hidden + p.get("b_a", 0.0)) @ np.ravel(p["v_a"])
-    return masked_average(scores, annotations, mask)
+    """The paper's attention."""
+    return masked_average(additive_scores(query, annotations, p), annotations, mask)
 
 
 def dot_attention(query: Array, annotations: Array, mask: Array, _p: Params) -> tuple[Array, Array]:
@@ -302,9 +312,67 @@ def dot_attention(query: Array, annotations: Array, mask: Array, _p: Params) -> 
 def general_attention(
     query: Array, annotations: Array, mask: Array, p: Params
 ) -> tuple[Array, Array]:
-    """e_j = s W_a · h_j, W_a [n, c]   (Luong et al. 2015, "general")."""
-    scores = np.einsum("bc,btc->bt", query @ p["W_a"], annotations)
-    return masked_average(scores, annotations, mask)
+    """Luong's general attention."""
+    return masked_average(general_scores(query, annotations, p), annotations, mask)
+
+
+def location_attention(
+    query: Array, annotations: Array, mask: Array, p: Params, before: Array | None = None
+) -> tuple[Array, Array]:
+    """e_j = tanh(s W_a + h_j U_a + b_a + f_j U_f) v_a   (Chorowski et al. 2015, 2.2).
+
+    f_j = Σ_d F[d] α_before[j + d - r // 2], with F [r, k] of an odd r and U_f [k, n'].
+    """
+    if before is None:
+        before = np.zeros(mask.shape)
+    more = location_features(before, p["F"]) @ p["U_f"]
+    return masked_average(additive_scores(query, annotations, p, more), annotations, mask)
+
+
+def location_features(before: Array, filters: Array) -> Array:
+    """f_j of `location_attention`, [B, T_x, k]."""
+    features = np.zeros((*before.shape, filters.shape[1]))
+    for j in range(before.shape[1]):
+        for d, row in enumerate(filters):
+            if 0 <= (at := j + d - len(filters) // 2) < before.shape[1]:
+                features[:, j] += before[:, at, None] * row
+    return features
+
+
+def monotonic_attention(
+    query: Array, annotations: Array, mask: Array, p: Params, before: Array | None = None
+) -> tuple[Array, Array]:
+    """α_j = p_j q_j, q_j = (1 - p_{j-1}) q_{j-1} + α_before_j   (Raffel et al. 2017, 2.3).
+
+    p_j = σ(e_j + r), 0 at padding; the scores e are additive or general.
+    """
+    scores = additive_scores if "v_a" in p else general_scores
+    chosen = sigmoid(scores(query, annotations, p) + p["r"]) * mask
+    if before is None:
+        before = np.zeros(mask.shape)
+        before[:, 0] = 1.0
+    weights, q = np.zeros(mask.shape), 0.0
+    for j in range(mask.shape[1]):
+        q = (1.0 - (chosen[:, j - 1] if j else 0.0)) * q + before[:, j]
+        weights[:, j] = chosen[:, j] * q
+    return np.einsum("bt,btc->bc", weights, annotations), weights
+
+
+def attends(
+    attention: Callable, annotations: Array, mask: Array, p: Params
+) -> Callable[[Array], tuple[Array | None, Array | None]]:
+    """Context and weights as a function of the state, called once for each step."""
+    remembered: tuple[Array | None, ...] = ()
+    if attention in (location_attention, monotonic_attention):
+        remembered = (None,)
+
+    def attend(s: Array) -> tuple[Array | None, Array | None]:
+        nonlocal remembered
+        context, weights = attention(s, annotations, mask, p, *remembered)
+        remembered = (weights,) * len(remembered)
+        return context, weights
+
+    return attend
 
 
 def fixed_context(_query: Array, annotations: Array, mask: Array, _p: Params) -> tuple[Array, None]:
@@ -407,9 +475,7 @@ def forward(
     if cell is lstm_step and not isinstance(state, tuple):
         state = state, np.zeros_like(state)
 
-    def attend(s: Array) -> tuple[Array | None, Array | None]:
-        return attention(s, annotations, x_mask, p.get("attention", {}))
-
+    attend = attends(attention, annotations, x_mask, p.get("attention", {}))
     embedded = p["E_y"][y] + p.get("b_Ey", 0.0)
     if first_input is not None:
         first_input = np.broadcast_to(first_input, embedded[:, 0].shape)

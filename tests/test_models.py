@@ -89,6 +89,8 @@ VARIANTS = {
     "no-embedding-bias": partial(search, embedding_bias=False),
     "attention-bias": lambda: search(attention=layers.BahdanauAttention(5, use_bias=True)),
     "general": lambda: search(attention=layers.GeneralAttention()),
+    "location": lambda: search(attention="LocationAttention"),
+    "monotonic": lambda: search(attention="MonotonicAttention"),
     "dot": lambda: search(
         attention=layers.DotAttention(),
         cell=layers.GRUCell(2 * N),

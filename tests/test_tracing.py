@@ -56,6 +56,8 @@ VARIANTS = {
     "linear": lambda: search(readout=LinearReadout(9, factor_units=3)),
     "linear-some": lambda: search(readout=LinearReadout(9, terms=("context", "previous"))),
     "general": lambda: search(attention=layers.GeneralAttention()),
+    "location": lambda: search(attention=layers.LocationAttention(4, kernel_size=3)),
+    "monotonic": lambda: search(attention="MonotonicAttention", step_order="conditional"),
     "gru-after": lambda: search(
         cell=layers.GRUResetAfterCell(6),
         encoder=layers.BidirectionalEncoder(layers.GRUResetAfterCell(6)),
@@ -168,8 +170,12 @@ def energies_of(case: Case) -> np.ndarray:
         queries = middle_states(case)
     if isinstance(model.decoder.attention, layers.GeneralAttention):
         return queries @ p["W_a"] @ wanted.annotations[0].T
-    hidden = (queries @ p["W_a"])[:, None] + wanted.annotations[0] @ p["U_a"]
-    return (np.tanh(hidden) @ p["v_a"])[..., 0]
+    annotations = np.repeat(wanted.annotations, len(queries), 0)
+    more: Any = 0.0
+    if "F" in p:
+        before = np.pad(wanted.weights[0, :-1], [(1, 0), (0, 0)])
+        more = reference.location_features(before, p["F"]) @ p["U_f"]
+    return reference.additive_scores(queries, annotations, p, more) + p.get("r", 0.0)
 
 
 def test_contributions_sum_to_the_logit_and_equal_its_derivatives(case):

@@ -1,9 +1,9 @@
 """Attention: which source positions matter for the next target word.
 
 An attention layer makes the memory of a sentence once from the encoder's output
-(`memory`) and reads it at every step (`call`). The memory is an argument and a
-return value; no layer stores tensors of a batch. It is not repeated for the K
-hypotheses of a beam: queries are [B, K, n] while the memory stays [B, T_x, .].
+(`memory`) and reads it at every step (`call`; `step` if it has a state). Memory and state
+are arguments and return values; no layer stores tensors of a batch. The memory is not
+repeated for the K hypotheses of a beam: queries are [B, K, n], the memory is [B, T_x, .].
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import tensorflow as tf
 from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.recurrent import as_mask
 from bahdanau_tf.layers.weights import (
+    ConfiguredLayer,
     Initializer,
     as_rows,
     build_once,
@@ -33,8 +34,48 @@ from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Nest, Shape
 
 
+class _Context(ConfiguredLayer):
+    """What a decoder reads of the source at every step."""
+
+    has_alignment: bool
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
+        """Makes the weights: none, unless a subclass has some."""
+
+    def compute_mask(
+        self, query: tf.Tensor, mask: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor | None, None]:
+        """The contexts have the mask of the queries, the weights have none."""
+        return mask, None
+
+    def initial_state(self, memory: Nest) -> Nest:
+        """The state before the first step, a nest of [B, ...]; () without one."""
+        return ()
+
+    def step(
+        self, query: tf.Tensor, memory: Nest, state: Nest, values: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor | None, Nest]:
+        """`call` with a state. Unlike a call it casts nothing.
+
+        Args:
+            query: As in `call`.
+            memory: As in `call`.
+            state: From `initial_state` or the step before, [B, ...] or [B, K, ...] as
+                the query.
+            values: As in `call`.
+
+        Returns:
+            Context and weights as `call` returns them, and the new state.
+        """
+        return *self(query, memory, values), state
+
+
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class FixedContext(keras.layers.Layer):
+class FixedContext(_Context):
     """RNNencdec's context: the same sentence vector c = h_Tx at every step.
 
     It is used in place of an attention layer and returns None as weights.
@@ -51,20 +92,7 @@ class FixedContext(keras.layers.Layer):
         Cho et al. 2014, arXiv 1406.1078; Bahdanau et al. 2015, section 2.1.
     """
 
-    has_weights = False
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
-    def build(self, query_shape: Shape, memory_shape: Shape) -> None:
-        """Makes no weights."""
-
-    def compute_mask(
-        self, query: tf.Tensor, mask: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor | None, None]:
-        """The contexts have the mask of the queries, the weights have none."""
-        return mask, None
+    has_alignment = False
 
     def context_size(self, encoded_shape: Encoded) -> int:
         """n, the width of h_Tx."""
@@ -85,10 +113,6 @@ class FixedContext(keras.layers.Layer):
         shape = tf.concat([tf.shape(query)[:2], tf.shape(context)[1:]], 0)
         return tf.broadcast_to(context[:, None], shape), None
 
-    def get_config(self) -> dict[str, object]:
-        # Without an override Keras does not serialize a dtype policy.
-        return {**super().get_config()}
-
 
 class Memory(NamedTuple):
     """What an attention layer reads.
@@ -106,17 +130,20 @@ class Memory(NamedTuple):
     mask: Nest
 
 
-class Attention(keras.layers.Layer):
+class Attention(_Context):
     """Weights positions by a score and averages their annotations.
 
         α_ij = exp(e_ij) / Σ_k exp(e_ik)    over real positions k (eq. 6)
         c_i  = Σ_j α_ij h_j                 (eq. 5)
 
-    Subclasses define `project` (annotations to keys) and `score` (e_ij); their
-    weights are those of layers that are attributes, or `build` makes them; it
-    builds layers that `project` calls by `build_keys`. If they override `call`,
-    it must take `values` as well: search passes it; and it reads
-    `completed(memory)`.
+    Subclasses define `project` (annotations to keys) and `score` (e_ij); their weights
+    are those of layers that are attributes, or `build` makes them; it builds layers that
+    `project` calls by `build_keys`. If they override `call`, it must take `values` as
+    well: search passes it; and it reads `completed(memory)`.
+
+    An attention whose weights depend on those of the step before has a *state*, a nest of
+    tensors that every step passes to the next one: it defines `initial_state`, and
+    `energies` or `align` or both.
 
     Call arguments:
         query: float [B, n] or, for beams, [B, K, n]; s_{i-1}.
@@ -124,15 +151,8 @@ class Attention(keras.layers.Layer):
         values: float [B, T_x, v], what is averaged in place of the h_j.
     """
 
-    has_weights = True
+    has_alignment = True
     has_own_keys = True
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
-    def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
-        """Makes the weights: none, unless a subclass has some."""
 
     def build_keys(self, layer: keras.layers.Layer, memory_shape: Sequence[Shape]) -> None:
         """Builds a layer that `project` calls by `keys_by`.
@@ -211,24 +231,66 @@ class Attention(keras.layers.Layer):
         """Energies e_ij, ([B, K, n], [B, T_x, n']) -> [B, K, T_x]."""
         raise NotImplementedError
 
+    def energies(self, query: tf.Tensor, keys: tf.Tensor, state: Nest) -> tf.Tensor:
+        """e_ij, float [B, K, T_x], if they depend on the state, a nest of [B, K, ...]."""
+        return self.score(query, keys)
+
+    def align(
+        self, energies: tf.Tensor, mask: tf.Tensor | None, state: Nest
+    ) -> tuple[tf.Tensor, Nest]:
+        """The weights, and the state for the next step.
+
+        Args:
+            energies: float32 [B, K, T_x] (float64 in a float64 model).
+            mask: bool [B, 1, T_x]; None if all positions are real.
+            state: Nest of [B, K, ...].
+
+        Returns:
+            α_ij, [B, K, T_x], and the new state.
+        """
+        if mask is not None:
+            energies = tf.where(mask, energies, energies.dtype.min)
+        return tf.nn.softmax(energies), state
+
     def call(
         self, query: tf.Tensor, memory: Memory, values: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
         memory = self.completed(memory)
+        state = self.initial_state(memory)
+        if query.shape.rank == 3:
+            times = tf.shape(query)[1]
+            state = tf.nest.map_structure(lambda x: tf.repeat(x[:, None], times, 1), state)
+        context, weights, _ = self._read(query, memory, state, values)
+        return context, weights
+
+    def step(
+        self, query: tf.Tensor, memory: Nest, state: Nest, values: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor | None, Nest]:
+        """See `_Context`; without a state it is `call`, which a subclass may override."""
+        if not tf.nest.flatten(state):
+            return super().step(query, memory, state, values)
+        return self._read(query, self.completed(memory), state, values)
+
+    def _read(
+        self, query: tf.Tensor, memory: Memory, state: Nest, values: tf.Tensor | None
+    ) -> tuple[tf.Tensor, tf.Tensor, Nest]:
+        """What `step` returns."""
         if values is None:
             values = memory.annotations
-        beams = query if query.shape.rank == 3 else query[:, None]
-        energies = self.score(beams, memory.keys)
-        if energies.dtype.size < 4:  # half precision
-            energies = tf.cast(energies, tf.float32)
-        if memory.mask is not None:
-            lowest = energies.dtype.min
-            energies = tf.where(memory.mask[:, None], energies, lowest)
-        weights = tf.nn.softmax(energies)
+        is_beam = query.shape.rank == 3
+        if not is_beam:
+            query, state = tf.nest.map_structure(lambda x: x[:, None], (query, state))
+        energies = exact(self.energies(query, memory.keys, state))
+        positions = memory.annotations.shape
+        energies.set_shape([positions[0], query.shape[1], positions[1]])
+        mask = None if memory.mask is None else memory.mask[:, None]
+        weights, state = self.align(energies, mask, state)
         context = tf.matmul(tf.cast(weights, values.dtype), values)
-        if query.shape.rank == 2:
-            context, weights = context[:, 0], weights[:, 0]
-        return context, weights
+        if not is_beam:
+            context, weights, state = tf.nest.map_structure(
+                lambda x: x[:, 0], (context, weights, state)
+            )
+        return context, weights, state
 
     def get_config(self) -> dict[str, object]:
         own = {} if self.has_own_keys else {"has_own_keys": False}
@@ -241,6 +303,11 @@ class Attention(keras.layers.Layer):
         layer: Attention = super().from_config(config)
         layer.has_own_keys = has_own_keys
         return layer
+
+
+def exact(x: tf.Tensor) -> tf.Tensor:
+    """In float32 if it is half precision."""
+    return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
 
 
 class _Projection(keras.layers.Dense):
@@ -350,24 +417,17 @@ class BahdanauAttention(Attention):
         return self.keys_by(self.key_projection, annotations)
 
     def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
+        """e_ij; the keys of hypotheses may differ, [B, K, T_x, n']."""
+        is_shared = keys.shape.rank == 3
         projected = linear(as_rows(query), self.query_projection.kernel)
         projected = reshaped(projected, query, 1, self.units)
-        hidden = tf.tanh(projected + keys[:, None])
+        hidden = tf.tanh(projected + (keys[:, None] if is_shared else keys))
         energies = linear(as_rows(hidden), self.energy.kernel)
-        if query.shape[1] is None:
+        if query.shape[1] is None or not is_shared:
             return reshaped(energies, hidden)
         sizes = tf.shape(keys)  # which a loop over steps does not change
         sizes = tf.stack([sizes[0], query.shape[1], sizes[1]])
         return tf.reshape(energies, sizes)
-
-    def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "use_bias": self.use_bias,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "energy_initializer": keras.initializers.serialize(self.energy_initializer),
-        }
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -435,12 +495,6 @@ class GeneralAttention(Attention):
     def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
         return tf.matmul(linear(query, self.kernel), keys, transpose_b=True)
 
-    def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }
-
 
 def as_attention(owner: str, attention: object) -> Attention | FixedContext | None:
     """Returns an attention layer, `FixedContext` or None, checked.
@@ -456,6 +510,6 @@ def as_attention(owner: str, attention: object) -> Attention | FixedContext | No
     if isinstance(attention, (Attention, FixedContext, type(None))):
         return attention
     raise ValueError(
-        f"{owner}: attention is {described(attention)}, wanted a subclass "
-        "of Attention such as BahdanauAttention, FixedContext, or None"
+        f"{owner}: attention is {described(attention)}, wanted a subclass of Attention such "
+        "as BahdanauAttention, FixedContext, or None"
     )

@@ -10,10 +10,17 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.encoder import Encoded
-from bahdanau_tf.layers.weights import Initializer, fresh, initial, linear, paper_kernel
+from bahdanau_tf.layers.weights import (
+    ConfiguredLayer,
+    Initializer,
+    fresh,
+    initial,
+    linear,
+    paper_kernel,
+)
 
 
-class Bridge(keras.layers.Layer):
+class Bridge(ConfiguredLayer):
     """Computes the decoder's s_0 and the vector used in place of E y_0.
 
     Args:
@@ -67,14 +74,6 @@ class Bridge(keras.layers.Layer):
         batch = tf.shape(encoded.annotations)[0]
         vector = tf.cast(self.start_vector, self.compute_dtype)
         return tf.repeat(vector[None], batch, axis=0)
-
-    def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "state_size": self.state_size,
-            "embedding_dim": self.embedding_dim,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }
 
 
 class _TanhBridge(Bridge):

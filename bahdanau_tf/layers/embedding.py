@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.weights import Initializer, fresh, initial, paper_kernel
+from bahdanau_tf.layers.weights import ConfiguredLayer, Initializer, fresh, initial, paper_kernel
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Shape
 
@@ -33,7 +33,7 @@ def _rows(
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class WordEmbedding(keras.layers.Layer):
+class WordEmbedding(ConfiguredLayer):
     """Maps word ids to vectors: E x + b.
 
     The bias b is shared by all words; the original code has it, the paper does
@@ -109,13 +109,3 @@ class WordEmbedding(keras.layers.Layer):
         if self.bias is None:
             return vectors
         return vectors + tf.cast(self.bias, self.compute_dtype)
-
-    def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "embedding_dim": self.embedding_dim,
-            "use_bias": self.use_bias,
-            "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
-            "mask_zero": self.mask_zero,
-        }

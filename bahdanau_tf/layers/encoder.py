@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.cells import States, apart, as_cell, new_cell
+from bahdanau_tf.layers.cells import States
+from bahdanau_tf.layers.nested_cells import apart, as_cell, new_cell
 from bahdanau_tf.layers.recurrent import Recurrent, as_mask
-from bahdanau_tf.layers.weights import build_once, stay_frozen
+from bahdanau_tf.layers.weights import ConfiguredLayer, build_once, stay_frozen
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Nest, Shape
 
@@ -33,7 +34,7 @@ class Encoded(NamedTuple):
     mask: Nest  # a tensor, () or None
 
 
-class _RecurrentEncoder(keras.layers.Layer):
+class _RecurrentEncoder(ConfiguredLayer):
     """Recurrent layers on top of one another, in one or two directions."""
 
     directions: tuple[bool, ...] = ()  # the `reverse` of each direction

@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.weights import (
+    ConfiguredLayer,
     Initializer,
     Weight,
     as_rows,
@@ -90,7 +91,7 @@ def _biased(logits: tf.Tensor, bias: tf.Tensor, features: tf.Tensor) -> tf.Tenso
 TERMS = ("state", "previous", "context")
 
 
-class Readout(keras.layers.Layer):
+class Readout(ConfiguredLayer):
     """Base class of the readouts: a hidden layer t_i, then the vocabulary.
 
         t~_i = U_o s + V_o E y_{i-1} + C_o c_i + b_o
@@ -288,18 +289,6 @@ class Readout(keras.layers.Layer):
     ) -> tf.Tensor:
         term = None if context is None else self.context_term(context)
         return self.logits(self.hidden(state, previous, term), embeddings)
-
-    def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "units": self.units,
-            "factor_units": self.factor_units,
-            "terms": list(self.terms),
-            "tied": self.tied,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
-        }
 
 
 @tf.custom_gradient

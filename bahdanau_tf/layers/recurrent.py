@@ -8,30 +8,31 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.cells import GRUCell, States, as_cell
+from bahdanau_tf.layers.cells import GRUCell, States
 from bahdanau_tf.layers.gru import Arrays, gru_recurrence
-from bahdanau_tf.layers.weights import build_once, stay_frozen
-from bahdanau_tf.system.tensors import Shape
+from bahdanau_tf.layers.nested_cells import as_cell
+from bahdanau_tf.layers.weights import ConfiguredLayer, build_once, stay_frozen
+from bahdanau_tf.system.tensors import Nest, Shape
 
-Step = Callable[[tuple[tf.Tensor, ...], States], tuple[Sequence[tf.Tensor], States]]
+Step = Callable[[tuple[tf.Tensor, ...], Nest], tuple[Sequence[tf.Tensor], Nest]]
 
 
 def unroll(
     step: Step,
     inputs: Sequence[tf.Tensor],
-    states: States,
+    states: Nest,
     output_shapes: Sequence[Sequence[int | None]],
     output_dtypes: Sequence[tf.DType] | None = None,
-) -> tuple[tuple[tf.Tensor, ...], States]:
+) -> tuple[tuple[tf.Tensor, ...], Nest]:
     """Runs `step` at each position of a sequence.
 
     `keras.layers.RNN` of Keras 3 passes no constants to a cell and projects the
     inputs inside the loop; here the loop runs `step` alone.
 
     Args:
-        step: (inputs at t, states) -> (outputs at t, states), all tuples.
+        step: (inputs at t, states) -> (outputs at t, states); inputs and outputs are tuples.
         inputs: Tensors [B, T, ...], T at least 1.
-        states: Tensors [B, ...].
+        states: Nest of [B, ...].
         output_shapes: Shape of each output at one step without the batch.
         output_dtypes: Dtype of each output; that of the first state if None.
 
@@ -40,13 +41,13 @@ def unroll(
     """
     time = tf.shape(inputs[0])[1]
     reads = [_steps(x) for x in inputs]
-    dtypes = output_dtypes or [states[0].dtype] * len(output_shapes)
+    dtypes = output_dtypes or [tf.nest.flatten(states)[0].dtype] * len(output_shapes)
     writes = [
         tf.TensorArray(dtype, size=time, element_shape=[None, *shape])
         for dtype, shape in zip(dtypes, output_shapes, strict=True)
     ]
 
-    def body(t: tf.Tensor, arrays: Arrays, states: States) -> tuple[tf.Tensor, Arrays, States]:
+    def body(t: tf.Tensor, arrays: Arrays, states: Nest) -> tuple[tf.Tensor, Arrays, Nest]:
         now = tuple(array.read(t) for array in reads)
         outputs, new = step(now, states)
         arrays = [array.write(t, output) for array, output in zip(arrays, outputs, strict=True)]
@@ -55,7 +56,7 @@ def unroll(
     _, writes, states = tf.while_loop(
         lambda t, *_: t < time,
         body,
-        (tf.constant(0), writes, tuple(states)),
+        (tf.constant(0), writes, states),
         maximum_iterations=time,
     )
     return tuple(batch_major(array.stack()) for array in writes), states
@@ -135,7 +136,7 @@ def state_dropout_masks(
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class Recurrent(keras.layers.Layer):
+class Recurrent(ConfiguredLayer):
     """Runs a cell over a sequence; all inputs are projected in one product.
 
     Args:
@@ -232,11 +233,3 @@ class Recurrent(keras.layers.Layer):
 
         (outputs,), states = unroll(step, (projected, mask), states, [[self.cell.units]])
         return outputs, states
-
-    def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "cell": keras.saving.serialize_keras_object(self.cell),
-            "reverse": self.reverse,
-            "state_dropout": self.state_dropout,
-        }

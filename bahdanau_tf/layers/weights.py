@@ -1,7 +1,8 @@
-"""Weights of the layers: initializers, building, products."""
+"""What all layers use: configs, initializers, building, products with weights."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +17,28 @@ Weight: TypeAlias = "keras.Variable | tf.Tensor"
 
 # As Keras takes one: itself, its name, its config; None for a default.
 Initializer: TypeAlias = "keras.initializers.Initializer | str | dict[str, object] | None"
+
+
+class ConfiguredLayer(keras.layers.Layer):
+    """A layer whose config is the arguments of its constructor.
+
+    Each argument is an attribute of the same name. A subclass with a `get_config` of its
+    own adds its own arguments there; those of the classes above are in the config already.
+    """
+
+    def get_config(self) -> dict[str, object]:
+        kinds = inspect.Parameter
+        arguments = {
+            name: serialized(getattr(self, name))
+            for owner in type(self).__mro__
+            if issubclass(owner, ConfiguredLayer)
+            and "__init__" in vars(owner)
+            and "get_config" not in vars(owner)
+            for name, parameter in inspect.signature(owner.__init__).parameters.items()
+            if name != "self" and parameter.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)
+        }
+        return {**super().get_config(), **arguments}
+
 
 _READ_LATER = ContextVar("weights are read later", default=False)
 
@@ -117,9 +140,11 @@ def check_tracked(layer: keras.layers.Layer) -> None:
 
 
 def serialized(part: object) -> object:
-    """The config of a layer or initializer; other values as they are."""
+    """The config of a layer or initializer; a tuple as a list; other values as they are."""
     if part is None or isinstance(part, (str, int, float, type)):
         return part
+    if isinstance(part, tuple):
+        part = list(part)
     return keras.saving.serialize_keras_object(part)
 
 

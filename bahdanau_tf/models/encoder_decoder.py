@@ -10,16 +10,17 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.bridge import Bridge
-from bahdanau_tf.layers.cells import GRUCell, KerasCell
+from bahdanau_tf.layers.cells import GRUCell
+from bahdanau_tf.layers.conditional import ConditionalDecoder
 from bahdanau_tf.layers.decoder import (
     AttentionDecoder,
-    ConditionalDecoder,
     DecoderState,
     Glimpse,
     StepMemory,
 )
 from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.encoder import Encoded
+from bahdanau_tf.layers.nested_cells import KerasCell
 from bahdanau_tf.layers.readout import MaxoutReadout, OutputWeights, Readout
 from bahdanau_tf.layers.recurrent import shifted
 from bahdanau_tf.layers.weights import as_rows, build_once, reshaped, rows_at
@@ -158,7 +159,7 @@ class EncoderDecoder(StepwiseModel):
     def has_alignment(self) -> bool:
         """Whether `step` returns attention weights."""
         attention = self.decoder.attention
-        return attention is not None and attention.has_weights
+        return attention is not None and attention.has_alignment
 
     @property
     def source_vocabulary_size(self) -> int:
@@ -257,9 +258,10 @@ class EncoderDecoder(StepwiseModel):
         """
         encoded = self._encoded(source, training=False)
         states, first = self.bridge(encoded)
-        attended = self.decoder.step_memory(self._attended(encoded), self.readout.context_term)
-        memory = SourceMemory(attended, first)
-        return memory, self.decoder.initial_state(states)
+        source_memory = self._attended(encoded)
+        attended = self.decoder.step_memory(source_memory, self.readout.context_term)
+        state = self.decoder.initial_state(states, source_memory)
+        return SourceMemory(attended, first), state
 
     def step(
         self, ids: tf.Tensor, state: DecoderState, memory: SourceMemory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from bahdanau_tf.layers.attention import Attention, BahdanauAttention, FixedContext
+from bahdanau_tf import layers
+from bahdanau_tf.layers.attention import Attention, FixedContext
 from bahdanau_tf.layers.bridge import BackwardBridge, ForwardBridge
 from bahdanau_tf.layers.encoder import BidirectionalEncoder, UnidirectionalEncoder
 from bahdanau_tf.layers.weights import serialized
@@ -53,7 +55,8 @@ class RNNSearch(EncoderDecoder):
         embedding_dim: m.
         attention_units: n'.
         maxout_units: l.
-        attention: A part in place of the additive attention.
+        attention: A part in place of the additive attention: a layer, or the name of
+            one of this package, such as "GeneralAttention", which gets n' units.
         **options: Other parts, dropout and initializers; see
             `Architecture`.
 
@@ -90,25 +93,27 @@ class RNNSearch(EncoderDecoder):
         attention_units: int = 1000,
         maxout_units: int = 500,
         *,
-        attention: Attention | FixedContext | None = None,
+        attention: Attention | FixedContext | str | None = None,
         **options: Any,
     ) -> None:
-        given = serialized(attention)
+        arguments = {"attention_units": attention_units, "attention": serialized(attention)}
+        if attention is None or isinstance(attention, str):
+            attention = _named_attention(
+                attention or "BahdanauAttention",
+                units=attention_units,
+                kernel_initializer=options.get("kernel_initializer"),
+                dtype=options.get("dtype"),
+            )
         super().__init__(
             source_vocabulary_size,
             target_vocabulary_size,
             units,
             embedding_dim,
             maxout_units,
-            attention=attention
-            or BahdanauAttention(
-                attention_units,
-                kernel_initializer=options.get("kernel_initializer"),
-                dtype=options.get("dtype"),
-            ),
+            attention=attention,
             **options,
         )
-        self._remember({**self._arguments, "attention_units": attention_units, "attention": given})
+        self._remember({**self._arguments, **arguments})
 
     @classmethod
     def from_groundhog(
@@ -130,6 +135,20 @@ class RNNSearch(EncoderDecoder):
         model = cls(**groundhog.rnnsearch_sizes(arrays))
         groundhog.assign_weights(model, arrays)
         return model
+
+
+def _named_attention(name: str, **arguments: Any) -> Attention:
+    """An attention of this package, made with those of the arguments that it has."""
+    kind = getattr(layers, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, (Attention, FixedContext))):
+        raise ValueError(
+            f"RNNSearch: attention is {name!r}, wanted a layer or the name of a class of this "
+            "package, such as 'GeneralAttention'"
+        )
+    signatures = [inspect.signature(owner.__init__) for owner in kind.__mro__]
+    known = {name for signature in signatures for name in signature.parameters}
+    layer: Attention = kind(**{key: arguments[key] for key in arguments if key in known})
+    return layer
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

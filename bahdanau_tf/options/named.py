@@ -36,7 +36,7 @@ def make_part(field: str, name: str, **arguments: object) -> keras.layers.Layer:
     import keras
 
     from bahdanau_tf.layers.attention import as_attention
-    from bahdanau_tf.layers.cells import as_cell
+    from bahdanau_tf.layers.nested_cells import as_cell
 
     owner = _class(field, name)
     taken = {key: arguments[key] for key in arguments if _takes(owner, key)}
