@@ -468,7 +468,7 @@ def test_a_folder_from_elsewhere_runs_no_module(
         ("--cell=named_parts.General", "--cell is General, wanted a cell"),
         ("--cell=keras.layers.Dense", "--cell is Dense, wanted a cell"),
         ("--attention=named_parts.Unregistered", "register_keras_serializable"),
-        ("--attention=named_parts.Forgetful", "argument: 'units'"),
+        ("--attention=named_parts.Forgetful", "no attribute 'units'"),
         ("--attention=named_parts.Failing", "with which the model does not run: Attribute"),
         ("--attention=named_parts.Listed", "each layer as an attribute of its own"),
     ],

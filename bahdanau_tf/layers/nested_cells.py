@@ -199,7 +199,7 @@ def as_cell(owner: str, cell: object) -> Cell:
         ValueError: It is neither.
     """
     found: Cell = deserialized(cell)
-    is_cell = hasattr(found, "project") and hasattr(found, "step")
+    is_cell = all(hasattr(found, name) for name in ("project", "step", "state_size"))
     if is_cell and not isinstance(found, type):
         return found
     if is_keras_cell(found):
