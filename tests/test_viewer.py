@@ -97,7 +97,7 @@ class Seen(HTMLParser):
                 shares = dict(re.findall(r"--([ts]\d+):([\d.]+)", given["style"] or ""))
                 self._word = ["", {k: float(v) for k, v in shares.items()}]
                 self.words[side, int(given[f"data-{side}"])] = self._word
-        self._told = given.get("data-told") or (tag == "bdi" and self._told)
+        self._told = given.get("data-shown") or (tag == "bdi" and self._told)
 
     def handle_endtag(self, tag: str) -> None:
         self._in_text &= tag != "div"
@@ -137,7 +137,7 @@ def test_weights_are_described_in_words_largest_first():
     shown = translation("the cat", "le chat", ["le", "chat"], weights)
     told = Seen(shown._repr_html_()).told
     assert told["t0"] == "“le” was aligned to “cat” 70%, “the” 20%, “[END]” 10%"
-    assert told["s1"] == "“cat” was looked at for “le” 70%"
+    assert told["s1"] == "“cat” was attended to for “le” 70%"
     flat = translation("a", "b", ["b"], np.full([2, 2], 0.01))
     told = Seen(flat._repr_html_()).told
     assert told["t1"] == "“[END]” was aligned to no word in particular"
@@ -150,7 +150,7 @@ def test_weights_are_described_in_words_largest_first():
             "en",
             ["Translation", "Original text"],
             "“le” was aligned to “cat” 70%, “the” 30%",
-            "“cat” was looked at for “le” 70%",
+            "“cat” was attended to for “le” 70%",
             "“[END]” was aligned to no word in particular",
         ),
         (
@@ -202,7 +202,7 @@ def check_harmless(html: str) -> Seen:
     for _, attributes in seen.tags:
         assert set(attributes) <= {
             *("class", "dir", "aria-live", "tabindex", "style", "hidden"),
-            *("data-t", "data-s", "data-told"),
+            *("data-t", "data-s", "data-shown"),
         }
     assert "url(" not in html
     assert "@import" not in html
@@ -341,7 +341,7 @@ def test_pointing_marks_aligned_words_only_in_the_same_view(shown):
     page.point_at('section:nth-of-type(2) [data-s="1"]')
     lines, _ = zip(*marks(page, 1, "t"), strict=True)
     assert lines == pytest.approx((5 * 0.2, 5 * 0.9, 0))
-    assert told(page) == [hint, "“cat” was looked at for “chat” 90%, “le” 20%"]
+    assert told(page) == [hint, "“cat” was attended to for “chat” 90%, “le” 20%"]
     assert marks(page, 0, "s") == [(0, 0)] * 3
 
 

@@ -145,8 +145,8 @@ def _named_attention(name: str, **arguments: Any) -> Attention:
             f"RNNSearch: attention is {name!r}, wanted a layer or the name of a class of this "
             "package, such as 'GeneralAttention'"
         )
-    signatures = [inspect.signature(owner.__init__) for owner in kind.__mro__]
-    known = {name for signature in signatures for name in signature.parameters}
+    inits = [vars(owner)["__init__"] for owner in kind.__mro__ if "__init__" in vars(owner)]
+    known = {name for init in inits for name in inspect.signature(init).parameters}
     layer: Attention = kind(**{key: arguments[key] for key in arguments if key in known})
     return layer
 
