@@ -193,13 +193,13 @@ def trace(
     if target is not None:
         ids = translator.target_text.tokenize([target])[0].numpy()
     elif words:
-        found = translator.graph.search(source, translator.decoding)
-        if not int(found.lengths[0, 0]):
+        result = translator.graph.search(source, translator.decoding)
+        if not int(result.lengths[0, 0]):
             raise ValueError(
                 f"trace: no hypothesis of {text!r} has a finite score; are all "
                 "weights of the model finite?"
             )
-        ids = found.tokens[0, 0, : int(found.lengths[0, 0])].numpy()
+        ids = result.tokens[0, 0, : int(result.lengths[0, 0])].numpy()
     else:
         ids = np.zeros([0], np.int32)
     return Trace(
@@ -432,8 +432,8 @@ def contributions_of(
         One `Contributions` for each word; None for other readouts.
     """
     readout = model.readout
-    given = {"state": state, "previous": previous, "context": context}
-    values = {term: _array(value) for term, value in given.items() if value is not None}
+    inputs = {"state": state, "previous": previous, "context": context}
+    values = {term: _array(value) for term, value in inputs.items() if value is not None}
     # One row of W for each word: what each unit adds to that word's logit.
     output = model.output_weights()
     kernel, bias = _array(output.kernel), _array(output.bias)

@@ -188,10 +188,10 @@ class CopyBridge(Bridge):
     """
 
     def build(self, encoded_shape: Encoded) -> None:
-        given = [shape[-1] for shape in self._states(Encoded(*encoded_shape))]
-        if given != self.sizes:
+        sizes = [shape[-1] for shape in self._states(Encoded(*encoded_shape))]
+        if sizes != self.sizes:
             raise ValueError(
-                f"{type(self).__name__}: the encoder's states (sizes {given}) "
+                f"{type(self).__name__}: the encoder's states (sizes {sizes}) "
                 f"cannot become the cell's (sizes {self.sizes})"
             )
         self._add_start_vector()

@@ -200,17 +200,17 @@ def gru_recurrence(
             transposed = transposed_parts(kernel)
 
             def body(t: tf.Tensor, carried: tf.Tensor, kept: Arrays) -> tuple[tf.Tensor, Arrays]:
-                found, carried = gru_step_gradient(
+                to_projected, carried = gru_step_gradient(
                     carried + upstream[t], states_before[t], visible_of, trace.at(t), transposed
                 )
-                return carried, write(kept, t, (found,))
+                return carried, write(kept, t, (to_projected,))
 
             carried, kept = over_time(
                 time, body, to_last, first.dtype, [[3 * kernel.shape[0]]], reverse=True
             )
-            (found,) = stacked(kept)
-            for_kernel = gru_kernel_gradient(found, visible_of(states_before), trace.reset)
-            return found, carried, for_kernel
+            (to_projected,) = stacked(kept)
+            for_kernel = gru_kernel_gradient(to_projected, visible_of(states_before), trace.reset)
+            return to_projected, carried, for_kernel
 
         return (states, last), gradient
 

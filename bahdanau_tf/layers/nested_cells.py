@@ -75,7 +75,7 @@ class KerasCell(Cell):
         """One step; see `Cell.step`.
 
         Raises:
-            ValueError: `dropped` is given, the cell's output is not its first
+            ValueError: `dropped` is not None, the cell's output is not its first
                 state, or has another dtype than its inputs.
         """
         name = type(self.cell).__name__
@@ -198,14 +198,14 @@ def as_cell(owner: str, cell: object) -> Cell:
     Raises:
         ValueError: It is neither.
     """
-    found: Cell = deserialized(cell)
-    is_cell = all(hasattr(found, name) for name in ("project", "step", "state_size"))
-    if is_cell and not isinstance(found, type):
-        return found
-    if is_keras_cell(found):
-        return KerasCell(found)
+    layer: Cell = deserialized(cell)
+    is_cell = all(hasattr(layer, name) for name in ("project", "step", "state_size"))
+    if is_cell and not isinstance(layer, type):
+        return layer
+    if is_keras_cell(layer):
+        return KerasCell(layer)
     raise ValueError(
-        f"{owner}: cell is {described(found)}, wanted a cell such as "
+        f"{owner}: cell is {described(layer)}, wanted a cell such as "
         "GRUCell or keras.layers.GRUCell, or several in StackedCells"
     )
 

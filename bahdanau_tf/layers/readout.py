@@ -380,8 +380,8 @@ class LinearReadout(Readout):
         self, state: tf.Tensor, previous: tf.Tensor, context_term: tf.Tensor | None
     ) -> tf.Tensor:
         """[s ; E y_{i-1} ; c_i], the terms side by side."""
-        given = {"state": state, "previous": previous, "context": context_term}
-        return tf.concat([given[term] for term in self.used_terms], -1)
+        terms = {"state": state, "previous": previous, "context": context_term}
+        return tf.concat([terms[term] for term in self.used_terms], -1)
 
     def get_config(self) -> dict[str, object]:
         config = super().get_config()

@@ -15,7 +15,7 @@ from bahdanau_tf.system.tensors import product
 
 Weight: TypeAlias = "keras.Variable | tf.Tensor"
 
-# As Keras takes one: itself, its name, its config; None for a default.
+# In the forms that Keras accepts: an object, its name, its config; None for a default.
 Initializer: TypeAlias = "keras.initializers.Initializer | str | dict[str, object] | None"
 
 
@@ -45,10 +45,10 @@ _READ_LATER = ContextVar("weights are read later", default=False)
 
 @contextmanager
 def read_later() -> Iterator[None]:
-    """All weights that are made in it begin with zeros.
+    """All weights that are made in the block start with zeros.
 
-    Random numbers take the most of the time in which a large model is built,
-    and a file's weights replace them.
+    Drawing random numbers takes most of the time in which a large model is built, and a
+    file's weights replace them.
     """
     before = _READ_LATER.set(True)
     try:
@@ -58,7 +58,7 @@ def read_later() -> Iterator[None]:
 
 
 def initial(initializer: Initializer) -> Initializer:
-    """What a weight begins with: zeros in `read_later`."""
+    """What a weight starts with: zeros in `read_later`."""
     return "zeros" if _READ_LATER.get() else initializer
 
 
@@ -78,12 +78,12 @@ def _copy(initializer: Initializer, number: int) -> keras.initializers.Initializ
     One with a `SeedGenerator` is returned as it is: it draws other numbers
     each time, and each copy would draw the first ones again.
     """
-    found = keras.initializers.get(initializer)
-    if not isinstance(found, keras.initializers.Initializer):
-        return found  # a function
-    if isinstance(getattr(found, "seed", None), keras.random.SeedGenerator):
-        return found
-    config = keras.initializers.serialize(found)
+    original = keras.initializers.get(initializer)
+    if not isinstance(original, keras.initializers.Initializer):
+        return original  # a function
+    if isinstance(getattr(original, "seed", None), keras.random.SeedGenerator):
+        return original
+    config = keras.initializers.serialize(original)
     seed = config["config"].get("seed")
     if isinstance(seed, int):
         config["config"]["seed"] = seed + number
@@ -129,9 +129,9 @@ def check_tracked(layer: keras.layers.Layer) -> None:
     Raises:
         ValueError: It misses one, for example of a layer in a list.
     """
-    found = {id(x) for x in tf.train.TrackableView(layer).descendants()}
+    tracked = {id(x) for x in tf.train.TrackableView(layer).descendants()}
     for weight in layer.weights:
-        if id(weight) not in found:
+        if id(weight) not in tracked:
             raise ValueError(
                 f"{type(layer).__name__}: checkpoints would lack the weight "
                 f"{weight.path}; wanted each layer as an attribute of its own, "
@@ -191,8 +191,8 @@ def reshaped(x: tf.Tensor, like: tf.Tensor, *last: int) -> tf.Tensor:
     """
     leading = like.shape[:-1].as_list()
     if leading.count(None) <= 1 and 0 not in (*leading, *last):
-        known = [-1 if size is None else size for size in leading]
-        return tf.reshape(x, [*known, *last])
+        sizes = [-1 if size is None else size for size in leading]
+        return tf.reshape(x, [*sizes, *last])
     shape = tf.shape(like)[:-1]
     outputs = tf.reshape(x, tf.concat([shape, last], 0) if last else shape)
     outputs.set_shape([*leading, *last])

@@ -142,8 +142,7 @@ class Architecture:
             ("tie_embeddings", False, "readout", "tied"),
             ("factored_output", True, "readout", "factor_units"),
         ):
-            given = getattr(self, part) is not None
-            if given and getattr(self, name) != default:
+            if getattr(self, part) is not None and getattr(self, name) != default:
                 raise ValueError(
                     f"{owner}: {name} and {part} are both given, wanted one "
                     f"of them (the {part} has its own `{its_own}`)"

@@ -73,24 +73,24 @@ class EncoderDecoder(StepwiseModel):
         common, of_keras = divided(options)
         super().__init__(**of_keras)
         self.autocast = False  # in half precision ids would be rounded
-        given = Architecture(*sizes, **common)
-        given.check(type(self).__name__)
-        self._remember(given.config())
+        arguments = Architecture(*sizes, **common)
+        arguments.check(type(self).__name__)
+        self._remember(arguments.config())
         dtype = self.dtype_policy
-        self.source_embedding = make_embedding(given, "source", dtype)
+        self.source_embedding = make_embedding(arguments, "source", dtype)
         self.target_embedding = (
             self.source_embedding
-            if given.share_embeddings
-            else make_embedding(given, "target", dtype)
+            if arguments.share_embeddings
+            else make_embedding(arguments, "target", dtype)
         )
-        self.encoder = make_encoder(given, self.encoder_class, dtype)
-        self.decoder = make_decoder(given, dtype)
+        self.encoder = make_encoder(arguments, self.encoder_class, dtype)
+        self.decoder = make_decoder(arguments, dtype)
         state_size = self.decoder.cell.state_size
-        self.bridge = make_bridge(given, self.bridge_class, state_size, dtype)
-        self.readout = make_readout(given, dtype)
-        self.embedding_dropout = make_dropout(given, "embedding_dropout", dtype)
-        self.annotation_dropout = make_dropout(given, "annotation_dropout", dtype)
-        self.readout_dropout = make_dropout(given, "readout_dropout", dtype)
+        self.bridge = make_bridge(arguments, self.bridge_class, state_size, dtype)
+        self.readout = make_readout(arguments, dtype)
+        self.embedding_dropout = make_dropout(arguments, "embedding_dropout", dtype)
+        self.annotation_dropout = make_dropout(arguments, "annotation_dropout", dtype)
+        self.readout_dropout = make_dropout(arguments, "readout_dropout", dtype)
         check_fit(self)
         self.build()
 
@@ -291,81 +291,86 @@ class EncoderDecoder(StepwiseModel):
         return features, state, weights
 
 
-def make_embedding(given: Architecture, side: str, dtype: keras.DTypePolicy) -> WordEmbedding:
+def make_embedding(arguments: Architecture, side: str, dtype: keras.DTypePolicy) -> WordEmbedding:
     """E of the words of one side, "source" or "target"."""
     return WordEmbedding(
-        getattr(given, f"{side}_vocabulary_size"),
-        given.embedding_dim,
-        use_bias=given.embedding_bias,
-        embeddings_initializer=given.embeddings_initializer,
+        getattr(arguments, f"{side}_vocabulary_size"),
+        arguments.embedding_dim,
+        use_bias=arguments.embedding_bias,
+        embeddings_initializer=arguments.embeddings_initializer,
         dtype=dtype,
         name=f"{side}_embedding",
     )
 
 
-def make_cell(given: Architecture, dtype: keras.DTypePolicy) -> GRUCell:
+def make_cell(arguments: Architecture, dtype: keras.DTypePolicy) -> GRUCell:
     """The paper's gated unit, for either side."""
     return GRUCell(
-        given.units,
-        kernel_initializer=given.kernel_initializer,
-        recurrent_initializer=given.recurrent_initializer,
+        arguments.units,
+        kernel_initializer=arguments.kernel_initializer,
+        recurrent_initializer=arguments.recurrent_initializer,
         dtype=dtype,
     )
 
 
 def make_encoder(
-    given: Architecture, encoder_class: type[keras.layers.Layer], dtype: keras.DTypePolicy
+    arguments: Architecture, encoder_class: type[keras.layers.Layer], dtype: keras.DTypePolicy
 ) -> keras.layers.Layer:
     """The encoder that was given, or one of the model's class."""
-    return given.encoder or encoder_class(
-        make_cell(given, dtype), state_dropout=given.state_dropout, dtype=dtype
+    return arguments.encoder or encoder_class(
+        make_cell(arguments, dtype), state_dropout=arguments.state_dropout, dtype=dtype
     )
 
 
-def make_decoder(given: Architecture, dtype: keras.DTypePolicy) -> AttentionDecoder:
+def make_decoder(arguments: Architecture, dtype: keras.DTypePolicy) -> AttentionDecoder:
     """The decoder, of the cell that was given and the attention."""
-    cell = given.cell or make_cell(given, dtype)
-    if given.step_order == "conditional":
+    cell = arguments.cell or make_cell(arguments, dtype)
+    if arguments.step_order == "conditional":
         return ConditionalDecoder(
-            cell, given.attention, state_dropout=given.state_dropout, dtype=dtype
+            cell, arguments.attention, state_dropout=arguments.state_dropout, dtype=dtype
         )
     return AttentionDecoder(
         cell,
-        given.attention,
-        step_order=given.step_order,
-        state_dropout=given.state_dropout,
-        kernel_initializer=given.kernel_initializer,
+        arguments.attention,
+        step_order=arguments.step_order,
+        state_dropout=arguments.state_dropout,
+        kernel_initializer=arguments.kernel_initializer,
         dtype=dtype,
     )
 
 
 def make_bridge(
-    given: Architecture,
+    arguments: Architecture,
     bridge_class: type[Bridge],
     state_size: int | Sequence[int],
     dtype: keras.DTypePolicy,
 ) -> Bridge:
     """The bridge that was given, or one of the model's class."""
-    return given.bridge or bridge_class(
-        state_size, given.embedding_dim, kernel_initializer=given.kernel_initializer, dtype=dtype
-    )
-
-
-def make_readout(given: Architecture, dtype: keras.DTypePolicy) -> Readout:
-    """The readout that was given, or the paper's."""
-    return given.readout or MaxoutReadout(
-        given.target_vocabulary_size,
-        given.maxout_units,
-        factor_units=given.embedding_dim if given.factored_output else None,
-        tied=given.tie_embeddings,
-        kernel_initializer=given.kernel_initializer,
+    return arguments.bridge or bridge_class(
+        state_size,
+        arguments.embedding_dim,
+        kernel_initializer=arguments.kernel_initializer,
         dtype=dtype,
     )
 
 
-def make_dropout(given: Architecture, name: str, dtype: keras.DTypePolicy) -> keras.layers.Layer:
+def make_readout(arguments: Architecture, dtype: keras.DTypePolicy) -> Readout:
+    """The readout that was given, or the paper's."""
+    return arguments.readout or MaxoutReadout(
+        arguments.target_vocabulary_size,
+        arguments.maxout_units,
+        factor_units=arguments.embedding_dim if arguments.factored_output else None,
+        tied=arguments.tie_embeddings,
+        kernel_initializer=arguments.kernel_initializer,
+        dtype=dtype,
+    )
+
+
+def make_dropout(
+    arguments: Architecture, name: str, dtype: keras.DTypePolicy
+) -> keras.layers.Layer:
     """The dropout that an argument is called after."""
-    return keras.layers.Dropout(getattr(given, name), name=name, dtype=dtype)
+    return keras.layers.Dropout(getattr(arguments, name), name=name, dtype=dtype)
 
 
 def check_fit(model: EncoderDecoder) -> None:
@@ -378,7 +383,7 @@ def check_fit(model: EncoderDecoder) -> None:
     of_decoder = model.decoder.state_dropout
     dropout_of_encoder = getattr(model.encoder, "state_dropout", of_decoder)
     of_model = ("dtype", model.compute_dtype)
-    for one, other in (
+    for (name, value), (other_name, other) in (
         (
             ("readout.vocabulary_size", model.readout.vocabulary_size),
             ("target_vocabulary_size", model.target_vocabulary_size),
@@ -394,10 +399,9 @@ def check_fit(model: EncoderDecoder) -> None:
         (("encoder.state_dropout", dropout_of_encoder), ("state_dropout", of_decoder)),
         *((named, of_model) for named in _dtypes(model).items()),
     ):
-        if one[1] != other[1]:
+        if value != other:
             raise ValueError(
-                f"{type(model).__name__}: {one[0]} ({one[1]}) and {other[0]} "
-                f"({other[1]}) must be equal"
+                f"{type(model).__name__}: {name} ({value}) and {other_name} ({other}) must be equal"
             )
 
 

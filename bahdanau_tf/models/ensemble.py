@@ -120,8 +120,8 @@ class Ensemble(StepwiseModel):
             float32 [B, K, T_x], or None.
         """
         steps = [
-            member.step(ids, one_state, one_memory)
-            for member, one_state, one_memory in zip(self.members, state, memory, strict=True)
+            member.step(ids, *nests)
+            for member, *nests in zip(self.members, state, memory, strict=True)
         ]
         features, states, weights = zip(*steps, strict=True)
         return features, states, self._mean_alignment(weights)
@@ -131,7 +131,7 @@ class Ensemble(StepwiseModel):
     ) -> tuple[Nest, tf.Tensor | None]:
         """The features of every member; see `TranslationModel`."""
         sources = tf.nest.flatten(inputs["source"])
-        found = [
+        outputs = [
             member.features(
                 {"source": sources[number], "target": inputs["target"]},
                 training=training,
@@ -139,7 +139,7 @@ class Ensemble(StepwiseModel):
             )
             for number, member in zip(self.sources, self.members, strict=True)
         ]
-        features, weights = zip(*found, strict=True)
+        features, weights = zip(*outputs, strict=True)
         return features, self._mean_alignment(weights)
 
     def output_weights(self) -> tuple[Output, ...]:
@@ -158,15 +158,15 @@ class Ensemble(StepwiseModel):
     def _mean_alignment(self, weights: Sequence[tf.Tensor | None]) -> tf.Tensor | None:
         """The mean over the members that read source 0 and have one."""
         aligned = [
-            tf.cast(one, tf.float32)
-            for source, one in zip(self.sources, weights, strict=True)
-            if source == 0 and one is not None
+            tf.cast(alignment, tf.float32)
+            for source, alignment in zip(self.sources, weights, strict=True)
+            if source == 0 and alignment is not None
         ]
         return tf.add_n(aligned) / len(aligned) if aligned else None
 
     def mean(self, logits: Sequence[tf.Tensor]) -> tf.Tensor:
         """Combines the logits of all members: float32, of the same shape."""
-        log_probs = tf.stack([tf.nn.log_softmax(tf.cast(one, tf.float32)) for one in logits])
+        log_probs = tf.stack([tf.nn.log_softmax(tf.cast(x, tf.float32)) for x in logits])
         if self.average == "probability":
             return tf.reduce_logsumexp(log_probs, axis=0)  # log M too large
         return tf.reduce_mean(log_probs, axis=0)
@@ -201,9 +201,9 @@ def _check(members: Sequence[TranslationModel], average: str, sources: Sequence[
             "wanted the source number of each, counted from 0 without gaps"
         )
     for name in ("target_vocabulary_size", "start_id"):
-        found = [getattr(member, name) for member in members]
-        if len(set(found)) > 1:
-            raise ValueError(f"Ensemble: {name} of the members is {found}, wanted all equal")
+        values = [getattr(member, name) for member in members]
+        if len(set(values)) > 1:
+            raise ValueError(f"Ensemble: {name} of the members is {values}, wanted all equal")
     sizes: dict[int, int] = {}
     for source, member in zip(sources, members, strict=True):
         size = member.source_vocabulary_size

@@ -172,9 +172,9 @@ def _measure(arrays: Parameters, table: dict[str, tuple[str, ...]], model: str) 
     letters = {"1": 1}
     for name, symbols in wanted.items():
         shape, signs = arrays[name].shape, symbols.split(",")
-        known = [letters.get(sign) for sign in signs]
+        sizes = [letters.get(sign) for sign in signs]
         if len(shape) != len(signs) or any(
-            size is not None and size != given for size, given in zip(known, shape, strict=True)
+            size not in (None, width) for size, width in zip(sizes, shape, strict=True)
         ):
             raise ValueError(
                 f"{model}.from_groundhog: {name} has shape {shape}, "
@@ -285,18 +285,18 @@ def original_beam_search(
     searches = 1
     while True:
         forbidden = [] if ignored_id is None else [ignored_id]
-        found = _search(
+        finished = _search(
             step, state, start_id, eos_id, max_length, beam_size, min_length,
             forbidden,
         )  # fmt: skip
-        if found or (ignored_id is None and beam_size >= _WIDEST):
+        if finished or (ignored_id is None and beam_size >= _WIDEST):
             break
         beam_size *= 2 if ignored_id is None else 1
         ignored_id = None
         searches += 1
-    found.sort(key=lambda hypothesis: hypothesis[0])
-    costs = np.array([cost for cost, _ in found])
-    return OriginalResult([t for _, t in found], costs, beam_size, searches)
+    finished.sort(key=lambda hypothesis: hypothesis[0])
+    costs = np.array([cost for cost, _ in finished])
+    return OriginalResult([t for _, t in finished], costs, beam_size, searches)
 
 
 def _search(

@@ -146,8 +146,8 @@ def _named_attention(name: str, **arguments: Any) -> Attention:
             "package, such as 'GeneralAttention'"
         )
     inits = [vars(owner)["__init__"] for owner in kind.__mro__ if "__init__" in vars(owner)]
-    known = {name for init in inits for name in inspect.signature(init).parameters}
-    layer: Attention = kind(**{key: arguments[key] for key in arguments if key in known})
+    accepted = {name for init in inits for name in inspect.signature(init).parameters}
+    layer: Attention = kind(**{key: arguments[key] for key in arguments if key in accepted})
     return layer
 
 

@@ -204,11 +204,11 @@ class StepwiseModel(keras.Model):
             i: tf.Tensor, state: Nest, arrays: list[tf.TensorArray]
         ) -> tuple[tf.Tensor, Nest, list[tf.TensorArray]]:
             ids = previous[:, i, tf.newaxis]
-            found, state, weights = self.step(ids, state, memory)
-            given: Sequence[tf.Tensor] = (found, weights)[: len(arrays)]
+            features, state, weights = self.step(ids, state, memory)
+            outputs: Sequence[tf.Tensor] = (features, weights)[: len(arrays)]
             arrays = [
-                array.write(i, tf.cast(one[:, 0], array.dtype))
-                for array, one in zip(arrays, given, strict=True)
+                array.write(i, tf.cast(output[:, 0], array.dtype))
+                for array, output in zip(arrays, outputs, strict=True)
             ]
             return i + 1, state, arrays
 
@@ -219,10 +219,10 @@ class StepwiseModel(keras.Model):
             (tf.constant(0), state, arrays),
             maximum_iterations=tf.shape(target)[1],
         )
-        found, *weights = (tf.transpose(array.stack(), [1, 0, 2]) for array in arrays)
+        features, *weights = (tf.transpose(array.stack(), [1, 0, 2]) for array in arrays)
         if words is not None:
-            found = rows_at(found, words)
-        return found, weights[0] if weights else None
+            features = rows_at(features, words)
+        return features, weights[0] if weights else None
 
     def call(self, inputs: dict[str, Nest], training: bool = False) -> tf.Tensor:
         _check_inputs(type(self).__name__, inputs)
@@ -277,7 +277,7 @@ def check_ids(owner: str, side: str, ids: tf.Tensor, vocabulary_size: int) -> No
         vocabulary_size: K.
 
     Raises:
-        ValueError: They have another shape, or are no ids.
+        ValueError: They have another shape, or are not ids.
     """
     wanted = "wanted int32 [B, T] padded with 0, T at least 1"
     if isinstance(ids, tf.RaggedTensor):
@@ -296,11 +296,11 @@ def check_ids(owner: str, side: str, ids: tf.Tensor, vocabulary_size: int) -> No
 
 
 def _check_inputs(owner: str, inputs: object) -> None:
-    found = type(inputs).__name__
+    kind = type(inputs).__name__
     if isinstance(inputs, Mapping):
         if inputs.keys() >= INPUTS:
             return
-        found = f"a dict with {sorted(inputs)}"
+        kind = f"a dict with {sorted(inputs)}"
     raise ValueError(
-        f"{owner}: inputs is {found}, wanted a dict with {sorted(INPUTS)}, the ids of both sides"
+        f"{owner}: inputs is {kind}, wanted a dict with {sorted(INPUTS)}, the ids of both sides"
     )
