@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -23,7 +23,6 @@ from bahdanau_tf.layers.readout import Readout
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.models import TranslationModel
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder, SourceMemory
-from bahdanau_tf.system.tensors import Nest
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.translator import Translator
 
@@ -58,8 +57,7 @@ class Candidate:
 class Contributions:
     """The terms whose sum is a word's logit.
 
-    A maxout unit outputs the larger of its two inputs, so only that input is
-    split into terms.
+    A maxout unit outputs the larger of its two inputs, so only that input is split into terms.
 
     Attributes:
         state: Term of the decoder's state s; 0 if the readout does not use it.
@@ -88,18 +86,17 @@ class Step:
         logit: Its logit.
         probability: p(y_i | y_1 .. y_{i-1}, x).
         candidates: The most probable words, best first.
-        energies: e_ij of each source token and of the end symbol; None
-            without attention, or if the attention has a `call` of its own.
+        energies: e_ij of each source token and of the end symbol; None without attention, or if
+            the attention has a `call` of its own.
         weights: α_ij of the same; None without attention.
         context_norm: ‖c_i‖; None for a model without a context.
-        gates: The gates of the cell's update in this step, by name; for a deep
-            cell the name begins with the layer, from the bottom. In the step
-            order "original" the update with y_{i-1} comes before attention, and
-            the first step has no update. A `ConditionalDecoder` has two
-            updates: its names begin with "word" and "context". A plain
-            recurrence has no gates.
-        contributions: The terms of the logit; None for a readout that is
-            neither `MaxoutReadout` nor `LinearReadout` itself.
+        gates: The gates of the cell's update in this step, by name; for a deep cell the name
+            begins with the layer, from the bottom. In the step order "original" the update with
+            y_{i-1} comes before attention, and the first step has no update. A
+            `ConditionalDecoder` has two updates: its names begin with "word" and "context". A
+            plain recurrence has no gates.
+        contributions: The terms of the logit; None for a readout that is neither `MaxoutReadout`
+            nor `LinearReadout` itself.
     """
 
     token: str
@@ -121,13 +118,13 @@ class Trace:
 
     Attributes:
         source: The sentence.
-        source_tokens: Its tokens in the order of the text, without the end
-            symbol. Energies and weights have one more entry, for that symbol.
-        step_order: "original", "appendix" or "main-text", see
-            `AttentionDecoder`, or "conditional", see `ConditionalDecoder`.
-        gate_convention: The meaning of the gates, as an equation from s to s',
-            since gates of the same name differ between cells; "" without gates.
-            If the layers of a deep cell differ, a line for each.
+        source_tokens: Its tokens in the order of the text, without the end symbol. Energies and
+            weights have one more entry, for that symbol.
+        step_order: "original", "appendix" or "main-text", see `AttentionDecoder`, or
+            "conditional", see `ConditionalDecoder`.
+        gate_convention: The meaning of the gates, as an equation from s to s', since gates of
+            the same name differ between cells; "" without gates. If the layers of a deep cell
+            differ, a line for each.
         steps: One for each target word and for the end symbol.
     """
 
@@ -168,13 +165,11 @@ def trace(
         candidates: Number of most probable words recorded at each step.
 
     Returns:
-        `Trace`; without steps for a text without words, unless `target` is
-        given.
+        `Trace`; without steps for a text without words, unless `target` is given.
 
     Raises:
-        ValueError: `text` is not one string, `candidates` is less than 1, the
-            model is an ensemble or not one of this package, or it gives no
-            word a finite score.
+        ValueError: `text` is not one string, `candidates` is less than 1, the model is an
+            ensemble or not one of this package, or it gives no word a finite score.
 
     Example:
 
@@ -324,7 +319,7 @@ def _update(
 
 
 def _attend(
-    decoder: AttentionDecoder, query: tf.Tensor, memory: SourceMemory, state: Nest
+    decoder: AttentionDecoder, query: tf.Tensor, memory: SourceMemory, state: Any
 ) -> tuple[Read, tf.Tensor | None]:
     """What one sentence's decoder reads, and e_i, float [1, T_x], if `call` computes them."""
     attention = decoder.attention
@@ -373,8 +368,8 @@ def update(cell: Cell, projected: tf.Tensor, states: States) -> tuple[States, di
         states: The cell's states, float [1, n] each.
 
     Returns:
-        The new states, and the gates by name; for a deep cell "layer 1 input"
-        and so on, from the bottom.
+        The new states, and the gates by name; for a deep cell "layer 1 input" and so on, from
+        the bottom.
     """
     layers = _layers(cell)
     gates: dict[str, Gate] = {}
@@ -424,9 +419,8 @@ def contributions_of(
 ) -> list[Contributions] | None:
     """The terms of state, previous word, context and bias in each logit.
 
-    The term of x is Σ_k (x U)_w(k) W_ky for a maxout readout, where w(k) is the
-    larger unit of pair k and W = W_1 W_2 if the output is factored; it is x W_y
-    for a linear readout.
+    The term of x is Σ_k (x U)_w(k) W_ky for a maxout readout, where w(k) is the larger unit of
+    pair k and W = W_1 W_2 if the output is factored; it is x W_y for a linear readout.
 
     Returns:
         One `Contributions` for each word; None for other readouts.

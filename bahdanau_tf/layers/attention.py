@@ -1,9 +1,9 @@
 """Attention: which source positions matter for the next target word.
 
-An attention layer makes the memory of a sentence once from the encoder's output
-(`memory`) and reads it at every step (`call`; `step` if it has a state). Memory and state
-are arguments and return values; no layer stores tensors of a batch. The memory is not
-repeated for the K hypotheses of a beam: queries are [B, K, n], the memory is [B, T_x, .].
+An attention layer makes the memory of a sentence once from the encoder's output (`memory`) and
+reads it at every step (`call`; `step` if it has a state). Memory and state are arguments and
+return values; no layer stores tensors of a batch. The memory is not repeated for the K
+hypotheses of a beam: queries are [B, K, n], the memory is [B, T_x, .].
 """
 
 from __future__ import annotations
@@ -64,8 +64,7 @@ class _Context(ConfiguredLayer):
         Args:
             query: As in `call`.
             memory: As in `call`.
-            state: From `initial_state` or the step before, [B, ...] or [B, K, ...] as
-                the query.
+            state: From `initial_state` or the step before, [B, ...] or [B, K, ...] as the query.
             values: As in `call`.
 
         Returns:
@@ -119,10 +118,10 @@ class Memory(NamedTuple):
 
     Attributes:
         annotations: float [B, T_x, c], h_1 .. h_Tx.
-        keys: float [B, T_x, n'], the annotations as `score` takes them; () or
-            None where the layer that reads them is to make them.
-        mask: bool [B, T_x], True on real source positions; () or None if all
-            are. (Keras before 3.13 cannot build a layer that is given None.)
+        keys: float [B, T_x, n'], the annotations as `score` takes them; () or None where the
+            layer that reads them is to make them.
+        mask: bool [B, T_x], True on real source positions; () or None if all are. (Keras before
+            3.13 cannot build a layer that is given None.)
     """
 
     annotations: tf.Tensor
@@ -136,14 +135,14 @@ class Attention(_Context):
         α_ij = exp(e_ij) / Σ_k exp(e_ik)    over real positions k (eq. 6)
         c_i  = Σ_j α_ij h_j                 (eq. 5)
 
-    Subclasses define `project` (annotations to keys) and `score` (e_ij); their weights
-    are those of layers that are attributes, or `build` makes them; it builds layers that
-    `project` calls by `build_keys`. If they override `call`, it must take `values` as
-    well: search passes it; and it reads `completed(memory)`.
+    Subclasses define `project` (annotations to keys) and `score` (e_ij); their weights are those
+    of layers that are attributes, or `build` makes them; it builds layers that `project` calls
+    by `build_keys`. If they override `call`, it must take `values` as well: search passes it;
+    and it reads `completed(memory)`.
 
     An attention whose weights depend on those of the step before has a *state*, a nest of
-    tensors that every step passes to the next one: it defines `initial_state`, and
-    `energies` or `align` or both.
+    tensors that every step passes to the next one: it defines `initial_state`, and `energies` or
+    `align` or both.
 
     Call arguments:
         query: float [B, n] or, for beams, [B, K, n]; s_{i-1}.
@@ -157,8 +156,8 @@ class Attention(_Context):
     def build_keys(self, layer: keras.layers.Layer, memory_shape: Sequence[Shape]) -> None:
         """Builds a layer that `project` calls by `keys_by`.
 
-        In a functional model of an earlier version the layer is the model's
-        own; the one here has no weights.
+        In a functional model of an earlier version the layer is the model's own; the one here
+        has no weights.
         """
         if self.has_own_keys:
             build_once(layer, tuple(memory_shape[0]))
@@ -182,9 +181,8 @@ class Attention(_Context):
             return ()
         if not (self.has_own_keys or layer.built):
             raise ValueError(
-                f"{type(self).__name__}: the keys of {self.name} are made by "
-                f"a layer of the functional model, {layer.name}; wanted a call "
-                "of that"
+                f"{type(self).__name__}: the keys of {self.name} are made by a layer of the "
+                f"functional model, {layer.name}; wanted a call of that"
             )
         is_dense = isinstance(layer, keras.layers.Dense) and layer.built
         if is_dense and tf.is_tensor(annotations):
@@ -199,9 +197,9 @@ class Attention(_Context):
     def memory(self, encoded: Encoded) -> Memory:
         """Projects the keys once for all target steps.
 
-        In a functional model it leaves them to the layer that reads the
-        memory. Keras would make a layer that is called here one of the model's
-        own, neither saved nor frozen with this one.
+        In a functional model it leaves them to the layer that reads the memory. Keras would make
+        a layer that is called here one of the model's own, neither saved nor frozen with this
+        one.
         """
         encoded = Encoded(*encoded)  # a list in a reloaded functional model
         annotations, mask = encoded.annotations, encoded.mask
@@ -333,10 +331,10 @@ class BahdanauAttention(Attention):
         α_ij = exp(e_ij) / Σ_k exp(e_ik)            (eq. 6)
         c_i  = Σ_j α_ij h_j                         (eq. 5)
 
-    Unlike `keras.layers.AdditiveAttention`, query and annotations have learned
-    projections W_a and U_a. Weights are initialized as in appendix B.1: W_a
-    and U_a from N(0, 0.001²), v_a zero, so that attention is uniform at first.
-    (As v_a is zero, W_a and U_a get no gradient in the first update.)
+    Unlike `keras.layers.AdditiveAttention`, query and annotations have learned projections W_a
+    and U_a. Weights are initialized as in appendix B.1: W_a and U_a from N(0, 0.001²), v_a zero,
+    so that attention is uniform at first. (As v_a is zero, W_a and U_a get no gradient in the
+    first update.)
 
     Args:
         units: n', size of the alignment model.
@@ -350,12 +348,12 @@ class BahdanauAttention(Attention):
         values: float [B, T_x, v], what is averaged in place of the h_j.
 
     Masking:
-        Positions where `memory.mask` is False or 0 get weight 0. A row without
-        any real position gets uniform weights, never NaN.
+        Positions where `memory.mask` is False or 0 get weight 0. A row without any real position
+        gets uniform weights, never NaN.
 
     Returns:
-        context, float [B, 2n] or [B, K, 2n], and weights, float32 (float64 in
-        a float64 model) [B, T_x] or [B, K, T_x].
+        context, float [B, 2n] or [B, K, 2n], and weights, float32 (float64 in a float64 model)
+        [B, T_x] or [B, K, T_x].
 
     Example:
 
@@ -436,8 +434,8 @@ class DotAttention(Attention):
 
         e_ij = s_{i-1} · h_j
 
-    It has no weights, so the state must be as wide as the annotations: a
-    bidirectional encoder of n units a side wants a decoder of 2n.
+    It has no weights, so the state must be as wide as the annotations: a bidirectional encoder
+    of n units a side wants a decoder of 2n.
 
     Call arguments, masking and returns: see `BahdanauAttention`.
 
@@ -449,9 +447,8 @@ class DotAttention(Attention):
         annotations_shape = memory_shape[0]
         if query_shape[-1] != annotations_shape[-1]:
             raise ValueError(
-                "DotAttention: the cell's units "
-                f"({query_shape[-1]}) and the encoder's annotations "
-                f"({annotations_shape[-1]} wide) must be of one size"
+                f"DotAttention: the cell's units ({query_shape[-1]}) and the encoder's "
+                f"annotations ({annotations_shape[-1]} wide) must be of one size"
             )
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:

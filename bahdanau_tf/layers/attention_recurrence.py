@@ -8,10 +8,10 @@ and with an update before attention, as in a conditional unit,
 
     s = GRU'(projected_i, s_{i-1}), c_i = attention(s), s_i = GRU(b + C c_i, s)
 
-As in `gru_recurrence`, the backward loop computes only the gradients that
-depend on those of the next step; the weights' gradients are then one product
-over all steps. The tanh of every pair of positions, [T_y, B, T_x, n'], is not
-kept: the backward loop computes it again from keys and query.
+As in `gru_recurrence`, the backward loop computes only the gradients that depend on those of the
+next step; the weights' gradients are then one product over all steps. The tanh of every pair of
+positions, [T_y, B, T_x, n'], is not kept: the backward loop computes it again from keys and
+query.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Weights(NamedTuple):
         context: C, float [c, 3n].
         recurrent: [U_z | U_r | U], float [n, 3n].
         before: The same of the update before attention; or None.
-        bias: What the update after it gets besides the context, float [3n];
-            None if it is the only one.
+        bias: What the update after it gets besides the context, float [3n]; None if it is the
+            only one.
     """
 
     query: tf.Tensor
@@ -88,17 +88,16 @@ def attention_recurrence(
     """`GRUCell` that attends by `BahdanauAttention` at every step.
 
     Args:
-        projected: float [T, B, 3n], W E y_i + b for all gates of the first
-            update of a step; T >= 1.
+        projected: float [T, B, 3n], W E y_i + b for all gates of the first update of a step; T
+            >= 1.
         first: float [B, n], s_0.
         annotations: float [B, T_x, c].
         keys: float [B, T_x, n'].
         mask: bool [B, T_x]; None if all positions are real.
         weights: `Weights`.
-        dropped: float [B, n], a dropout mask on s_{i-1} in the recurrent
-            products; or None.
-        states_before: Whether to return s_{i-1}, the states that attend, in
-            place of s_i; without an update before attention.
+        dropped: float [B, n], a dropout mask on s_{i-1} in the recurrent products; or None.
+        states_before: Whether to return s_{i-1}, the states that attend, in place of s_i;
+            without an update before attention.
     """
     own_weights = [weight for weight in weights if weight is not None]
     visible_of = masked_by(dropped)
@@ -311,8 +310,8 @@ def _softmax_gradient(upstream: tf.Tensor, weights: tf.Tensor, mask: tf.Tensor |
 def _row_products(rows: tf.Tensor, matrices: tf.Tensor, transpose: bool = False) -> tf.Tensor:
     """x_b M_b, or x_b M_bᵀ, for every b: ([B, p], [B, ., .]) -> [B, q].
 
-    `tf.matmul` runs oneDNN on a processor, which for single rows takes up to
-    twice as long as Eigen's kernel of this operation.
+    `tf.matmul` runs oneDNN on a processor, which for single rows takes up to twice as long as
+    Eigen's kernel of this operation.
     """
     outputs = tf.raw_ops.BatchMatMulV3(
         x=rows[:, None], y=matrices, Tout=rows.dtype, adj_y=transpose

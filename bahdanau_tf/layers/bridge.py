@@ -32,8 +32,7 @@ class Bridge(ConfiguredLayer):
         encoded: `Encoded`.
 
     Returns:
-        The initial states, a tuple of float [B, n], and the first input,
-        float [B, m].
+        The initial states, a tuple of float [B, n], and the first input, float [B, m].
     """
 
     def __init__(
@@ -106,11 +105,10 @@ class BackwardBridge(_TanhBridge):
 
         s_0 = tanh(W_s h←_1 + b_s)    (A.2.2)
 
-    h←_1 is the backward state at the first word, after the whole sentence was
-    read. There is no start symbol: in the first readout the term of the
-    previous word is zero, as in the original code (the paper does not say).
-    The bias b_s is in the code, not in the paper. Other states of the cell (an
-    LSTM's c_0) are zero.
+    h←_1 is the backward state at the first word, after the whole sentence was read. There is no
+    start symbol: in the first readout the term of the previous word is zero, as in the original
+    code (the paper does not say). The bias b_s is in the code, not in the paper. Other states of
+    the cell (an LSTM's c_0) are zero.
 
     Args:
         state_size: The decoder cell's `state_size`.
@@ -124,9 +122,8 @@ class BackwardBridge(_TanhBridge):
     def _summary(self, encoded: Encoded) -> tf.Tensor:
         if not encoded.backward_states:
             raise ValueError(
-                "BackwardBridge: bridge needs a backward state, which the "
-                "encoder does not have; wanted encoder=BidirectionalEncoder "
-                "or another bridge"
+                "BackwardBridge: bridge needs a backward state, which the encoder does not have; "
+                "wanted encoder=BidirectionalEncoder or another bridge"
             )
         return encoded.backward_states[-1][0]
 
@@ -174,12 +171,11 @@ class ZeroBridge(Bridge):
 class CopyBridge(Bridge):
     """The encoder's last states are the decoder's first (Sutskever et al.).
 
-    They are those of all encoder layers, the top one first as in
-    `StackedCells`. A learned start vector is used in place of E y_0.
+    They are those of all encoder layers, the top one first as in `StackedCells`. A learned start
+    vector is used in place of E y_0.
 
     Args:
-        state_size: The decoder cell's `state_size`; must be the sizes of the
-            encoder's states.
+        state_size: The decoder cell's `state_size`; must be the sizes of the encoder's states.
         embedding_dim: m.
         kernel_initializer: Initializer of the start vector.
 
@@ -221,9 +217,8 @@ class SentenceBridge(CopyBridge):
         width = self._states(Encoded(*encoded_shape))[0][-1]
         if width != self.embedding_dim:
             raise ValueError(
-                f"SentenceBridge: embedding_dim ({self.embedding_dim}) and "
-                f"the encoder's units ({width}) must be equal, since the "
-                "sentence's vector is the first input"
+                f"SentenceBridge: embedding_dim ({self.embedding_dim}) and the encoder's units "
+                f"({width}) must be equal, since the sentence's vector is the first input"
             )
         super().build(encoded_shape)
 

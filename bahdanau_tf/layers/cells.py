@@ -6,9 +6,9 @@ Every cell has the same three methods:
     project(inputs) -> projected              the part that needs inputs alone
     step(projected, states) -> states         the part that needs the states
 
-so a layer projects a whole sequence with one matrix product, and its loop runs
-`step` alone. Other terms may be added to what `project` returns: a decoder adds
-C c_i, the context's term of the gates, before `step`.
+so a layer projects a whole sequence with one matrix product, and its loop runs `step` alone.
+Other terms may be added to what `project` returns: a decoder adds C c_i, the context's term of
+the gates, before `step`.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ States = tuple[tf.Tensor, ...]
 class Cell(ConfiguredLayer):
     """Base class of all cells: a Keras cell made of `project` and `step`.
 
-    A subclass defines these two and `state_size`, and sets `projection_size`
-    and the attributes below.
+    A subclass defines these two and `state_size`, and sets `projection_size` and the attributes
+    below.
 
     Attributes:
         units: n, the width of the output.
         state_count: Number of states; the first is the output.
-        context_as_input: Whether a decoder's context is a part of the input;
-            if not, the decoder adds C c_i to the projection.
+        context_as_input: Whether a decoder's context is a part of the input; if not, the decoder
+            adds C c_i to the projection.
     """
 
     units: int
@@ -71,9 +71,8 @@ class Cell(ConfiguredLayer):
         Args:
             projected: float [..., p], what `project` returned.
             states: Tuple of float [..., n]; the first is the output.
-            dropped: For each state a dropout mask, float [..., n], the same
-                at all steps; that of the output is applied to h_{t-1} in the
-                recurrent products. Or None.
+            dropped: For each state a dropout mask, float [..., n], the same at all steps; that
+                of the output is applied to h_{t-1} in the recurrent products. Or None.
 
         Returns:
             The new states, a tuple like `states`.
@@ -98,9 +97,9 @@ class Cell(ConfiguredLayer):
 class RecurrentCell(Cell):
     """Base class of the cells here: W, U and b for some gates, and config.
 
-    A subclass sets `gates` and `state_count`, and defines `step`. If its gates
-    are σ(W x + U h + b), `gate_names` and `update_equation` let `trace` show
-    them. They hold for the class itself, not for classes derived from it.
+    A subclass sets `gates` and `state_count`, and defines `step`. If its gates are σ(W x + U h +
+    b), `gate_names` and `update_equation` let `trace` show them. They hold for the class itself,
+    not for classes derived from it.
 
     Args:
         units: n.
@@ -204,13 +203,12 @@ class GRUCell(RecurrentCell):
         h~_t = tanh(W x_t + U [r_t ∘ h_{t-1}] + b)
         h_t  = (1 - z_t) ∘ h_{t-1} + z_t ∘ h~_t
 
-    z gates the *new* state, as in the paper: it is one minus the gate of
-    `keras.layers.GRUCell` and of most textbooks, which is the same function
-    with W_z and U_z negated. Like the original code, the gates have no bias
-    unless `use_gate_bias`.
+    z gates the *new* state, as in the paper: it is one minus the gate of `keras.layers.GRUCell`
+    and of most textbooks, which is the same function with W_z and U_z negated. Like the original
+    code, the gates have no bias unless `use_gate_bias`.
 
-    Weights: `kernel` [m, 3n] = [W_z | W_r | W], `recurrent_kernel`
-    [n, 3n] = [U_z | U_r | U], `bias` [n], or [3n] with gate biases.
+    Weights: `kernel` [m, 3n] = [W_z | W_r | W], `recurrent_kernel` [n, 3n] = [U_z | U_r | U],
+    `bias` [n], or [3n] with gate biases.
 
     Args:
         units: n.
@@ -264,12 +262,12 @@ class GRUResetAfterCell(RecurrentCell):
         h~_t = tanh(W x_t + b + r_t ∘ (U h_{t-1} + b_U))
         h_t  = z_t ∘ h_{t-1} + (1 - z_t) ∘ h~_t
 
-    The same numbers as `keras.layers.GRUCell(reset_after=True)`, whose gate
-    order and convention for z (it keeps the *old* state) it follows, so
-    weights can be carried to and from a cuDNN kernel.
+    The same numbers as `keras.layers.GRUCell(reset_after=True)`, whose gate order and convention
+    for z (it keeps the *old* state) it follows, so weights can be carried to and from a cuDNN
+    kernel.
 
-    Weights: `kernel` [m, 3n], `recurrent_kernel` [n, 3n], `bias` [3n] and
-    `recurrent_bias` [3n], each in the order z, r, h.
+    Weights: `kernel` [m, 3n], `recurrent_kernel` [n, 3n], `bias` [3n] and `recurrent_bias` [3n],
+    each in the order z, r, h.
 
     Args:
         units: n.
@@ -313,8 +311,8 @@ class LSTMCell(RecurrentCell):
         c_t     = f ∘ c_{t-1} + i ∘ c~_t
         h_t     = o ∘ tanh(c_t)
 
-    Weights: `kernel` [m, 4n], `recurrent_kernel` [n, 4n], `bias` [4n], in
-    Keras' order i, f, c, o. All biases start at zero, the forget gate's too.
+    Weights: `kernel` [m, 4n], `recurrent_kernel` [n, 4n], `bias` [4n], in Keras' order i, f, c,
+    o. All biases start at zero, the forget gate's too.
 
     Args:
         units: n.

@@ -24,15 +24,13 @@ class ConditionalDecoder(AttentionDecoder):
         c_i  = Σ_j α_ij h_j             α_ij from a(s'_i, h_j)
         s_i  = g(s'_i, c_i)             is read out
 
-    The cells f and g are of one kind and have weights of their own; C is the
-    input matrix of g.
+    The cells f and g are of one kind and have weights of their own; C is the input matrix of g.
 
     Args:
         cell: f; g is a new cell from its config, `context_cell`.
         attention: An attention layer or `FixedContext`.
-        state_dropout: Dropout rate of the state in the recurrent products
-            while training, with one mask for all steps of a sentence, the same
-            for f and g.
+        state_dropout: Dropout rate of the state in the recurrent products while training, with
+            one mask for all steps of a sentence, the same for f and g.
 
     Call arguments, returns: see `AttentionDecoder`.
 
@@ -68,8 +66,8 @@ class ConditionalDecoder(AttentionDecoder):
     def context_term(self, context: tf.Tensor) -> tf.Tensor:
         """The projection of g: C c + b.
 
-        Search averages these terms of the annotations by α_i, so a cell's
-        `project` must be affine, as those of this package are.
+        Search averages these terms of the annotations by α_i, so a cell's `project` must be
+        affine, as those of this package are.
         """
         return self.context_cell.project(context)
 

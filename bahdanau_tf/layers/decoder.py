@@ -77,14 +77,13 @@ class Read(NamedTuple):
 class StepMemory(NamedTuple):
     """What one step of a decoder reads of the source.
 
-    Cell and readout multiply the context by C and C_o. Since these products
-    are linear, they are computed once, of the annotations: with C h_j given,
-    C c_i = Σ_j α_ij C h_j.
+    Cell and readout multiply the context by C and C_o. Since these products are linear, they are
+    computed once, of the annotations: with C h_j given, C c_i = Σ_j α_ij C h_j.
 
     Attributes:
         source: What the attention layer's `memory` returned.
-        terms: float [B, T_x, p + t], [C h_j ; C_o h_j]; [B, p + t] if the
-            context is the same at all steps.
+        terms: float [B, T_x, p + t], [C h_j ; C_o h_j]; [B, p + t] if the context is the same at
+            all steps.
     """
 
     source: Nest
@@ -110,9 +109,9 @@ class DecoderState(NamedTuple):
 
     Attributes:
         states: The cell's states, float [B, K, n] each.
-        cell_term: float [B, K, p], C c_{i-1}: in the step order "original" the
-            update with c_{i-1} is done in the next step, when y_{i-1} is
-            known. () in the other orders and without a context.
+        cell_term: float [B, K, p], C c_{i-1}: in the step order "original" the update with
+            c_{i-1} is done in the next step, when y_{i-1} is known. () in the other orders and
+            without a context.
         attention: The attention's state, a nest of [B, K, ...]; () without one.
     """
 
@@ -128,26 +127,25 @@ STEP_ORDERS = ("original", "appendix", "main-text")
 class AttentionDecoder(ConfiguredLayer):
     """A recurrent cell that attends to the source at every step.
 
-    The context enters every gate of the cell through C: the cell's input term
-    is W E y + C c_i, which equals W' [E y ; c_i], where W' is W stacked on C.
-    The paper's text and its code order a step differently:
+    The context enters every gate of the cell through C: the cell's input term is W E y + C c_i,
+    which equals W' [E y ; c_i], where W' is W stacked on C. The paper's text and its code order
+    a step differently:
 
         s_i = f(s_{i-1}, y_i, c_i)        "original" (the code)
         s_i = f(s_{i-1}, y_{i-1}, c_i)    "appendix" (A.2.2)
         s_i = f(s_{i-1}, y_{i-1}, c_i)    "main-text" (eq. 4)
 
-    All attend with s_{i-1}; "main-text" reads out from s_i, the others from
-    s_{i-1}. In "original" it has seen y_{i-1} already, and the first step has
-    no update: s_0 attends and is read out.
+    All attend with s_{i-1}; "main-text" reads out from s_i, the others from s_{i-1}. In
+    "original" it has seen y_{i-1} already, and the first step has no update: s_0 attends and is
+    read out.
 
     Args:
-        cell: A cell of this package, or of Keras, whose input then is
-            [E y ; c_i] (see `KerasCell`).
-        attention: An attention layer, `FixedContext`, or None for a decoder
-            without any context.
+        cell: A cell of this package, or of Keras, whose input then is [E y ; c_i] (see
+            `KerasCell`).
+        attention: An attention layer, `FixedContext`, or None for a decoder without any context.
         step_order: One of the above.
-        state_dropout: Dropout rate of the state in the recurrent products
-            while training, with one mask for all steps of a sentence.
+        state_dropout: Dropout rate of the state in the recurrent products while training, with
+            one mask for all steps of a sentence.
         kernel_initializer: Initializer of C.
 
     Call arguments:
@@ -303,9 +301,9 @@ class AttentionDecoder(ConfiguredLayer):
     def slow_part(self) -> str | None:
         """The class for which training runs the plain loop; None on a fast path.
 
-        The fast paths have gradients written by hand, for `GRUCell` with
-        `BahdanauAttention`, `FixedContext` or no attention. Classes derived from these
-        may compute otherwise, and run the plain loop.
+        The fast paths have gradients written by hand, for `GRUCell` with `BahdanauAttention`,
+        `FixedContext` or no attention. Classes derived from these may compute otherwise, and run
+        the plain loop.
         """
         if not vars(type(self)).get("has_fast_path", False):
             return type(self).__name__
@@ -400,8 +398,7 @@ class AttentionDecoder(ConfiguredLayer):
         """What `step` reads of the source: `StepMemory`, () if no attention.
 
         Args:
-            memory: From the attention layer's `memory`, [B, ...]; () without
-                one.
+            memory: From the attention layer's `memory`, [B, ...]; () without one.
             readout_term: The readout's `context_term`.
         """
         if self.attention is None:

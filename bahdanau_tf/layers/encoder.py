@@ -20,11 +20,11 @@ class Encoded(NamedTuple):
 
     Attributes:
         annotations: float [B, T_x, c]; h_j, c = 2n if bidirectional.
-        forward_states: For each layer, the bottom one first, the states after
-            the last real word, a tuple of float [B, n]. The first is the
-            output; a residual layer's includes what it is added to.
-        backward_states: The same of the backward direction, after the first
-            word, which it reads last; empty without a backward direction.
+        forward_states: For each layer, the bottom one first, the states after the last real
+            word, a tuple of float [B, n]. The first is the output; a residual layer's includes
+            what it is added to.
+        backward_states: The same of the backward direction, after the first word, which it reads
+            last; empty without a backward direction.
         mask: bool [B, T_x], True on real positions; None or () if all are.
     """
 
@@ -57,8 +57,8 @@ class _RecurrentEncoder(ConfiguredLayer):
         self.residual = residual
         self.supports_masking = True
         for name, reverse in self._names_and_directions():
-            # Attributes, not a list: checkpoints and exports of TensorFlow
-            # lack the weights of Keras layers that are in a list.
+            # Attributes, not a list: checkpoints and exports of TensorFlow lack the weights of
+            # Keras layers that are in a list.
             recurrent = Recurrent(
                 new_cell(cell),
                 reverse=reverse,
@@ -162,17 +162,15 @@ class BidirectionalEncoder(_RecurrentEncoder):
         h←_j = f(E x_j, h←_{j+1})
         h_j  = [h→_j ; h←_j]         (eq. 7)
 
-    The initial states of both directions are zero. They share the embedding,
-    not the weights.
+    The initial states of both directions are zero. They share the embedding, not the weights.
 
     Args:
-        cell: A recurrent cell of this package or of Keras. It is a template:
-            each direction of each layer gets a new cell from its config.
-        layers: Number of layers; each but the first reads the annotations of
-            the layer below.
+        cell: A recurrent cell of this package or of Keras. It is a template: each direction of
+            each layer gets a new cell from its config.
+        layers: Number of layers; each but the first reads the annotations of the layer below.
         state_dropout: See `Recurrent`.
-        residual: Whether each layer but the first adds its outputs to the
-            annotations of the layer below, which it reads.
+        residual: Whether each layer but the first adds its outputs to the annotations of the
+            layer below, which it reads.
 
     Call arguments:
         embedded: float [B, T_x, m], E x_j, T_x at least 1.
@@ -199,8 +197,7 @@ class UnidirectionalEncoder(_RecurrentEncoder):
         `Encoded`, with annotations float [B, T_x, n] and no backward states.
 
     Reference:
-        Cho et al. 2014, arXiv 1406.1078; Sutskever et al. 2014,
-        arXiv 1409.3215.
+        Cho et al. 2014, arXiv 1406.1078; Sutskever et al. 2014, arXiv 1409.3215.
     """
 
     directions = (False,)

@@ -17,16 +17,15 @@ from bahdanau_tf.system.tensors import Shape
 class KerasCell(Cell):
     """A cell of `keras.layers.RNN` with `project` and `step`.
 
-    Encoders and decoders wrap a Keras cell by themselves. Such a cell does all
-    its work in one call, so its input products stay in the loop, and a
-    decoder's context is a part of its input, [E y_i ; c_i]. This is the same
-    function as with a cell of this package: the Keras cell's kernel is W
-    stacked on C.
+    Encoders and decoders wrap a Keras cell by themselves. Such a cell does all its work in one
+    call, so its input products stay in the loop, and a decoder's context is a part of its input,
+    [E y_i ; c_i]. This is the same function as with a cell of this package: the Keras cell's
+    kernel is W stacked on C.
 
     Args:
-        cell: `keras.layers.GRUCell`, `LSTMCell`, `SimpleRNNCell` or any layer
-            with a `state_size` and `call(inputs, states)` that returns its
-            output and its new states; the first state must be the output.
+        cell: `keras.layers.GRUCell`, `LSTMCell`, `SimpleRNNCell` or any layer with a
+            `state_size` and `call(inputs, states)` that returns its output and its new states;
+            the first state must be the output.
 
     Call arguments:
         inputs: float [batch, m].
@@ -75,8 +74,8 @@ class KerasCell(Cell):
         """One step; see `Cell.step`.
 
         Raises:
-            ValueError: `dropped` is not None, the cell's output is not its first
-                state, or has another dtype than its inputs.
+            ValueError: `dropped` is not None, the cell's output is not its first state, or has
+                another dtype than its inputs.
         """
         name = type(self.cell).__name__
         if dropped is not None:
@@ -94,9 +93,8 @@ class KerasCell(Cell):
             )
         if output.dtype != projected.dtype:
             raise ValueError(
-                f"KerasCell: {name} computes in {output.dtype.name}, and its "
-                f"inputs are {projected.dtype.name}; wanted a cell with the "
-                "dtype of the model"
+                f"KerasCell: {name} computes in {output.dtype.name}, and its inputs are "
+                f"{projected.dtype.name}; wanted a cell with the dtype of the model"
             )
         batch = tf.shape(projected)[:-1]
         return tuple(tf.reshape(x, tf.concat([batch, x.shape[-1:]], 0)) for x in flat)
@@ -112,8 +110,8 @@ class KerasCell(Cell):
 class StackedCells(Cell):
     """Cells on top of one another: each cell's output is the next one's input.
 
-    The states are those of all cells, the *top* cell's first, so that the
-    first state is the output, as in every cell of this package.
+    The states are those of all cells, the *top* cell's first, so that the first state is the
+    output, as in every cell of this package.
 
     Args:
         cells: Cells from the bottom to the top, of this package or of Keras.
@@ -129,8 +127,8 @@ class StackedCells(Cell):
             raise ValueError("StackedCells: cells is empty, wanted one or more")
         self.depth = len(cells)
         for index, cell in enumerate(cells):
-            # Attributes, not a list: checkpoints and exports of TensorFlow
-            # lack the weights of Keras layers that are in a list.
+            # Attributes, not a list: checkpoints and exports of TensorFlow lack the weights of
+            # Keras layers that are in a list.
             setattr(self, f"cell_{index}", as_cell("StackedCells", cell))
         self.units = self.cells[-1].units
         self.state_count = sum(cell.state_count for cell in self.cells)

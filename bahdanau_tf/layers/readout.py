@@ -57,9 +57,9 @@ class OutputWeights:
 class OutputColumns:
     """`OutputWeights` with a column for each word, its bias at the end.
 
-    A product of few rows of features reads them two to three times as fast,
-    one of hundreds of rows a tenth faster; training is slower. The bias is part
-    of the product: adding it afterwards would take a tenth as long again.
+    A product of few rows of features reads them two to three times as fast, one of hundreds of
+    rows a tenth faster; training is slower. The bias is part of the product: adding it
+    afterwards would take a tenth as long again.
 
     Attributes:
         kernel: float [f + 1, K].
@@ -98,17 +98,17 @@ class Readout(ConfiguredLayer):
         t_i  = φ(t~_i)    the subclass' function
         p(y_i) = softmax(t_i W_o + b_y)
 
-    W_o is full, [l, K], or the product W_1 W_2 of two factors. `output_kernel`
-    is W_o (or W_2) transposed, [K, .].
+    W_o is full, [l, K], or the product W_1 W_2 of two factors. `output_kernel` is W_o (or W_2)
+    transposed, [K, .].
 
     Args:
         vocabulary_size: K.
         units: l.
-        factor_units: Inner size f of a factored output W_1 [l, f] W_2 [f, K];
-            None for a full W_o.
+        factor_units: Inner size f of a factored output W_1 [l, f] W_2 [f, K]; None for a full
+            W_o.
         terms: Which of the terms "state", "previous", "context" are used.
-        tied: Whether the target embedding is used as `output_kernel`; it then
-            is an argument of `logits`.
+        tied: Whether the target embedding is used as `output_kernel`; it then is an argument of
+            `logits`.
         kernel_initializer: Initializer of all matrices.
         bias_initializer: Initializer of the biases.
 
@@ -121,8 +121,8 @@ class Readout(ConfiguredLayer):
         Logits, float32 [..., K].
 
     Raises:
-        ValueError: A size is less than 1, `terms` is empty, has an unknown
-            name or none that the decoder has, or with `tied` the widths differ.
+        ValueError: A size is less than 1, `terms` is empty, has an unknown name or none that the
+            decoder has, or with `tied` the widths differ.
     """
 
     def __init__(
@@ -185,8 +185,8 @@ class Readout(ConfiguredLayer):
         width = self.factor_units or hidden
         self.output_kernel = None
         if not self.tied:
-            # One row for each word, as in an embedding: products over the
-            # vocabulary are a fifth faster so, forward and backward.
+            # One row for each word, as in an embedding: products over the vocabulary are a fifth
+            # faster so, forward and backward.
             self.output_kernel = self._kernel("output_kernel", self.vocabulary_size, width)
         elif width != previous_shape[-1]:
             named = "units" if self.units else "terms"
@@ -250,8 +250,7 @@ class Readout(ConfiguredLayer):
         """The weights of the last product, one row for each word.
 
         Args:
-            embeddings: float [K, m], the target embeddings; used only if
-                `tied`.
+            embeddings: float [K, m], the target embeddings; used only if `tied`.
         """
         kernel = embeddings if self.tied else self.output_kernel
         return OutputWeights(tf.cast(kernel, self.compute_dtype), self.output_bias)
@@ -270,8 +269,8 @@ class Readout(ConfiguredLayer):
         """Of a call in a functional model, which would freeze a tie.
 
         Raises:
-            ValueError: The readout is `tied`: Keras saves the embeddings that
-                it is given as a constant.
+            ValueError: The readout is `tied`: Keras saves the embeddings that it is given as a
+                constant.
         """
         if self.tied:
             raise ValueError(
@@ -295,8 +294,8 @@ class Readout(ConfiguredLayer):
 def pair_maximum(pairs: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
     """max(x_1, x_2), max(x_3, x_4), ..; of equal ones the first has gradient.
 
-    Strided slices, or `tf.reduce_max` over an axis of size 2, are several times
-    slower, forward and backward.
+    Strided slices, or `tf.reduce_max` over an axis of size 2, are several times slower, forward
+    and backward.
     """
     apart = reshaped(pairs, pairs, pairs.shape[-1] // 2, 2)
     first, second = tf.unstack(apart, num=2, axis=-1)
@@ -317,15 +316,15 @@ class MaxoutReadout(Readout):
 
         t_ij = max(t~_{i,2j-1}, t~_{i,2j})    (A.2.2)
 
-    The maximum of each pair of neighbours, from 2l pre-activations to l. The
-    paper's W_o is full; the original code factors it (500 x 620 x 30,001, see
-    `factor_units`). The only biases are b_o and b_y, as in the original code.
+    The maximum of each pair of neighbours, from 2l pre-activations to l. The paper's W_o is
+    full; the original code factors it (500 x 620 x 30,001, see `factor_units`). The only biases
+    are b_o and b_y, as in the original code.
 
     Args, call arguments, returns: see `Readout`.
 
     Reference:
-        Bahdanau et al. 2015, arXiv 1409.0473, appendix A.2.2; Goodfellow et
-        al. 2013, arXiv 1302.4389.
+        Bahdanau et al. 2015, arXiv 1409.0473, appendix A.2.2; Goodfellow et al. 2013, arXiv
+        1302.4389.
     """
 
     def _preactivation_size(self, units: int) -> int:
@@ -358,8 +357,7 @@ class LinearReadout(Readout):
 
     Args:
         vocabulary_size: K.
-        **kwargs: `factor_units`, `terms`, `tied` and the initializers of
-            `Readout`.
+        **kwargs: `factor_units`, `terms`, `tied` and the initializers of `Readout`.
 
     Call arguments, returns: see `Readout`.
     """

@@ -26,8 +26,8 @@ def unroll(
 ) -> tuple[tuple[tf.Tensor, ...], Nest]:
     """Runs `step` at each position of a sequence.
 
-    `keras.layers.RNN` of Keras 3 passes no constants to a cell and projects the
-    inputs inside the loop; here the loop runs `step` alone.
+    `keras.layers.RNN` of Keras 3 passes no constants to a cell and projects the inputs inside
+    the loop; here the loop runs `step` alone.
 
     Args:
         step: (inputs at t, states) -> (outputs at t, states); inputs and outputs are tuples.
@@ -63,8 +63,8 @@ def unroll(
 
 
 def _steps(sequence: tf.Tensor) -> tf.TensorArray:
-    # A TensorArray, not the slice `x[t]`, whose gradient in a loop adds a
-    # tensor of the whole sequence's size at every step.
+    # A TensorArray, not the slice `x[t]`, whose gradient in a loop adds a tensor of the whole
+    # sequence's size at every step.
     steps = time_major(sequence)
     array = tf.TensorArray(steps.dtype, size=tf.shape(steps)[0], element_shape=steps.shape[1:])
     return array.unstack(steps)
@@ -125,8 +125,8 @@ def state_dropout_masks(
     """One dropout mask for all steps of a sentence (Gal and Ghahramani 2016).
 
     Returns:
-        For each state a mask: 0 for a dropped unit, 1 / (1 - rate) for a kept
-        one. None without dropout.
+        For each state a mask: 0 for a dropped unit, 1 / (1 - rate) for a kept one. None without
+        dropout.
     """
     if not training or rate == 0.0:
         return None
@@ -142,8 +142,8 @@ class Recurrent(ConfiguredLayer):
     Args:
         cell: A cell of this package, or of Keras (see `KerasCell`).
         reverse: Whether to read from right to left.
-        state_dropout: Dropout rate of the state in the recurrent products
-            while training, with one mask for all steps.
+        state_dropout: Dropout rate of the state in the recurrent products while training, with
+            one mask for all steps.
 
     Call arguments:
         inputs: float [B, T, m], T at least 1, finite at all positions.
@@ -151,9 +151,8 @@ class Recurrent(ConfiguredLayer):
         training: Whether to apply dropout.
 
     Returns:
-        The states at every position, float [B, T, n], and the last states, a
-        tuple of float [B, n]: after the last real position, or before the
-        first when `reverse`.
+        The states at every position, float [B, T, n], and the last states, a tuple of float [B,
+        n]: after the last real position, or before the first when `reverse`.
     """
 
     def __init__(
@@ -194,8 +193,8 @@ class Recurrent(ConfiguredLayer):
         unrolled = self._plain_loop
         if has_own_gradient(self.cell, inputs.dtype):
             unrolled = self._recurrence
-        # Not a loop from the last position to the first: tf2onnx, by which
-        # Keras exports to ONNX, takes it for one that writes in order.
+        # Not a loop from the last position to the first: tf2onnx, by which Keras exports to
+        # ONNX, takes it for one that writes in order.
         if self.reverse:
             inputs, mask = tf.reverse(inputs, [1]), tf.reverse(mask, [1])
         outputs, last = unrolled(inputs, mask, states, dropped)

@@ -30,9 +30,9 @@ class LocationAttention(BahdanauAttention):
         e_ij = w · tanh(W s_{i-1} + V h_j + U f_ij + b)            (section 2.2)
         α_ij = exp(e_ij) / Σ_k exp(e_ik),  c_i = Σ_j α_ij h_j      (section 2.1)
 
-    F * α is a convolution over the source: f_ij are k numbers computed from the weights of
-    the r positions around j. Before the first step α_0 = 0. W, V and w are the W_a, U_a
-    and v_a of `BahdanauAttention`.
+    F * α is a convolution over the source: f_ij are k numbers computed from the weights of the r
+    positions around j. Before the first step α_0 = 0. W, V and w are the W_a, U_a and v_a of
+    `BahdanauAttention`.
 
     Args:
         units: n'.
@@ -46,9 +46,9 @@ class LocationAttention(BahdanauAttention):
         first step.
 
     Reference:
-        Chorowski, Bahdanau, Serdyuk, Cho and Bengio 2015, Attention-Based Models for
-        Speech Recognition, arXiv 1506.07503, section 2.2. It has k = 10, r = 201 for
-        frames of speech; words need fewer positions.
+        Chorowski, Bahdanau, Serdyuk, Cho and Bengio 2015, Attention-Based Models for Speech
+        Recognition, arXiv 1506.07503, section 2.2. It has k = 10, r = 201 for frames of speech;
+        words need fewer positions.
     """
 
     def __init__(
@@ -107,15 +107,14 @@ class MonotonicAttention(Attention):
         q_ij = (1 - p_i,j-1) q_i,j-1 + α_{i-1,j}            (section 2.3)
         α_ij = p_ij q_ij,  c_i = Σ_j α_ij h_j,  α_0 = 1, 0, 0, ..
 
-    α_ij is the probability that step i attends to position j: a reader starts where the
-    step before attended, stops at each position with probability p_ij, otherwise moves on
-    to the next one. If it passes the last word, no word is attended to: the weights of a
-    step sum to at most 1. While all e are 0, as at first, it moves one word a step.
+    α_ij is the probability that step i attends to position j: a reader starts where the step
+    before attended, stops at each position with probability p_ij, otherwise moves on to the next
+    one. If it passes the last word, no word is attended to: the weights of a step sum to at most
+    1. While all e are 0, as at first, it moves one word a step.
 
-    The same expectation is used in training, scores and search. (A hard choice in search
-    needs noise in training, section 2.5, which is not implemented.) The recurrence over j
-    is computed in parallel, with S_j = Σ_{k<j} log(1 - p_ik), by sums of exponentials that
-    cannot overflow:
+    The same expectation is used in training, scores and search. (A hard choice in search needs
+    noise in training, section 2.5, which is not implemented.) The recurrence over j is computed
+    in parallel, with S_j = Σ_{k<j} log(1 - p_ik), by sums of exponentials that cannot overflow:
 
         log q_ij = S_j + log Σ_{k≤j} exp(log α_{i-1,k} - S_k)
 
@@ -133,8 +132,8 @@ class MonotonicAttention(Attention):
         ValueError: `content` is not such an attention.
 
     Reference:
-        Raffel, Luong, Liu, Weiss and Eck 2017, Online and Linear-Time Attention by
-        Enforcing Monotonic Alignments, arXiv 1704.00784.
+        Raffel, Luong, Liu, Weiss and Eck 2017, Online and Linear-Time Attention by Enforcing
+        Monotonic Alignments, arXiv 1704.00784.
     """
 
     def __init__(

@@ -22,8 +22,8 @@ Initializer: TypeAlias = "keras.initializers.Initializer | str | dict[str, objec
 class ConfiguredLayer(keras.layers.Layer):
     """A layer whose config is the arguments of its constructor.
 
-    Each argument is an attribute of the same name. A subclass with a `get_config` of its
-    own adds its own arguments there; those of the classes above are in the config already.
+    Each argument is an attribute of the same name. A subclass with a `get_config` of its own
+    adds its own arguments there; those of the classes above are in the config already.
     """
 
     def get_config(self) -> dict[str, object]:
@@ -47,8 +47,8 @@ _READ_LATER = ContextVar("weights are read later", default=False)
 def read_later() -> Iterator[None]:
     """All weights that are made in the block start with zeros.
 
-    Drawing random numbers takes most of the time in which a large model is built, and a
-    file's weights replace them.
+    Drawing random numbers takes most of the time in which a large model is built, and a file's
+    weights replace them.
     """
     before = _READ_LATER.set(True)
     try:
@@ -75,8 +75,8 @@ def fresh(initializer: Initializer) -> keras.initializers.Initializer:
 def _copy(initializer: Initializer, number: int) -> keras.initializers.Initializer:
     """A copy; those of one that has a seed differ by their numbers.
 
-    One with a `SeedGenerator` is returned as it is: it draws other numbers
-    each time, and each copy would draw the first ones again.
+    One with a `SeedGenerator` is returned as it is: it draws other numbers each time, and each
+    copy would draw the first ones again.
     """
     original = keras.initializers.get(initializer)
     if not isinstance(original, keras.initializers.Initializer):
@@ -93,8 +93,8 @@ def _copy(initializer: Initializer, number: int) -> keras.initializers.Initializ
 def per_block(initializer: Initializer, count: int) -> Callable[..., tf.Tensor]:
     """Initializes `count` matrices, joined along the last axis, one by one.
 
-    So each of the three recurrent matrices in a kernel [n, 3n] is orthogonal,
-    as in the paper, and not the kernel as one wide matrix.
+    So each of the three recurrent matrices in a kernel [n, 3n] is orthogonal, as in the paper,
+    and not the kernel as one wide matrix.
     """
     blocks = [_copy(initial(initializer), place) for place in range(count)]
 
@@ -108,8 +108,8 @@ def per_block(initializer: Initializer, count: int) -> Callable[..., tf.Tensor]:
 def build_once(layer: keras.layers.Layer, *shapes: Sequence[object] | None) -> None:
     """Builds a sub-layer unless it is built.
 
-    When Keras loads a model, it builds sub-layers before the layer itself. A
-    layer that has no `build` is built by Keras when it is first called.
+    When Keras loads a model, it builds sub-layers before the layer itself. A layer that has no
+    `build` is built by Keras when it is first called.
     """
     if not layer.built and type(layer).build is not keras.layers.Layer.build:
         layer.build(*shapes)
@@ -133,9 +133,8 @@ def check_tracked(layer: keras.layers.Layer) -> None:
     for weight in layer.weights:
         if id(weight) not in tracked:
             raise ValueError(
-                f"{type(layer).__name__}: checkpoints would lack the weight "
-                f"{weight.path}; wanted each layer as an attribute of its own, "
-                "made in __init__, and not in a list"
+                f"{type(layer).__name__}: checkpoints would lack the weight {weight.path}; wanted "
+                "each layer as an attribute of its own, made in __init__, and not in a list"
             )
 
 

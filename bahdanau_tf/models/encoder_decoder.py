@@ -45,17 +45,16 @@ class SourceMemory(NamedTuple):
 class EncoderDecoder(StepwiseModel):
     """A translation model made of parts; base class of the papers' models.
 
-    It maps word ids to logits of target words. Id 0 is padding on both sides
-    and, as a previous target word, stands for "no word yet"; no other id has a
-    special meaning here.
+    It maps word ids to logits of target words. Id 0 is padding on both sides and, as a previous
+    target word, stands for "no word yet"; no other id has a special meaning here.
 
     Args:
         *sizes: K_x, K_y, n, m and l, as in `Architecture`.
         **options: The other arguments of `Architecture`, and those of Keras.
 
     Call arguments:
-        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded
-            with 0; the target is y_1 .. y_Ty with the end symbol, unshifted.
+        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded with 0; the target
+            is y_1 .. y_Ty with the end symbol, unshifted.
         training: Whether to apply dropout.
 
     Returns:
@@ -121,9 +120,8 @@ class EncoderDecoder(StepwiseModel):
     def _remember(self, arguments: dict[str, object]) -> None:
         """Sets the arguments of the constructor that `get_config` returns.
 
-        The configs of parts are those before building: a loaded model builds
-        its parts itself. It is a mapping proxy, because Keras would wrap a
-        dict.
+        The configs of parts are those before building: a loaded model builds its parts itself.
+        It is a mapping proxy, because Keras would wrap a dict.
         """
         self._arguments = MappingProxyType(arguments)
 
@@ -179,12 +177,10 @@ class EncoderDecoder(StepwiseModel):
         Args:
             inputs: As in `call`.
             training: Whether to apply dropout.
-            words: int [N], indices into the B x T_y positions, to get only
-                these; or None.
+            words: int [N], indices into the B x T_y positions, to get only these; or None.
 
         Returns:
-            t_i, float [B, T_y, l], or [N, l] of `words`; the `Glimpse` of all
-            positions.
+            t_i, float [B, T_y, l], or [N, l] of `words`; the `Glimpse` of all positions.
         """
         encoded = self._encoded(inputs["source"], training)
         embedded = self._embedded_target(inputs["target"], training)
@@ -253,8 +249,8 @@ class EncoderDecoder(StepwiseModel):
             source: int32 [B, T_x], padded with 0.
 
         Returns:
-            The memory, a nest of [B, ...] that no step changes, and the state
-            before the first step, a nest of [B, ...].
+            The memory, a nest of [B, ...] that no step changes, and the state before the first
+            step, a nest of [B, ...].
         """
         encoded = self._encoded(source, training=False)
         states, first = self.bridge(encoded)
@@ -274,8 +270,8 @@ class EncoderDecoder(StepwiseModel):
             memory: From `encode`, nest of [B, ...].
 
         Returns:
-            float [B, K, f]; the new state; the alignment, float32
-            [B, K, T_x], or None without one.
+            float [B, K, f]; the new state; the alignment, float32 [B, K, T_x], or None without
+            one.
         """
         is_first = ids == self.start_id
         previous = tf.where(

@@ -21,29 +21,26 @@ class Ensemble(StepwiseModel):
         p(y_i | y_<i, x) = 1/M Σ_m p_m(y_i | y_<i, x)      "probability"
         p(y_i | y_<i, x) ∝ Π_m p_m(y_i | y_<i, x)^(1/M)    "log_probability"
 
-    The members may be of any kind, each with its own source side (words or
-    sub-words, reversed or not); they share the target vocabulary. An ensemble
-    follows the protocol of a single model, so it is searched, scored and
-    exported like one. It cannot be trained.
+    The members may be of any kind, each with its own source side (words or sub-words, reversed
+    or not); they share the target vocabulary. An ensemble follows the protocol of a single
+    model, so it is searched, scored and exported like one. It cannot be trained.
 
     Args:
         members: M models.
         average: "probability" or "log_probability".
-        sources: For each member the number of the source that it reads; if
-            None, all read source 0. With more than one source, every argument
-            `source` is a tuple.
+        sources: For each member the number of the source that it reads; if None, all read source
+            0. With more than one source, every argument `source` is a tuple.
 
     Call arguments:
-        inputs: {"source": int32 [B, T_x] or a tuple of them,
-            "target": int32 [B, T_y]}, as for a single model.
+        inputs: {"source": int32 [B, T_x] or a tuple of them, "target": int32 [B, T_y]}, as for a
+            single model.
 
     Returns:
         Logits, float32 [B, T_y, K_y].
 
     Raises:
-        ValueError: There are no members, one has several sources, their target
-            vocabularies or start ids differ, or `average` or `sources` is
-            invalid.
+        ValueError: There are no members, one has several sources, their target vocabularies or
+            start ids differ, or `average` or `sources` is invalid.
 
     Reference:
         Sutskever et al. 2014, arXiv 1409.3215, section 3.7.
@@ -61,8 +58,8 @@ class Ensemble(StepwiseModel):
         _check(members, average, sources)
         self.average = average
         self.sources = tuple(sources)
-        # Attributes, not a list: exports of TensorFlow lack the weights of
-        # Keras layers that are in a list.
+        # Attributes, not a list: exports of TensorFlow lack the weights of Keras layers that are
+        # in a list.
         for number, member in enumerate(members):
             setattr(self, f"member_{number}", member)
         self.start_id = members[0].start_id
@@ -115,9 +112,8 @@ class Ensemble(StepwiseModel):
         """The features of every member; see `TranslationModel`.
 
         Returns:
-            The features of the members, a tuple; their new states, a tuple;
-            the alignment to source 0, the mean over the members that have one,
-            float32 [B, K, T_x], or None.
+            The features of the members, a tuple; their new states, a tuple; the alignment to
+            source 0, the mean over the members that have one, float32 [B, K, T_x], or None.
         """
         steps = [
             member.step(ids, *nests)

@@ -42,8 +42,8 @@ def _textbook(
 ) -> Arguments:
     """s_t from y_{t-1}, s_{t-1} and c_t; y^_t = softmax(W_y s_t + b_y).
 
-    As in textbooks, all recurrences are of one kind and have biases, embeddings
-    have none, and the readout has no hidden layer.
+    As in textbooks, all recurrences are of one kind and have biases, embeddings have none, and
+    the readout has no hidden layer.
     """
     options = _paper(**options)
     start: Arguments = {

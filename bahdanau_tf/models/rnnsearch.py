@@ -30,23 +30,23 @@ class RNNSearch(EncoderDecoder):
         p(y_i | y_1 .. y_{i-1}, x) = softmax(W_o maxout(t~_i))
         s_i  = GRU(s_{i-1}, E y_i, c_i)  order of the code; see `step_order`
 
-    The defaults are the authors' RNNsearch-50 with all its weights. Where the
-    paper and its code differ, they follow the code:
+    The defaults are the authors' RNNsearch-50 with all its weights. Where the paper and its code
+    differ, they follow the code:
 
-    * s_i depends on y_i, so the state that attends depends on y_{i-1}
-      (`step_order="original"`; the paper has two other orders);
+    * s_i depends on y_i, so the state that attends depends on y_{i-1} (`step_order="original"`;
+      the paper has two other orders);
     * the first readout has no term for a previous word;
     * W_o is factored through `embedding_dim` (`factored_output`);
     * embeddings, candidate states, W_s, U_o and the output have biases.
 
-    The textbooks' simpler forms are presets with other parts: s_0 = 0, a
-    learned start vector in place of y_0, ŷ_t = softmax(W_y s_t + b_y), and
+    The textbooks' simpler forms are presets with other parts: s_0 = 0, a learned start vector in
+    place of y_0, ŷ_t = softmax(W_y s_t + b_y), and
 
         s_t = tanh(W y_{t-1} + U s_{t-1} + C c_t + b)    "rnn-attention"
         s_t = z_t ∘ s_{t-1} + (1 - z_t) ∘ s~_t           "gru-attention"
 
-    The z of our `GRUCell` is one minus the latter's z, which is the same
-    function with W_z, U_z, C_z and b_z negated.
+    The z of our `GRUCell` is one minus the latter's z, which is the same function with W_z, U_z,
+    C_z and b_z negated.
 
     Args:
         source_vocabulary_size: K_x, ids 0 (padding) to K_x - 1.
@@ -55,14 +55,13 @@ class RNNSearch(EncoderDecoder):
         embedding_dim: m.
         attention_units: n'.
         maxout_units: l.
-        attention: A part in place of the additive attention: a layer, or the name of
-            one of this package, such as "GeneralAttention", which gets n' units.
-        **options: Other parts, dropout and initializers; see
-            `Architecture`.
+        attention: A part in place of the additive attention: a layer, or the name of one of this
+            package, such as "GeneralAttention", which gets n' units.
+        **options: Other parts, dropout and initializers; see `Architecture`.
 
     Call arguments:
-        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded
-            with 0; the target ends with its end symbol and is not shifted.
+        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded with 0; the target
+            ends with its end symbol and is not shifted.
 
     Returns:
         Logits, float32 [B, T_y, K_y]; `logits[:, i]` scores `target[:, i]`.
@@ -125,8 +124,8 @@ class RNNSearch(EncoderDecoder):
             parameters: Path of GroundHog's .npz file, or its arrays by name.
 
         Returns:
-            A model that keeps the file's word ids: 0 unused, 1 unknown word,
-            the end symbol last.
+            A model that keeps the file's word ids: 0 unused, 1 unknown word, the end symbol
+            last.
 
         Raises:
             ValueError: The file is not an RNNsearch parameter file.
@@ -160,13 +159,12 @@ class RNNEncDec(EncoderDecoder):
         p(y_i | y_1 .. y_{i-1}, x) = softmax(W_o maxout(t~_i))
         s_i  = GRU(s_{i-1}, E y_i, c)    order of the code; see `step_order`
 
-    The defaults are the authors' RNNencdec-50. Step order, first word,
-    factored output and biases are as in `RNNSearch`. Cho et al. (2014) describe
-    a tanh layer between h_Tx and c; their code has none.
+    The defaults are the authors' RNNencdec-50. Step order, first word, factored output and
+    biases are as in `RNNSearch`. Cho et al. (2014) describe a tanh layer between h_Tx and c;
+    their code has none.
 
-    The textbook's form is the preset "rnn-encdec": s_0 = y_0 = h_Tx, then
-    s_t = tanh(W y_{t-1} + U s_{t-1} + b) without any context, and
-    ŷ_t = softmax(W_y s_t + b_y).
+    The textbook's form is the preset "rnn-encdec": s_0 = y_0 = h_Tx, then s_t = tanh(W y_{t-1} +
+    U s_{t-1} + b) without any context, and ŷ_t = softmax(W_y s_t + b_y).
 
     Args:
         source_vocabulary_size: K_x, ids 0 (padding) to K_x - 1.
@@ -174,10 +172,9 @@ class RNNEncDec(EncoderDecoder):
         units: n, hidden units of encoder and decoder.
         embedding_dim: m.
         maxout_units: l.
-        use_context: Whether every step has the context c; if not, the decoder
-            depends on the source only through its first state.
-        **options: Other parts, dropout and initializers; see
-            `Architecture`.
+        use_context: Whether every step has the context c; if not, the decoder depends on the
+            source only through its first state.
+        **options: Other parts, dropout and initializers; see `Architecture`.
 
     Call arguments, returns, raises: see `RNNSearch`; there is no alignment.
 
@@ -223,8 +220,8 @@ class RNNEncDec(EncoderDecoder):
             parameters: Path of GroundHog's .npz file, or its arrays by name.
 
         Returns:
-            A model that keeps the file's word ids: 0 unused, 1 unknown word,
-            the end symbol last.
+            A model that keeps the file's word ids: 0 unused, 1 unknown word, the end symbol
+            last.
 
         Raises:
             ValueError: The file is not an RNNencdec parameter file.

@@ -1,7 +1,7 @@
 """Base class of translation models that are defined by their steps.
 
-Search, scoring, training, shortlists, ensembles, learned lexicons and exports
-use nothing else of a model.
+Search, scoring, training, shortlists, ensembles, learned lexicons and exports use nothing else
+of a model.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import tensorflow as tf
 from bahdanau_tf.layers.weights import rows_at
 from bahdanau_tf.system.tensors import Nest, Shape
 
-# `OutputWeights` or what has the same method `logits`; of an ensemble a tuple
-# of those of its members.
+# `OutputWeights` or what has the same method `logits`; of an ensemble a tuple of those of its
+# members.
 Output: TypeAlias = Any
 
 
@@ -25,9 +25,9 @@ Output: TypeAlias = Any
 class TranslationModel(Protocol):
     """A model that returns features of each next word, and output weights.
 
-    *Features* are the input of the last product, the paper's t_i: logits are
-    features times `OutputWeights`. An ensemble has a tuple of each, with one
-    element for each member, and its `logits` combines them.
+    *Features* are the input of the last product, the paper's t_i: logits are features times
+    `OutputWeights`. An ensemble has a tuple of each, with one element for each member, and its
+    `logits` combines them.
 
     Attributes:
         start_id: Used as the previous word of the first one; 0, as padding.
@@ -52,12 +52,12 @@ class TranslationModel(Protocol):
         """Reads source sentences.
 
         Args:
-            source: int32 [B, T_x], padded with 0; a tuple of them for a model
-                of several sources.
+            source: int32 [B, T_x], padded with 0; a tuple of them for a model of several
+                sources.
 
         Returns:
-            The memory, a nest of [B, ...] that no step changes, and the state
-            before the first step, a nest of [B, ...].
+            The memory, a nest of [B, ...] that no step changes, and the state before the first
+            step, a nest of [B, ...].
         """
         ...
 
@@ -72,8 +72,8 @@ class TranslationModel(Protocol):
             memory: From `encode`, nest of [B, ...].
 
         Returns:
-            The features, float [B, K, f]; the new state; the alignment,
-            float32 [B, K, T_x], or None without one.
+            The features, float [B, K, f]; the new state; the alignment, float32 [B, K, T_x], or
+            None without one.
         """
         ...
 
@@ -83,16 +83,15 @@ class TranslationModel(Protocol):
         """The features of given translations, each word given those before.
 
         Args:
-            inputs: {"source": as for `encode`, "target": int32 [B, T_y]},
-                padded with 0; the target has its end symbol and is not
-                shifted.
+            inputs: {"source": as for `encode`, "target": int32 [B, T_y]}, padded with 0; the
+                target has its end symbol and is not shifted.
             training: Whether to apply dropout.
-            words: int [N], indices into the B x T_y positions, to get the
-                features of these alone; or None.
+            words: int [N], indices into the B x T_y positions, to get the features of these
+                alone; or None.
 
         Returns:
-            float [B, T_y, f], or [N, f] of `words`; the alignment, float
-            [B, T_y, T_x], or None without one.
+            float [B, T_y, f], or [N, f] of `words`; the alignment, float [B, T_y, T_x], or None
+            without one.
         """
         ...
 
@@ -105,8 +104,8 @@ class TranslationModel(Protocol):
 
         Args:
             features: float [..., f].
-            output: From `output_weights`, or another object with a method
-                `logits`, such as a shortlist's.
+            output: From `output_weights`, or another object with a method `logits`, such as a
+                shortlist's.
         """
         ...
 
@@ -118,18 +117,16 @@ INPUTS = {"source", "target"}
 class StepwiseModel(keras.Model):
     """A Keras model defined by `encode`, `step` and `output_weights`.
 
-    A subclass defines these three and the sizes of the vocabularies, as
-    `TranslationModel` describes them; `has_alignment` if its steps return
-    attention weights; `features` if it has dropout, or can process a whole
-    sentence faster than step by step. Its constructor makes the weights, whose
-    shapes do not depend on the input, or layers, and then calls `build`.
+    A subclass defines these three and the sizes of the vocabularies, as `TranslationModel`
+    describes them; `has_alignment` if its steps return attention weights; `features` if it has
+    dropout, or can process a whole sentence faster than step by step. Its constructor makes the
+    weights, whose shapes do not depend on the input, or layers, and then calls `build`.
 
-    Id 0 is padding on both sides and, as a previous target word, stands for
-    "no word yet".
+    Id 0 is padding on both sides and, as a previous target word, stands for "no word yet".
 
     Call arguments:
-        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded
-            with 0; the target is y_1 .. y_Ty with the end symbol, unshifted.
+        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded with 0; the target
+            is y_1 .. y_Ty with the end symbol, unshifted.
         training: Whether to apply dropout.
 
     Returns:
@@ -143,8 +140,8 @@ class StepwiseModel(keras.Model):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        # Otherwise `compile` would use XLA on a GPU, which compiles again for
-        # each of the many shapes of batches of sentences.
+        # Otherwise `compile` would use XLA on a GPU, which compiles again for each of the many
+        # shapes of batches of sentences.
         self.supports_jit = False
         self.supports_masking = True
 
@@ -235,8 +232,8 @@ class StepwiseModel(keras.Model):
         """`step` with the logits of all words, for `search` and other callers.
 
         Returns:
-            Logits, float32 [B, K, K_y]; the new state; the alignment, float32
-            [B, K, T_x], or None without one.
+            Logits, float32 [B, K, K_y]; the new state; the alignment, float32 [B, K, T_x], or
+            None without one.
         """
         features, state, weights = self.step(ids, state, memory)
         return self.logits(features, self.output_weights()), state, weights

@@ -42,8 +42,7 @@ def check_matplotlib(function: str) -> None:
     """Checks that there will be pictures.
 
     Raises:
-        ImportError: matplotlib is not installed. The message begins with
-            `function`.
+        ImportError: matplotlib is not installed. The message begins with `function`.
     """
     try:
         import matplotlib.figure  # noqa: F401
@@ -196,11 +195,11 @@ def plot_alignment(
     """Draws a soft alignment αᵢⱼ as in Figure 3: 0 is black, 1 is white.
 
     Args:
-        source_tokens: the columns, written on top; or a `Translation`, which has the
-            tokens of both sides and the weights.
+        source_tokens: the columns, written on top; or a `Translation`, which has the tokens of
+            both sides and the weights.
         target_tokens: the rows, written at the side.
-        weights: float `[T_y, T_x]`. One more row or column than tokens is that
-            of the end symbol.
+        weights: float `[T_y, T_x]`. One more row or column than tokens is that of the end
+            symbol.
         path: file to write; its extension sets the format, PNG, PDF or SVG.
 
     Returns:
@@ -258,9 +257,8 @@ def plot_bleu_by_length(
     """Draws BLEU against sentence length as in Figure 2, a line per system.
 
     Args:
-        curves: name -> bins of `bahdanau_tf.evaluation.bleu_by_length`. A
-            point is drawn at the middle of its bin, the 95 % bootstrap
-            intervals as a band.
+        curves: name -> bins of `bahdanau_tf.evaluation.bleu_by_length`. A point is drawn at the
+            middle of its bin, the 95 % bootstrap intervals as a band.
         path: file to write; its extension sets the format, PNG, PDF or SVG.
         label: what the lengths are, written below.
 
@@ -287,8 +285,8 @@ def plot_bleu_by_length(
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     if curves:
-        # Beside the plot: curves may run through any corner. The names are
-        # set later, since matplotlib leaves out one that begins with "_".
+        # Beside the plot: curves may run through any corner. The names are set later, since
+        # matplotlib leaves out one that begins with "_".
         numbers = map(str, range(len(curves)))
         legend = axes.legend(
             axes.get_lines(), numbers, loc="center left", bbox_to_anchor=(1.01, 0.5)

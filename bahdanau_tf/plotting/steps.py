@@ -89,11 +89,11 @@ Panel = tuple[float, Callable[["Axes"], None]]
 def plot_trace(trace: Trace, path: str | os.PathLike[str] | None = None) -> Figure:
     """Draws a translation step by step, with a line for each target word.
 
-    The panels: weights and energies, with a column for each source token as in
-    `plot_alignment`; the most probable words; what state, previous word, context and
-    biases add to the logit of the chosen word; the means of the gates; the norm of the
-    context. Panels for which the model has no values are left out. They stand in rows of
-    at most 10 inches; only a panel of a long sentence is wider.
+    The panels: weights and energies, with a column for each source token as in `plot_alignment`;
+    the most probable words; what state, previous word, context and biases add to the logit of
+    the chosen word; the means of the gates; the norm of the context. Panels for which the model
+    has no values are left out. They stand in rows of at most 10 inches; only a panel of a long
+    sentence is wider.
 
     Args:
         trace: `bahdanau_tf.tracing.Trace`.

@@ -1,9 +1,8 @@
 """A translation as HTML: pointing at a word shows what it was aligned to.
 
-It uses a style sheet and no script, so it works wherever a notebook is shown,
-under any content security policy. Rules apply inside one drawing only (`:has`),
-so several drawings in a page need no ids. Colours are those of the page around
-it, light or dark.
+It uses a style sheet and no script, so it works wherever a notebook is shown, under any content
+security policy. Rules apply inside one drawing only (`:has`), so several drawings in a page need
+no ids. Colours are those of the page around it, light or dark.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ class Words(NamedTuple):
         source: Heading of the sentence that was translated.
         hint: What to do to see the alignment.
         no_attention: Why there is none.
-        aligned: About a word of the translation: `{word}` and the source's
-            `{others}`.
+        aligned: About a word of the translation: `{word}` and the source's `{others}`.
         attended_to: About a word of the source: `{word}` and the translation's `{others}`.
         quoted: A word, with the language's quotation marks.
         separator: What is between two of the others.
@@ -99,10 +97,10 @@ LEAST_SHARE = 0.05  # smaller shares are not shown
 NOTHING = "·"  # a token without characters, such as a sub-word of one space
 
 _ROOT = ".bahdanau-tf-alignment"
-# Words are inline; inline-block would break right-to-left order. The chosen
-# word has a frame; the words aligned to it have a tint, and a line below whose
-# thickness is the share. `display: block` needs !important, because some
-# notebooks hide elements with the attribute `hidden` by an !important rule.
+# Words are inline; inline-block would break right-to-left order. The chosen word has a frame;
+# the words aligned to it have a tint, and a line below whose thickness is the share. `display:
+# block` needs !important, because some notebooks hide elements with the attribute `hidden` by an
+# !important rule.
 _STYLE = f"""
 {_ROOT} {{ max-width: 46rem; }}
 {_ROOT} h4 {{ margin: .75rem 0 0; font-size: .9rem; opacity: .75; }}
@@ -213,12 +211,12 @@ def parts_of(text: str, offsets: Sequence[tuple[int, int]], count: int) -> list[
     Args:
         text: The text.
         offsets: For each token (start, end), byte offsets in the UTF-8 text.
-        count: Number of rows or columns of the weights; those beyond the
-            tokens are end symbols, without characters, after the text.
+        count: Number of rows or columns of the weights; those beyond the tokens are end symbols,
+            without characters, after the text.
 
     Returns:
-        The parts from left to right. Tokens that share characters, as
-        sub-words may, are one part; a space alone is joined to what follows.
+        The parts from left to right. Tokens that share characters, as sub-words may, are one
+        part; a space alone is joined to what follows.
     """
     sizes = [len(character.encode("utf-8", "replace")) for character in text]
     at = [0, *accumulate(sizes)]
@@ -260,8 +258,8 @@ def shares_of(weights: np.ndarray, targets: Sequence[Part], sources: Sequence[Pa
         sources: The source's parts.
 
     Returns:
-        float [target parts, source parts]: the mean over the target's tokens
-        of the sum over the source's.
+        float [target parts, source parts]: the mean over the target's tokens of the sum over the
+        source's.
     """
     summed = [weights[:, list(part.tokens)].sum(1) for part in sources]
     columns = np.stack(summed, axis=1)
@@ -286,8 +284,8 @@ def _text(
         parts: Its parts.
         words: The escaped text of each part.
         shares: float [parts, parts of the other text].
-        sides: "ts" for the target, "st" for the source: the letter of this
-            text and that of the other.
+        sides: "ts" for the target, "st" for the source: the letter of this text and that of the
+            other.
     """
     html, position = [], 0
     own, other = sides[0], sides[1]
