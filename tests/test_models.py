@@ -721,7 +721,7 @@ def test_embedding_dropout_is_that_of_both_sides() -> None:
     model = randomized(search(embedding_dropout=0.5, embedding_dim=64))
     ids = tf.constant(SOURCE)
     plain = model.target_embedding(ids).numpy()
-    ratio = model._embedded_target(ids, True).numpy() / plain
+    ratio = model.embedding_dropout(model.target_embedding(ids), training=True).numpy() / plain
     assert {*np.unique(ratio.round(4))} == {0.0, 2.0}
     plain = model._encoded(ids, False).annotations.numpy()
     assert np.abs(model._encoded(ids, True).annotations - plain).max() > 1e-3
@@ -748,7 +748,7 @@ def test_state_dropout_is_that_of_encoder_and_decoder(name: str) -> None:
     assert np.abs(plain - dropped).max() > 1e-3
     encoded = model._encoded(SOURCE, False)
     states, first = model.bridge(encoded)
-    given = (model._embedded_target(TARGET, False), first, states, model._attended(encoded))
+    given = (model.target_embedding(TARGET), first, states, model._attended(encoded))
     kept, other = (model.decoder(*given, training=flag).state for flag in (False, True))
     assert np.abs(kept - other).max() > 1e-3
 

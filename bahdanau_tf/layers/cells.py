@@ -107,6 +107,10 @@ class RecurrentCell(Cell):
         recurrent_initializer: Initializer of each recurrent matrix U [n, n].
         bias_initializer: Initializer of the biases.
 
+    Call arguments:
+        inputs: float [batch, m].
+        states: float [batch, n], h_{t-1}; a list if there are several.
+
     Raises:
         ValueError: `units` is less than 1.
     """
@@ -177,15 +181,7 @@ class TanhCell(RecurrentCell):
 
         h_t = tanh(W x_t + U h_{t-1} + b)
 
-    Args:
-        units: n.
-        kernel_initializer: Initializer of W.
-        recurrent_initializer: Initializer of U.
-        bias_initializer: Initializer of b.
-
-    Call arguments:
-        inputs: float [batch, m].
-        states: float [batch, n], h_{t-1}.
+    Args, call arguments: see `RecurrentCell`.
     """
 
     def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
@@ -213,13 +209,9 @@ class GRUCell(RecurrentCell):
     Args:
         units: n.
         use_gate_bias: Whether z and r have biases too.
-        kernel_initializer: Initializer of W, W_z, W_r.
-        recurrent_initializer: Initializer of U, U_z, U_r.
-        bias_initializer: Initializer of b.
+        **kwargs: Initializers of `RecurrentCell`.
 
-    Call arguments:
-        inputs: float [batch, m].
-        states: float [batch, n], h_{t-1}.
+    Call arguments: see `RecurrentCell`.
 
     Reference:
         Bahdanau et al. 2015, arXiv 1409.0473, appendix A.1.1 and A.2.
@@ -269,15 +261,7 @@ class GRUResetAfterCell(RecurrentCell):
     Weights: `kernel` [m, 3n], `recurrent_kernel` [n, 3n], `bias` [3n] and `recurrent_bias` [3n],
     each in the order z, r, h.
 
-    Args:
-        units: n.
-        kernel_initializer: Initializer of the input matrices.
-        recurrent_initializer: Initializer of the recurrent matrices.
-        bias_initializer: Initializer of the biases.
-
-    Call arguments:
-        inputs: float [batch, m].
-        states: float [batch, n], h_{t-1}.
+    Args, call arguments: see `RecurrentCell`.
     """
 
     gates = 3
@@ -314,15 +298,7 @@ class LSTMCell(RecurrentCell):
     Weights: `kernel` [m, 4n], `recurrent_kernel` [n, 4n], `bias` [4n], in Keras' order i, f, c,
     o. All biases start at zero, the forget gate's too.
 
-    Args:
-        units: n.
-        kernel_initializer: Initializer of the input matrices.
-        recurrent_initializer: Initializer of the recurrent matrices.
-        bias_initializer: Initializer of the biases.
-
-    Call arguments:
-        inputs: float [batch, m].
-        states: two float [batch, n], h_{t-1} and c_{t-1}.
+    Args, call arguments: see `RecurrentCell`; the states are h_{t-1} and c_{t-1}.
 
     Reference:
         Graves 2013, arXiv 1308.0850, as used by Sutskever et al. 2014.

@@ -375,7 +375,11 @@ class AttentionDecoder(ConfiguredLayer):
             outputs = [output for output in outputs if output is not None]
             return outputs, (new, read.attention_state)
 
-        shapes = self._output_shapes()
+        shapes: list[list[int | None]] = [[self.cell.units]]
+        if self.attention is not None:
+            shapes.append([self.context_size])
+            if self.attention.has_alignment:
+                shapes.append([None])
         dtypes = [states[0].dtype] * len(shapes)
         if states[0].dtype.size < 4 and len(shapes) > 2:
             dtypes[-1] = tf.float32  # the weights, as in a step
@@ -383,14 +387,6 @@ class AttentionDecoder(ConfiguredLayer):
         outputs, _ = unroll(step, [projected], start, shapes, dtypes)
         state, context, weights = (*outputs, None, None)[:3]
         return Glimpse(state, context, weights)
-
-    def _output_shapes(self) -> list[list[int | None]]:
-        shapes: list[list[int | None]] = [[self.cell.units]]
-        if self.attention is not None:
-            shapes.append([self.context_size])
-            if self.attention.has_alignment:
-                shapes.append([None])
-        return shapes
 
     def step_memory(
         self, memory: Nest, readout_term: Callable[[tf.Tensor], tf.Tensor]

@@ -135,7 +135,8 @@ class _RecurrentEncoder(ConfiguredLayer):
             if self.residual and depth:
                 sequence += below
                 for direction in states:
-                    direction[-1] = _sum(direction[-2], direction[-1])
+                    output, *others = direction[-1]
+                    direction[-1] = (direction[-2][0] + output, *others)
         forward, backward = (*states, [])[:2]
         return Encoded(sequence, tuple(forward), tuple(backward), mask)
 
@@ -147,11 +148,6 @@ class _RecurrentEncoder(ConfiguredLayer):
             "state_dropout": self.state_dropout,
             "residual": self.residual,
         }
-
-
-def _sum(below: States, states: States) -> States:
-    """The states of a residual layer: its output is added to that below."""
-    return (below[0] + states[0], *states[1:])
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")

@@ -46,7 +46,9 @@ class OutputWeights:
         """Logits of all words: float [..., f] -> float32 [..., K]."""
         kernel = tf.cast(self.kernel, features.dtype)
         logits = tf.matmul(as_rows(features), kernel, transpose_b=True)
-        return _biased(logits, self.bias, features)
+        # Not `+`: inside a loop TensorFlow fuses only bias_add with matmul.
+        logits = tf.nn.bias_add(logits, tf.cast(self.bias, logits.dtype))
+        return reshaped(tf.cast(logits, tf.float32), features, self.bias.shape[0])
 
     def first(self, count: int) -> OutputWeights:
         """The output weights of the first `count` words."""
@@ -80,12 +82,6 @@ class OutputColumns:
         logits = tf.matmul(rows, tf.cast(self.kernel, rows.dtype))
         logits = tf.cast(logits, tf.float32)
         return reshaped(logits, features, self.kernel.shape[1])
-
-
-def _biased(logits: tf.Tensor, bias: tf.Tensor, features: tf.Tensor) -> tf.Tensor:
-    # Not `+`: inside a loop TensorFlow fuses only bias_add with matmul.
-    logits = tf.nn.bias_add(logits, tf.cast(bias, logits.dtype))
-    return reshaped(tf.cast(logits, tf.float32), features, bias.shape[0])
 
 
 TERMS = ("state", "previous", "context")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.bridge import Bridge
 from bahdanau_tf.layers.cells import GRUCell
 from bahdanau_tf.layers.conditional import ConditionalDecoder
 from bahdanau_tf.layers.decoder import (
@@ -21,7 +19,7 @@ from bahdanau_tf.layers.decoder import (
 from bahdanau_tf.layers.embedding import WordEmbedding
 from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.nested_cells import KerasCell
-from bahdanau_tf.layers.readout import MaxoutReadout, OutputWeights, Readout
+from bahdanau_tf.layers.readout import MaxoutReadout, OutputWeights
 from bahdanau_tf.layers.recurrent import shifted
 from bahdanau_tf.layers.weights import as_rows, build_once, reshaped, rows_at
 from bahdanau_tf.models import presets
@@ -76,20 +74,30 @@ class EncoderDecoder(StepwiseModel):
         arguments.check(type(self).__name__)
         self._remember(arguments.config())
         dtype = self.dtype_policy
-        self.source_embedding = make_embedding(arguments, "source", dtype)
-        self.target_embedding = (
-            self.source_embedding
-            if arguments.share_embeddings
-            else make_embedding(arguments, "target", dtype)
+        self.source_embedding = self.target_embedding = make_embedding(arguments, "source", dtype)
+        if not arguments.share_embeddings:
+            self.target_embedding = make_embedding(arguments, "target", dtype)
+        self.encoder = arguments.encoder or self.encoder_class(
+            make_cell(arguments, dtype), state_dropout=arguments.state_dropout, dtype=dtype
         )
-        self.encoder = make_encoder(arguments, self.encoder_class, dtype)
         self.decoder = make_decoder(arguments, dtype)
-        state_size = self.decoder.cell.state_size
-        self.bridge = make_bridge(arguments, self.bridge_class, state_size, dtype)
-        self.readout = make_readout(arguments, dtype)
-        self.embedding_dropout = make_dropout(arguments, "embedding_dropout", dtype)
-        self.annotation_dropout = make_dropout(arguments, "annotation_dropout", dtype)
-        self.readout_dropout = make_dropout(arguments, "readout_dropout", dtype)
+        self.bridge = arguments.bridge or self.bridge_class(
+            self.decoder.cell.state_size,
+            arguments.embedding_dim,
+            kernel_initializer=arguments.kernel_initializer,
+            dtype=dtype,
+        )
+        self.readout = arguments.readout or MaxoutReadout(
+            arguments.target_vocabulary_size,
+            arguments.maxout_units,
+            factor_units=arguments.embedding_dim if arguments.factored_output else None,
+            tied=arguments.tie_embeddings,
+            kernel_initializer=arguments.kernel_initializer,
+            dtype=dtype,
+        )
+        for name in ("embedding_dropout", "annotation_dropout", "readout_dropout"):
+            rate = getattr(arguments, name)
+            setattr(self, name, keras.layers.Dropout(rate, name=name, dtype=dtype))
         check_fit(self)
         self.build()
 
@@ -183,7 +191,9 @@ class EncoderDecoder(StepwiseModel):
             t_i, float [B, T_y, l], or [N, l] of `words`; the `Glimpse` of all positions.
         """
         encoded = self._encoded(inputs["source"], training)
-        embedded = self._embedded_target(inputs["target"], training)
+        check_ids(type(self).__name__, "target", inputs["target"], self.target_vocabulary_size)
+        embedded = self.target_embedding(inputs["target"])
+        embedded = self.embedding_dropout(embedded, training=training)
         rows, wanted = embedded.shape[0], encoded.annotations.shape[0]
         if None not in (rows, wanted) and rows != wanted:
             raise ValueError(
@@ -200,15 +210,8 @@ class EncoderDecoder(StepwiseModel):
         hidden = self.readout.hidden(state, previous, context)
         return self.readout_dropout(hidden, training=training), glimpse
 
-    def _embedded_target(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
-        size = self.target_vocabulary_size
-        check_ids(type(self).__name__, "target", ids, size)
-        embedded = self.target_embedding(ids)
-        return self.embedding_dropout(embedded, training=training)
-
     def _encoded(self, source: tf.Tensor, training: bool) -> Encoded:
-        size = self.source_vocabulary_size
-        check_ids(type(self).__name__, "source", source, size)
+        check_ids(type(self).__name__, "source", source, self.source_vocabulary_size)
         embedded = self.source_embedding(source)
         encoded = self.encoder(
             self.embedding_dropout(embedded, training=training),
@@ -309,15 +312,6 @@ def make_cell(arguments: Architecture, dtype: keras.DTypePolicy) -> GRUCell:
     )
 
 
-def make_encoder(
-    arguments: Architecture, encoder_class: type[keras.layers.Layer], dtype: keras.DTypePolicy
-) -> keras.layers.Layer:
-    """The encoder that was given, or one of the model's class."""
-    return arguments.encoder or encoder_class(
-        make_cell(arguments, dtype), state_dropout=arguments.state_dropout, dtype=dtype
-    )
-
-
 def make_decoder(arguments: Architecture, dtype: keras.DTypePolicy) -> AttentionDecoder:
     """The decoder, of the cell that was given and the attention."""
     cell = arguments.cell or make_cell(arguments, dtype)
@@ -335,40 +329,6 @@ def make_decoder(arguments: Architecture, dtype: keras.DTypePolicy) -> Attention
     )
 
 
-def make_bridge(
-    arguments: Architecture,
-    bridge_class: type[Bridge],
-    state_size: int | Sequence[int],
-    dtype: keras.DTypePolicy,
-) -> Bridge:
-    """The bridge that was given, or one of the model's class."""
-    return arguments.bridge or bridge_class(
-        state_size,
-        arguments.embedding_dim,
-        kernel_initializer=arguments.kernel_initializer,
-        dtype=dtype,
-    )
-
-
-def make_readout(arguments: Architecture, dtype: keras.DTypePolicy) -> Readout:
-    """The readout that was given, or the paper's."""
-    return arguments.readout or MaxoutReadout(
-        arguments.target_vocabulary_size,
-        arguments.maxout_units,
-        factor_units=arguments.embedding_dim if arguments.factored_output else None,
-        tied=arguments.tie_embeddings,
-        kernel_initializer=arguments.kernel_initializer,
-        dtype=dtype,
-    )
-
-
-def make_dropout(
-    arguments: Architecture, name: str, dtype: keras.DTypePolicy
-) -> keras.layers.Layer:
-    """The dropout that an argument is called after."""
-    return keras.layers.Dropout(getattr(arguments, name), name=name, dtype=dtype)
-
-
 def check_fit(model: EncoderDecoder) -> None:
     """Checks that the parts of a model fit together, before they are built.
 
@@ -378,7 +338,13 @@ def check_fit(model: EncoderDecoder) -> None:
     bridge, cell = model.bridge, model.decoder.cell
     of_decoder = model.decoder.state_dropout
     dropout_of_encoder = getattr(model.encoder, "state_dropout", of_decoder)
-    of_model = ("dtype", model.compute_dtype)
+    # Parts that a user may have given, each with a dtype of its own.
+    parts = {"attention": model.decoder.attention, "bridge": bridge}
+    if isinstance(cell, KerasCell):
+        parts["cell"] = cell
+    dtypes = [
+        (f"{name}.dtype", part.compute_dtype) for name, part in parts.items() if part is not None
+    ]
     for (name, value), (other_name, other) in (
         (
             ("readout.vocabulary_size", model.readout.vocabulary_size),
@@ -393,18 +359,9 @@ def check_fit(model: EncoderDecoder) -> None:
             ("embedding_dim", model.target_embedding.embedding_dim),
         ),
         (("encoder.state_dropout", dropout_of_encoder), ("state_dropout", of_decoder)),
-        *((named, of_model) for named in _dtypes(model).items()),
+        *((pair, ("dtype", model.compute_dtype)) for pair in dtypes),
     ):
         if value != other:
             raise ValueError(
                 f"{type(model).__name__}: {name} ({value}) and {other_name} ({other}) must be equal"
             )
-
-
-def _dtypes(model: EncoderDecoder) -> dict[str, str]:
-    """The dtypes of parts that a user may have given."""
-    decoder = model.decoder
-    parts = {"attention": decoder.attention, "bridge": model.bridge}
-    if isinstance(decoder.cell, KerasCell):
-        parts["cell"] = decoder.cell
-    return {f"{name}.dtype": part.compute_dtype for name, part in parts.items() if part is not None}

@@ -106,19 +106,15 @@ def read_parameters(parameters: str | os.PathLike[str] | Mapping[str, ArrayLike]
         ValueError: It is not an .npz file of arrays of finite numbers.
     """
     if not isinstance(parameters, Mapping):
-        parameters = _load(parameters)
+        try:
+            parameters = read_arrays(parameters)
+        except ValueError as error:
+            raise ValueError(f"read_parameters: {error}") from error
     arrays = {name: np.asarray(value) for name, value in parameters.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
             raise ValueError(f"read_parameters: {name} is not all finite numbers")
     return {name: a.astype(np.float32) for name, a in arrays.items()}
-
-
-def _load(path: str | os.PathLike[str]) -> Parameters:
-    try:
-        return read_arrays(path)
-    except ValueError as error:
-        raise ValueError(f"read_parameters: {error}") from error
 
 
 def rnnsearch_sizes(arrays: Parameters) -> RNNSearchSizes:

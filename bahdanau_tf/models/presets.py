@@ -26,10 +26,6 @@ def _paper(**options: Any) -> Arguments:
     return {**_PAPER_VOCABULARIES, **options}
 
 
-def _sutskever(**options: Any) -> Arguments:
-    return {"source_vocabulary_size": 160_000, "target_vocabulary_size": 80_000, **options}
-
-
 def _textbook(
     make_cell: Callable[..., RecurrentCell],
     encoder_class: Callable[..., keras.layers.Layer],
@@ -96,7 +92,10 @@ _PRESETS: dict[str, tuple[str, Callable[..., Arguments]]] = {
     "rnnencdec-50": ("RNNEncDec", _paper),
     "rnnsearch-30": ("RNNSearch", _paper),
     "rnnsearch-50": ("RNNSearch", _paper),
-    "sutskever-2014": ("Seq2SeqLSTM", _sutskever),
+    "sutskever-2014": (
+        "Seq2SeqLSTM",
+        partial(dict, source_vocabulary_size=160_000, target_vocabulary_size=80_000),
+    ),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -19,8 +19,35 @@ from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 
 
+class _PapersModel(EncoderDecoder):
+    """A model that the original code has, too."""
+
+    groundhog_sizes: Callable[[groundhog.Parameters], Any]
+
+    @classmethod
+    def from_groundhog(
+        cls, parameters: str | os.PathLike[str] | Mapping[str, np.ndarray]
+    ) -> EncoderDecoder:
+        """Reads the weights of a model trained with the original code.
+
+        Args:
+            parameters: Path of GroundHog's .npz file, or its arrays by name.
+
+        Returns:
+            A model that keeps the file's word ids: 0 unused, 1 unknown word, the end symbol
+            last.
+
+        Raises:
+            ValueError: The file does not have the parameters of this model.
+        """
+        arrays = groundhog.read_parameters(parameters)
+        model = cls(**cls.groundhog_sizes(arrays))
+        groundhog.assign_weights(model, arrays)
+        return model
+
+
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class RNNSearch(EncoderDecoder):
+class RNNSearch(_PapersModel):
     """Translation by jointly learning to align and translate.
 
         h_j  = [h→_j ; h←_j]                              annotations (eq. 7)
@@ -82,6 +109,7 @@ class RNNSearch(EncoderDecoder):
 
     encoder_class = BidirectionalEncoder
     bridge_class = BackwardBridge
+    groundhog_sizes = staticmethod(groundhog.rnnsearch_sizes)
 
     def __init__(
         self,
@@ -114,27 +142,6 @@ class RNNSearch(EncoderDecoder):
         )
         self._remember({**self._arguments, **arguments})
 
-    @classmethod
-    def from_groundhog(
-        cls, parameters: str | os.PathLike[str] | Mapping[str, np.ndarray]
-    ) -> RNNSearch:
-        """Reads the weights of a model trained with the original code.
-
-        Args:
-            parameters: Path of GroundHog's .npz file, or its arrays by name.
-
-        Returns:
-            A model that keeps the file's word ids: 0 unused, 1 unknown word, the end symbol
-            last.
-
-        Raises:
-            ValueError: The file is not an RNNsearch parameter file.
-        """
-        arrays = groundhog.read_parameters(parameters)
-        model = cls(**groundhog.rnnsearch_sizes(arrays))
-        groundhog.assign_weights(model, arrays)
-        return model
-
 
 def _named_attention(name: str, **arguments: Any) -> Attention:
     """An attention of this package, made with those of the arguments that it has."""
@@ -151,7 +158,7 @@ def _named_attention(name: str, **arguments: Any) -> Attention:
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class RNNEncDec(EncoderDecoder):
+class RNNEncDec(_PapersModel):
     """The RNN encoder-decoder: the same context c = h_Tx at every step.
 
         c    = h→_Tx,  s_0 = tanh(W_s c + b_s)
@@ -184,6 +191,7 @@ class RNNEncDec(EncoderDecoder):
 
     encoder_class = UnidirectionalEncoder
     bridge_class = ForwardBridge
+    groundhog_sizes = staticmethod(groundhog.rnnencdec_sizes)
 
     def __init__(
         self,
@@ -209,24 +217,3 @@ class RNNEncDec(EncoderDecoder):
         arguments = {**self._arguments, "use_context": use_context}
         del arguments["attention"]  # it follows from use_context
         self._remember(arguments)
-
-    @classmethod
-    def from_groundhog(
-        cls, parameters: str | os.PathLike[str] | Mapping[str, np.ndarray]
-    ) -> RNNEncDec:
-        """Reads the weights of a model trained with the original code.
-
-        Args:
-            parameters: Path of GroundHog's .npz file, or its arrays by name.
-
-        Returns:
-            A model that keeps the file's word ids: 0 unused, 1 unknown word, the end symbol
-            last.
-
-        Raises:
-            ValueError: The file is not an RNNencdec parameter file.
-        """
-        arrays = groundhog.read_parameters(parameters)
-        model = cls(**groundhog.rnnencdec_sizes(arrays))
-        groundhog.assign_weights(model, arrays)
-        return model
