@@ -1,7 +1,7 @@
 """Every public layer and model, with inputs to test it on.
 
-`test_conformance.py` runs the same tests over all of them, and fails if a
-public class is missing here.
+`test_conformance.py` runs the same tests over all of them, and fails if a public class is
+missing here.
 """
 
 from __future__ import annotations

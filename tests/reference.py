@@ -1,13 +1,11 @@
 """NumPy float64 reference of the package, written from the equations.
 
-This file does not import TensorFlow. Tests compare layers and models of the
-package with it; `test_reference.py` compares it with numbers computed by the
-original GroundHog program.
+This file does not import TensorFlow. Tests compare layers and models of the package with it;
+`test_reference.py` compares it with numbers computed by the original GroundHog program.
 
-Vectors are rows and y = x W: the transposed matrices of the paper.
-Letters of the paper: B sentences, T_x and T_y words with the end symbol,
-n units, m embedding, n' alignment units, l readout units, K_x and K_y words,
-c the width of an annotation (2n with two directions).
+Vectors are rows and y = x W: the transposed matrices of the paper. Letters of the paper: B
+sentences, T_x and T_y words with the end symbol, n units, m embedding, n' alignment units, l
+readout units, K_x and K_y words, c the width of an annotation (2n with two directions).
 
 Parameters are nested dicts of arrays:
 
@@ -273,8 +271,8 @@ def masked_average(scores: Array, annotations: Array, mask: Array) -> tuple[Arra
         mask: [B, T_x].
 
     Returns:
-        context [B, c] and weights [B, T_x], exactly 0 on padding. A row
-        without words gets equal weights.
+        context [B, c] and weights [B, T_x], exactly 0 on padding. A row without words gets equal
+        weights.
     """
     words = mask > 0
     empty = ~words.any(1, keepdims=True)
@@ -425,9 +423,8 @@ def readout(
 class Forward:
     """The outputs of a model for given targets.
 
-    annotations [B, T_x, c], s_0 [B, n], logits [B, T_y, K_y],
-    weights [B, T_y, T_x] or None, contexts [B, T_y, c] or None,
-    states [B, T_y, n] (row i-1 is s_i).
+    annotations [B, T_x, c], s_0 [B, n], logits [B, T_y, K_y], weights [B, T_y, T_x] or None,
+    contexts [B, T_y, c] or None, states [B, T_y, n] (row i-1 is s_i).
     """
 
     annotations: Array
@@ -465,8 +462,8 @@ def forward(
         first_input: y_0 as a vector, [m] or [B, m].
         cell: The decoder's step function.
         encoder_cell: The encoder's step function; by default the decoder's.
-        bridge: s_0 from the annotations; an LSTM's memory starts at 0 unless
-            the bridge gives a pair.
+        bridge: s_0 from the annotations; an LSTM's memory starts at 0 unless the bridge gives a
+            pair.
         attention: Context from a state.
         activation: The readout's activation.
     """
@@ -511,8 +508,7 @@ def decode(
         s'_i = f(s_{i-1}, y_{i-1});  s_i = g(s'_i, c_i)
         logits(s_i, y_{i-1}, c_i)
 
-    y_0 is `first_input`; without it (original) the first readout has no
-    previous word.
+    y_0 is `first_input`; without it (original) the first readout has no previous word.
     """
     if order not in ORDERS:
         raise ValueError(f"decode: order is {order!r}, wanted one of {ORDERS}")
@@ -633,8 +629,7 @@ def original_search(
         attention: As in `forward`.
 
     Returns:
-        Finished hypotheses, best first; the width that found them; and the
-        number of searches.
+        Finished hypotheses, best first; the width that found them; and the number of searches.
     """
     x, mask = x[None], np.ones((1, len(x)))
     annotations = encode(p, x, mask)
@@ -695,8 +690,8 @@ def from_groundhog(arrays: Mapping[str, Array]) -> dict[str, Any]:
     """GroundHog's flat names -> the nested parameters used here, float64.
 
     Args:
-        arrays: Contents of a GroundHog parameter file of RNNsearch or
-            RNNencdec (recognized by the attention's matrices).
+        arrays: Contents of a GroundHog parameter file of RNNsearch or RNNencdec (recognized by
+            the attention's matrices).
     """
     a = {name: np.asarray(v, np.float64) for name, v in arrays.items()}
 

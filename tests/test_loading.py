@@ -200,8 +200,7 @@ def test_what_is_frozen_stays_frozen_loaded_and_cloned(make: Callable, tmp_path:
 def with_keys_of_its_own() -> Any:
     """A functional model as an earlier version saved it.
 
-    The layer that makes the keys is the model's; that of the attention has no
-    weights.
+    The layer that makes the keys is the model's; that of the attention has no weights.
     """
     states, annotations = keras.Input([N]), keras.Input([None, 3])
     mask = keras.Input([None], dtype="bool")
