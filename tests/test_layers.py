@@ -726,6 +726,13 @@ REFUSED = {
     "BahdanauAttention: units is '8', wanted a whole number, at least": lambda: (
         layers.BahdanauAttention("8")
     ),
+    "LocationAttention: filters is 0": lambda: layers.LocationAttention(5, filters=0),
+    "MonotonicAttention: content is LocationAttention, wanted": lambda: layers.MonotonicAttention(
+        5, layers.LocationAttention(5)
+    ),
+    "MonotonicAttention: content is FixedContext, wanted": lambda: layers.MonotonicAttention(
+        5, layers.FixedContext()
+    ),
     "GRUCell: units is 2.5, wanted a whole": lambda: layers.GRUCell(2.5),
     "LSTMCell: units is True": lambda: layers.LSTMCell(True),
     "WordEmbedding: embedding_dim is '4'": lambda: layers.WordEmbedding(9, "4"),

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.attention import Attention, FixedContext
 from bahdanau_tf.layers.cells import States
-from bahdanau_tf.layers.decoder import AttentionDecoder, Glimpse, Read
+from bahdanau_tf.layers.decoder import AttentionDecoder, Read
 from bahdanau_tf.layers.nested_cells import new_cell
 from bahdanau_tf.layers.weights import Weight, build_once
 from bahdanau_tf.system.tensors import Nest
@@ -109,10 +109,11 @@ class ConditionalDecoder(AttentionDecoder):
             self.context_cell.projected_bias,
         )
 
-    def _fixed_recurrence(
-        self, embedded: tf.Tensor, states: States, memory: Nest, dropped: States | None
-    ) -> Glimpse:
-        return self._plain_loop(embedded, states, memory, dropped)
+    @property
+    def slow_part(self) -> str | None:
+        """As in `AttentionDecoder`, but `FixedContext` has no fast path here."""
+        is_fixed = isinstance(self.attention, FixedContext)
+        return type(self).__name__ if is_fixed else super().slow_part
 
     def get_config(self) -> dict[str, object]:
         config = super().get_config()

@@ -41,9 +41,8 @@ class LocationAttention(BahdanauAttention):
         use_bias: Whether to add b.
         **kwargs: Initializers of `BahdanauAttention`; that of U and F is N(0, 0.01²).
 
-    Call arguments, masking and returns: see `BahdanauAttention`. The state of `step` is
-        α_{i-1}, float32 [B, T_x] or [B, K, T_x] (float64 in a float64 model); a call is a
-        first step.
+    Call arguments, masking and returns: see `BahdanauAttention`. The state of `step` is α_{i-1},
+    float32 [B, T_x] or [B, K, T_x] (float64 in a float64 model); a call is a first step.
 
     Reference:
         Chorowski, Bahdanau, Serdyuk, Cho and Bengio 2015, Attention-Based Models for Speech
@@ -125,8 +124,8 @@ class MonotonicAttention(Attention):
         kernel_initializer: Initializer of the kernels of that `BahdanauAttention`.
         bias_initializer: Initializer of r; a negative one lets the reader move faster.
 
-    Call arguments, state and returns: see `LocationAttention`. Masked positions get
-        weight 0; so does a row without any real position.
+    Call arguments, state and returns: see `LocationAttention`. Masked positions get weight 0; so
+    do all positions of a row without any real one.
 
     Raises:
         ValueError: `content` is not such an attention.
@@ -151,7 +150,8 @@ class MonotonicAttention(Attention):
         self.content = as_attention("MonotonicAttention", content) or BahdanauAttention(
             units, kernel_initializer=self.kernel_initializer, dtype=self.dtype_policy
         )
-        if type(self.content).initial_state is not Attention.initial_state:
+        is_score = isinstance(self.content, Attention)
+        if not is_score or type(self.content).initial_state is not Attention.initial_state:
             raise ValueError(
                 f"MonotonicAttention: content is {type(self.content).__name__}, wanted an "
                 "attention without a state, such as GeneralAttention"
