@@ -20,7 +20,6 @@ from bahdanau_tf.layers.cells import GRUCell, GRUResetAfterCell, LSTMCell, Recur
 from bahdanau_tf.layers.conditional import ConditionalDecoder
 from bahdanau_tf.layers.decoder import AttentionDecoder
 from bahdanau_tf.layers.embedding import WordEmbedding
-from bahdanau_tf.layers.encoder import BidirectionalEncoder, Encoded, UnidirectionalEncoder
 from bahdanau_tf.layers.nested_cells import KerasCell, StackedCells
 from bahdanau_tf.layers.readout import (
     LinearReadout,
@@ -29,7 +28,12 @@ from bahdanau_tf.layers.readout import (
     Readout,
     TanhReadout,
 )
-from bahdanau_tf.layers.recurrent import Recurrent
+from bahdanau_tf.layers.recurrent import (
+    BidirectionalEncoder,
+    Encoded,
+    Recurrent,
+    UnidirectionalEncoder,
+)
 from bahdanau_tf.layers.remembering import LocationAttention, MonotonicAttention
 
 __all__ = [

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.encoder import Encoded
-from bahdanau_tf.layers.recurrent import as_mask
+from bahdanau_tf.layers.recurrent import Encoded, as_mask
 from bahdanau_tf.layers.weights import (
     ConfiguredLayer,
     Initializer,

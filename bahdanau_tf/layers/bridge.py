@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.cells import States
-from bahdanau_tf.layers.encoder import Encoded
+from bahdanau_tf.layers.recurrent import Encoded
 from bahdanau_tf.layers.weights import (
     ConfiguredLayer,
     Initializer,

@@ -17,10 +17,10 @@ from bahdanau_tf.layers.attention import (
 )
 from bahdanau_tf.layers.attention_recurrence import Weights, attention_recurrence
 from bahdanau_tf.layers.cells import States
-from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.gru import gru_recurrence, previous_states
 from bahdanau_tf.layers.nested_cells import as_cell
 from bahdanau_tf.layers.recurrent import (
+    Encoded,
     batch_major,
     has_own_gradient,
     shifted,

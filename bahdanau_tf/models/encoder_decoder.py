@@ -17,10 +17,9 @@ from bahdanau_tf.layers.decoder import (
     StepMemory,
 )
 from bahdanau_tf.layers.embedding import WordEmbedding
-from bahdanau_tf.layers.encoder import Encoded
 from bahdanau_tf.layers.nested_cells import KerasCell
 from bahdanau_tf.layers.readout import MaxoutReadout, OutputWeights
-from bahdanau_tf.layers.recurrent import shifted
+from bahdanau_tf.layers.recurrent import Encoded, shifted
 from bahdanau_tf.layers.weights import as_rows, build_once, reshaped, rows_at
 from bahdanau_tf.models import presets
 from bahdanau_tf.models.architecture import Architecture, divided, without_former

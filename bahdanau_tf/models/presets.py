@@ -14,8 +14,8 @@ import keras
 
 from bahdanau_tf.layers.bridge import Bridge, SentenceBridge, ZeroBridge
 from bahdanau_tf.layers.cells import GRUCell, RecurrentCell, TanhCell
-from bahdanau_tf.layers.encoder import BidirectionalEncoder, UnidirectionalEncoder
 from bahdanau_tf.layers.readout import LinearReadout
+from bahdanau_tf.layers.recurrent import BidirectionalEncoder, UnidirectionalEncoder
 from bahdanau_tf.models.architecture import Arguments
 
 # 0 padding, 1 unknown, 2 to 29,999 words, 30,000 end of sentence.

@@ -1,11 +1,11 @@
-"""RNNsearch, the model of the paper."""
+"""RNNsearch and RNNencdec, the models of the paper."""
 
 from __future__ import annotations
 
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 import numpy as np
@@ -13,21 +13,23 @@ import numpy as np
 from bahdanau_tf import layers
 from bahdanau_tf.layers.attention import Attention, FixedContext
 from bahdanau_tf.layers.bridge import BackwardBridge, ForwardBridge
-from bahdanau_tf.layers.encoder import BidirectionalEncoder, UnidirectionalEncoder
+from bahdanau_tf.layers.recurrent import BidirectionalEncoder, UnidirectionalEncoder
 from bahdanau_tf.layers.weights import serialized
 from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 
+_M = TypeVar("_M", bound="_OriginalModel")
 
-class _PapersModel(EncoderDecoder):
+
+class _OriginalModel(EncoderDecoder):
     """A model that the original code has, too."""
 
     groundhog_sizes: Callable[[groundhog.Parameters], Any]
 
     @classmethod
     def from_groundhog(
-        cls, parameters: str | os.PathLike[str] | Mapping[str, np.ndarray]
-    ) -> EncoderDecoder:
+        cls: type[_M], parameters: str | os.PathLike[str] | Mapping[str, np.ndarray]
+    ) -> _M:
         """Reads the weights of a model trained with the original code.
 
         Args:
@@ -47,7 +49,7 @@ class _PapersModel(EncoderDecoder):
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class RNNSearch(_PapersModel):
+class RNNSearch(_OriginalModel):
     """Translation by jointly learning to align and translate.
 
         h_j  = [h→_j ; h←_j]                              annotations (eq. 7)
@@ -158,7 +160,7 @@ def _named_attention(name: str, **arguments: Any) -> Attention:
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class RNNEncDec(_PapersModel):
+class RNNEncDec(_OriginalModel):
     """The RNN encoder-decoder: the same context c = h_Tx at every step.
 
         c    = h→_Tx,  s_0 = tanh(W_s c + b_s)

@@ -9,9 +9,9 @@ from keras.initializers import RandomUniform
 
 from bahdanau_tf.layers.bridge import CopyBridge
 from bahdanau_tf.layers.cells import LSTMCell
-from bahdanau_tf.layers.encoder import UnidirectionalEncoder
 from bahdanau_tf.layers.nested_cells import StackedCells
 from bahdanau_tf.layers.readout import LinearReadout
+from bahdanau_tf.layers.recurrent import UnidirectionalEncoder
 from bahdanau_tf.models.architecture import divided
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.system.ranges import size
