@@ -2,7 +2,7 @@
 
 Public names are imported when they are first used, so that the command line
 can configure TensorFlow before it is imported. Keras can load saved models
-without these imports: see `keras_register`.
+without these imports: see `system/keras_register.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from bahdanau_tf import keras_register
+from bahdanau_tf.system import keras_register
 
 __version__ = "0.3.0"
 
@@ -41,8 +41,10 @@ _HOMES = {
     "LSTMCell": "layers",
     "Lexicon": "translation",
     "LinearReadout": "layers",
+    "LocationAttention": "layers",
     "MaxoutReadout": "layers",
     "Memory": "layers",
+    "MonotonicAttention": "layers",
     "OutputWeights": "layers",
     "ParallelCorpus": "data",
     "Perplexity": "losses",

@@ -1,7 +1,7 @@
 """Every public layer and model, with inputs to test it on.
 
-`test_conformance.py` runs the same tests over all of them, and fails if a
-public class is missing here.
+`test_conformance.py` runs the same tests over all of them, and fails if a public class is
+missing here.
 """
 
 from __future__ import annotations
@@ -116,6 +116,21 @@ def attention(make: Callable[[], Any]) -> Case:
     )
 
 
+def remembering(make: Callable[[], Any]) -> Case:
+    """An attention with a state, called for two steps."""
+
+    def call(layer: Any, query: tf.Tensor, h: layers.Encoded) -> Any:
+        layer(query, layer.memory(h))  # Keras builds it
+        query, h = tf.nest.map_structure(
+            lambda x: tf.cast(x, layer.compute_dtype) if x.dtype.is_floating else x, (query, h)
+        )
+        memory = layer.completed(layer.memory(h))
+        *_, state = layer.step(query, memory, layer.initial_state(memory))
+        return layer.step(2 * query, memory, state)[:2]
+
+    return attention(make)._replace(call=call)
+
+
 def bridge(make: Callable[[], Any]) -> Case:
     return Case(make, lambda size: (encoded(size),))
 
@@ -163,9 +178,7 @@ CASES: dict[str, Case] = {
     "CopyBridge": bridge(lambda: layers.CopyBridge(N, M)),
     "DotAttention": attention(layers.DotAttention),
     "FixedContext": Case(
-        layers.FixedContext,
-        lambda size: (row(size, N), row(size, N, 1)),
-        has_time=False,
+        layers.FixedContext, lambda size: (row(size, N), row(size, N, 1)), has_time=False
     ),
     "ForwardBridge": bridge(lambda: layers.ForwardBridge(N, M)),
     "GRUCell": cell(lambda: layers.GRUCell(N, use_gate_bias=True), 1),
@@ -174,19 +187,17 @@ CASES: dict[str, Case] = {
     "KerasCell": cell(lambda: layers.KerasCell(keras.layers.LSTMCell(N)), 2),
     "LSTMCell": cell(lambda: layers.LSTMCell(N), 2),
     "LinearReadout": readout(lambda: layers.LinearReadout(K)),
+    "LocationAttention": remembering(lambda: layers.LocationAttention(5, filters=2, kernel_size=3)),
     "MaxoutReadout": readout(lambda: layers.MaxoutReadout(K, 5, factor_units=M)),
+    "MonotonicAttention": remembering(lambda: layers.MonotonicAttention(5)),
     "Recurrent": masked(lambda: layers.Recurrent(layers.LSTMCell(N), reverse=True)),
     "SentenceBridge": bridge(lambda: layers.SentenceBridge(N, N)),
-    "StackedCells": cell(
-        lambda: layers.StackedCells([layers.GRUCell(N), layers.LSTMCell(N)]),
-        3,
-    ),
+    "StackedCells": cell(lambda: layers.StackedCells([layers.GRUCell(N), layers.LSTMCell(N)]), 3),
     "TanhCell": cell(lambda: layers.TanhCell(N), 1),
     "TanhReadout": readout(lambda: layers.TanhReadout(K, 5)),
     "UnidirectionalEncoder": masked(lambda: layers.UnidirectionalEncoder(layers.TanhCell(N))),
     "WordEmbedding": Case(
-        lambda: layers.WordEmbedding(K, M, use_bias=True),
-        lambda size: (ids(size),),
+        lambda: layers.WordEmbedding(K, M, use_bias=True), lambda size: (ids(size),)
     ),
     "ZeroBridge": bridge(lambda: layers.ZeroBridge(N, M)),
     "Ensemble": model(
@@ -204,14 +215,7 @@ CASES: dict[str, Case] = {
 }
 
 # Base classes, which cannot be called.
-ABSTRACT = {
-    "Attention",
-    "Bridge",
-    "EncoderDecoder",
-    "Readout",
-    "RecurrentCell",
-    "StepwiseModel",
-}
+ABSTRACT = {"Attention", "Bridge", "EncoderDecoder", "Readout", "RecurrentCell", "StepwiseModel"}
 
 
 def public_layers() -> set[str]:

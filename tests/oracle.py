@@ -17,10 +17,7 @@ ATOL = 5e-6
 # For each cell: the reference's step; its gates in the order of our kernels.
 CELLS = {
     layers.GRUCell: (reference.gru_step, ("_z", "_r", "")),
-    layers.GRUResetAfterCell: (
-        reference.gru_reset_after_step,
-        ("_z", "_r", ""),
-    ),
+    layers.GRUResetAfterCell: (reference.gru_reset_after_step, ("_z", "_r", "")),
     layers.LSTMCell: (reference.lstm_step, ("_i", "_f", "_c", "_o")),
     layers.TanhCell: (reference.tanh_step, ("",)),
 }
@@ -73,9 +70,7 @@ def everywhere(function: Callable, *arguments: Any) -> Any:
     arguments = tf.nest.map_structure(tf.convert_to_tensor, arguments)
     eager = function(*arguments)
     graph = tf.function(
-        function,
-        input_signature=tf.nest.map_structure(specification, arguments),
-        autograph=False,
+        function, input_signature=tf.nest.map_structure(specification, arguments), autograph=False
     )(*arguments)
     close(graph, values(eager), 1e-6)
     return eager
@@ -122,14 +117,25 @@ def additive_parameters(attention: Any) -> dict[str, np.ndarray]:
 
 # For each attention: the reference's function, and weights by its letters.
 ATTENTIONS: dict[type, tuple[Callable, Callable[[Any], dict]]] = {
-    layers.BahdanauAttention: (
-        reference.additive_attention,
-        additive_parameters,
-    ),
+    layers.BahdanauAttention: (reference.additive_attention, additive_parameters),
     layers.DotAttention: (reference.dot_attention, lambda _: {}),
     layers.GeneralAttention: (
         reference.general_attention,
         lambda attention: {"W_a": array(attention.kernel)},
+    ),
+    layers.LocationAttention: (
+        reference.location_attention,
+        lambda attention: (
+            additive_parameters(attention)
+            | {
+                "F": array(attention.location_filters)[:, 0],
+                "U_f": array(attention.location_kernel),
+            }
+        ),
+    ),
+    layers.MonotonicAttention: (
+        reference.monotonic_attention,
+        lambda attention: attention_parameters(attention.content) | {"r": array(attention.bias)},
     ),
     layers.FixedContext: (reference.fixed_context, lambda _: {}),
     type(None): (reference.no_context, lambda _: {}),
@@ -194,10 +200,7 @@ def model_parameters(model: keras.Model) -> dict[str, Any]:
         "decoder": decoder_parameters(model.decoder),
         "readout": readout_parameters(model.readout, widths, model.target_embedding.embeddings),
     }
-    for letter, embedding in (
-        ("x", model.source_embedding),
-        ("y", model.target_embedding),
-    ):
+    for letter, embedding in (("x", model.source_embedding), ("y", model.target_embedding)):
         p[f"E_{letter}"] = array(embedding.embeddings)
         if embedding.bias is not None:
             p[f"b_E{letter}"] = array(embedding.bias)

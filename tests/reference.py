@@ -1,13 +1,11 @@
 """NumPy float64 reference of the package, written from the equations.
 
-This file does not import TensorFlow. Tests compare layers and models of the
-package with it; `test_reference.py` compares it with numbers computed by the
-original GroundHog program.
+This file does not import TensorFlow. Tests compare layers and models of the package with it;
+`test_reference.py` compares it with numbers computed by the original GroundHog program.
 
-Vectors are rows and y = x W: the transposed matrices of the paper.
-Letters of the paper: B sentences, T_x and T_y words with the end symbol,
-n units, m embedding, n' alignment units, l readout units, K_x and K_y words,
-c the width of an annotation (2n with two directions).
+Vectors are rows and y = x W: the transposed matrices of the paper. Letters of the paper: B
+sentences, T_x and T_y words with the end symbol, n units, m embedding, n' alignment units, l
+readout units, K_x and K_y words, c the width of an annotation (2n with two directions).
 
 Parameters are nested dicts of arrays:
 
@@ -16,7 +14,8 @@ Parameters are nested dicts of arrays:
                ("backward" absent: unidirectional), and "residual": True
                if its outputs are added to its inputs
     bridge     W_s [n, n], b_s [n]
-    attention  W_a [n, n'], U_a [c, n'], b_a [n'], v_a [n'] or [n', 1]
+    attention  W_a [n, n'], U_a [c, n'], b_a [n'], v_a [n'] or [n', 1];
+               F [r, k], U_f [k, n'] (location); r (monotonic)
     decoder    cell with context matrices C..; in the order "conditional" a
                cell without them, and "context_cell": one that reads c_i
     readout    U_o [n, 2l], b_o [2l], V_o [m, 2l], C_o [c, 2l],
@@ -182,12 +181,7 @@ def keep(mask: Array, new: State, old: State) -> State:
 
 
 def unroll(
-    step: Callable,
-    p: Params,
-    inputs: Array,
-    mask: Array,
-    state: State,
-    reverse: bool = False,
+    step: Callable, p: Params, inputs: Array, mask: Array, state: State, reverse: bool = False
 ) -> tuple[Array, State]:
     """Runs a cell over sequences; padding carries the state unchanged.
 
@@ -277,8 +271,8 @@ def masked_average(scores: Array, annotations: Array, mask: Array) -> tuple[Arra
         mask: [B, T_x].
 
     Returns:
-        context [B, c] and weights [B, T_x], exactly 0 on padding. A row
-        without words gets equal weights.
+        context [B, c] and weights [B, T_x], exactly 0 on padding. A row without words gets equal
+        weights.
     """
     words = mask > 0
     empty = ~words.any(1, keepdims=True)
@@ -289,13 +283,22 @@ def masked_average(scores: Array, annotations: Array, mask: Array) -> tuple[Arra
     return np.einsum("bt,btc->bc", weights, annotations), weights
 
 
+def additive_scores(query: Array, annotations: Array, p: Params, more: Any = 0.0) -> Array:
+    """e_j = tanh(s W_a + h_j U_a + b_a) v_a   (A.1.2; b_a is not in it)."""
+    hidden = annotations @ p["U_a"] + (query @ p["W_a"])[:, None]
+    return np.tanh(hidden + more + p.get("b_a", 0.0)) @ np.ravel(p["v_a"])
+
+
+def general_scores(query: Array, annotations: Array, p: Params) -> Array:
+    """e_j = s W_a · h_j, W_a [n, c]   (Luong et al. 2015, "general")."""
+    return np.einsum("bc,btc->bt", query @ p["W_a"], annotations)
+
+
 def additive_attention(
     query: Array, annotations: Array, mask: Array, p: Params
 ) -> tuple[Array, Array]:
-    """e_j = tanh(s W_a + h_j U_a + b_a) v_a   (A.1.2; b_a is not in it)."""
-    hidden = annotations @ p["U_a"] + (query @ p["W_a"])[:, None]
-    scores = np.tanh(hidden + p.get("b_a", 0.0)) @ np.ravel(p["v_a"])
-    return masked_average(scores, annotations, mask)
+    """The paper's attention."""
+    return masked_average(additive_scores(query, annotations, p), annotations, mask)
 
 
 def dot_attention(query: Array, annotations: Array, mask: Array, _p: Params) -> tuple[Array, Array]:
@@ -307,9 +310,67 @@ def dot_attention(query: Array, annotations: Array, mask: Array, _p: Params) -> 
 def general_attention(
     query: Array, annotations: Array, mask: Array, p: Params
 ) -> tuple[Array, Array]:
-    """e_j = s W_a · h_j, W_a [n, c]   (Luong et al. 2015, "general")."""
-    scores = np.einsum("bc,btc->bt", query @ p["W_a"], annotations)
-    return masked_average(scores, annotations, mask)
+    """Luong's general attention."""
+    return masked_average(general_scores(query, annotations, p), annotations, mask)
+
+
+def location_attention(
+    query: Array, annotations: Array, mask: Array, p: Params, before: Array | None = None
+) -> tuple[Array, Array]:
+    """e_j = tanh(s W_a + h_j U_a + b_a + f_j U_f) v_a   (Chorowski et al. 2015, 2.2).
+
+    f_j = Σ_d F[d] α_before[j + d - r // 2], with F [r, k] of an odd r and U_f [k, n'].
+    """
+    if before is None:
+        before = np.zeros(mask.shape)
+    more = location_features(before, p["F"]) @ p["U_f"]
+    return masked_average(additive_scores(query, annotations, p, more), annotations, mask)
+
+
+def location_features(before: Array, filters: Array) -> Array:
+    """f_j of `location_attention`, [B, T_x, k]."""
+    features = np.zeros((*before.shape, filters.shape[1]))
+    for j in range(before.shape[1]):
+        for d, row in enumerate(filters):
+            if 0 <= (at := j + d - len(filters) // 2) < before.shape[1]:
+                features[:, j] += before[:, at, None] * row
+    return features
+
+
+def monotonic_attention(
+    query: Array, annotations: Array, mask: Array, p: Params, before: Array | None = None
+) -> tuple[Array, Array]:
+    """α_j = p_j q_j, q_j = (1 - p_{j-1}) q_{j-1} + α_before_j   (Raffel et al. 2017, 2.3).
+
+    p_j = σ(e_j + r), 0 at padding; the scores e are additive or general.
+    """
+    scores = additive_scores if "v_a" in p else general_scores
+    chosen = sigmoid(scores(query, annotations, p) + p["r"]) * mask
+    if before is None:
+        before = np.zeros(mask.shape)
+        before[:, 0] = 1.0
+    weights, q = np.zeros(mask.shape), 0.0
+    for j in range(mask.shape[1]):
+        q = (1.0 - (chosen[:, j - 1] if j else 0.0)) * q + before[:, j]
+        weights[:, j] = chosen[:, j] * q
+    return np.einsum("bt,btc->bc", weights, annotations), weights
+
+
+def attends(
+    attention: Callable, annotations: Array, mask: Array, p: Params
+) -> Callable[[Array], tuple[Array | None, Array | None]]:
+    """Context and weights as a function of the state, called once for each step."""
+    remembered: tuple[Array | None, ...] = ()
+    if attention in (location_attention, monotonic_attention):
+        remembered = (None,)
+
+    def attend(s: Array) -> tuple[Array | None, Array | None]:
+        nonlocal remembered
+        context, weights = attention(s, annotations, mask, p, *remembered)
+        remembered = (weights,) * len(remembered)
+        return context, weights
+
+    return attend
 
 
 def fixed_context(_query: Array, annotations: Array, mask: Array, _p: Params) -> tuple[Array, None]:
@@ -326,11 +387,7 @@ def no_context(_query: Array, _annotations: Array, _mask: Array, _p: Params) -> 
 
 
 def readout(
-    s: Array,
-    y: Array | None,
-    c: Array | None,
-    p: Params,
-    activation: Callable = maxout,
+    s: Array, y: Array | None, c: Array | None, p: Params, activation: Callable = maxout
 ) -> Array:
     """Logits of the next word (A.2.2).
 
@@ -366,9 +423,8 @@ def readout(
 class Forward:
     """The outputs of a model for given targets.
 
-    annotations [B, T_x, c], s_0 [B, n], logits [B, T_y, K_y],
-    weights [B, T_y, T_x] or None, contexts [B, T_y, c] or None,
-    states [B, T_y, n] (row i-1 is s_i).
+    annotations [B, T_x, c], s_0 [B, n], logits [B, T_y, K_y], weights [B, T_y, T_x] or None,
+    contexts [B, T_y, c] or None, states [B, T_y, n] (row i-1 is s_i).
     """
 
     annotations: Array
@@ -406,8 +462,8 @@ def forward(
         first_input: y_0 as a vector, [m] or [B, m].
         cell: The decoder's step function.
         encoder_cell: The encoder's step function; by default the decoder's.
-        bridge: s_0 from the annotations; an LSTM's memory starts at 0 unless
-            the bridge gives a pair.
+        bridge: s_0 from the annotations; an LSTM's memory starts at 0 unless the bridge gives a
+            pair.
         attention: Context from a state.
         activation: The readout's activation.
     """
@@ -416,9 +472,7 @@ def forward(
     if cell is lstm_step and not isinstance(state, tuple):
         state = state, np.zeros_like(state)
 
-    def attend(s: Array) -> tuple[Array | None, Array | None]:
-        return attention(s, annotations, x_mask, p.get("attention", {}))
-
+    attend = attends(attention, annotations, x_mask, p.get("attention", {}))
     embedded = p["E_y"][y] + p.get("b_Ey", 0.0)
     if first_input is not None:
         first_input = np.broadcast_to(first_input, embedded[:, 0].shape)
@@ -454,8 +508,7 @@ def decode(
         s'_i = f(s_{i-1}, y_{i-1});  s_i = g(s'_i, c_i)
         logits(s_i, y_{i-1}, c_i)
 
-    y_0 is `first_input`; without it (original) the first readout has no
-    previous word.
+    y_0 is `first_input`; without it (original) the first readout has no previous word.
     """
     if order not in ORDERS:
         raise ValueError(f"decode: order is {order!r}, wanted one of {ORDERS}")
@@ -576,8 +629,7 @@ def original_search(
         attention: As in `forward`.
 
     Returns:
-        Finished hypotheses, best first; the width that found them; and the
-        number of searches.
+        Finished hypotheses, best first; the width that found them; and the number of searches.
     """
     x, mask = x[None], np.ones((1, len(x)))
     annotations = encode(p, x, mask)
@@ -638,8 +690,8 @@ def from_groundhog(arrays: Mapping[str, Array]) -> dict[str, Any]:
     """GroundHog's flat names -> the nested parameters used here, float64.
 
     Args:
-        arrays: Contents of a GroundHog parameter file of RNNsearch or
-            RNNencdec (recognized by the attention's matrices).
+        arrays: Contents of a GroundHog parameter file of RNNsearch or RNNencdec (recognized by
+            the attention's matrices).
     """
     a = {name: np.asarray(v, np.float64) for name, v in arrays.items()}
 
@@ -666,10 +718,7 @@ def from_groundhog(arrays: Mapping[str, Array]) -> dict[str, Any]:
     for letter, side in (("x", "enc"), ("y", "dec")):
         p[f"E_{letter}"] = a[f"W_0_{side}_approx_embdr"]
         p[f"b_E{letter}"] = a[f"b_0_{side}_approx_embdr"]
-    p["bridge"] = {
-        "W_s": a["W_0_dec_initializer_0"],
-        "b_s": a["b_0_dec_initializer_0"],
-    }
+    p["bridge"] = {"W_s": a["W_0_dec_initializer_0"], "b_s": a["b_0_dec_initializer_0"]}
     p["decoder"] = cell("dec") | {
         "C": a["W_0_dec_dec_inputter_0"],
         "C_z": a["W_0_dec_dec_updater_0"],

@@ -19,7 +19,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Imports go only down this list. Modules on one floor do not import each other,
 # but the files of one folder may.
 FLOORS = (
-    ("keras_register", "system"),
+    ("system",),
     (
         "evaluation",
         "layers",

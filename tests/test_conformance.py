@@ -203,9 +203,7 @@ def test_mixed_bfloat16_equals_float32_up_to_rounding(name: str, bfloat16: None)
     assert {w.dtype for w in layer.weights} <= {"float32"}
     inputs = case.inputs(Size())
     for one, other in zip(
-        outputs_of(case.call(layer, *inputs)),
-        outputs_of(case.call(exact, *inputs)),
-        strict=True,
+        outputs_of(case.call(layer, *inputs)), outputs_of(case.call(exact, *inputs)), strict=True
     ):
         assert one.dtype in (tf.bfloat16, other.dtype)
         one = tf.cast(one, tf.float32)
@@ -218,9 +216,7 @@ def test_padding_and_its_contents_change_nothing(name: str) -> None:
     for wider in (Size(garbage=2), Size(padding=3), Size(padding=1, garbage=2)):
         narrow, wide = case.inputs(Size()), case.inputs(wider)
         for one, other in zip(
-            outputs_of(case.call(layer, *narrow)),
-            outputs_of(case.call(layer, *wide)),
-            strict=True,
+            outputs_of(case.call(layer, *narrow)), outputs_of(case.call(layer, *wide)), strict=True
         ):
             other = other[tuple(map(slice, one.shape))]
             compare_real(name, one, other)

@@ -63,8 +63,7 @@ def equal(actual: list[Any], wanted: list[Any], rtol: float) -> None:
 @dropouts
 def test_encoder_gradients_equal_those_of_the_plain_loop(dropout: bool) -> None:
     layer = layers.Recurrent(
-        layers.GRUCell(N, use_gate_bias=True, dtype="float64"),
-        dtype="float64",
+        layers.GRUCell(N, use_gate_bias=True, dtype="float64"), dtype="float64"
     )
     layer.build((None, None, M))
     weights = randomized(layer).trainable_weights
@@ -99,19 +98,13 @@ def make_decoder(step_order: str, kind: type = layers.AttentionDecoder) -> Any:
 def run_decoder(decoder: Any, way: Any, inputs: Sequence[tf.Tensor], dropout: bool = False) -> Any:
     embedded, state, annotations = inputs
     memory = layers.Memory(
-        annotations,
-        decoder.attention.project(annotations),
-        tf.constant(SOURCE_MASK),
+        annotations, decoder.attention.project(annotations), tf.constant(SOURCE_MASK)
     )
     return way(embedded, (state,), memory, dropout_masks(dropout))
 
 
 def decoder_inputs(words: int = TY) -> list[tf.Tensor]:
-    return [
-        normal(B, words, M),
-        normal(B, N, seed=1),
-        normal(B, TX, 4, seed=2),
-    ]
+    return [normal(B, words, M), normal(B, N, seed=1), normal(B, TX, 4, seed=2)]
 
 
 @dropouts
@@ -166,10 +159,7 @@ def test_decoder_gradients_of_a_single_word(step_order: str) -> None:
             tape.watch(inputs)
             outputs = tf.nest.flatten(run_decoder(decoder, way, inputs))
             total = tf.add_n([tf.reduce_sum(tf.sin(y)) for y in outputs])
-        return [
-            *outputs,
-            *tape.gradient(total, [*inputs, *weights], unconnected_gradients="zero"),
-        ]
+        return [*outputs, *tape.gradient(total, [*inputs, *weights], unconnected_gradients="zero")]
 
     shapes = ([None, None, M], [None, N], [None, None, 4])
     graph = tf.function(
@@ -206,9 +196,7 @@ def test_gradients_without_attention_equal_those_of_the_plain_loop(
 
     found, wanted = (
         values_and_gradients(
-            lambda *inputs, way=way: run(way, *inputs),
-            inputs,
-            decoder.trainable_weights,
+            lambda *inputs, way=way: run(way, *inputs), inputs, decoder.trainable_weights
         )
         for way in (decoder._fixed_recurrence, decoder._plain_loop)
     )
@@ -282,11 +270,7 @@ def test_loss_of_words_with_probability_zero_is_finite() -> None:
     logits = tf.constant([[0.0, 300.0, 1.0]])
     for label, wanted in ((0, 300.0), (1, 0.0), (2, 299.0)):
         cost = TokenCrossentropy().of_words(
-            tf.ones([1, 1]),
-            tf.transpose(logits),
-            tf.zeros(3),
-            [label],
-            tf.ones(1),
+            tf.ones([1, 1]), tf.transpose(logits), tf.zeros(3), [label], tf.ones(1)
         )
         assert float(cost) == pytest.approx(wanted)
 
@@ -314,10 +298,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "tied": {"tie_embeddings": True},
     "no-attention": {"attention": layers.FixedContext()},
     "readout": {"readout": layers.LinearReadout(K, terms=("state",))},
-    "lstm": {
-        "cell": layers.LSTMCell(N),
-        "bridge": layers.ZeroBridge([N, N], M),
-    },
+    "lstm": {"cell": layers.LSTMCell(N), "bridge": layers.ZeroBridge([N, N], M)},
 }
 
 
@@ -338,11 +319,7 @@ def make_batch() -> tuple[Any, tf.Tensor, tf.Tensor]:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "original",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in [*MODELS][1:]),
-    ],
+    "name", ["original", *(pytest.param(name, marks=pytest.mark.slow) for name in [*MODELS][1:])]
 )
 def test_fast_loss_and_gradients_of_a_model_equal_plain_ones(monkeypatch: Any, name: str) -> None:
     model = make_model(**MODELS[name])
@@ -356,8 +333,7 @@ def test_fast_loss_and_gradients_of_a_model_equal_plain_ones(monkeypatch: Any, n
         return [cost, *tape.gradient(cost, variables)]
 
     signature = tf.nest.map_structure(
-        lambda t: tf.TensorSpec([None, None], t.dtype),
-        (inputs, target, weights),
+        lambda t: tf.TensorSpec([None, None], t.dtype), (inputs, target, weights)
     )
     fast = tf.function(
         lambda *batch: gradients(lambda: words_loss(model, loss, *batch)),
@@ -385,8 +361,7 @@ def test_logits_are_computed_only_for_real_words(monkeypatch: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "policy",
-    ["mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.slow)],
+    "policy", ["mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.slow)]
 )
 def test_a_training_step_in_half_precision(policy: str) -> None:
     """The loss is that of float32 up to rounding; all weights change."""
@@ -423,8 +398,7 @@ def test_updates_and_optimizer_state_equal_those_of_keras(ours: Any, theirs: Any
         weights = [keras.Variable(normal(*s)) for s in ((5, 3), (2,))]
         for step in range(4):
             optimizer.apply(
-                [tf.cast(normal(*w.shape, seed=step), w.dtype) for w in weights],
-                weights,
+                [tf.cast(normal(*w.shape, seed=step), w.dtype) for w in weights], weights
             )
         counted = ("gradient_norm", "skipped_updates", "learning_rate")
         state = [v for v in optimizer.variables if v.name not in counted]

@@ -1,8 +1,8 @@
 """Imported GroundHog models compared with the output of the original program.
 
-`../shared/groundhog` holds weights and what the authors' program computed with
-them; tests that need it skip if it is absent. The others use models with random
-weights and the pickles in this file.
+`../shared/groundhog` holds weights and what the authors' program computed with them; tests that
+need it skip if it is absent. The others use models with random weights and the pickles in this
+file.
 """
 
 from __future__ import annotations
@@ -202,9 +202,7 @@ def test_decode_step_equals_the_original(original: Original) -> None:
                     close(weights[0, 0], wanted["alpha"][i])
 
 
-def test_a_padded_batch_gives_the_same_as_its_sentences_alone(
-    original: Original,
-) -> None:
+def test_a_padded_batch_gives_the_same_as_its_sentences_alone(original: Original) -> None:
     model, file, batch = original.model, original.file, original.batch
     logp = log_probs(model(batch), batch["target"]) * original.mask("y").T
     close(logp, file["batch_logp"].T)
@@ -255,9 +253,7 @@ def cost_and_gradients(model: Any, original: Original) -> Callable:
     return compute
 
 
-def test_gradients_equal_the_original_before_and_after_clipping(
-    original: Original,
-) -> None:
+def test_gradients_equal_the_original_before_and_after_clipping(original: Original) -> None:
     model = original.model
     cost, gradients = cost_and_gradients(model, original)()
     assert float(cost) == pytest.approx(float(original.file["batch_cost"]), rel=1e-6)
@@ -343,9 +339,9 @@ def test_every_beam_search_equals_the_original(
 def word0_step(model: Any) -> Callable:
     """The step of the original program, where index 0 may be a word.
 
-    In our models id 0 is padding and means "no word yet". The original program
-    also leaves the previous word out of the readout after index 0, but updates
-    the state with it; so here a flag in the state marks the first step.
+    In our models id 0 is padding and means "no word yet". The original program also leaves the
+    previous word out of the readout after index 0, but updates the state with it; so here a flag
+    in the state marks the first step.
     """
 
     def step(ids: tf.Tensor, state: Any, memory: Any) -> tuple:
@@ -354,9 +350,7 @@ def word0_step(model: Any) -> Callable:
         embedded = model.target_embedding(ids)
         glimpse, inner = model.decoder.step(embedded, begun == 0, inner, memory.attended)
         hidden = model.readout.hidden(
-            glimpse.state,
-            as_rows(tf.where(is_word, embedded, 0.0)),
-            glimpse.readout_term,
+            glimpse.state, as_rows(tf.where(is_word, embedded, 0.0)), glimpse.readout_term
         )
         logits = model.readout.logits(hidden)
         logits = tf.reshape(logits, [ids.shape[0], -1, logits.shape[-1]])
@@ -365,9 +359,7 @@ def word0_step(model: Any) -> Callable:
     return compiled(step)
 
 
-def test_searches_that_generate_index_zero_equal_the_original(
-    original: Original,
-) -> None:
+def test_searches_that_generate_index_zero_equal_the_original(original: Original) -> None:
     runs = original.load("beam_word0")
     bias = {"b_dec_deep_softmax": runs["b_dec_deep_softmax"]}
     step = word0_step(original.imported(original.load("params") | bias))
@@ -435,8 +427,8 @@ def test_the_beam_shrinks_with_each_finished_sentence() -> None:
 
 
 def test_search_restarts_with_the_ignored_word_and_then_with_a_wider_beam() -> None:
-    # The end follows only the ignored word 1, whose own path is improbable, so
-    # a beam of one does not contain it.
+    # The end follows only the ignored word 1, whose own path is improbable, so a beam of one
+    # does not contain it.
     probabilities = np.array([[0.9, 0.1, 0], [0, 0, 1], [1, 0, 0]])
     with np.errstate(divide="ignore"):
         table = np.maximum(np.log(probabilities), -100)
@@ -479,11 +471,7 @@ def test_a_saved_file_gives_the_logits_of_the_reference(name: str, tmp_path: Pat
     source = np.array([[3, 4, 1, 10], [5, 10, 0, 0]], np.int32)
     target = np.array([[2, 7, 8], [6, 8, 0]], np.int32)
     wanted = getattr(reference, name)(
-        reference.from_groundhog(arrays),
-        source,
-        source != 0,
-        target,
-        target != 0,
+        reference.from_groundhog(arrays), source, source != 0, target, target != 0
     )
     logits = model({"source": source, "target": target})
     real = target != 0
@@ -497,29 +485,25 @@ def test_bad_parameters_are_refused_with_their_name(name: str) -> None:
     without = {k: v for k, v in arrays.items() if k != "b_dec_deep_softmax"}
     with pytest.raises(ValueError, match=r"file lacks b_dec_deep_softmax$"):
         model.from_groundhog(without)
-    with pytest.raises(ValueError, match=r"file has unknown deeper$"):
-        model.from_groundhog(arrays | {"deeper": np.zeros(2)})
-    narrow = {"W_dec_transition_0": np.zeros((6, 5))}
-    with pytest.raises(ValueError, match=r"W_dec_transition_0 has shape \(6,"):
-        model.from_groundhog(arrays | narrow)
-    flat = {"W_dec_transition_0": np.zeros(36)}
-    with pytest.raises(ValueError, match=r"shape \(36,\), wanted \(n,n\)"):
-        model.from_groundhog(arrays | flat)
-    odd = {"W1_dec_deep_softmax": np.zeros((3, 5))}
-    with pytest.raises(ValueError, match="maxout input is 8 wide, wanted 6"):
-        model.from_groundhog(arrays | odd)
+    width = 6 * (1 + (name == "rnnsearch"))
+    of_context = ("W_0_dec_repr_readout", "A_dec_transition_0")
     context = {
         key: np.zeros((7, value.shape[1]))
         for key, value in arrays.items()
-        if value.shape[0] == 6 * (1 + (name == "rnnsearch"))
-        and ("dec_dec_" in key or key in ("W_0_dec_repr_readout",
-                                          "A_dec_transition_0"))
-    }  # fmt: skip
-    with pytest.raises(ValueError, match="context is 7 wide"):
-        model.from_groundhog(arrays | context)
-    for bad in (np.full(9, np.nan), np.array(["a"] * 9)):
-        with pytest.raises(ValueError, match="b_dec_deep_softmax is not all"):
-            model.from_groundhog(arrays | {"b_dec_deep_softmax": bad})
+        if value.shape[0] == width and ("dec_dec_" in key or key in of_context)
+    }
+    square, bias = "W_dec_transition_0", "b_dec_deep_softmax"
+    for change, words in (
+        ({"deeper": np.zeros(2)}, r"file has unknown deeper$"),
+        ({square: np.zeros((6, 5))}, r"W_dec_transition_0 has shape \(6,"),
+        ({square: np.zeros(36)}, r"shape \(36,\), wanted \(n,n\)"),
+        ({"W1_dec_deep_softmax": np.zeros((3, 5))}, "maxout input is 8 wide, wanted 6"),
+        (context, "context is 7 wide"),
+        ({bias: np.full(9, np.nan)}, "b_dec_deep_softmax is not all"),
+        ({bias: np.array(["a"] * 9)}, "b_dec_deep_softmax is not all"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.from_groundhog(arrays | change)
 
 
 def test_each_model_refuses_a_file_of_the_other() -> None:
@@ -555,9 +539,7 @@ def test_parameter_files_are_never_unpickled(tmp_path: Path) -> None:
         groundhog.read_parameters(tmp_path / "absent.npz")
 
 
-def test_what_an_array_claims_is_checked_before_it_is_read(
-    tmp_path: Path,
-) -> None:
+def test_what_an_array_claims_is_checked_before_it_is_read(tmp_path: Path) -> None:
     """NumPy would make 4 TB of room first, also for zeros well packed."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
@@ -586,8 +568,8 @@ def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
             read(path)
 
 
-# Vocabularies. The bytes were written by cPickle of Python 2.7.18 from
-# {'<s>': 0, '</s>': 0, 'UNK': 1, 'caf\xc3\xa9': 2, "l'homme": 3,
+# Vocabularies. The bytes were written by cPickle of Python 2.7.18 from {'<s>': 0, '</s>': 0,
+# 'UNK': 1, 'caf\xc3\xa9': 2, "l'homme": 3,
 #  '"\\\t': 4, u'\xe9t\xe9': 5, 'big': 70000, 'long': 12345678901L}
 
 PICKLES = {
@@ -688,9 +670,7 @@ def test_malicious_pickles_do_not_run(read: Callable, tmp_path: Path) -> None:
         assert not fuse.exists(), name
 
 
-def test_only_opcodes_of_strings_numbers_and_dictionaries_are_accepted(
-    read: Callable,
-) -> None:
+def test_only_opcodes_of_strings_numbers_and_dictionaries_are_accepted(read: Callable) -> None:
     known = "INT LONG BININT BININT1 BININT2 LONG1 STRING BINSTRING "
     known += "SHORT_BINSTRING UNICODE BINUNICODE DICT EMPTY_DICT SETITEM "
     known += "SETITEMS MARK PUT BINPUT LONG_BINPUT GET BINGET LONG_BINGET "
@@ -701,33 +681,17 @@ def test_only_opcodes_of_strings_numbers_and_dictionaries_are_accepted(
                 read(opcode.code.encode("latin-1") + b"0\n0\n.")
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b".",
-        b"}",
-        b"}(K\x01u.",
-        b"K\x01.",
-        b"}K\x01K\x02K\x03s.",
-        b"u.",
-        b"d.",
-        b"s.",
-        b"(.",
-        b"h\x05.",
-        b"q\x05.",
-        b"}(U\x05abK\x01u.",
-        b"T\xff\xff\xff\xffabc.",
-        b"}(K\x01K\x02u.",
-        b"}(U\x01aU\x01bu.",
-        b"}q\x01(K\x01h\x01u.",
-        b"}(}K\x01u.",
-        b"(dS'a\nI1\ns.",
-        b"(dSa\nI1\ns.",
-        b"Ione\n.",
-        b"V\\ud83\n.",
-    ],
-)
+# fmt: off
+BROKEN = [
+    b"", b".", b"}", b"}(K\x01u.", b"K\x01.", b"}K\x01K\x02K\x03s.", b"u.", b"d.", b"s.", b"(.",
+    b"h\x05.", b"q\x05.", b"}(U\x05abK\x01u.", b"T\xff\xff\xff\xffabc.", b"}(K\x01K\x02u.",
+    b"}(U\x01aU\x01bu.", b"}q\x01(K\x01h\x01u.", b"}(}K\x01u.", b"(dS'a\nI1\ns.", b"(dSa\nI1\ns.",
+    b"Ione\n.", b"V\\ud83\n.",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("data", BROKEN)
 def test_broken_pickles_are_refused(data: bytes, read: Callable) -> None:
     with pytest.raises(ValueError, match=r"read_vocabulary: .* not a pickled"):
         read(data)
@@ -745,9 +709,7 @@ def test_nested_dictionaries_give_a_short_message(read: Callable) -> None:
     assert len(str(error.value)) < 300
 
 
-def test_small_malicious_pickles_use_little_memory_and_time(
-    read: Callable,
-) -> None:
+def test_small_malicious_pickles_use_little_memory_and_time(read: Callable) -> None:
     """What `pickle.Unpickler` could be made to do without importing a name."""
     # A memo index that would need 32 GiB if the memo were an array.
     assert read(b"}r\xff\xff\xff\x7f.") == {}
@@ -758,10 +720,7 @@ def test_small_malicious_pickles_use_little_memory_and_time(
 
 @given(st.binary(max_size=40), st.integers(0, 2), st.integers(0, 80))
 def test_random_bytes_raise_only_value_errors(
-    tmp_path_factory: pytest.TempPathFactory,
-    noise: bytes,
-    protocol: int,
-    place: int,
+    tmp_path_factory: pytest.TempPathFactory, noise: bytes, protocol: int, place: int
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "noise.pkl"
     data = PICKLES[protocol]

@@ -128,7 +128,7 @@ def test_a_decoder_with_keras_gru_equals_one_with_ours(order: str) -> None:
         encoded = layers.Encoded(annotations, (), (), tf.constant(MASK))
         memory = decoder.attention.memory(encoded)
         glimpses.append(decoder(words, first, (state,), memory))
-        before = decoder.initial_state((state[:, None],))
+        before = decoder.initial_state((state[:, None],), memory)
         if before.cell_term != ():
             before = before._replace(cell_term=before.cell_term[:, None])
         is_first = tf.zeros([B, 1], tf.bool)
@@ -227,7 +227,7 @@ def search(**parts: Any) -> Any:
         ),
         (
             lambda: search(attention="additive"),
-            "AttentionDecoder: attention is 'additive', wanted a subclass",
+            "RNNSearch: attention is 'additive', wanted a layer or the name",
         ),
         (
             lambda: search(cell=layers.GRUCell),
@@ -285,10 +285,7 @@ def search(**parts: Any) -> Any:
         ),
         (lambda: search(maxout_units=0), "RNNSearch: maxout_units is 0"),
         (lambda: layers.TanhReadout(K, -1), "TanhReadout: units is -1"),
-        (
-            lambda: layers.WordEmbedding(K, 0),
-            "WordEmbedding: embedding_dim is 0",
-        ),
+        (lambda: layers.WordEmbedding(K, 0), "WordEmbedding: embedding_dim is 0"),
     ],
 )
 def test_errors_name_argument_class_and_what_was_wanted(make: Any, words: str) -> None:

@@ -17,8 +17,9 @@ import tensorflow as tf
 from oracle import randomized
 
 import bahdanau_tf
-from bahdanau_tf import keras_register, layers, losses, models, optimizers
+from bahdanau_tf import layers, losses, models, optimizers
 from bahdanau_tf.commands import main as cli
+from bahdanau_tf.system import keras_register
 from bahdanau_tf.translation.saved import read_model
 
 # Raised by Keras' `model.save` with NumPy 2.
@@ -83,10 +84,7 @@ def inputs_of(model: Any) -> Any:
     if len(model.inputs) == 2:
         return [IDS, IDS]
     random = np.random.default_rng(0)
-    states, annotations = (
-        random.normal(size=(2, N)),
-        random.normal(size=(2, 4, 3)),
-    )
+    states, annotations = (random.normal(size=(2, N)), random.normal(size=(2, 4, 3)))
     return [states.astype("float32"), annotations.astype("float32"), IDS != 0]
 
 
@@ -112,20 +110,12 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         wanted[path] = outputs_of(model)
 
     for name, make, optimizer in (
-        (
-            "adam",
-            rnnsearch,
-            optimizers.Adam(optimizers.WarmupLinearDecay(0.1, 9)),
-        ),
+        ("adam", rnnsearch, optimizers.Adam(optimizers.WarmupLinearDecay(0.1, 9))),
         ("sgd", words, optimizers.SGD(optimizers.HalvedEveryHalfEpoch(0.1, 3))),
         ("adadelta", words, optimizers.Adadelta()),
     ):
         model = make()
-        model.compile(
-            optimizer,
-            losses.TokenCrossentropy(),
-            weighted_metrics=[losses.Perplexity()],
-        )
+        model.compile(optimizer, losses.TokenCrossentropy(), weighted_metrics=[losses.Perplexity()])
         optimizer.build(model.trainable_variables)
         save(name, model)
     for make in (by_the_docstring, with_a_decoder):
@@ -211,8 +201,7 @@ def test_what_is_frozen_stays_frozen_loaded_and_cloned(make: Callable, tmp_path:
 def with_keys_of_its_own() -> Any:
     """A functional model as an earlier version saved it.
 
-    The layer that makes the keys is the model's; that of the attention has no
-    weights.
+    The layer that makes the keys is the model's; that of the attention has no weights.
     """
     states, annotations = keras.Input([N]), keras.Input([None, 3])
     mask = keras.Input([None], dtype="bool")
@@ -337,9 +326,7 @@ def test_another_backend_is_refused_in_one_line() -> None:
     assert result.stdout.count("\n") == 1
 
 
-def test_keras_already_on_another_backend_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_keras_already_on_another_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keras.config, "backend", lambda: "torch")
     with pytest.raises(ImportError, match="'torch'"):
         keras_register.register({})

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-from bahdanau_tf import plotting
+from bahdanau_tf import Translation, plotting
 from bahdanau_tf.evaluation import LengthBin, Score
 from bahdanau_tf.plotting import paper
 from bahdanau_tf.text import vocabulary
@@ -85,14 +85,25 @@ def test_weights_of_another_shape_are_refused(source, target, weights):
         plotting.plot_alignment(source, target, weights)
 
 
+def test_a_translation_is_drawn_with_its_own_tokens(tmp_path):
+    translation = Translation(
+        "the cat", source_tokens=["the", "cat"], tokens=["le"], weights=WEIGHTS
+    )
+    drawn = [tmp_path / "one.png", tmp_path / "other.png"]
+    plotting.plot_alignment(translation, path=drawn[0])
+    plotting.plot_alignment(["the", "cat"], ["le"], WEIGHTS, drawn[1])
+    assert drawn[0].read_bytes() == drawn[1].read_bytes()
+
+
 def test_missing_weights_are_refused():
+    with pytest.raises(ValueError, match="plot_alignment: weights is None"):
+        plotting.plot_alignment(Translation("a"))
     with pytest.raises(ValueError, match="plot_alignment: weights is None"):
         plotting.plot_alignment(["a"], ["b"], None)
 
 
 @pytest.mark.parametrize(
-    ("ending", "magic"),
-    [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")],
+    ("ending", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
 )
 def test_figures_are_written_as_png_pdf_and_svg(tmp_path, ending, magic):
     path = tmp_path / f"alignment.{ending}"
@@ -144,10 +155,7 @@ def test_the_figure_of_a_long_sentence_has_a_limited_size(tmp_path):
 def curve(*scores, margin=None):
     return [
         LengthBin(
-            10 * i + 1,
-            10 * i + 10,
-            5,
-            Score("BLEU", score, "tok:13a", margin and score, margin),
+            10 * i + 1, 10 * i + 10, 5, Score("BLEU", score, "tok:13a", margin and score, margin)
         )
         for i, score in enumerate(scores)
     ]
@@ -215,8 +223,7 @@ def test_a_trace_has_a_row_for_each_word_and_the_source_on_top(tmp_path):
     first, last = weights.transData.transform([(0, 0), (0, 2)])[:, 1]
     assert first > last
     np.testing.assert_allclose(
-        weights.images[0].get_array(),
-        [[0.5, 0.25, 0.0], [0.5, 0.25, 0.25], [0.5, 0.25, 0.5]],
+        weights.images[0].get_array(), [[0.5, 0.25, 0.0], [0.5, 0.25, 0.25], [0.5, 0.25, 0.5]]
     )
     np.testing.assert_allclose(
         energies.images[0].get_array(), [[0, 0, -1], [0, -1, -2], [0, -2, -3]]
@@ -237,6 +244,15 @@ def test_a_trace_has_a_row_for_each_word_and_the_source_on_top(tmp_path):
     assert texts[1].get_text() == "antidises…\n25.0%"
     assert [one.get_fontweight() for one in texts[:2]] == ["bold", "normal"]
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_trace_is_at_most_as_wide_as_a_notebook():
+    for count in (2, 12, 30):
+        rows = {"weights": [0.1] * (count + 1), "energies": [0.1] * (count + 1)}
+        trace = Trace("", ["a"] * count, "original", "", [step("le", 1, **rows)] * 3)
+        width, height = plotting.plot_trace(trace).get_size_inches()
+        assert width <= 10.1
+        assert height <= 10
 
 
 def test_a_trace_without_attention_and_gates_has_one_panel():

@@ -1,7 +1,7 @@
 """Search, compared with exhaustive enumeration and NumPy references.
 
-The "model" is a table with random logits and attention weights for each row and
-each prefix, so that no regularity helps the search.
+The "model" is a table with random logits and attention weights for each row and each prefix, so
+that no regularity helps the search.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from bahdanau_tf.search import constraints, selections
 
 EOS = 1
 START = 0
+IDS = {"start_id": START, "eos_id": EOS}
 SOURCE_LENGTH = 3
 NO_DEADLINE = settings(deadline=None, max_examples=10)
 
@@ -116,14 +117,9 @@ def reference_beam(table, row, beam, n_best, length, divisor, shrink=False):
 
 def hypotheses(result, row):
     """The (tokens, score, finished) of a row, without empty places."""
-    found = []
-    for n in range(result.tokens.shape[1]):
-        length = int(result.lengths[row, n])
-        if length:
-            tokens = tuple(result.tokens[row, n, :length].numpy().tolist())
-            score = float(result.scores[row, n])
-            found.append((tokens, score, bool(result.finished[row, n])))
-    return found
+    fields = (result.tokens, result.lengths, result.scores, result.finished)
+    places = zip(*(field[row].numpy().tolist() for field in fields), strict=True)
+    return [(tuple(tokens[:n]), score, ends) for tokens, n, score, ends in places if n]
 
 
 def assert_same(found, wanted):
@@ -139,14 +135,7 @@ def assert_same(found, wanted):
 
 def run(table, beam_size, **options):
     options.setdefault("max_length", table.length)
-    return search.beam_search(
-        table.step,
-        table.state(),
-        start_id=START,
-        eos_id=EOS,
-        beam_size=beam_size,
-        **options,
-    )
+    return search.beam_search(table.step, table.state(), **IDS, beam_size=beam_size, **options)
 
 
 seeds = st.integers(0, 2**32 - 1)
@@ -204,14 +193,7 @@ def test_ranking_with_coverage_penalty_equals_enumeration(seed, penalty, beta):
 
 
 @NO_DEADLINE
-@given(
-    seeds,
-    st.integers(1, 6),
-    st.integers(1, 6),
-    st.integers(1, 5),
-    penalties,
-    st.booleans(),
-)
+@given(seeds, st.integers(1, 6), st.integers(1, 6), st.integers(1, 5), penalties, st.booleans())
 def test_a_narrow_beam_equals_beam_search_without_early_stopping(
     seed, beam_size, n_best, length, penalty, shrink
 ):
@@ -219,13 +201,7 @@ def test_a_narrow_beam_equals_beam_search_without_early_stopping(
     n_best = min(n_best, beam_size)
     table = Table(seed, vocabulary=4, length=length)
     function, divisor = LENGTH_PENALTIES[penalty]
-    result = run(
-        table,
-        beam_size,
-        n_best=n_best,
-        length_penalty=function,
-        shrink=shrink,
-    )
+    result = run(table, beam_size, n_best=n_best, length_penalty=function, shrink=shrink)
     for row in range(table.rows):
         wanted = reference_beam(table, row, beam_size, n_best, length, divisor, shrink)
         assert_same(hypotheses(result, row), wanted)
@@ -238,12 +214,7 @@ def test_a_beam_of_one_equals_greedy_search(seed, vocabulary, length, penalty):
     function, divisor = LENGTH_PENALTIES[penalty]
     beam = run(table, 1, length_penalty=function)
     greedy = search.greedy_search(
-        table.step,
-        table.state(),
-        start_id=START,
-        eos_id=EOS,
-        max_length=length,
-        length_penalty=function,
+        table.step, table.state(), **IDS, max_length=length, length_penalty=function
     )
     for one, other in zip(beam, greedy, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
@@ -281,13 +252,7 @@ def test_log_probs_and_weights_belong_to_the_returned_tokens(seed, beam):
 @given(seeds, st.lists(st.integers(1, 4), min_size=1, max_size=4))
 def test_a_row_does_not_depend_on_other_rows(seed, limits):
     table = Table(seed, vocabulary=4, length=4, rows=len(limits))
-    options = {
-        "start_id": START,
-        "eos_id": EOS,
-        "beam_size": 4,
-        "n_best": 3,
-        "length_penalty": divide_by_length,
-    }
+    options = {**IDS, "beam_size": 4, "n_best": 3, "length_penalty": divide_by_length}
     together = search.beam_search(
         table.step, table.state(), max_length=tf.constant(limits), **options
     )
@@ -363,7 +328,7 @@ def test_an_empty_batch_is_searched(weights):
         return logits, state, attention if weights else None
 
     state = table.state(np.zeros([0], np.int32))
-    result = search.beam_search(step, state, start_id=START, eos_id=EOS, max_length=5, n_best=2)
+    result = search.beam_search(step, state, **IDS, max_length=5, n_best=2)
     assert result.tokens.shape == (0, 2, 5)
     assert result.scores.shape == (0, 2)
     if weights:
@@ -371,27 +336,27 @@ def test_an_empty_batch_is_searched(weights):
     else:
         assert result.weights is None
     limits = tf.zeros([0], tf.int32)
-    result = search.greedy_search(step, state, start_id=START, eos_id=EOS, max_length=limits)
+    result = search.greedy_search(step, state, **IDS, max_length=limits)
     assert result.tokens.shape[0] == 0
 
 
-def test_a_row_stops_if_its_n_best_cannot_change():
-    """The end is certain at once; without length penalty one step is enough."""
+def ending_at_once(vocabulary, logit):
+    """A step after which the end is the most probable word, and the shapes of its calls."""
     calls = []
 
     def step(ids, state, memory=()):
         calls.append(ids.shape)
-        logits = tf.one_hot(tf.fill(tf.shape(ids), EOS), 5, 20.0, 0.0)
-        return logits, state, None
+        return tf.one_hot(tf.fill(tf.shape(ids), EOS), vocabulary, logit, 0.0), state, None
 
-    options = {"start_id": START, "eos_id": EOS, "max_length": 50}
-    search.beam_search(
-        step,
-        tf.zeros([2, 1]),
-        beam_size=3,
-        length_penalty=search.gnmt_length_penalty(0.0),
-        **options,
-    )
+    return step, calls
+
+
+def test_a_row_stops_if_its_n_best_cannot_change():
+    """The end is certain at once; without length penalty one step is enough."""
+    step, calls = ending_at_once(5, 20.0)
+    options = {**IDS, "max_length": 50}
+    penalty = search.gnmt_length_penalty(0.0)
+    search.beam_search(step, tf.zeros([2, 1]), beam_size=3, length_penalty=penalty, **options)
     assert calls == [(2, 3)]
     calls.clear()
     search.beam_search(step, tf.zeros([2, 1]), beam_size=3, n_best=3, **options)
@@ -402,28 +367,13 @@ def test_a_row_stops_if_its_n_best_cannot_change():
     assert calls == [(2, 1)]
 
 
-def test_shrink_stops_if_all_hypotheses_have_finished():
+@pytest.mark.parametrize(("shrink", "least", "most"), [(False, 20, 40), (True, 2, 6)])
+def test_shrink_stops_if_all_hypotheses_have_finished(shrink, least, most):
     """With `divide_by_length`, only `shrink` makes the search stop early."""
-    calls = []
-
-    def step(ids, state, memory=()):
-        calls.append(ids.shape)
-        logits = tf.one_hot(tf.fill(tf.shape(ids), EOS), 3, 0.1, 0.0)
-        return logits, state, None
-
-    for shrink, least, most in ((False, 20, 40), (True, 2, 6)):
-        calls.clear()
-        search.beam_search(
-            step,
-            tf.zeros([1, 1]),
-            start_id=START,
-            eos_id=EOS,
-            beam_size=4,
-            max_length=40,
-            length_penalty=divide_by_length,
-            shrink=shrink,
-        )
-        assert least <= len(calls) <= most
+    step, calls = ending_at_once(3, 0.1)
+    options = {**IDS, "beam_size": 4, "max_length": 40, "length_penalty": divide_by_length}
+    search.beam_search(step, tf.zeros([1, 1]), shrink=shrink, **options)
+    assert least <= len(calls) <= most
 
 
 def test_bfloat16_logits_are_normalised_in_float32():
@@ -432,13 +382,9 @@ def test_bfloat16_logits_are_normalised_in_float32():
 
     def step(ids, state, memory=()):
         logits, state, weights = table.step(ids, state)
-        return (
-            tf.cast(logits, tf.bfloat16),
-            state,
-            tf.cast(weights, tf.bfloat16),
-        )
+        return (tf.cast(logits, tf.bfloat16), state, tf.cast(weights, tf.bfloat16))
 
-    half = search.beam_search(step, table.state(), start_id=START, eos_id=EOS, max_length=3)
+    half = search.beam_search(step, table.state(), **IDS, max_length=3)
     full = run(table, 12)
     assert half.scores.dtype == half.weights.dtype == tf.float32
     np.testing.assert_array_equal(half.tokens, full.tokens)
@@ -476,10 +422,7 @@ def test_shrink_equals_the_original_program(shared, graphs):
             beam_size=beam_size,
             n_best=beam_size,
             length_penalty=search.gnmt_length_penalty(0.0),
-            constraints=[
-                constraints.minimum_length(minimum, 26),
-                *forbidden,
-            ],
+            constraints=[constraints.minimum_length(minimum, 26), *forbidden],
             shrink=True,
         )
 
@@ -493,10 +436,7 @@ def test_shrink_equals_the_original_program(shared, graphs):
             & (runs["run_ignore_unk"] == ignore)
             & (runs["run_n_calls"] == 1)
         ):
-            row, start, stop = (
-                runs["run_src"][run],
-                *runs["run_start"][run : run + 2],
-            )
+            row, start, stop = (runs["run_src"][run], *runs["run_start"][run : run + 2])
             wanted = [
                 (tuple(tokens[:length].tolist()), -cost, True)
                 for tokens, length, cost in zip(
@@ -521,10 +461,7 @@ class Service(tf.Module):
         self.output = tf.Variable(rng.normal(size=[4, 6]), dtype=tf.float32)
 
     @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, None, 4]),
-            tf.TensorSpec([None], tf.int32),
-        ],
+        input_signature=[tf.TensorSpec([None, None, 4]), tf.TensorSpec([None], tf.int32)],
         autograph=False,
     )
     def translate(self, memory, limits):
@@ -535,7 +472,7 @@ class Service(tf.Module):
             state += tf.einsum("bkt,btn->bkn", weights, memory)
             return tf.tensordot(state, self.output, 1), state, weights
 
-        options = {"start_id": START, "eos_id": EOS, "max_length": limits}
+        options = {**IDS, "max_length": limits}
         first = memory[:, 0]
         mask = tf.reduce_any(memory != 0.0, axis=-1)
         best = search.beam_search(
@@ -551,11 +488,7 @@ class Service(tf.Module):
         drawn = search.sample(step, first, memory, seed=1, top_p=0.9, **options)
         return {
             f"{name}_{field}": value
-            for name, result in (
-                ("best", best),
-                ("greedy", greedy),
-                ("drawn", drawn),
-            )
+            for name, result in (("best", best), ("greedy", greedy), ("drawn", drawn))
             for field, value in result._asdict().items()
         }
 
@@ -598,7 +531,7 @@ def test_options_out_of_range_are_refused(function, options, message):
     table = Table(seed=0)
     options = {"max_length": 3, **options}
     with pytest.raises(ValueError, match=message):
-        function(table.step, table.state(), start_id=START, eos_id=EOS, **options)
+        function(table.step, table.state(), **IDS, **options)
 
 
 def test_penalties_out_of_range_are_refused():
@@ -613,8 +546,7 @@ def test_coverage_penalty_needs_weights():
         search.beam_search(
             lambda ids, state, _: (tf.zeros([1, 12, 3]), state, None),
             tf.zeros([1, 1]),
-            start_id=START,
-            eos_id=EOS,
+            **IDS,
             max_length=2,
             coverage_penalty=search.gnmt_coverage_penalty(1.0, tf.ones([1, 1], tf.bool)),
         )
@@ -635,8 +567,7 @@ def test_a_row_that_has_stopped_is_removed_from_the_batch():
         step,
         lengths,
         lengths,
-        start_id=START,
-        eos_id=EOS,
+        **IDS,
         beam_size=2,
         max_length=20,
         length_penalty=search.gnmt_length_penalty(0.0),
@@ -678,24 +609,33 @@ def test_top_continuations_equal_top_k(seed, size, count, levels):
     assert (found.parents.numpy() < 3).all()
 
 
-@pytest.mark.parametrize("size", [1, 63, 64, 65, 700])
-@pytest.mark.parametrize("forbidden", [[], [0]])
+@pytest.mark.parametrize(
+    ("size", "forbidden"),
+    [*itertools.product([1, 63, 64, 65, 700], [[], [0]]), (1, [0, "all"]), (2, [0, 1, "all"])],
+)
 def test_a_vocabulary_of_unknown_size_gives_the_same_continuations(size, forbidden):
+    """A constraint that forbids the whole vocabulary has no effect, if its size is known."""
+    is_known = "all" in forbidden
+    forbidden = [word for word in forbidden if word != "all"]
     random = np.random.default_rng(size)
     logits = random.normal(size=(2, 3, size)).astype(np.float32)
     so_far = random.normal(size=(2, 3)).astype(np.float32)
     history = selections.History(tf.zeros([2, 3, 4], tf.int32), tf.constant(0), tf.range(2))
     chosen = [constraints.forbid(forbidden)] if forbidden else []
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 3, None])], autograph=False)
     def best(logits):
         return selections.best_of_all(logits, so_far, history, chosen, 3)
 
-    found = best(logits)
+    if is_known:
+        found = best(tf.constant(logits))
+    else:
+        unknown = [tf.TensorSpec([None, 3, None])]
+        found = tf.function(best, input_signature=unknown, autograph=False)(logits)
     total = logits.astype(np.float64)
     total -= np.log(np.exp(total).sum(-1, keepdims=True))
     total += so_far[..., None]
-    total[..., forbidden] = -np.inf
+    if not is_known:
+        total[..., forbidden] = -np.inf
     flat = total.reshape(2, -1)
     order = np.argsort(-flat, axis=1, kind="stable")[:, :3]
     wanted = np.take_along_axis(flat, order, 1)
@@ -716,20 +656,6 @@ def test_log_normalizer_equals_numpys(size):
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=2e-6)
 
 
-@pytest.mark.parametrize("size", [1, 2])
-def test_forbidding_the_whole_vocabulary_has_no_effect(size):
-    random = np.random.default_rng(size)
-    logits = random.normal(size=(2, 3, size)).astype(np.float32)
-    so_far = random.normal(size=(2, 3)).astype(np.float32)
-    history = selections.History(tf.zeros([2, 3, 4], tf.int32), tf.constant(0), tf.range(2))
-    all_words = [constraints.forbid(range(size))]
-    found = selections.best_of_all(tf.constant(logits), so_far, history, all_words, 3)
-    norm = np.log(np.exp(logits.astype(np.float64)).sum(-1, keepdims=True))
-    total = (logits - norm + so_far[..., None]).reshape(2, -1)
-    wanted = -np.sort(-total, axis=1)[:, :3]
-    np.testing.assert_allclose(found.log_probs, wanted, rtol=1e-5)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_forbidding_few_words_equals_a_constraint_on_all_logits(seed):
     """Compared with the same constraints as functions of all logits."""
@@ -744,8 +670,7 @@ def test_forbidding_few_words_equals_a_constraint_on_all_logits(seed):
         return search.beam_search(
             lambda ids, state, _: (tf.gather(table, ids), state, None),
             tf.zeros([2, 1]),
-            start_id=START,
-            eos_id=EOS,
+            **IDS,
             beam_size=4,
             n_best=4,
             max_length=6,
@@ -773,14 +698,7 @@ def draw(count, logits=LOGITS, rows=1, **options):
         return tf.broadcast_to(table, shape), state, None
 
     options = {"seed": 1, "max_length": 1, **options}
-    return search.sample(
-        step,
-        tf.zeros([rows, 1]),
-        start_id=START,
-        eos_id=EOS,
-        n_samples=count,
-        **options,
-    )
+    return search.sample(step, tf.zeros([rows, 1]), **IDS, n_samples=count, **options)
 
 
 def assert_frequencies(tokens, probabilities):
@@ -797,16 +715,16 @@ def softmax(logits):
     return exponentials / exponentials.sum()
 
 
-def test_at_a_tiny_temperature_the_best_word_is_drawn():
-    """Of logits that would overflow if they were divided by it."""
-    result = draw(50, np.array([0.0, 1.0, 20.0, 5.0]), temperature=1e-38)
-    assert set(result.tokens.numpy().ravel().tolist()) == {2}
-
-
-def test_of_a_tiny_share_the_best_word_is_drawn():
-    """Also of one that is 0 as a float32."""
-    result = draw(50, np.array([0.0, 1.0, 1.5, 1.0]), top_p=1e-50)
-    assert set(result.tokens.numpy().ravel().tolist()) == {2}
+@pytest.mark.parametrize(
+    ("logits", "option"),
+    [
+        # Divided by the temperature, the logits would overflow.
+        ([0.0, 1.0, 20.0, 5.0], {"temperature": 1e-38}),
+        ([0.0, 1.0, 1.5, 1.0], {"top_p": 1e-50}),  # 0 as a float32
+    ],
+)
+def test_at_a_tiny_temperature_or_share_the_best_word_is_drawn(logits, option):
+    assert set(draw(50, np.array(logits), **option).tokens.numpy().ravel().tolist()) == {2}
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
@@ -841,31 +759,13 @@ def test_top_k_and_top_p_sample_from_the_most_probable_words():
 
 def test_hypotheses_are_sampled_with_their_probability():
     table = Table(seed=3, vocabulary=3, length=2, rows=1, scale=1.0)
-    result = search.sample(
-        table.step,
-        table.state(),
-        start_id=START,
-        eos_id=EOS,
-        max_length=2,
-        seed=7,
-        n_samples=20_000,
-    )
-    drawn = [tokens for tokens, _, _ in hypotheses_fast(result)]
+    result = search.sample(table.step, table.state(), **IDS, max_length=2, seed=7, n_samples=20_000)
+    drawn = [tokens for tokens, _, _ in hypotheses(result, 0)]
     finished, unfinished = everything(3, 2)
     for tokens in finished + unfinished:
         p = np.exp(table.log_prob(0, tokens))
         share = np.mean([one == tokens for one in drawn])
         assert abs(share - p) < 5 * np.sqrt(p * (1 - p) / 20_000)
-
-
-def hypotheses_fast(result):
-    rows = zip(
-        result.tokens.numpy()[0].tolist(),
-        result.lengths.numpy()[0].tolist(),
-        result.scores.numpy()[0].tolist(),
-        strict=True,
-    )
-    return [(tuple(t[:n]), score, t[n - 1] == EOS) for t, n, score in rows]
 
 
 def test_equal_seeds_give_equal_samples_and_others_differ():
@@ -884,13 +784,7 @@ def test_equal_seeds_give_equal_samples_and_others_differ():
 
 def test_a_sample_does_not_depend_on_other_rows():
     table = Table(seed=3, vocabulary=4, length=4, rows=4)
-    options = {
-        "start_id": START,
-        "eos_id": EOS,
-        "max_length": 4,
-        "seed": 5,
-        "n_samples": 3,
-    }
+    options = {**IDS, "max_length": 4, "seed": 5, "n_samples": 3}
     one = search.sample(table.step, table.state([0, 1]), **options)
     two = search.sample(table.step, table.state([0, 2, 3]), **options)
     np.testing.assert_array_equal(one.tokens[0], two.tokens[0])

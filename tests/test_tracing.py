@@ -30,14 +30,12 @@ from bahdanau_tf import (
     layers,
     plot_trace,
 )
-from bahdanau_tf.tracing import Step, trace
-from bahdanau_tf.tracing.walk import gate_convention, update as gates_of_update
+from bahdanau_tf.tracing import Step, gate_convention, trace, update as gates_of_update
 
 SPECIAL = ["[PAD]", "[UNK]", "[END]"]
 SOURCE = WordTokenizer(Vocabulary([*SPECIAL, "the", "cat", "sees", "a", "dog"]), language="en")
 TARGET = WordTokenizer(
-    Vocabulary([*SPECIAL, "le", "chat", "voit", "un", "chien", "dort"]),
-    language="fr",
+    Vocabulary([*SPECIAL, "le", "chat", "voit", "un", "chien", "dort"]), language="fr"
 )
 TEXT, GIVEN = "the cat sees a dog", "le chat dort"
 SIZES: dict[str, Any] = {"units": 6, "embedding_dim": 5}
@@ -58,6 +56,8 @@ VARIANTS = {
     "linear": lambda: search(readout=LinearReadout(9, factor_units=3)),
     "linear-some": lambda: search(readout=LinearReadout(9, terms=("context", "previous"))),
     "general": lambda: search(attention=layers.GeneralAttention()),
+    "location": lambda: search(attention=layers.LocationAttention(4, kernel_size=3)),
+    "monotonic": lambda: search(attention="MonotonicAttention", step_order="conditional"),
     "gru-after": lambda: search(
         cell=layers.GRUResetAfterCell(6),
         encoder=layers.BidirectionalEncoder(layers.GRUResetAfterCell(6)),
@@ -121,9 +121,7 @@ def test_a_trace_equals_the_reference(case):
     np.testing.assert_allclose(column(steps, "logit"), logits[range(4), y[0]], atol=2e-5)
     probabilities = np.exp(reference.log_softmax(logits))
     np.testing.assert_allclose(
-        column(steps, "probability"),
-        probabilities[range(4), y[0]],
-        atol=1e-5,
+        column(steps, "probability"), probabilities[range(4), y[0]], atol=1e-5
     )
     words = [*SPECIAL, "le", "chat", "voit", "un", "chien", "dort"]
     for step, row in zip(steps, probabilities, strict=True):
@@ -134,9 +132,7 @@ def test_a_trace_equals_the_reference(case):
         assert column(steps, "context_norm") == [None] * 4
     else:
         np.testing.assert_allclose(
-            column(steps, "context_norm"),
-            np.sqrt((wanted.contexts[0] ** 2).sum(-1)),
-            rtol=1e-5,
+            column(steps, "context_norm"), np.sqrt((wanted.contexts[0] ** 2).sum(-1)), rtol=1e-5
         )
     if wanted.weights is None:
         assert column(steps, "weights") == [None] * 4
@@ -174,8 +170,12 @@ def energies_of(case: Case) -> np.ndarray:
         queries = middle_states(case)
     if isinstance(model.decoder.attention, layers.GeneralAttention):
         return queries @ p["W_a"] @ wanted.annotations[0].T
-    hidden = (queries @ p["W_a"])[:, None] + wanted.annotations[0] @ p["U_a"]
-    return (np.tanh(hidden) @ p["v_a"])[..., 0]
+    annotations = np.repeat(wanted.annotations, len(queries), 0)
+    more: Any = 0.0
+    if "F" in p:
+        before = np.pad(wanted.weights[0, :-1], [(1, 0), (0, 0)])
+        more = reference.location_features(before, p["F"]) @ p["U_f"]
+    return reference.additive_scores(queries, annotations, p, more) + p.get("r", 0.0)
 
 
 def test_contributions_sum_to_the_logit_and_equal_its_derivatives(case):
@@ -274,12 +274,7 @@ def test_gates_of_a_conditional_decoder_equal_the_equations():
     cell = model_parameters(model)["decoder"]
     for word, p, inputs, states in (
         ("word", cell, previous_of(model, x, y), queries_of(wanted)),
-        (
-            "context",
-            cell["context_cell"],
-            wanted.contexts[0],
-            middle_states(case),
-        ),
+        ("context", cell["context_cell"], wanted.contexts[0], middle_states(case)),
     ):
         for name, gate in (("update", "_z"), ("reset", "_r")):
             opened = reference.sigmoid(inputs @ p[f"W{gate}"] + states @ p[f"U{gate}"])
@@ -302,11 +297,7 @@ def test_gates_of_a_deep_lstm_equal_the_equations():
             if layer:
                 low_h, low_m = reference.lstm_step(inputs, (low_h, low_m), cells[0])
                 x = low_h
-            for name, gate in (
-                ("input", "_i"),
-                ("forget", "_f"),
-                ("output", "_o"),
-            ):
+            for name, gate in (("input", "_i"), ("forget", "_f"), ("output", "_o")):
                 wanted = reference.sigmoid(x @ p[f"W{gate}"] + h @ p[f"U{gate}"] + p[f"b{gate}"])
                 gate_found = step.gates[f"layer {layer + 1} {name}"]
                 assert gate_found.mean == pytest.approx(wanted.mean(), abs=1e-5)
@@ -389,10 +380,7 @@ def test_parts_of_ones_own_that_compute_otherwise_are_not_split(tmp_path):
 def test_means_of_gates_in_half_precision_are_means():
     cell = layers.GRUCell(1000, dtype="mixed_bfloat16")
     cell.build((None, 4))
-    zeros = (
-        tf.zeros([1, 3000], tf.bfloat16),
-        (tf.zeros([1, 1000], tf.bfloat16),),
-    )
+    zeros = (tf.zeros([1, 3000], tf.bfloat16), (tf.zeros([1, 1000], tf.bfloat16),))
     _, gates = gates_of_update(cell, *zeros)
     for gate in gates.values():
         assert gate.mean == 0.5

@@ -16,18 +16,11 @@ from bahdanau_tf.layers.bridge import (
     SentenceBridge,
     ZeroBridge,
 )
-from bahdanau_tf.layers.cells import (
-    GRUCell,
-    GRUResetAfterCell,
-    KerasCell,
-    LSTMCell,
-    RecurrentCell,
-    StackedCells,
-    TanhCell,
-)
-from bahdanau_tf.layers.decoder import AttentionDecoder, ConditionalDecoder
+from bahdanau_tf.layers.cells import GRUCell, GRUResetAfterCell, LSTMCell, RecurrentCell, TanhCell
+from bahdanau_tf.layers.conditional import ConditionalDecoder
+from bahdanau_tf.layers.decoder import AttentionDecoder
 from bahdanau_tf.layers.embedding import WordEmbedding
-from bahdanau_tf.layers.encoder import BidirectionalEncoder, Encoded, UnidirectionalEncoder
+from bahdanau_tf.layers.nested_cells import KerasCell, StackedCells
 from bahdanau_tf.layers.readout import (
     LinearReadout,
     MaxoutReadout,
@@ -35,7 +28,13 @@ from bahdanau_tf.layers.readout import (
     Readout,
     TanhReadout,
 )
-from bahdanau_tf.layers.recurrent import Recurrent
+from bahdanau_tf.layers.recurrent import (
+    BidirectionalEncoder,
+    Encoded,
+    Recurrent,
+    UnidirectionalEncoder,
+)
+from bahdanau_tf.layers.remembering import LocationAttention, MonotonicAttention
 
 __all__ = [
     "Attention",
@@ -56,8 +55,10 @@ __all__ = [
     "KerasCell",
     "LSTMCell",
     "LinearReadout",
+    "LocationAttention",
     "MaxoutReadout",
     "Memory",
+    "MonotonicAttention",
     "OutputWeights",
     "Readout",
     "Recurrent",

@@ -1,9 +1,9 @@
 """Attention: which source positions matter for the next target word.
 
-An attention layer makes the memory of a sentence once from the encoder's output
-(`memory`) and reads it at every step (`call`). The memory is an argument and a
-return value; no layer stores tensors of a batch. It is not repeated for the K
-hypotheses of a beam: queries are [B, K, n] while the memory stays [B, T_x, .].
+An attention layer makes the memory of a sentence once from the encoder's output (`memory`) and
+reads it at every step (`call`; `step` if it has a state). Memory and state are arguments and
+return values; no layer stores tensors of a batch. The memory is not repeated for the K
+hypotheses of a beam: queries are [B, K, n], the memory is [B, T_x, .].
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.encoder import Encoded
-from bahdanau_tf.layers.recurrent import as_mask
+from bahdanau_tf.layers.recurrent import Encoded, as_mask
 from bahdanau_tf.layers.weights import (
+    ConfiguredLayer,
     Initializer,
     as_rows,
     build_once,
@@ -33,8 +33,47 @@ from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Nest, Shape
 
 
+class _Context(ConfiguredLayer):
+    """What a decoder reads of the source at every step."""
+
+    has_alignment: bool
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
+        """Makes the weights: none, unless a subclass has some."""
+
+    def compute_mask(
+        self, query: tf.Tensor, mask: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor | None, None]:
+        """The contexts have the mask of the queries, the weights have none."""
+        return mask, None
+
+    def initial_state(self, memory: Nest) -> Nest:
+        """The state before the first step, a nest of [B, ...]; () without one."""
+        return ()
+
+    def step(
+        self, query: tf.Tensor, memory: Nest, state: Nest, values: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor | None, Nest]:
+        """`call` with a state. Unlike a call it casts nothing.
+
+        Args:
+            query: As in `call`.
+            memory: As in `call`.
+            state: From `initial_state` or the step before, [B, ...] or [B, K, ...] as the query.
+            values: As in `call`.
+
+        Returns:
+            Context and weights as `call` returns them, and the new state.
+        """
+        return *self(query, memory, values), state
+
+
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class FixedContext(keras.layers.Layer):
+class FixedContext(_Context):
     """RNNencdec's context: the same sentence vector c = h_Tx at every step.
 
     It is used in place of an attention layer and returns None as weights.
@@ -51,20 +90,7 @@ class FixedContext(keras.layers.Layer):
         Cho et al. 2014, arXiv 1406.1078; Bahdanau et al. 2015, section 2.1.
     """
 
-    has_weights = False
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
-    def build(self, query_shape: Shape, memory_shape: Shape) -> None:
-        """Makes no weights."""
-
-    def compute_mask(
-        self, query: tf.Tensor, mask: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor | None, None]:
-        """The contexts have the mask of the queries, the weights have none."""
-        return mask, None
+    has_alignment = False
 
     def context_size(self, encoded_shape: Encoded) -> int:
         """n, the width of h_Tx."""
@@ -77,10 +103,7 @@ class FixedContext(keras.layers.Layer):
         return encoded.forward_states[-1][0]
 
     def call(
-        self,
-        query: tf.Tensor,
-        memory: tf.Tensor,
-        values: tf.Tensor | None = None,
+        self, query: tf.Tensor, memory: tf.Tensor, values: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, None]:
         context = memory if values is None else values
         if query.shape.rank == 2:
@@ -88,20 +111,16 @@ class FixedContext(keras.layers.Layer):
         shape = tf.concat([tf.shape(query)[:2], tf.shape(context)[1:]], 0)
         return tf.broadcast_to(context[:, None], shape), None
 
-    def get_config(self) -> dict[str, object]:
-        # Without an override Keras does not serialize a dtype policy.
-        return {**super().get_config()}
-
 
 class Memory(NamedTuple):
     """What an attention layer reads.
 
     Attributes:
         annotations: float [B, T_x, c], h_1 .. h_Tx.
-        keys: float [B, T_x, n'], the annotations as `score` takes them; () or
-            None where the layer that reads them is to make them.
-        mask: bool [B, T_x], True on real source positions; () or None if all
-            are. (Keras before 3.13 cannot build a layer that is given None.)
+        keys: float [B, T_x, n'], the annotations as `score` takes them; () or None where the
+            layer that reads them is to make them.
+        mask: bool [B, T_x], True on real source positions; () or None if all are. (Keras before
+            3.13 cannot build a layer that is given None.)
     """
 
     annotations: tf.Tensor
@@ -109,17 +128,20 @@ class Memory(NamedTuple):
     mask: Nest
 
 
-class Attention(keras.layers.Layer):
+class Attention(_Context):
     """Weights positions by a score and averages their annotations.
 
         α_ij = exp(e_ij) / Σ_k exp(e_ik)    over real positions k (eq. 6)
         c_i  = Σ_j α_ij h_j                 (eq. 5)
 
-    Subclasses define `project` (annotations to keys) and `score` (e_ij); their
-    weights are those of layers that are attributes, or `build` makes them; it
-    builds layers that `project` calls by `build_keys`. If they override `call`,
-    it must take `values` as well: search passes it; and it reads
-    `completed(memory)`.
+    Subclasses define `project` (annotations to keys) and `score` (e_ij); their weights are those
+    of layers that are attributes, or `build` makes them; it builds layers that `project` calls
+    by `build_keys`. If they override `call`, it must take `values` as well: search passes it;
+    and it reads `completed(memory)`.
+
+    An attention whose weights depend on those of the step before has a *state*, a nest of
+    tensors that every step passes to the next one: it defines `initial_state`, and `energies` or
+    `align` or both.
 
     Call arguments:
         query: float [B, n] or, for beams, [B, K, n]; s_{i-1}.
@@ -127,21 +149,14 @@ class Attention(keras.layers.Layer):
         values: float [B, T_x, v], what is averaged in place of the h_j.
     """
 
-    has_weights = True
+    has_alignment = True
     has_own_keys = True
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
-    def build(self, query_shape: Shape, memory_shape: Sequence[Shape]) -> None:
-        """Makes the weights: none, unless a subclass has some."""
 
     def build_keys(self, layer: keras.layers.Layer, memory_shape: Sequence[Shape]) -> None:
         """Builds a layer that `project` calls by `keys_by`.
 
-        In a functional model of an earlier version the layer is the model's
-        own; the one here has no weights.
+        In a functional model of an earlier version the layer is the model's own; the one here
+        has no weights.
         """
         if self.has_own_keys:
             build_once(layer, tuple(memory_shape[0]))
@@ -165,9 +180,8 @@ class Attention(keras.layers.Layer):
             return ()
         if not (self.has_own_keys or layer.built):
             raise ValueError(
-                f"{type(self).__name__}: the keys of {self.name} are made by "
-                f"a layer of the functional model, {layer.name}; wanted a call "
-                "of that"
+                f"{type(self).__name__}: the keys of {self.name} are made by a layer of the "
+                f"functional model, {layer.name}; wanted a call of that"
             )
         is_dense = isinstance(layer, keras.layers.Dense) and layer.built
         if is_dense and tf.is_tensor(annotations):
@@ -182,9 +196,9 @@ class Attention(keras.layers.Layer):
     def memory(self, encoded: Encoded) -> Memory:
         """Projects the keys once for all target steps.
 
-        In a functional model it leaves them to the layer that reads the
-        memory. Keras would make a layer that is called here one of the model's
-        own, neither saved nor frozen with this one.
+        In a functional model it leaves them to the layer that reads the memory. Keras would make
+        a layer that is called here one of the model's own, neither saved nor frozen with this
+        one.
         """
         encoded = Encoded(*encoded)  # a list in a reloaded functional model
         annotations, mask = encoded.annotations, encoded.mask
@@ -214,24 +228,66 @@ class Attention(keras.layers.Layer):
         """Energies e_ij, ([B, K, n], [B, T_x, n']) -> [B, K, T_x]."""
         raise NotImplementedError
 
+    def energies(self, query: tf.Tensor, keys: tf.Tensor, state: Nest) -> tf.Tensor:
+        """e_ij, float [B, K, T_x], if they depend on the state, a nest of [B, K, ...]."""
+        return self.score(query, keys)
+
+    def align(
+        self, energies: tf.Tensor, mask: tf.Tensor | None, state: Nest
+    ) -> tuple[tf.Tensor, Nest]:
+        """The weights, and the state for the next step.
+
+        Args:
+            energies: float32 [B, K, T_x] (float64 in a float64 model).
+            mask: bool [B, 1, T_x]; None if all positions are real.
+            state: Nest of [B, K, ...].
+
+        Returns:
+            α_ij, [B, K, T_x], and the new state.
+        """
+        if mask is not None:
+            energies = tf.where(mask, energies, energies.dtype.min)
+        return tf.nn.softmax(energies), state
+
     def call(
         self, query: tf.Tensor, memory: Memory, values: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
         memory = self.completed(memory)
+        state = self.initial_state(memory)
+        if query.shape.rank == 3:
+            times = tf.shape(query)[1]
+            state = tf.nest.map_structure(lambda x: tf.repeat(x[:, None], times, 1), state)
+        context, weights, _ = self._read(query, memory, state, values)
+        return context, weights
+
+    def step(
+        self, query: tf.Tensor, memory: Nest, state: Nest, values: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor | None, Nest]:
+        """See `_Context`; without a state it is `call`, which a subclass may override."""
+        if not tf.nest.flatten(state):
+            return super().step(query, memory, state, values)
+        return self._read(query, self.completed(memory), state, values)
+
+    def _read(
+        self, query: tf.Tensor, memory: Memory, state: Nest, values: tf.Tensor | None
+    ) -> tuple[tf.Tensor, tf.Tensor, Nest]:
+        """What `step` returns."""
         if values is None:
             values = memory.annotations
-        beams = query if query.shape.rank == 3 else query[:, None]
-        energies = self.score(beams, memory.keys)
-        if energies.dtype.size < 4:  # half precision
-            energies = tf.cast(energies, tf.float32)
-        if memory.mask is not None:
-            lowest = energies.dtype.min
-            energies = tf.where(memory.mask[:, None], energies, lowest)
-        weights = tf.nn.softmax(energies)
+        is_beam = query.shape.rank == 3
+        if not is_beam:
+            query, state = tf.nest.map_structure(lambda x: x[:, None], (query, state))
+        energies = exact(self.energies(query, memory.keys, state))
+        positions = memory.annotations.shape
+        energies.set_shape([positions[0], query.shape[1], positions[1]])
+        mask = None if memory.mask is None else memory.mask[:, None]
+        weights, state = self.align(energies, mask, state)
         context = tf.matmul(tf.cast(weights, values.dtype), values)
-        if query.shape.rank == 2:
-            context, weights = context[:, 0], weights[:, 0]
-        return context, weights
+        if not is_beam:
+            context, weights, state = tf.nest.map_structure(
+                lambda x: x[:, 0], (context, weights, state)
+            )
+        return context, weights, state
 
     def get_config(self) -> dict[str, object]:
         own = {} if self.has_own_keys else {"has_own_keys": False}
@@ -244,6 +300,11 @@ class Attention(keras.layers.Layer):
         layer: Attention = super().from_config(config)
         layer.has_own_keys = has_own_keys
         return layer
+
+
+def exact(x: tf.Tensor) -> tf.Tensor:
+    """In float32 if it is half precision."""
+    return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
 
 
 class _Projection(keras.layers.Dense):
@@ -269,10 +330,10 @@ class BahdanauAttention(Attention):
         α_ij = exp(e_ij) / Σ_k exp(e_ik)            (eq. 6)
         c_i  = Σ_j α_ij h_j                         (eq. 5)
 
-    Unlike `keras.layers.AdditiveAttention`, query and annotations have learned
-    projections W_a and U_a. Weights are initialized as in appendix B.1: W_a
-    and U_a from N(0, 0.001²), v_a zero, so that attention is uniform at first.
-    (As v_a is zero, W_a and U_a get no gradient in the first update.)
+    Unlike `keras.layers.AdditiveAttention`, query and annotations have learned projections W_a
+    and U_a. Weights are initialized as in appendix B.1: W_a and U_a from N(0, 0.001²), v_a zero,
+    so that attention is uniform at first. (As v_a is zero, W_a and U_a get no gradient in the
+    first update.)
 
     Args:
         units: n', size of the alignment model.
@@ -286,12 +347,12 @@ class BahdanauAttention(Attention):
         values: float [B, T_x, v], what is averaged in place of the h_j.
 
     Masking:
-        Positions where `memory.mask` is False or 0 get weight 0. A row without
-        any real position gets uniform weights, never NaN.
+        Positions where `memory.mask` is False or 0 get weight 0. A row without any real position
+        gets uniform weights, never NaN.
 
     Returns:
-        context, float [B, 2n] or [B, K, 2n], and weights, float32 (float64 in
-        a float64 model) [B, T_x] or [B, K, T_x].
+        context, float [B, 2n] or [B, K, 2n], and weights, float32 (float64 in a float64 model)
+        [B, T_x] or [B, K, T_x].
 
     Example:
 
@@ -353,24 +414,17 @@ class BahdanauAttention(Attention):
         return self.keys_by(self.key_projection, annotations)
 
     def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
+        """e_ij; the keys of hypotheses may differ, [B, K, T_x, n']."""
+        is_shared = keys.shape.rank == 3
         projected = linear(as_rows(query), self.query_projection.kernel)
         projected = reshaped(projected, query, 1, self.units)
-        hidden = tf.tanh(projected + keys[:, None])
+        hidden = tf.tanh(projected + (keys[:, None] if is_shared else keys))
         energies = linear(as_rows(hidden), self.energy.kernel)
-        if query.shape[1] is None:
+        if query.shape[1] is None or not is_shared:
             return reshaped(energies, hidden)
         sizes = tf.shape(keys)  # which a loop over steps does not change
         sizes = tf.stack([sizes[0], query.shape[1], sizes[1]])
         return tf.reshape(energies, sizes)
-
-    def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "use_bias": self.use_bias,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "energy_initializer": keras.initializers.serialize(self.energy_initializer),
-        }
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -379,8 +433,8 @@ class DotAttention(Attention):
 
         e_ij = s_{i-1} · h_j
 
-    It has no weights, so the state must be as wide as the annotations: a
-    bidirectional encoder of n units a side wants a decoder of 2n.
+    It has no weights, so the state must be as wide as the annotations: a bidirectional encoder
+    of n units a side wants a decoder of 2n.
 
     Call arguments, masking and returns: see `BahdanauAttention`.
 
@@ -392,9 +446,8 @@ class DotAttention(Attention):
         annotations_shape = memory_shape[0]
         if query_shape[-1] != annotations_shape[-1]:
             raise ValueError(
-                "DotAttention: the cell's units "
-                f"({query_shape[-1]}) and the encoder's annotations "
-                f"({annotations_shape[-1]} wide) must be of one size"
+                f"DotAttention: the cell's units ({query_shape[-1]}) and the encoder's "
+                f"annotations ({annotations_shape[-1]} wide) must be of one size"
             )
 
     def project(self, annotations: tf.Tensor) -> tf.Tensor:
@@ -438,12 +491,6 @@ class GeneralAttention(Attention):
     def score(self, query: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
         return tf.matmul(linear(query, self.kernel), keys, transpose_b=True)
 
-    def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }
-
 
 def as_attention(owner: str, attention: object) -> Attention | FixedContext | None:
     """Returns an attention layer, `FixedContext` or None, checked.
@@ -459,6 +506,6 @@ def as_attention(owner: str, attention: object) -> Attention | FixedContext | No
     if isinstance(attention, (Attention, FixedContext, type(None))):
         return attention
     raise ValueError(
-        f"{owner}: attention is {described(attention)}, wanted a subclass "
-        "of Attention such as BahdanauAttention, FixedContext, or None"
+        f"{owner}: attention is {described(attention)}, wanted a subclass of Attention such "
+        "as BahdanauAttention, FixedContext, or None"
     )

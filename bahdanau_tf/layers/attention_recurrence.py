@@ -8,10 +8,10 @@ and with an update before attention, as in a conditional unit,
 
     s = GRU'(projected_i, s_{i-1}), c_i = attention(s), s_i = GRU(b + C c_i, s)
 
-As in `gru_recurrence`, the backward loop computes only the gradients that
-depend on those of the next step; the weights' gradients are then one product
-over all steps. The tanh of every pair of positions, [T_y, B, T_x, n'], is not
-kept: the backward loop computes it again from keys and query.
+As in `gru_recurrence`, the backward loop computes only the gradients that depend on those of the
+next step; the weights' gradients are then one product over all steps. The tanh of every pair of
+positions, [T_y, B, T_x, n'], is not kept: the backward loop computes it again from keys and
+query.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Weights(NamedTuple):
         context: C, float [c, 3n].
         recurrent: [U_z | U_r | U], float [n, 3n].
         before: The same of the update before attention; or None.
-        bias: What the update after it gets besides the context, float [3n];
-            None if it is the only one.
+        bias: What the update after it gets besides the context, float [3n]; None if it is the
+            only one.
     """
 
     query: tf.Tensor
@@ -88,19 +88,18 @@ def attention_recurrence(
     """`GRUCell` that attends by `BahdanauAttention` at every step.
 
     Args:
-        projected: float [T, B, 3n], W E y_i + b for all gates of the first
-            update of a step; T >= 1.
+        projected: float [T, B, 3n], W E y_i + b for all gates of the first update of a step; T
+            >= 1.
         first: float [B, n], s_0.
         annotations: float [B, T_x, c].
         keys: float [B, T_x, n'].
         mask: bool [B, T_x]; None if all positions are real.
         weights: `Weights`.
-        dropped: float [B, n], a dropout mask on s_{i-1} in the recurrent
-            products; or None.
-        states_before: Whether to return s_{i-1}, the states that attend, in
-            place of s_i; without an update before attention.
+        dropped: float [B, n], a dropout mask on s_{i-1} in the recurrent products; or None.
+        states_before: Whether to return s_{i-1}, the states that attend, in place of s_i;
+            without an update before attention.
     """
-    given = [weight for weight in weights if weight is not None]
+    own_weights = [weight for weight in weights if weight is not None]
     visible_of = masked_by(dropped)
 
     @tf.custom_gradient
@@ -120,7 +119,7 @@ def attention_recurrence(
         read = trace.previous if states_before else after
         return (read, trace.contexts, trace.alignment), gradient
 
-    return Unrolled(*run(projected, first, annotations, keys, *given))
+    return Unrolled(*run(projected, first, annotations, keys, *own_weights))
 
 
 class _Inputs(NamedTuple):
@@ -167,19 +166,16 @@ def _forward(
     n = w.recurrent.shape[0]
 
     def body(t: tf.Tensor, state: tf.Tensor, kept: Arrays) -> tuple[tf.Tensor, Arrays]:
-        given, more = inputs.projected[t], []
+        terms, more = inputs.projected[t], []
         if before is not None:
-            state, trace = gru_step(given, state, visible_of(state), before)
-            given, more = w.bias, [state, *trace]
+            state, trace = gru_step(terms, state, visible_of(state), before)
+            terms, more = w.bias, [state, *trace]
         query = product(state, query_kernel)
         energies = _energies(_hidden(query, inputs.keys), w.energy)
         alignment = _softmax(energies, inputs.mask)
         context = _row_products(alignment, inputs.annotations)
         new, trace = gru_step(
-            given + product(context, context_kernel),
-            state,
-            visible_of(state),
-            kernels,
+            terms + product(context, context_kernel), state, visible_of(state), kernels
         )
         values = (new, context, alignment, query, *trace, *more)
         return new, write(kept, t, values)
@@ -218,14 +214,10 @@ def _backward(
         to_state, to_keys, to_energy = carried
         if not states_before:
             to_state += upstream.states[t]
-        found, to_state = gru_step_gradient(
-            to_state,
-            trace.attending[t],
-            visible_of,
-            trace.gru.at(t),
-            transposed,
+        to_gates, to_state = gru_step_gradient(
+            to_state, trace.attending[t], visible_of, trace.gru.at(t), transposed
         )
-        to_context = product(found, context_transposed)
+        to_context = product(to_gates, context_transposed)
         to_context += upstream.contexts[t]
         by_weight = _row_products(to_context, inputs.annotations, True)
         energies = _softmax_gradient(
@@ -235,16 +227,12 @@ def _backward(
         to_hidden = _hidden_gradient(energies, w.energy, hidden)
         to_query = tf.reduce_sum(to_hidden, 1)
         to_state += product(to_query, query_transposed)
-        values = [found, to_context, to_query]
+        values = [to_gates, to_context, to_query]
         if before is not None and trace.before is not None:
-            found, to_state = gru_step_gradient(
-                to_state,
-                trace.previous[t],
-                visible_of,
-                trace.before.at(t),
-                before,
+            to_gates, to_state = gru_step_gradient(
+                to_state, trace.previous[t], visible_of, trace.before.at(t), before
             )
-            values.append(found)
+            values.append(to_gates)
         if states_before:
             to_state += upstream.states[t]
         to_energy += _weighted_sum(energies, hidden)
@@ -269,25 +257,21 @@ def _gradients(
 ) -> tuple[tf.Tensor, ...]:
     """What `_backward` returns, of the sums and the steps of its loop."""
     to_first, to_keys, to_energy = sums
-    found, to_contexts, to_queries, *of_before = steps
-    of_inputs = (
-        to_first,
-        _outer_over_time(trace.alignment, to_contexts),
-        to_keys,
-    )
+    to_gates, to_contexts, to_queries, *of_before = steps
+    of_inputs = (to_first, _outer_over_time(trace.alignment, to_contexts), to_keys)
     visible = visible_of(trace.attending)
     of_weights = (
         product_over_time(trace.attending, to_queries),
         to_energy,
-        product_over_time(trace.contexts, found),
-        gru_kernel_gradient(found, visible, trace.gru.reset),
+        product_over_time(trace.contexts, to_gates),
+        gru_kernel_gradient(to_gates, visible, trace.gru.reset),
     )
     if trace.before is None:
-        return found, *of_inputs, *of_weights
+        return to_gates, *of_inputs, *of_weights
     (to_projected,) = of_before
     visible = visible_of(trace.previous)
     of_before = gru_kernel_gradient(to_projected, visible, trace.before.reset)
-    to_bias = tf.reduce_sum(found, [0, 1])
+    to_bias = tf.reduce_sum(to_gates, [0, 1])
     return to_projected, *of_inputs, *of_weights, of_before, to_bias
 
 
@@ -326,8 +310,8 @@ def _softmax_gradient(upstream: tf.Tensor, weights: tf.Tensor, mask: tf.Tensor |
 def _row_products(rows: tf.Tensor, matrices: tf.Tensor, transpose: bool = False) -> tf.Tensor:
     """x_b M_b, or x_b M_bᵀ, for every b: ([B, p], [B, ., .]) -> [B, q].
 
-    `tf.matmul` runs oneDNN on a processor, which for single rows takes up to
-    twice as long as Eigen's kernel of this operation.
+    `tf.matmul` runs oneDNN on a processor, which for single rows takes up to twice as long as
+    Eigen's kernel of this operation.
     """
     outputs = tf.raw_ops.BatchMatMulV3(
         x=rows[:, None], y=matrices, Tout=rows.dtype, adj_y=transpose

@@ -9,11 +9,18 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.cells import States
-from bahdanau_tf.layers.encoder import Encoded
-from bahdanau_tf.layers.weights import Initializer, fresh, initial, linear, paper_kernel
+from bahdanau_tf.layers.recurrent import Encoded
+from bahdanau_tf.layers.weights import (
+    ConfiguredLayer,
+    Initializer,
+    fresh,
+    initial,
+    linear,
+    paper_kernel,
+)
 
 
-class Bridge(keras.layers.Layer):
+class Bridge(ConfiguredLayer):
     """Computes the decoder's s_0 and the vector used in place of E y_0.
 
     Args:
@@ -25,8 +32,7 @@ class Bridge(keras.layers.Layer):
         encoded: `Encoded`.
 
     Returns:
-        The initial states, a tuple of float [B, n], and the first input,
-        float [B, m].
+        The initial states, a tuple of float [B, n], and the first input, float [B, m].
     """
 
     def __init__(
@@ -68,14 +74,6 @@ class Bridge(keras.layers.Layer):
         vector = tf.cast(self.start_vector, self.compute_dtype)
         return tf.repeat(vector[None], batch, axis=0)
 
-    def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "state_size": self.state_size,
-            "embedding_dim": self.embedding_dim,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }
-
 
 class _TanhBridge(Bridge):
     """s_0 = tanh(W_s h + b_s); the vector in place of E y_0 is zero."""
@@ -87,9 +85,7 @@ class _TanhBridge(Bridge):
         width = self._summary(Encoded(*encoded_shape))[-1]
         units = self.sizes[0]
         self.kernel = self.add_weight(
-            name="kernel",
-            shape=(width, units),
-            initializer=initial(self.kernel_initializer),
+            name="kernel", shape=(width, units), initializer=initial(self.kernel_initializer)
         )
         self.bias = self.add_weight(name="bias", shape=(units,), initializer="zeros")
 
@@ -109,11 +105,10 @@ class BackwardBridge(_TanhBridge):
 
         s_0 = tanh(W_s h←_1 + b_s)    (A.2.2)
 
-    h←_1 is the backward state at the first word, after the whole sentence was
-    read. There is no start symbol: in the first readout the term of the
-    previous word is zero, as in the original code (the paper does not say).
-    The bias b_s is in the code, not in the paper. Other states of the cell (an
-    LSTM's c_0) are zero.
+    h←_1 is the backward state at the first word, after the whole sentence was read. There is no
+    start symbol: in the first readout the term of the previous word is zero, as in the original
+    code (the paper does not say). The bias b_s is in the code, not in the paper. Other states of
+    the cell (an LSTM's c_0) are zero.
 
     Args:
         state_size: The decoder cell's `state_size`.
@@ -127,9 +122,8 @@ class BackwardBridge(_TanhBridge):
     def _summary(self, encoded: Encoded) -> tf.Tensor:
         if not encoded.backward_states:
             raise ValueError(
-                "BackwardBridge: bridge needs a backward state, which the "
-                "encoder does not have; wanted encoder=BidirectionalEncoder "
-                "or another bridge"
+                "BackwardBridge: bridge needs a backward state, which the encoder does not have; "
+                "wanted encoder=BidirectionalEncoder or another bridge"
             )
         return encoded.backward_states[-1][0]
 
@@ -177,12 +171,11 @@ class ZeroBridge(Bridge):
 class CopyBridge(Bridge):
     """The encoder's last states are the decoder's first (Sutskever et al.).
 
-    They are those of all encoder layers, the top one first as in
-    `StackedCells`. A learned start vector is used in place of E y_0.
+    They are those of all encoder layers, the top one first as in `StackedCells`. A learned start
+    vector is used in place of E y_0.
 
     Args:
-        state_size: The decoder cell's `state_size`; must be the sizes of the
-            encoder's states.
+        state_size: The decoder cell's `state_size`; must be the sizes of the encoder's states.
         embedding_dim: m.
         kernel_initializer: Initializer of the start vector.
 
@@ -191,10 +184,10 @@ class CopyBridge(Bridge):
     """
 
     def build(self, encoded_shape: Encoded) -> None:
-        given = [shape[-1] for shape in self._states(Encoded(*encoded_shape))]
-        if given != self.sizes:
+        sizes = [shape[-1] for shape in self._states(Encoded(*encoded_shape))]
+        if sizes != self.sizes:
             raise ValueError(
-                f"{type(self).__name__}: the encoder's states (sizes {given}) "
+                f"{type(self).__name__}: the encoder's states (sizes {sizes}) "
                 f"cannot become the cell's (sizes {self.sizes})"
             )
         self._add_start_vector()
@@ -224,9 +217,8 @@ class SentenceBridge(CopyBridge):
         width = self._states(Encoded(*encoded_shape))[0][-1]
         if width != self.embedding_dim:
             raise ValueError(
-                f"SentenceBridge: embedding_dim ({self.embedding_dim}) and "
-                f"the encoder's units ({width}) must be equal, since the "
-                "sentence's vector is the first input"
+                f"SentenceBridge: embedding_dim ({self.embedding_dim}) and the encoder's units "
+                f"({width}) must be equal, since the sentence's vector is the first input"
             )
         super().build(encoded_shape)
 

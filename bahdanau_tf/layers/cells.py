@@ -1,4 +1,4 @@
-"""Recurrent cells: those of the papers and of cuDNN, stacks, and any cell of Keras.
+"""Recurrent cells: those of the papers and of cuDNN.
 
 Every cell has the same three methods:
 
@@ -6,14 +6,13 @@ Every cell has the same three methods:
     project(inputs) -> projected              the part that needs inputs alone
     step(projected, states) -> states         the part that needs the states
 
-so a layer projects a whole sequence with one matrix product, and its loop runs
-`step` alone. Other terms may be added to what `project` returns: a decoder adds
-C c_i, the context's term of the gates, before `step`.
+so a layer projects a whole sequence with one matrix product, and its loop runs `step` alone.
+Other terms may be added to what `project` returns: a decoder adds C c_i, the context's term of
+the gates, before `step`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -21,10 +20,8 @@ import tensorflow as tf
 
 from bahdanau_tf.layers.gru import gru_step, kernel_parts
 from bahdanau_tf.layers.weights import (
+    ConfiguredLayer,
     Initializer,
-    build_once,
-    described,
-    deserialized,
     fresh,
     initial,
     linear,
@@ -37,17 +34,17 @@ from bahdanau_tf.system.tensors import Nest, Shape
 States = tuple[tf.Tensor, ...]
 
 
-class Cell(keras.layers.Layer):
+class Cell(ConfiguredLayer):
     """Base class of all cells: a Keras cell made of `project` and `step`.
 
-    A subclass defines these two and `state_size`, and sets `projection_size`
-    and the attributes below.
+    A subclass defines these two and `state_size`, and sets `projection_size` and the attributes
+    below.
 
     Attributes:
         units: n, the width of the output.
         state_count: Number of states; the first is the output.
-        context_as_input: Whether a decoder's context is a part of the input;
-            if not, the decoder adds C c_i to the projection.
+        context_as_input: Whether a decoder's context is a part of the input; if not, the decoder
+            adds C c_i to the projection.
     """
 
     units: int
@@ -68,20 +65,14 @@ class Cell(keras.layers.Layer):
         """The part that needs inputs alone, [..., m] -> [..., p]."""
         raise NotImplementedError
 
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
+    def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
         """One step of the recurrence.
 
         Args:
             projected: float [..., p], what `project` returned.
             states: Tuple of float [..., n]; the first is the output.
-            dropped: For each state a dropout mask, float [..., n], the same
-                at all steps; that of the output is applied to h_{t-1} in the
-                recurrent products. Or None.
+            dropped: For each state a dropout mask, float [..., n], the same at all steps; that
+                of the output is applied to h_{t-1} in the recurrent products. Or None.
 
         Returns:
             The new states, a tuple like `states`.
@@ -106,15 +97,19 @@ class Cell(keras.layers.Layer):
 class RecurrentCell(Cell):
     """Base class of the cells here: W, U and b for some gates, and config.
 
-    A subclass sets `gates` and `state_count`, and defines `step`. If its gates
-    are σ(W x + U h + b), `gate_names` and `update_equation` let `trace` show
-    them. They hold for the class itself, not for classes derived from it.
+    A subclass sets `gates` and `state_count`, and defines `step`. If its gates are σ(W x + U h +
+    b), `gate_names` and `update_equation` let `trace` show them. They hold for the class itself,
+    not for classes derived from it.
 
     Args:
         units: n.
         kernel_initializer: Initializer of each input matrix W [m, n].
         recurrent_initializer: Initializer of each recurrent matrix U [n, n].
         bias_initializer: Initializer of the biases.
+
+    Call arguments:
+        inputs: float [batch, m].
+        states: float [batch, n], h_{t-1}; a list if there are several.
 
     Raises:
         ValueError: `units` is less than 1.
@@ -164,9 +159,7 @@ class RecurrentCell(Cell):
             initializer=per_block(self.recurrent_initializer, self.gates),
         )
         self.bias = self.add_weight(
-            name="bias",
-            shape=(self._bias_size(),),
-            initializer=initial(self.bias_initializer),
+            name="bias", shape=(self._bias_size(),), initializer=initial(self.bias_initializer)
         )
 
     def _bias_size(self) -> int:
@@ -175,15 +168,6 @@ class RecurrentCell(Cell):
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
         """W x + b for all gates, [..., m] -> [..., gates x n]."""
         return linear(inputs, self.kernel, self.bias)
-
-    def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
-        }
 
 
 def _visible(states: States, dropped: States | None) -> tf.Tensor:
@@ -197,23 +181,10 @@ class TanhCell(RecurrentCell):
 
         h_t = tanh(W x_t + U h_{t-1} + b)
 
-    Args:
-        units: n.
-        kernel_initializer: Initializer of W.
-        recurrent_initializer: Initializer of U.
-        bias_initializer: Initializer of b.
-
-    Call arguments:
-        inputs: float [batch, m].
-        states: float [batch, n], h_{t-1}.
+    Args, call arguments: see `RecurrentCell`.
     """
 
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
+    def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
         visible = _visible(states, dropped)
         recurrent = linear(visible, self.recurrent_kernel)
         return (tf.tanh(projected + recurrent),)
@@ -228,24 +199,19 @@ class GRUCell(RecurrentCell):
         h~_t = tanh(W x_t + U [r_t ∘ h_{t-1}] + b)
         h_t  = (1 - z_t) ∘ h_{t-1} + z_t ∘ h~_t
 
-    z gates the *new* state, as in the paper: it is one minus the gate of
-    `keras.layers.GRUCell` and of most textbooks, which is the same function
-    with W_z and U_z negated. Like the original code, the gates have no bias
-    unless `use_gate_bias`.
+    z gates the *new* state, as in the paper: it is one minus the gate of `keras.layers.GRUCell`
+    and of most textbooks, which is the same function with W_z and U_z negated. Like the original
+    code, the gates have no bias unless `use_gate_bias`.
 
-    Weights: `kernel` [m, 3n] = [W_z | W_r | W], `recurrent_kernel`
-    [n, 3n] = [U_z | U_r | U], `bias` [n], or [3n] with gate biases.
+    Weights: `kernel` [m, 3n] = [W_z | W_r | W], `recurrent_kernel` [n, 3n] = [U_z | U_r | U],
+    `bias` [n], or [3n] with gate biases.
 
     Args:
         units: n.
         use_gate_bias: Whether z and r have biases too.
-        kernel_initializer: Initializer of W, W_z, W_r.
-        recurrent_initializer: Initializer of U, U_z, U_r.
-        bias_initializer: Initializer of b.
+        **kwargs: Initializers of `RecurrentCell`.
 
-    Call arguments:
-        inputs: float [batch, m].
-        states: float [batch, n], h_{t-1}.
+    Call arguments: see `RecurrentCell`.
 
     Reference:
         Bahdanau et al. 2015, arXiv 1409.0473, appendix A.1.1 and A.2.
@@ -271,20 +237,12 @@ class GRUCell(RecurrentCell):
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
         return linear(inputs, self.kernel, self.projected_bias)
 
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
+    def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
         (state,) = states
         visible = _visible(states, dropped)
         kernel = tf.convert_to_tensor(self.recurrent_kernel)
         new, _ = gru_step(projected, state, visible, kernel_parts(kernel))
         return (new,)
-
-    def get_config(self) -> dict[str, object]:
-        return {**super().get_config(), "use_gate_bias": self.use_gate_bias}
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
@@ -296,22 +254,14 @@ class GRUResetAfterCell(RecurrentCell):
         h~_t = tanh(W x_t + b + r_t ∘ (U h_{t-1} + b_U))
         h_t  = z_t ∘ h_{t-1} + (1 - z_t) ∘ h~_t
 
-    The same numbers as `keras.layers.GRUCell(reset_after=True)`, whose gate
-    order and convention for z (it keeps the *old* state) it follows, so
-    weights can be carried to and from a cuDNN kernel.
+    The same numbers as `keras.layers.GRUCell(reset_after=True)`, whose gate order and convention
+    for z (it keeps the *old* state) it follows, so weights can be carried to and from a cuDNN
+    kernel.
 
-    Weights: `kernel` [m, 3n], `recurrent_kernel` [n, 3n], `bias` [3n] and
-    `recurrent_bias` [3n], each in the order z, r, h.
+    Weights: `kernel` [m, 3n], `recurrent_kernel` [n, 3n], `bias` [3n] and `recurrent_bias` [3n],
+    each in the order z, r, h.
 
-    Args:
-        units: n.
-        kernel_initializer: Initializer of the input matrices.
-        recurrent_initializer: Initializer of the recurrent matrices.
-        bias_initializer: Initializer of the biases.
-
-    Call arguments:
-        inputs: float [batch, m].
-        states: float [batch, n], h_{t-1}.
+    Args, call arguments: see `RecurrentCell`.
     """
 
     gates = 3
@@ -326,19 +276,10 @@ class GRUResetAfterCell(RecurrentCell):
             initializer=fresh(initial(self.bias_initializer)),
         )
 
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
+    def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
         (state,) = states
         n = self.units
-        recurrent = linear(
-            _visible(states, dropped),
-            self.recurrent_kernel,
-            self.recurrent_bias,
-        )
+        recurrent = linear(_visible(states, dropped), self.recurrent_kernel, self.recurrent_bias)
         gates = tf.sigmoid(projected[..., : 2 * n] + recurrent[..., : 2 * n])
         update, reset = tf.split(gates, 2, axis=-1)
         candidate = tf.tanh(projected[..., 2 * n :] + reset * recurrent[..., 2 * n :])
@@ -354,18 +295,10 @@ class LSTMCell(RecurrentCell):
         c_t     = f ∘ c_{t-1} + i ∘ c~_t
         h_t     = o ∘ tanh(c_t)
 
-    Weights: `kernel` [m, 4n], `recurrent_kernel` [n, 4n], `bias` [4n], in
-    Keras' order i, f, c, o. All biases start at zero, the forget gate's too.
+    Weights: `kernel` [m, 4n], `recurrent_kernel` [n, 4n], `bias` [4n], in Keras' order i, f, c,
+    o. All biases start at zero, the forget gate's too.
 
-    Args:
-        units: n.
-        kernel_initializer: Initializer of the input matrices.
-        recurrent_initializer: Initializer of the recurrent matrices.
-        bias_initializer: Initializer of the biases.
-
-    Call arguments:
-        inputs: float [batch, m].
-        states: two float [batch, n], h_{t-1} and c_{t-1}.
+    Args, call arguments: see `RecurrentCell`; the states are h_{t-1} and c_{t-1}.
 
     Reference:
         Graves 2013, arXiv 1308.0850, as used by Sutskever et al. 2014.
@@ -376,249 +309,10 @@ class LSTMCell(RecurrentCell):
     update_equation = "m' = forget ∘ m + input ∘ candidate, s' = output ∘ tanh(m')"
     state_count = 2
 
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
+    def step(self, projected: tf.Tensor, states: States, dropped: States | None = None) -> States:
         memory = states[1]
         visible = _visible(states, dropped)
         gates = projected + linear(visible, self.recurrent_kernel)
         i, f, c, o = tf.split(gates, 4, axis=-1)
         memory = tf.sigmoid(f) * memory + tf.sigmoid(i) * tf.tanh(c)
         return tf.sigmoid(o) * tf.tanh(memory), memory
-
-
-@keras.saving.register_keras_serializable(package="bahdanau_tf")
-class KerasCell(Cell):
-    """A cell of `keras.layers.RNN` with `project` and `step`.
-
-    Encoders and decoders wrap a Keras cell by themselves. Such a cell does all
-    its work in one call, so its input products stay in the loop, and a
-    decoder's context is a part of its input, [E y_i ; c_i]. This is the same
-    function as with a cell of this package: the Keras cell's kernel is W
-    stacked on C.
-
-    Args:
-        cell: `keras.layers.GRUCell`, `LSTMCell`, `SimpleRNNCell` or any layer
-            with a `state_size` and `call(inputs, states)` that returns its
-            output and its new states; the first state must be the output.
-
-    Call arguments:
-        inputs: float [batch, m].
-        states: float [batch, n], one or as many as the cell has.
-
-    Raises:
-        ValueError: `cell` is not such a cell, or has dropout of its own.
-    """
-
-    context_as_input = True
-
-    def __init__(self, cell: keras.layers.Layer, **kwargs: Any) -> None:
-        cell = deserialized(cell)
-        if not is_keras_cell(cell):
-            raise ValueError(
-                f"KerasCell: cell is {described(cell)}, wanted a cell of "
-                "keras.layers.RNN whose first state is its output"
-            )
-        for name in ("dropout", "recurrent_dropout"):
-            if getattr(cell, name, 0):
-                raise ValueError(
-                    f"KerasCell: {name} of the {type(cell).__name__} is "
-                    f"{getattr(cell, name)}, wanted 0"
-                )
-        super().__init__(**{"dtype": cell.dtype_policy, **kwargs})
-        self.cell = cell
-        sizes = tf.nest.flatten(cell.state_size)
-        self.units, self.state_count = sizes[0], len(sizes)
-
-    @property
-    def state_size(self) -> int | list[int]:
-        """Sizes of the states, as `keras.layers.RNN` wants them."""
-        sizes = list(tf.nest.flatten(self.cell.state_size))
-        return sizes if self.state_count > 1 else self.units
-
-    def build(self, input_shape: Shape) -> None:
-        self.projection_size = input_shape[-1]
-        build_once(self.cell, input_shape)
-
-    def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """The inputs, padded with zeros where the context will be added."""
-        missing = self.projection_size - inputs.shape[-1]
-        return tf.pad(inputs, [[0, 0]] * (inputs.shape.rank - 1) + [[0, missing]])
-
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
-        """One step; see `Cell.step`.
-
-        Raises:
-            ValueError: `dropped` is given, the cell's output is not its first
-                state, or has another dtype than its inputs.
-        """
-        name = type(self.cell).__name__
-        if dropped is not None:
-            raise ValueError(
-                f"KerasCell: {name} does not support state_dropout, wanted 0 "
-                "or a cell of this package"
-            )
-        rows = [tf.reshape(x, [-1, x.shape[-1]]) for x in (projected, *states)]
-        output, new = self.cell(rows[0], rows[1:])
-        flat = tf.nest.flatten(new)
-        if output is not flat[0]:
-            raise ValueError(
-                f"KerasCell: the output of {name} is not its first state, "
-                "wanted a cell that returns the same tensor as both"
-            )
-        if output.dtype != projected.dtype:
-            raise ValueError(
-                f"KerasCell: {name} computes in {output.dtype.name}, and its "
-                f"inputs are {projected.dtype.name}; wanted a cell with the "
-                "dtype of the model"
-            )
-        batch = tf.shape(projected)[:-1]
-        return tuple(tf.reshape(x, tf.concat([batch, x.shape[-1:]], 0)) for x in flat)
-
-    def get_initial_state(self, batch_size: int | tf.Tensor) -> list[tf.Tensor]:
-        """The cell's own initial states, zeros if it has none."""
-        if hasattr(self.cell, "get_initial_state"):
-            return list(tf.nest.flatten(self.cell.get_initial_state(batch_size)))
-        return super().get_initial_state(batch_size)
-
-    def get_config(self) -> dict[str, object]:
-        cell = keras.saving.serialize_keras_object(self.cell)
-        return {**super().get_config(), "cell": cell}
-
-
-def is_keras_cell(cell: object) -> bool:
-    """Whether it is one cell for `keras.layers.RNN`, not a stack of cells."""
-    several = (keras.layers.RNN, keras.layers.StackedRNNCells)
-    return (
-        isinstance(cell, keras.layers.Layer)
-        and hasattr(cell, "state_size")
-        and not isinstance(cell, several)
-    )
-
-
-def as_cell(owner: str, cell: object) -> Cell:
-    """Returns a cell with `project` and `step`; wraps a cell of Keras.
-
-    Args:
-        owner: Name of the class with the argument `cell`, for the error.
-        cell: A cell of this package or of Keras, or its config.
-
-    Raises:
-        ValueError: It is neither.
-    """
-    found: Cell = deserialized(cell)
-    is_cell = hasattr(found, "project") and hasattr(found, "step")
-    if is_cell and not isinstance(found, type):
-        return found
-    if is_keras_cell(found):
-        return KerasCell(found)
-    raise ValueError(
-        f"{owner}: cell is {described(found)}, wanted a cell such as "
-        "GRUCell or keras.layers.GRUCell, or several in StackedCells"
-    )
-
-
-def new_cell(cell: Cell) -> Cell:
-    """A new cell like this one, with weights and a name of its own."""
-    config = apart(cell.get_config())
-    config.pop("name", None)  # Keras then gives it one
-    new: Cell = type(cell).from_config(config)
-    return new
-
-
-def apart(config: object) -> Any:
-    """A config without the ids by which Keras makes several layers one."""
-    if isinstance(config, dict):
-        return {key: apart(value) for key, value in config.items() if key != "shared_object_id"}
-    if isinstance(config, list):
-        return [apart(value) for value in config]
-    return config
-
-
-@keras.saving.register_keras_serializable(package="bahdanau_tf")
-class StackedCells(Cell):
-    """Cells on top of one another: each cell's output is the next one's input.
-
-    The states are those of all cells, the *top* cell's first, so that the
-    first state is the output, as in every cell of this package.
-
-    Args:
-        cells: Cells from the bottom to the top, of this package or of Keras.
-
-    Call arguments:
-        inputs: float [batch, m].
-        states: States of the top cell, ..., of the bottom cell.
-    """
-
-    def __init__(self, cells: Sequence[keras.layers.Layer], **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        if not cells:
-            raise ValueError("StackedCells: cells is empty, wanted one or more")
-        self.depth = len(cells)
-        for index, cell in enumerate(cells):
-            # Attributes, not a list: checkpoints and exports of TensorFlow
-            # lack the weights of Keras layers that are in a list.
-            setattr(self, f"cell_{index}", as_cell("StackedCells", cell))
-        self.units = self.cells[-1].units
-        self.state_count = sum(cell.state_count for cell in self.cells)
-        self.context_as_input = self.cells[0].context_as_input
-
-    @property
-    def cells(self) -> list[Cell]:
-        """The cells from the bottom to the top."""
-        return [getattr(self, f"cell_{index}") for index in range(self.depth)]
-
-    @property
-    def state_size(self) -> list[int]:
-        """Sizes of the states, top cell first."""
-        return [size for cell in reversed(self.cells) for size in tf.nest.flatten(cell.state_size)]
-
-    def get_initial_state(self, batch_size: int | tf.Tensor) -> list[tf.Tensor]:
-        """The cells' own initial states, top cell first."""
-        return [
-            state for cell in reversed(self.cells) for state in cell.get_initial_state(batch_size)
-        ]
-
-    def build(self, input_shape: Shape) -> None:
-        width = input_shape[-1]
-        for cell in self.cells:
-            build_once(cell, (None, width))
-            width = cell.units
-        self.projection_size = self.cells[0].projection_size
-
-    def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """The bottom cell's projection."""
-        return self.cells[0].project(inputs)
-
-    def step(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
-        """One step through all cells; see `Cell.step`."""
-        new: States = ()
-        end = len(states)
-        for index, cell in enumerate(self.cells):
-            start = end - cell.state_count
-            if index:
-                projected = cell.project(new[0])
-            own = slice(start, end)
-            masks = None if dropped is None else dropped[own]
-            new = cell.step(projected, states[own], masks) + new
-            end = start
-        return new
-
-    def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "cells": [keras.saving.serialize_keras_object(cell) for cell in self.cells],
-        }

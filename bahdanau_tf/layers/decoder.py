@@ -16,10 +16,11 @@ from bahdanau_tf.layers.attention import (
     as_attention,
 )
 from bahdanau_tf.layers.attention_recurrence import Weights, attention_recurrence
-from bahdanau_tf.layers.cells import States, as_cell, new_cell
-from bahdanau_tf.layers.encoder import Encoded
+from bahdanau_tf.layers.cells import States
 from bahdanau_tf.layers.gru import gru_recurrence, previous_states
+from bahdanau_tf.layers.nested_cells import as_cell
 from bahdanau_tf.layers.recurrent import (
+    Encoded,
     batch_major,
     has_own_gradient,
     shifted,
@@ -28,6 +29,7 @@ from bahdanau_tf.layers.recurrent import (
     unroll,
 )
 from bahdanau_tf.layers.weights import (
+    ConfiguredLayer,
     Initializer,
     Weight,
     as_rows,
@@ -63,24 +65,25 @@ class Read(NamedTuple):
         cell_term: float [..., p], C c_i.
         context: float [..., c], c_i, or the readout's term C_o c_i.
         weights: float [..., T_x], α_i; None without an alignment, too.
+        attention_state: The attention's state after the step; () without one.
     """
 
-    cell_term: tf.Tensor | None
-    context: tf.Tensor | None
-    weights: tf.Tensor | None
+    cell_term: tf.Tensor | None = None
+    context: tf.Tensor | None = None
+    weights: tf.Tensor | None = None
+    attention_state: Nest = ()
 
 
 class StepMemory(NamedTuple):
     """What one step of a decoder reads of the source.
 
-    Cell and readout multiply the context by C and C_o. Since these products
-    are linear, they are computed once, of the annotations: with C h_j given,
-    C c_i = Σ_j α_ij C h_j.
+    Cell and readout multiply the context by C and C_o. Since these products are linear, they are
+    computed once, of the annotations: with C h_j given, C c_i = Σ_j α_ij C h_j.
 
     Attributes:
         source: What the attention layer's `memory` returned.
-        terms: float [B, T_x, p + t], [C h_j ; C_o h_j]; [B, p + t] if the
-            context is the same at all steps.
+        terms: float [B, T_x, p + t], [C h_j ; C_o h_j]; [B, p + t] if the context is the same at
+            all steps.
     """
 
     source: Nest
@@ -106,161 +109,43 @@ class DecoderState(NamedTuple):
 
     Attributes:
         states: The cell's states, float [B, K, n] each.
-        cell_term: float [B, K, p], C c_{i-1}: in the step order "original" the
-            update with c_{i-1} is done in the next step, when y_{i-1} is
-            known. () in the other orders and without a context.
+        cell_term: float [B, K, p], C c_{i-1}: in the step order "original" the update with
+            c_{i-1} is done in the next step, when y_{i-1} is known. () in the other orders and
+            without a context.
+        attention: The attention's state, a nest of [B, K, ...]; () without one.
     """
 
     states: States
     cell_term: tf.Tensor | tuple[()]
-
-
-class SteppingDecoder(keras.layers.Layer):
-    """The part of `AttentionDecoder` that decodes step by step.
-
-    Inside a step hypotheses are rows, [B K, .], as products take them; only
-    attention has the axes B and K.
-    """
-
-    cell: Any
-    attention: Attention | FixedContext | None
-    context_term_size: int
-    _updates_first: bool
-
-    def context_term(self, context: tf.Tensor) -> tf.Tensor:
-        """The term added to the cell's projection."""
-        raise NotImplementedError
-
-    def _update(self, projected: tf.Tensor, cell_term: tf.Tensor | None, states: States) -> States:
-        """One step of the cell."""
-        raise NotImplementedError
-
-    def _transition(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        attend: Callable[[tf.Tensor], Read],
-    ) -> tuple[tf.Tensor, Read, States]:
-        """Attends and updates: the state to read out, `Read`, new states."""
-        raise NotImplementedError
-
-    def step_memory(
-        self, memory: Nest, readout_term: Callable[[tf.Tensor], tf.Tensor]
-    ) -> StepMemory | tuple[()]:
-        """What `step` reads of the source: `StepMemory`, () if no attention.
-
-        Args:
-            memory: From the attention layer's `memory`, [B, ...]; () without
-                one.
-            readout_term: The readout's `context_term`.
-        """
-        if self.attention is None:
-            return ()
-        values = memory
-        if self.attention.has_weights:
-            memory = self.attention.completed(memory)
-            values = memory.annotations
-        terms = [self.context_term(values), readout_term(values)]
-        return StepMemory(memory, tf.concat(terms, -1))
-
-    def initial_state(self, states: States) -> DecoderState:
-        """The state before the first step, from the cell's [B, n] states."""
-        term: tf.Tensor | tuple[()] = ()
-        if self._updates_first and self.attention is not None:
-            shape = [tf.shape(states[0])[0], self.cell.projection_size]
-            term = tf.zeros(shape, states[0].dtype)
-        return DecoderState(tuple(states), term)
-
-    def step(
-        self,
-        previous: tf.Tensor,
-        is_first: tf.Tensor,
-        state: DecoderState,
-        memory: Nest,
-    ) -> tuple[StepGlimpse, DecoderState]:
-        """One step for K hypotheses of each sentence, given y_{i-1}.
-
-        Args:
-            previous: float [B, K, m], E y_{i-1}, or the first input.
-            is_first: bool [B, K], True at the first step, without y_{i-1}.
-            state: `DecoderState`, [B, K, ...].
-            memory: From `step_memory`, [B, ...].
-
-        Returns:
-            `StepGlimpse`, and the new state.
-        """
-
-        def beams(rows: tf.Tensor) -> tf.Tensor:
-            return reshaped(rows, previous, rows.shape[-1])
-
-        def attend(query: tf.Tensor) -> Read:
-            read = self._terms(beams(query), memory)
-            if read.cell_term is None:
-                return read
-            return read._replace(cell_term=as_rows(read.cell_term))
-
-        states = tuple(map(as_rows, state.states))
-        projected = self.cell.project(as_rows(previous))
-        kept: tf.Tensor | tuple[()] = ()
-        if self._updates_first:
-            term = None if self.attention is None else as_rows(state.cell_term)
-            new = self._update(projected, term, states)
-            new = tuple(
-                tf.where(is_first[..., tf.newaxis], old, beams(updated))
-                for old, updated in zip(state.states, new, strict=True)
-            )
-            seen, read = as_rows(new[0]), self._terms(new[0], memory)
-            if read.cell_term is not None:
-                kept = read.cell_term
-        else:
-            seen, read, new = self._transition(projected, states, attend)
-            new = tuple(map(beams, new))
-        glimpse = StepGlimpse(seen, read.context, read.weights)
-        return glimpse, DecoderState(new, kept)
-
-    def _terms(self, query: tf.Tensor, memory: Nest) -> Read:
-        """What queries [B, K, n] read.
-
-        Returns:
-            The cell's terms [B, K, p], the readout's [B K, t], and the weights
-            [B, K, T_x].
-        """
-        if self.attention is None:
-            return Read(None, None, None)
-        source, values = memory
-        terms, weights = self.attention(query, source, values)
-        sizes = [self.context_term_size, -1]
-        cell_term, readout_term = tf.split(terms, sizes, -1)
-        return Read(cell_term, as_rows(readout_term), weights)
+    attention: Nest
 
 
 STEP_ORDERS = ("original", "appendix", "main-text")
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class AttentionDecoder(SteppingDecoder):
+class AttentionDecoder(ConfiguredLayer):
     """A recurrent cell that attends to the source at every step.
 
-    The context enters every gate of the cell through C: the cell's input term
-    is W E y + C c_i, which equals W' [E y ; c_i], where W' is W stacked on C.
-    The paper's text and its code order a step differently:
+    The context enters every gate of the cell through C: the cell's input term is W E y + C c_i,
+    which equals W' [E y ; c_i], where W' is W stacked on C. The paper's text and its code order
+    a step differently:
 
         s_i = f(s_{i-1}, y_i, c_i)        "original" (the code)
         s_i = f(s_{i-1}, y_{i-1}, c_i)    "appendix" (A.2.2)
         s_i = f(s_{i-1}, y_{i-1}, c_i)    "main-text" (eq. 4)
 
-    All attend with s_{i-1}; "main-text" reads out from s_i, the others from
-    s_{i-1}. In "original" it has seen y_{i-1} already, and the first step has
-    no update: s_0 attends and is read out.
+    All attend with s_{i-1}; "main-text" reads out from s_i, the others from s_{i-1}. In
+    "original" it has seen y_{i-1} already, and the first step has no update: s_0 attends and is
+    read out.
 
     Args:
-        cell: A cell of this package, or of Keras, whose input then is
-            [E y ; c_i] (see `KerasCell`).
-        attention: An attention layer, `FixedContext`, or None for a decoder
-            without any context.
+        cell: A cell of this package, or of Keras, whose input then is [E y ; c_i] (see
+            `KerasCell`).
+        attention: An attention layer, `FixedContext`, or None for a decoder without any context.
         step_order: One of the above.
-        state_dropout: Dropout rate of the state in the recurrent products
-            while training, with one mask for all steps of a sentence.
+        state_dropout: Dropout rate of the state in the recurrent products while training, with
+            one mask for all steps of a sentence.
         kernel_initializer: Initializer of C.
 
     Call arguments:
@@ -320,7 +205,7 @@ class AttentionDecoder(SteppingDecoder):
     def build_for(self, embedding_dim: int, encoded_shape: Encoded) -> None:
         """Makes all weights, given m and the shapes of an encoder's output."""
         memory_shape: Nest = encoded_shape  # `build` reads its first shape only
-        if self.attention is not None and not self.attention.has_weights:
+        if self.attention is not None and not self.attention.has_alignment:
             memory_shape = (None, self.attention.context_size(encoded_shape))
         self.build((None, None, embedding_dim), memory_shape=memory_shape)
 
@@ -333,9 +218,8 @@ class AttentionDecoder(SteppingDecoder):
     ) -> None:
         self.context_size = 0
         if self.attention is not None:
-            has_weights = self.attention.has_weights
-            shape = memory_shape[0] if has_weights else memory_shape
-            self.context_size = shape[-1]
+            has_alignment = self.attention.has_alignment
+            self.context_size = (memory_shape[0] if has_alignment else memory_shape)[-1]
         self._build_cells(embedded_shape[-1])
         if self.attention is not None:
             query_shape = (None, self.cell.units)
@@ -355,11 +239,11 @@ class AttentionDecoder(SteppingDecoder):
                 initializer=initial(self.kernel_initializer),
             )
 
-    def _attend(self, query: tf.Tensor, memory: Nest) -> Read:
+    def _attend(self, query: tf.Tensor, memory: Nest, attention_state: Nest) -> Read:
         if self.attention is None:
-            return Read(None, None, None)
-        context, weights = self.attention(query, memory)
-        return Read(self.context_term(context), context, weights)
+            return Read()
+        context, weights, new = self.attention.step(query, memory, attention_state)
+        return Read(self.context_term(context), context, weights, new)
 
     def context_term(self, context: tf.Tensor) -> tf.Tensor:
         """The term added to the cell's projection: C c, or [0 ; c]."""
@@ -404,33 +288,37 @@ class AttentionDecoder(SteppingDecoder):
     ) -> Glimpse:
         if not self._updates_first:
             embedded = shifted(embedded, first_input)
-        if self.attention is not None and self.attention.has_weights:
+        if self.attention is not None and self.attention.has_alignment:
             memory = self.attention.completed(memory)
         dropped = state_dropout_masks(states, self.state_dropout, training, self.seed_generator)
         unrolled = self._plain_loop
-        # Asked of the classes themselves: a subclass may compute otherwise.
-        fast = vars(type(self)).get("has_fast_path", False)
-        if fast and has_own_gradient(self.cell, embedded.dtype):
-            if type(self.attention) is BahdanauAttention:
-                unrolled = self._recurrence
-            elif type(self.attention) in (FixedContext, type(None)):
-                unrolled = self._fixed_recurrence
+        if self.slow_part is None and has_own_gradient(self.cell, embedded.dtype):
+            is_paper = type(self.attention) is BahdanauAttention
+            unrolled = self._recurrence if is_paper else self._fixed_recurrence
         return unrolled(embedded, states, memory, dropped)
 
+    @property
+    def slow_part(self) -> str | None:
+        """The class for which training runs the plain loop; None on a fast path.
+
+        The fast paths have gradients written by hand, for `GRUCell` with `BahdanauAttention`,
+        `FixedContext` or no attention. Classes derived from these may compute otherwise, and run
+        the plain loop.
+        """
+        if not vars(type(self)).get("has_fast_path", False):
+            return type(self).__name__
+        if not has_own_gradient(self.cell, tf.float32):
+            return type(getattr(self.cell, "cell", self.cell)).__name__
+        if type(self.attention) not in (BahdanauAttention, FixedContext, type(None)):
+            return type(self.attention).__name__
+        return None
+
     def _recurrence(
-        self,
-        embedded: tf.Tensor,
-        states: States,
-        memory: Memory,
-        dropped: States | None,
+        self, embedded: tf.Tensor, states: States, memory: Memory, dropped: States | None
     ) -> Glimpse:
         """The fast path for the paper's parts: `attention_recurrence`."""
         attention = cast("BahdanauAttention", self.attention)  # see `call`
-        kernels = (
-            attention.query_projection.kernel,
-            attention.energy.kernel,
-            *self._kernels(),
-        )
+        kernels = (attention.query_projection.kernel, attention.energy.kernel, *self._kernels())
         unrolled = attention_recurrence(
             self.cell.project(time_major(embedded)),
             states[0],
@@ -448,11 +336,7 @@ class AttentionDecoder(SteppingDecoder):
         return self.context_kernel, self.cell.recurrent_kernel
 
     def _fixed_recurrence(
-        self,
-        embedded: tf.Tensor,
-        states: States,
-        memory: Nest,
-        dropped: States | None,
+        self, embedded: tf.Tensor, states: States, memory: Nest, dropped: States | None
     ) -> Glimpse:
         """The fast path for one context at all steps, or none."""
         projected = self.cell.project(time_major(embedded))
@@ -473,147 +357,119 @@ class AttentionDecoder(SteppingDecoder):
         return Glimpse(batch_major(after), context, None)
 
     def _plain_loop(
-        self,
-        embedded: tf.Tensor,
-        states: States,
-        memory: Nest,
-        dropped: States | None,
+        self, embedded: tf.Tensor, states: States, memory: Nest, dropped: States | None
     ) -> Glimpse:
         """The path for all other parts; tests compare the fast ones with it."""
         projected = self.cell.project(embedded)
 
-        def step(now: tuple[tf.Tensor, ...], states: States) -> tuple[list[tf.Tensor], States]:
+        def step(
+            now: tuple[tf.Tensor, ...], carried: tuple[States, Nest]
+        ) -> tuple[list[tf.Tensor], tuple[States, Nest]]:
+            states, attention_state = carried
             state, read, new = self._transition(
-                now[0], states, lambda s: self._attend(s, memory), dropped
+                now[0], states, lambda s: self._attend(s, memory, attention_state), dropped
             )
             outputs = [state, read.context]
             if read.weights is not None:
                 outputs.append(tf.cast(read.weights, dtypes[-1]))
-            return [output for output in outputs if output is not None], new
+            outputs = [output for output in outputs if output is not None]
+            return outputs, (new, read.attention_state)
 
-        shapes = self._output_shapes()
-        dtypes = [states[0].dtype] * len(shapes)
-        if states[0].dtype.size < 4 and len(shapes) > 2:
-            dtypes[-1] = tf.float32  # the weights, as in a step
-        outputs, _ = unroll(step, [projected], states, shapes, output_dtypes=dtypes)
-        state, context, weights = (*outputs, None, None)[:3]
-        return Glimpse(state, context, weights)
-
-    def _output_shapes(self) -> list[list[int | None]]:
         shapes: list[list[int | None]] = [[self.cell.units]]
         if self.attention is not None:
             shapes.append([self.context_size])
-            if self.attention.has_weights:
+            if self.attention.has_alignment:
                 shapes.append([None])
-        return shapes
+        dtypes = [states[0].dtype] * len(shapes)
+        if states[0].dtype.size < 4 and len(shapes) > 2:
+            dtypes[-1] = tf.float32  # the weights, as in a step
+        start = (tuple(states), self._attention_state(memory))
+        outputs, _ = unroll(step, [projected], start, shapes, dtypes)
+        state, context, weights = (*outputs, None, None)[:3]
+        return Glimpse(state, context, weights)
 
-    def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "cell": keras.saving.serialize_keras_object(self.cell),
-            "attention": keras.saving.serialize_keras_object(self.attention),
-            "step_order": self.step_order,
-            "state_dropout": self.state_dropout,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }
+    def step_memory(
+        self, memory: Nest, readout_term: Callable[[tf.Tensor], tf.Tensor]
+    ) -> StepMemory | tuple[()]:
+        """What `step` reads of the source: `StepMemory`, () if no attention.
 
-
-@keras.saving.register_keras_serializable(package="bahdanau_tf")
-class ConditionalDecoder(AttentionDecoder):
-    """Two updates in each step, with attention between them: Nematus' cGRU.
-
-        s'_i = f(s_{i-1}, E y_{i-1})
-        c_i  = Σ_j α_ij h_j             α_ij from a(s'_i, h_j)
-        s_i  = g(s'_i, c_i)             is read out
-
-    The cells f and g are of one kind and have weights of their own; C is the
-    input matrix of g.
-
-    Args:
-        cell: f; g is a new cell from its config, `context_cell`.
-        attention: An attention layer or `FixedContext`.
-        state_dropout: Dropout rate of the state in the recurrent products
-            while training, with one mask for all steps of a sentence, the same
-            for f and g.
-
-    Call arguments, returns: see `AttentionDecoder`.
-
-    Raises:
-        ValueError: `cell` or `attention` is not one of these.
-
-    Reference:
-        Sennrich et al. 2017, arXiv 1703.04357 (Nematus).
-    """
-
-    step_orders = ("conditional",)
-    has_fast_path = True
-
-    def __init__(
-        self,
-        cell: keras.layers.Layer,
-        attention: Attention | FixedContext | None = None,
-        state_dropout: float = 0.0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(cell, attention, "conditional", state_dropout, **kwargs)
-        if self.attention is None:
-            raise ValueError(
-                "ConditionalDecoder: attention is None, wanted an attention layer or FixedContext"
-            )
-        self.context_cell = new_cell(self.cell)
-
-    def _build_cells(self, embedding_dim: int) -> None:
-        build_once(self.cell, (None, embedding_dim))
-        build_once(self.context_cell, (None, self.context_size))
-        self.context_term_size = self.context_cell.projection_size
-
-    def context_term(self, context: tf.Tensor) -> tf.Tensor:
-        """The projection of g: C c + b.
-
-        Search averages these terms of the annotations by α_i, so a cell's
-        `project` must be affine, as those of this package are.
+        Args:
+            memory: From the attention layer's `memory`, [B, ...]; () without one.
+            readout_term: The readout's `context_term`.
         """
-        return self.context_cell.project(context)
+        if self.attention is None:
+            return ()
+        values = memory
+        if self.attention.has_alignment:
+            memory = self.attention.completed(memory)
+            values = memory.annotations
+        terms = [self.context_term(values), readout_term(values)]
+        return StepMemory(memory, tf.concat(terms, -1))
 
-    def _update(
-        self,
-        projected: tf.Tensor,
-        cell_term: tf.Tensor | None,
-        states: States,
-        dropped: States | None = None,
-    ) -> States:
-        """One step of g on C c + b."""
-        return self.context_cell.step(cell_term, states, dropped)
+    def initial_state(self, states: States, memory: Nest) -> DecoderState:
+        """The state before the first step, a nest of [B, ...].
 
-    def _transition(
-        self,
-        projected: tf.Tensor,
-        states: States,
-        attend: Callable[[tf.Tensor], Read],
-        dropped: States | None = None,
-    ) -> tuple[tf.Tensor, Read, States]:
-        """Updates by f, attends, then updates by g."""
-        states = self.cell.step(projected, states, dropped)
-        return super()._transition(projected, states, attend, dropped)
+        Args:
+            states: The cell's initial states, float [B, n].
+            memory: From the attention layer's `memory`; () without one.
+        """
+        term: tf.Tensor | tuple[()] = ()
+        if self._updates_first and self.attention is not None:
+            shape = [tf.shape(states[0])[0], self.cell.projection_size]
+            term = tf.zeros(shape, states[0].dtype)
+        return DecoderState(tuple(states), term, self._attention_state(memory))
 
-    def _kernels(self) -> tuple[Weight, ...]:
-        return (
-            self.context_cell.kernel,
-            self.context_cell.recurrent_kernel,
-            self.cell.recurrent_kernel,
-            self.context_cell.projected_bias,
-        )
+    def _attention_state(self, memory: Nest) -> Nest:
+        return () if self.attention is None else self.attention.initial_state(memory)
 
-    def _fixed_recurrence(
-        self,
-        embedded: tf.Tensor,
-        states: States,
-        memory: Nest,
-        dropped: States | None,
-    ) -> Glimpse:
-        return self._plain_loop(embedded, states, memory, dropped)
+    def step(
+        self, previous: tf.Tensor, is_first: tf.Tensor, state: DecoderState, memory: Nest
+    ) -> tuple[StepGlimpse, DecoderState]:
+        """One step for K hypotheses of each sentence, given y_{i-1}.
 
-    def get_config(self) -> dict[str, object]:
-        config = super().get_config()
-        del config["step_order"], config["kernel_initializer"]
-        return config
+        Args:
+            previous: float [B, K, m], E y_{i-1}, or the first input.
+            is_first: bool [B, K], True at the first step, without y_{i-1}.
+            state: `DecoderState`, [B, K, ...].
+            memory: From `step_memory`, [B, ...].
+
+        Returns:
+            `StepGlimpse`, and the new state.
+        """
+
+        def beams(rows: tf.Tensor) -> tf.Tensor:
+            return reshaped(rows, previous, rows.shape[-1])
+
+        def attend(query: tf.Tensor) -> Read:
+            read = self._terms(beams(query), memory, state.attention)
+            if read.cell_term is None:
+                return read
+            return read._replace(cell_term=as_rows(read.cell_term))
+
+        states = tuple(map(as_rows, state.states))
+        projected = self.cell.project(as_rows(previous))
+        kept: tf.Tensor | tuple[()] = ()
+        if self._updates_first:
+            term = None if self.attention is None else as_rows(state.cell_term)
+            new = self._update(projected, term, states)
+            new = tuple(
+                tf.where(is_first[..., tf.newaxis], old, beams(updated))
+                for old, updated in zip(state.states, new, strict=True)
+            )
+            seen, read = as_rows(new[0]), self._terms(new[0], memory, state.attention)
+            if read.cell_term is not None:
+                kept = read.cell_term
+        else:
+            seen, read, new = self._transition(projected, states, attend)
+            new = tuple(map(beams, new))
+        glimpse = StepGlimpse(seen, read.context, read.weights)
+        return glimpse, DecoderState(new, kept, read.attention_state)
+
+    def _terms(self, query: tf.Tensor, memory: Nest, attention_state: Nest) -> Read:
+        """What queries [B, K, n] read: terms of the cell [B, K, p], of the readout [B K, t]."""
+        if self.attention is None:
+            return Read()
+        source, values = memory
+        terms, weights, new = self.attention.step(query, source, attention_state, values)
+        cell_term, readout_term = tf.split(terms, [self.context_term_size, -1], -1)
+        return Read(cell_term, as_rows(readout_term), weights, new)

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.weights import Initializer, fresh, initial, paper_kernel
+from bahdanau_tf.layers.weights import ConfiguredLayer, Initializer, fresh, initial, paper_kernel
 from bahdanau_tf.system.ranges import size
 from bahdanau_tf.system.tensors import Shape
 
@@ -19,10 +19,9 @@ def _rows(
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, None]]]:
     """Looks up rows; the gradient is dense, each row the sum of its uses.
 
-    TensorFlow's own gradient is sparse (`IndexedSlices`), and a word that was
-    used twice has two rows in it. Keras' optimizers and
-    `tf.linalg.global_norm` do not add such rows up, so norm and update would
-    be wrong.
+    TensorFlow's own gradient is sparse (`IndexedSlices`), and a word that was used twice has two
+    rows in it. Keras' optimizers and `tf.linalg.global_norm` do not add such rows up, so norm
+    and update would be wrong.
     """
 
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, None]:
@@ -33,21 +32,20 @@ def _rows(
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class WordEmbedding(keras.layers.Layer):
+class WordEmbedding(ConfiguredLayer):
     """Maps word ids to vectors: E x + b.
 
-    The bias b is shared by all words; the original code has it, the paper does
-    not. Unlike that of `keras.layers.Embedding`, the gradient is one dense
-    tensor in which the uses of a word are summed, so clipping and adaptive
-    optimizers see the true gradient.
+    The bias b is shared by all words; the original code has it, the paper does not. Unlike that
+    of `keras.layers.Embedding`, the gradient is one dense tensor in which the uses of a word are
+    summed, so clipping and adaptive optimizers see the true gradient.
 
     Args:
         vocabulary_size: K, number of ids.
         embedding_dim: m.
         use_bias: Whether to add b.
         embeddings_initializer: Initializer of E.
-        mask_zero: Whether id 0 is padding, as in `keras.layers.Embedding`:
-            Keras then passes a mask to the layers that follow.
+        mask_zero: Whether id 0 is padding, as in `keras.layers.Embedding`: Keras then passes a
+            mask to the layers that follow.
 
     Call arguments:
         ids: int32 [...].
@@ -91,8 +89,8 @@ class WordEmbedding(keras.layers.Layer):
             name="embeddings",
             shape=(self.vocabulary_size, self.embedding_dim),
             initializer=initial(self.embeddings_initializer),
-            # In mixed precision only the rows that are looked up are cast,
-            # and the gradients of a word are summed in float32.
+            # In mixed precision only the rows that are looked up are cast, and the gradients of
+            # a word are summed in float32.
             autocast=False,
         )
         self.bias = None
@@ -109,13 +107,3 @@ class WordEmbedding(keras.layers.Layer):
         if self.bias is None:
             return vectors
         return vectors + tf.cast(self.bias, self.compute_dtype)
-
-    def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "embedding_dim": self.embedding_dim,
-            "use_bias": self.use_bias,
-            "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
-            "mask_zero": self.mask_zero,
-        }

@@ -1,9 +1,8 @@
 """The gated unit over a sentence, with its gradient written by hand.
 
-TensorFlow's own gradient of a loop has a matrix product for each weight at
-every step. Here the backward loop computes only the gradients of the
-pre-activations; each weight's gradient is then one product over all steps. The
-results are those of the plain loop (`unroll`).
+TensorFlow's own gradient of a loop has a matrix product for each weight at every step. Here the
+backward loop computes only the gradients of the pre-activations; each weight's gradient is then
+one product over all steps. The results are those of the plain loop (`unroll`).
 
 Tensors are time-major in this module, so that slicing a step copies nothing.
 
@@ -51,8 +50,7 @@ def gru_step(
     Args:
         projected: float [..., 3n], the input terms of z, r and h~.
         state: float [..., n], h_{t-1}.
-        visible: float [..., n], h_{t-1} after dropout, which the recurrent
-            products take.
+        visible: float [..., n], h_{t-1} after dropout, which the recurrent products take.
         kernels: [U_z | U_r] and U.
         real: float [..., 1], 0 at padding, where the state is kept; or None.
 
@@ -82,14 +80,13 @@ def gru_step_gradient(
     Args:
         upstream: float [B, n], the gradient of h_t.
         state: As in the step.
-        visible_of: Applies the dropout of the step; linear, so it applies to
-            gradients, too.
+        visible_of: Applies the dropout of the step; linear, so it applies to gradients, too.
         trace: From the step.
         transposed: The kernels of the step, transposed.
 
     Returns:
-        Two gradients: of `projected` [B, 3n]; of `state` [B, n], with its part
-        through the recurrent products.
+        Two gradients: of `projected` [B, 3n]; of `state` [B, n], with its part through the
+        recurrent products.
     """
     update, reset, candidate = trace
     visible = visible_of(state)
@@ -115,10 +112,7 @@ def gru_kernel_gradient(projected: tf.Tensor, visible: tf.Tensor, reset: tf.Tens
     n = visible.shape[-1]
     for_gates, for_candidate = tf.split(projected, [2 * n, n], axis=-1)
     return tf.concat(
-        [
-            product_over_time(visible, for_gates),
-            product_over_time(reset * visible, for_candidate),
-        ],
+        [product_over_time(visible, for_gates), product_over_time(reset * visible, for_candidate)],
         -1,
     )
 
@@ -174,8 +168,7 @@ def gru_recurrence(
         real: float [T, B, 1], 0 at padding, where the state is kept.
         first: float [B, n], h_0.
         kernel: float [n, 3n], [U_z | U_r | U].
-        dropped: float [B, n], a dropout mask on h_{t-1} in the recurrent
-            products; or None.
+        dropped: float [B, n], a dropout mask on h_{t-1} in the recurrent products; or None.
 
     Returns:
         The states at every position, float [T, B, n], and the last state.
@@ -203,26 +196,17 @@ def gru_recurrence(
             transposed = transposed_parts(kernel)
 
             def body(t: tf.Tensor, carried: tf.Tensor, kept: Arrays) -> tuple[tf.Tensor, Arrays]:
-                found, carried = gru_step_gradient(
-                    carried + upstream[t],
-                    states_before[t],
-                    visible_of,
-                    trace.at(t),
-                    transposed,
+                to_projected, carried = gru_step_gradient(
+                    carried + upstream[t], states_before[t], visible_of, trace.at(t), transposed
                 )
-                return carried, write(kept, t, (found,))
+                return carried, write(kept, t, (to_projected,))
 
             carried, kept = over_time(
-                time,
-                body,
-                to_last,
-                first.dtype,
-                [[3 * kernel.shape[0]]],
-                reverse=True,
+                time, body, to_last, first.dtype, [[3 * kernel.shape[0]]], reverse=True
             )
-            (found,) = stacked(kept)
-            for_kernel = gru_kernel_gradient(found, visible_of(states_before), trace.reset)
-            return found, carried, for_kernel
+            (to_projected,) = stacked(kept)
+            for_kernel = gru_kernel_gradient(to_projected, visible_of(states_before), trace.reset)
+            return to_projected, carried, for_kernel
 
         return (states, last), gradient
 
@@ -266,9 +250,7 @@ def over_time(
         return i + 1, *body(position, carried, arrays)
 
     _, carried, arrays = tf.while_loop(
-        lambda i, *_: i < time,
-        step,
-        (tf.constant(0), carried, arrays),
+        lambda i, *_: i < time, step, (tf.constant(0), carried, arrays)
     )
     return carried, arrays
 

@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.weights import (
+    ConfiguredLayer,
     Initializer,
     Weight,
     as_rows,
@@ -45,7 +46,9 @@ class OutputWeights:
         """Logits of all words: float [..., f] -> float32 [..., K]."""
         kernel = tf.cast(self.kernel, features.dtype)
         logits = tf.matmul(as_rows(features), kernel, transpose_b=True)
-        return _biased(logits, self.bias, features)
+        # Not `+`: inside a loop TensorFlow fuses only bias_add with matmul.
+        logits = tf.nn.bias_add(logits, tf.cast(self.bias, logits.dtype))
+        return reshaped(tf.cast(logits, tf.float32), features, self.bias.shape[0])
 
     def first(self, count: int) -> OutputWeights:
         """The output weights of the first `count` words."""
@@ -56,9 +59,9 @@ class OutputWeights:
 class OutputColumns:
     """`OutputWeights` with a column for each word, its bias at the end.
 
-    A product of few rows of features reads them two to three times as fast,
-    one of hundreds of rows a tenth faster; training is slower. The bias is part
-    of the product: adding it afterwards would take a tenth as long again.
+    A product of few rows of features reads them two to three times as fast, one of hundreds of
+    rows a tenth faster; training is slower. The bias is part of the product: adding it
+    afterwards would take a tenth as long again.
 
     Attributes:
         kernel: float [f + 1, K].
@@ -81,33 +84,27 @@ class OutputColumns:
         return reshaped(logits, features, self.kernel.shape[1])
 
 
-def _biased(logits: tf.Tensor, bias: tf.Tensor, features: tf.Tensor) -> tf.Tensor:
-    # Not `+`: inside a loop TensorFlow fuses only bias_add with matmul.
-    logits = tf.nn.bias_add(logits, tf.cast(bias, logits.dtype))
-    return reshaped(tf.cast(logits, tf.float32), features, bias.shape[0])
-
-
 TERMS = ("state", "previous", "context")
 
 
-class Readout(keras.layers.Layer):
+class Readout(ConfiguredLayer):
     """Base class of the readouts: a hidden layer t_i, then the vocabulary.
 
         t~_i = U_o s + V_o E y_{i-1} + C_o c_i + b_o
         t_i  = φ(t~_i)    the subclass' function
         p(y_i) = softmax(t_i W_o + b_y)
 
-    W_o is full, [l, K], or the product W_1 W_2 of two factors. `output_kernel`
-    is W_o (or W_2) transposed, [K, .].
+    W_o is full, [l, K], or the product W_1 W_2 of two factors. `output_kernel` is W_o (or W_2)
+    transposed, [K, .].
 
     Args:
         vocabulary_size: K.
         units: l.
-        factor_units: Inner size f of a factored output W_1 [l, f] W_2 [f, K];
-            None for a full W_o.
+        factor_units: Inner size f of a factored output W_1 [l, f] W_2 [f, K]; None for a full
+            W_o.
         terms: Which of the terms "state", "previous", "context" are used.
-        tied: Whether the target embedding is used as `output_kernel`; it then
-            is an argument of `logits`.
+        tied: Whether the target embedding is used as `output_kernel`; it then is an argument of
+            `logits`.
         kernel_initializer: Initializer of all matrices.
         bias_initializer: Initializer of the biases.
 
@@ -120,8 +117,8 @@ class Readout(keras.layers.Layer):
         Logits, float32 [..., K].
 
     Raises:
-        ValueError: A size is less than 1, `terms` is empty, has an unknown
-            name or none that the decoder has, or with `tied` the widths differ.
+        ValueError: A size is less than 1, `terms` is empty, has an unknown name or none that the
+            decoder has, or with `tied` the widths differ.
     """
 
     def __init__(
@@ -160,16 +157,11 @@ class Readout(keras.layers.Layer):
 
     def _kernel(self, name: str, rows: int, columns: int) -> keras.Variable:
         return self.add_weight(
-            name=name,
-            shape=(rows, columns),
-            initializer=fresh(initial(self.kernel_initializer)),
+            name=name, shape=(rows, columns), initializer=fresh(initial(self.kernel_initializer))
         )
 
     def build(
-        self,
-        state_shape: Shape,
-        previous_shape: Shape,
-        context_shape: Shape | None = None,
+        self, state_shape: Shape, previous_shape: Shape, context_shape: Shape | None = None
     ) -> None:
         widths = {
             "state": state_shape[-1],
@@ -189,8 +181,8 @@ class Readout(keras.layers.Layer):
         width = self.factor_units or hidden
         self.output_kernel = None
         if not self.tied:
-            # One row for each word, as in an embedding: products over the
-            # vocabulary are a fifth faster so, forward and backward.
+            # One row for each word, as in an embedding: products over the vocabulary are a fifth
+            # faster so, forward and backward.
             self.output_kernel = self._kernel("output_kernel", self.vocabulary_size, width)
         elif width != previous_shape[-1]:
             named = "units" if self.units else "terms"
@@ -215,9 +207,7 @@ class Readout(keras.layers.Layer):
                 kernel = self._kernel(f"{term}_kernel", widths[term], wide)
             setattr(self, f"{term}_kernel", kernel)
         self.bias = self.add_weight(
-            name="bias",
-            shape=(wide,),
-            initializer=fresh(initial(self.bias_initializer)),
+            name="bias", shape=(wide,), initializer=fresh(initial(self.bias_initializer))
         )
         return units
 
@@ -234,10 +224,7 @@ class Readout(keras.layers.Layer):
         return linear(context, self.context_kernel)
 
     def hidden(
-        self,
-        state: tf.Tensor,
-        previous: tf.Tensor,
-        context_term: tf.Tensor | None,
+        self, state: tf.Tensor, previous: tf.Tensor, context_term: tf.Tensor | None
     ) -> tf.Tensor:
         """t_i, float [..., l]; `context_term` is C_o c_i, or None."""
         total = tf.cast(self.bias, state.dtype)
@@ -259,8 +246,7 @@ class Readout(keras.layers.Layer):
         """The weights of the last product, one row for each word.
 
         Args:
-            embeddings: float [K, m], the target embeddings; used only if
-                `tied`.
+            embeddings: float [K, m], the target embeddings; used only if `tied`.
         """
         kernel = embeddings if self.tied else self.output_kernel
         return OutputWeights(tf.cast(kernel, self.compute_dtype), self.output_bias)
@@ -279,8 +265,8 @@ class Readout(keras.layers.Layer):
         """Of a call in a functional model, which would freeze a tie.
 
         Raises:
-            ValueError: The readout is `tied`: Keras saves the embeddings that
-                it is given as a constant.
+            ValueError: The readout is `tied`: Keras saves the embeddings that it is given as a
+                constant.
         """
         if self.tied:
             raise ValueError(
@@ -299,27 +285,13 @@ class Readout(keras.layers.Layer):
         term = None if context is None else self.context_term(context)
         return self.logits(self.hidden(state, previous, term), embeddings)
 
-    def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "units": self.units,
-            "factor_units": self.factor_units,
-            "terms": list(self.terms),
-            "tied": self.tied,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
-        }
-
 
 @tf.custom_gradient
-def pair_maximum(
-    pairs: tf.Tensor,
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+def pair_maximum(pairs: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
     """max(x_1, x_2), max(x_3, x_4), ..; of equal ones the first has gradient.
 
-    Strided slices, or `tf.reduce_max` over an axis of size 2, are several times
-    slower, forward and backward.
+    Strided slices, or `tf.reduce_max` over an axis of size 2, are several times slower, forward
+    and backward.
     """
     apart = reshaped(pairs, pairs, pairs.shape[-1] // 2, 2)
     first, second = tf.unstack(apart, num=2, axis=-1)
@@ -340,15 +312,15 @@ class MaxoutReadout(Readout):
 
         t_ij = max(t~_{i,2j-1}, t~_{i,2j})    (A.2.2)
 
-    The maximum of each pair of neighbours, from 2l pre-activations to l. The
-    paper's W_o is full; the original code factors it (500 x 620 x 30,001, see
-    `factor_units`). The only biases are b_o and b_y, as in the original code.
+    The maximum of each pair of neighbours, from 2l pre-activations to l. The paper's W_o is
+    full; the original code factors it (500 x 620 x 30,001, see `factor_units`). The only biases
+    are b_o and b_y, as in the original code.
 
     Args, call arguments, returns: see `Readout`.
 
     Reference:
-        Bahdanau et al. 2015, arXiv 1409.0473, appendix A.2.2; Goodfellow et
-        al. 2013, arXiv 1302.4389.
+        Bahdanau et al. 2015, arXiv 1409.0473, appendix A.2.2; Goodfellow et al. 2013, arXiv
+        1302.4389.
     """
 
     def _preactivation_size(self, units: int) -> int:
@@ -381,8 +353,7 @@ class LinearReadout(Readout):
 
     Args:
         vocabulary_size: K.
-        **kwargs: `factor_units`, `terms`, `tied` and the initializers of
-            `Readout`.
+        **kwargs: `factor_units`, `terms`, `tied` and the initializers of `Readout`.
 
     Call arguments, returns: see `Readout`.
     """
@@ -400,14 +371,11 @@ class LinearReadout(Readout):
         return context
 
     def hidden(
-        self,
-        state: tf.Tensor,
-        previous: tf.Tensor,
-        context_term: tf.Tensor | None,
+        self, state: tf.Tensor, previous: tf.Tensor, context_term: tf.Tensor | None
     ) -> tf.Tensor:
         """[s ; E y_{i-1} ; c_i], the terms side by side."""
-        given = {"state": state, "previous": previous, "context": context_term}
-        return tf.concat([given[term] for term in self.used_terms], -1)
+        terms = {"state": state, "previous": previous, "context": context_term}
+        return tf.concat([terms[term] for term in self.used_terms], -1)
 
     def get_config(self) -> dict[str, object]:
         config = super().get_config()

@@ -1,37 +1,39 @@
-"""Runs a cell over a sequence."""
+"""Runs cells over a sequence: one recurrent layer, and the encoders made of such layers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.cells import GRUCell, States, as_cell
+from bahdanau_tf.layers.cells import GRUCell, States
 from bahdanau_tf.layers.gru import Arrays, gru_recurrence
-from bahdanau_tf.layers.weights import build_once, stay_frozen
-from bahdanau_tf.system.tensors import Shape
+from bahdanau_tf.layers.nested_cells import apart, as_cell, new_cell
+from bahdanau_tf.layers.weights import ConfiguredLayer, build_once, stay_frozen
+from bahdanau_tf.system.ranges import size
+from bahdanau_tf.system.tensors import Nest, Shape
 
-Step = Callable[[tuple[tf.Tensor, ...], States], tuple[Sequence[tf.Tensor], States]]
+Step = Callable[[tuple[tf.Tensor, ...], Nest], tuple[Sequence[tf.Tensor], Nest]]
 
 
 def unroll(
     step: Step,
     inputs: Sequence[tf.Tensor],
-    states: States,
+    states: Nest,
     output_shapes: Sequence[Sequence[int | None]],
     output_dtypes: Sequence[tf.DType] | None = None,
-) -> tuple[tuple[tf.Tensor, ...], States]:
+) -> tuple[tuple[tf.Tensor, ...], Nest]:
     """Runs `step` at each position of a sequence.
 
-    `keras.layers.RNN` of Keras 3 passes no constants to a cell and projects the
-    inputs inside the loop; here the loop runs `step` alone.
+    `keras.layers.RNN` of Keras 3 passes no constants to a cell and projects the inputs inside
+    the loop; here the loop runs `step` alone.
 
     Args:
-        step: (inputs at t, states) -> (outputs at t, states), all tuples.
+        step: (inputs at t, states) -> (outputs at t, states); inputs and outputs are tuples.
         inputs: Tensors [B, T, ...], T at least 1.
-        states: Tensors [B, ...].
+        states: Nest of [B, ...].
         output_shapes: Shape of each output at one step without the batch.
         output_dtypes: Dtype of each output; that of the first state if None.
 
@@ -40,13 +42,13 @@ def unroll(
     """
     time = tf.shape(inputs[0])[1]
     reads = [_steps(x) for x in inputs]
-    dtypes = output_dtypes or [states[0].dtype] * len(output_shapes)
+    dtypes = output_dtypes or [tf.nest.flatten(states)[0].dtype] * len(output_shapes)
     writes = [
         tf.TensorArray(dtype, size=time, element_shape=[None, *shape])
         for dtype, shape in zip(dtypes, output_shapes, strict=True)
     ]
 
-    def body(t: tf.Tensor, arrays: Arrays, states: States) -> tuple[tf.Tensor, Arrays, States]:
+    def body(t: tf.Tensor, arrays: Arrays, states: Nest) -> tuple[tf.Tensor, Arrays, Nest]:
         now = tuple(array.read(t) for array in reads)
         outputs, new = step(now, states)
         arrays = [array.write(t, output) for array, output in zip(arrays, outputs, strict=True)]
@@ -55,15 +57,15 @@ def unroll(
     _, writes, states = tf.while_loop(
         lambda t, *_: t < time,
         body,
-        (tf.constant(0), writes, tuple(states)),
+        (tf.constant(0), writes, states),
         maximum_iterations=time,
     )
     return tuple(batch_major(array.stack()) for array in writes), states
 
 
 def _steps(sequence: tf.Tensor) -> tf.TensorArray:
-    # A TensorArray, not the slice `x[t]`, whose gradient in a loop adds a
-    # tensor of the whole sequence's size at every step.
+    # A TensorArray, not the slice `x[t]`, whose gradient in a loop adds a tensor of the whole
+    # sequence's size at every step.
     steps = time_major(sequence)
     array = tf.TensorArray(steps.dtype, size=tf.shape(steps)[0], element_shape=steps.shape[1:])
     return array.unstack(steps)
@@ -119,16 +121,13 @@ def has_own_gradient(cell: object, dtype: tf.DType) -> bool:
 
 
 def state_dropout_masks(
-    states: States,
-    rate: float,
-    training: bool,
-    seed_generator: keras.random.SeedGenerator,
+    states: States, rate: float, training: bool, seed_generator: keras.random.SeedGenerator
 ) -> States | None:
     """One dropout mask for all steps of a sentence (Gal and Ghahramani 2016).
 
     Returns:
-        For each state a mask: 0 for a dropped unit, 1 / (1 - rate) for a kept
-        one. None without dropout.
+        For each state a mask: 0 for a dropped unit, 1 / (1 - rate) for a kept one. None without
+        dropout.
     """
     if not training or rate == 0.0:
         return None
@@ -138,14 +137,14 @@ def state_dropout_masks(
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class Recurrent(keras.layers.Layer):
+class Recurrent(ConfiguredLayer):
     """Runs a cell over a sequence; all inputs are projected in one product.
 
     Args:
         cell: A cell of this package, or of Keras (see `KerasCell`).
         reverse: Whether to read from right to left.
-        state_dropout: Dropout rate of the state in the recurrent products
-            while training, with one mask for all steps.
+        state_dropout: Dropout rate of the state in the recurrent products while training, with
+            one mask for all steps.
 
     Call arguments:
         inputs: float [B, T, m], T at least 1, finite at all positions.
@@ -153,9 +152,8 @@ class Recurrent(keras.layers.Layer):
         training: Whether to apply dropout.
 
     Returns:
-        The states at every position, float [B, T, n], and the last states, a
-        tuple of float [B, n]: after the last real position, or before the
-        first when `reverse`.
+        The states at every position, float [B, T, n], and the last states, a tuple of float [B,
+        n]: after the last real position, or before the first when `reverse`.
     """
 
     def __init__(
@@ -183,10 +181,7 @@ class Recurrent(keras.layers.Layer):
         stay_frozen(self)
 
     def call(
-        self,
-        inputs: tf.Tensor,
-        mask: tf.Tensor | None = None,
-        training: bool = False,
+        self, inputs: tf.Tensor, mask: tf.Tensor | None = None, training: bool = False
     ) -> tuple[tf.Tensor, States]:
         mask = as_mask(type(self).__name__, mask, inputs)
         if mask is None:
@@ -199,8 +194,8 @@ class Recurrent(keras.layers.Layer):
         unrolled = self._plain_loop
         if has_own_gradient(self.cell, inputs.dtype):
             unrolled = self._recurrence
-        # Not a loop from the last position to the first: tf2onnx, by which
-        # Keras exports to ONNX, takes it for one that writes in order.
+        # Not a loop from the last position to the first: tf2onnx, by which Keras exports to
+        # ONNX, takes it for one that writes in order.
         if self.reverse:
             inputs, mask = tf.reverse(inputs, [1]), tf.reverse(mask, [1])
         outputs, last = unrolled(inputs, mask, states, dropped)
@@ -209,11 +204,7 @@ class Recurrent(keras.layers.Layer):
         return outputs, last
 
     def _recurrence(
-        self,
-        inputs: tf.Tensor,
-        mask: tf.Tensor,
-        states: States,
-        dropped: States | None,
+        self, inputs: tf.Tensor, mask: tf.Tensor, states: States, dropped: States | None
     ) -> tuple[tf.Tensor, States]:
         """The fast path for `GRUCell`: `gru_recurrence`."""
         steps, last = gru_recurrence(
@@ -226,11 +217,7 @@ class Recurrent(keras.layers.Layer):
         return batch_major(steps), (last,)
 
     def _plain_loop(
-        self,
-        inputs: tf.Tensor,
-        mask: tf.Tensor,
-        states: States,
-        dropped: States | None,
+        self, inputs: tf.Tensor, mask: tf.Tensor, states: States, dropped: States | None
     ) -> tuple[tf.Tensor, States]:
         """The path for all other cells; tests compare the fast one with it."""
         projected = self.cell.project(inputs)
@@ -244,18 +231,189 @@ class Recurrent(keras.layers.Layer):
             )
             return (new[0],), new
 
-        (outputs,), states = unroll(
-            step,
-            (projected, mask),
-            states,
-            [[self.cell.units]],
-        )
+        (outputs,), states = unroll(step, (projected, mask), states, [[self.cell.units]])
         return outputs, states
+
+
+class Encoded(NamedTuple):
+    """The output of an encoder.
+
+    Attributes:
+        annotations: float [B, T_x, c]; h_j, c = 2n if bidirectional.
+        forward_states: For each layer, the bottom one first, the states after the last real
+            word, a tuple of float [B, n]. The first is the output; a residual layer's includes
+            what it is added to.
+        backward_states: The same of the backward direction, after the first word, which it reads
+            last; empty without a backward direction.
+        mask: bool [B, T_x], True on real positions; None or () if all are.
+    """
+
+    annotations: tf.Tensor
+    forward_states: tuple[States, ...]
+    backward_states: tuple[States, ...]
+    mask: Nest  # a tensor, () or None
+
+
+class _RecurrentEncoder(ConfiguredLayer):
+    """Recurrent layers on top of one another, in one or two directions."""
+
+    directions: tuple[bool, ...] = ()  # the `reverse` of each direction
+
+    def __init__(
+        self,
+        cell: keras.layers.Layer,
+        layers: int = 1,
+        state_dropout: float = 0.0,
+        residual: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.layers = size(type(self).__name__, "layers", layers)
+        cell = as_cell(type(self).__name__, cell)
+        self.cell_config = apart(keras.saving.serialize_keras_object(cell))
+        self.units: int = cell.units
+        self.state_sizes = list(tf.nest.flatten(cell.state_size))
+        self.state_dropout = state_dropout
+        self.residual = residual
+        self.supports_masking = True
+        for name, reverse in self._names_and_directions():
+            # Attributes, not a list: checkpoints and exports of TensorFlow lack the weights of
+            # Keras layers that are in a list.
+            recurrent = Recurrent(
+                new_cell(cell),
+                reverse=reverse,
+                state_dropout=state_dropout,
+                dtype=self.dtype_policy,
+                name=name,
+            )
+            setattr(self, name, recurrent)
+
+    def _names_and_directions(self) -> list[tuple[str, bool]]:
+        return [
+            (f"{'backward' if reverse else 'forward'}_{layer}", reverse)
+            for layer in range(self.layers)
+            for reverse in self.directions
+        ]
+
+    @property
+    def stack(self) -> list[list[Recurrent]]:
+        """For each layer, the bottom one first, the list of its directions."""
+        every = [getattr(self, name) for name, _ in self._names_and_directions()]
+        width = len(self.directions)
+        return [every[i : i + width] for i in range(0, len(every), width)]
+
+    @property
+    def annotation_size(self) -> int:
+        """c: n for each direction."""
+        return self.units * len(self.directions)
+
+    @property
+    def output_shape(self) -> tuple[int | None, ...]:
+        """Shape of the annotations, for `summary`."""
+        return None, None, self.annotation_size
+
+    def compute_mask(
+        self, embedded: tf.Tensor, mask: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor | None]:
+        """The annotations, the first of `Encoded`, have the inputs' mask."""
+        return (mask,)
+
+    def encoded_shape(self) -> Encoded:
+        """The shapes of what `call` returns."""
+        states = tuple((None, size) for size in self.state_sizes)
+        layers = (states,) * self.layers
+        return Encoded(
+            annotations=(None, None, self.annotation_size),
+            forward_states=layers,
+            backward_states=layers if len(self.directions) > 1 else (),
+            mask=(None, None),
+        )
+
+    def build(self, input_shape: Shape) -> None:
+        width = input_shape[-1]
+        for layer in self.stack:
+            for recurrent in layer:
+                build_once(recurrent, (None, None, width))
+            width = self.annotation_size
+        stay_frozen(self)
+
+    def call(
+        self, embedded: tf.Tensor, mask: tf.Tensor | None = None, training: bool = False
+    ) -> Encoded:
+        mask = as_mask(type(self).__name__, mask, embedded)
+        if mask is None:
+            mask = tf.ones(tf.shape(embedded)[:2], tf.bool)
+        states: list[list[States]] = [[] for _ in self.directions]
+        sequence = embedded
+        for depth, layer in enumerate(self.stack):
+            outputs = []
+            for direction, recurrent in zip(states, layer, strict=True):
+                output, last = recurrent(sequence, mask=mask, training=training)
+                outputs.append(output)
+                direction.append(last)
+            below, sequence = sequence, tf.concat(outputs, -1)
+            if self.residual and depth:
+                sequence += below
+                for direction in states:
+                    output, *others = direction[-1]
+                    direction[-1] = (direction[-2][0] + output, *others)
+        forward, backward = (*states, [])[:2]
+        return Encoded(sequence, tuple(forward), tuple(backward), mask)
 
     def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
-            "cell": keras.saving.serialize_keras_object(self.cell),
-            "reverse": self.reverse,
+            "cell": self.cell_config,
+            "layers": self.layers,
             "state_dropout": self.state_dropout,
+            "residual": self.residual,
         }
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class BidirectionalEncoder(_RecurrentEncoder):
+    """The paper's encoder, which reads the source in both directions.
+
+        h→_j = f(E x_j, h→_{j-1})    (A.2.1)
+        h←_j = f(E x_j, h←_{j+1})
+        h_j  = [h→_j ; h←_j]         (eq. 7)
+
+    The initial states of both directions are zero. They share the embedding, not the weights.
+
+    Args:
+        cell: A recurrent cell of this package or of Keras. It is a template: each direction of
+            each layer gets a new cell from its config.
+        layers: Number of layers; each but the first reads the annotations of the layer below.
+        state_dropout: See `Recurrent`.
+        residual: Whether each layer but the first adds its outputs to the annotations of the
+            layer below, which it reads.
+
+    Call arguments:
+        embedded: float [B, T_x, m], E x_j, T_x at least 1.
+        mask: bool [B, T_x], True on real words.
+        training: Whether to apply dropout.
+
+    Returns:
+        `Encoded`, with annotations float [B, T_x, 2n].
+
+    Reference:
+        Bahdanau et al. 2015, arXiv 1409.0473, section 3.2, appendix A.2.1.
+    """
+
+    directions = (False, True)
+
+
+@keras.saving.register_keras_serializable(package="bahdanau_tf")
+class UnidirectionalEncoder(_RecurrentEncoder):
+    """An encoder that reads from left to right: RNNencdec's, Sutskever's.
+
+    Args, call arguments: see `BidirectionalEncoder`.
+
+    Returns:
+        `Encoded`, with annotations float [B, T_x, n] and no backward states.
+
+    Reference:
+        Cho et al. 2014, arXiv 1406.1078; Sutskever et al. 2014, arXiv 1409.3215.
+    """
+
+    directions = (False,)

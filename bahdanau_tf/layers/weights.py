@@ -1,7 +1,8 @@
-"""Weights of the layers: initializers, building, products."""
+"""What all layers use: configs, initializers, building, products with weights."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,18 +15,40 @@ from bahdanau_tf.system.tensors import product
 
 Weight: TypeAlias = "keras.Variable | tf.Tensor"
 
-# As Keras takes one: itself, its name, its config; None for a default.
+# In the forms that Keras accepts: an object, its name, its config; None for a default.
 Initializer: TypeAlias = "keras.initializers.Initializer | str | dict[str, object] | None"
+
+
+class ConfiguredLayer(keras.layers.Layer):
+    """A layer whose config is the arguments of its constructor.
+
+    Each argument is an attribute of the same name. A subclass with a `get_config` of its own
+    adds its own arguments there; those of the classes above are in the config already.
+    """
+
+    def get_config(self) -> dict[str, object]:
+        kinds = inspect.Parameter
+        arguments = {
+            name: serialized(getattr(self, name))
+            for owner in type(self).__mro__
+            if issubclass(owner, ConfiguredLayer)
+            and "__init__" in vars(owner)
+            and "get_config" not in vars(owner)
+            for name, parameter in inspect.signature(owner.__init__).parameters.items()
+            if name != "self" and parameter.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)
+        }
+        return {**super().get_config(), **arguments}
+
 
 _READ_LATER = ContextVar("weights are read later", default=False)
 
 
 @contextmanager
 def read_later() -> Iterator[None]:
-    """All weights that are made in it begin with zeros.
+    """All weights that are made in the block start with zeros.
 
-    Random numbers take the most of the time in which a large model is built,
-    and a file's weights replace them.
+    Drawing random numbers takes most of the time in which a large model is built, and a file's
+    weights replace them.
     """
     before = _READ_LATER.set(True)
     try:
@@ -35,7 +58,7 @@ def read_later() -> Iterator[None]:
 
 
 def initial(initializer: Initializer) -> Initializer:
-    """What a weight begins with: zeros in `read_later`."""
+    """What a weight starts with: zeros in `read_later`."""
     return "zeros" if _READ_LATER.get() else initializer
 
 
@@ -52,15 +75,15 @@ def fresh(initializer: Initializer) -> keras.initializers.Initializer:
 def _copy(initializer: Initializer, number: int) -> keras.initializers.Initializer:
     """A copy; those of one that has a seed differ by their numbers.
 
-    One with a `SeedGenerator` is returned as it is: it draws other numbers
-    each time, and each copy would draw the first ones again.
+    One with a `SeedGenerator` is returned as it is: it draws other numbers each time, and each
+    copy would draw the first ones again.
     """
-    found = keras.initializers.get(initializer)
-    if not isinstance(found, keras.initializers.Initializer):
-        return found  # a function
-    if isinstance(getattr(found, "seed", None), keras.random.SeedGenerator):
-        return found
-    config = keras.initializers.serialize(found)
+    original = keras.initializers.get(initializer)
+    if not isinstance(original, keras.initializers.Initializer):
+        return original  # a function
+    if isinstance(getattr(original, "seed", None), keras.random.SeedGenerator):
+        return original
+    config = keras.initializers.serialize(original)
     seed = config["config"].get("seed")
     if isinstance(seed, int):
         config["config"]["seed"] = seed + number
@@ -70,8 +93,8 @@ def _copy(initializer: Initializer, number: int) -> keras.initializers.Initializ
 def per_block(initializer: Initializer, count: int) -> Callable[..., tf.Tensor]:
     """Initializes `count` matrices, joined along the last axis, one by one.
 
-    So each of the three recurrent matrices in a kernel [n, 3n] is orthogonal,
-    as in the paper, and not the kernel as one wide matrix.
+    So each of the three recurrent matrices in a kernel [n, 3n] is orthogonal, as in the paper,
+    and not the kernel as one wide matrix.
     """
     blocks = [_copy(initial(initializer), place) for place in range(count)]
 
@@ -85,8 +108,8 @@ def per_block(initializer: Initializer, count: int) -> Callable[..., tf.Tensor]:
 def build_once(layer: keras.layers.Layer, *shapes: Sequence[object] | None) -> None:
     """Builds a sub-layer unless it is built.
 
-    When Keras loads a model, it builds sub-layers before the layer itself. A
-    layer that has no `build` is built by Keras when it is first called.
+    When Keras loads a model, it builds sub-layers before the layer itself. A layer that has no
+    `build` is built by Keras when it is first called.
     """
     if not layer.built and type(layer).build is not keras.layers.Layer.build:
         layer.build(*shapes)
@@ -106,20 +129,21 @@ def check_tracked(layer: keras.layers.Layer) -> None:
     Raises:
         ValueError: It misses one, for example of a layer in a list.
     """
-    found = {id(x) for x in tf.train.TrackableView(layer).descendants()}
+    tracked = {id(x) for x in tf.train.TrackableView(layer).descendants()}
     for weight in layer.weights:
-        if id(weight) not in found:
+        if id(weight) not in tracked:
             raise ValueError(
-                f"{type(layer).__name__}: checkpoints would lack the weight "
-                f"{weight.path}; wanted each layer as an attribute of its own, "
-                "made in __init__, and not in a list"
+                f"{type(layer).__name__}: checkpoints would lack the weight {weight.path}; wanted "
+                "each layer as an attribute of its own, made in __init__, and not in a list"
             )
 
 
 def serialized(part: object) -> object:
-    """The config of a layer or initializer; other values as they are."""
+    """The config of a layer or initializer; a tuple as a list; other values as they are."""
     if part is None or isinstance(part, (str, int, float, type)):
         return part
+    if isinstance(part, tuple):
+        part = list(part)
     return keras.saving.serialize_keras_object(part)
 
 
@@ -166,8 +190,8 @@ def reshaped(x: tf.Tensor, like: tf.Tensor, *last: int) -> tf.Tensor:
     """
     leading = like.shape[:-1].as_list()
     if leading.count(None) <= 1 and 0 not in (*leading, *last):
-        known = [-1 if size is None else size for size in leading]
-        return tf.reshape(x, [*known, *last])
+        sizes = [-1 if size is None else size for size in leading]
+        return tf.reshape(x, [*sizes, *last])
     shape = tf.shape(like)[:-1]
     outputs = tf.reshape(x, tf.concat([shape, last], 0) if last else shape)
     outputs.set_shape([*leading, *last])

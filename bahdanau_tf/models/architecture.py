@@ -22,8 +22,8 @@ SIZES = (
     "maxout_units",
 )
 Arguments: TypeAlias = dict[str, Any]  # of a constructor
-# Arguments of earlier versions that did not change what a model computes,
-# with the value for which that is so, None for any.
+# Arguments of earlier versions that did not change what a model computes, with the value for
+# which that is so, None for any.
 _FORMER = {"word_dropout": None, "encoder_layers": 1}
 
 
@@ -39,32 +39,30 @@ class Architecture:
         maxout_units: l.
         attention: An attention layer, `FixedContext`, or None.
         cell: A part in place of the decoder's `GRUCell`; may be of Keras.
-        encoder: A part in place of the model's `encoder_class` with a
-            `GRUCell`; its `state_dropout` must equal the model's.
+        encoder: A part in place of the model's `encoder_class` with a `GRUCell`; its
+            `state_dropout` must equal the model's.
         readout: A part in place of the maxout readout.
         bridge: A part in place of the model's `bridge_class`.
-        step_order: "original", "appendix" or "main-text", see
-            `AttentionDecoder`, or "conditional", see `ConditionalDecoder`.
-        factored_output: Whether W_o is W_1 [l, m] W_2 [m, K_y], as in the
-            original code, or one matrix [l, K_y], as in the paper.
-        tie_embeddings: Whether the last output matrix is the transposed
-            target embedding; needs l = m unless the output is factored.
-        share_embeddings: Whether both sides have the same embeddings; needs
-            one vocabulary for both. With `tie_embeddings` the three matrices
-            are one (Press and Wolf 2017, arXiv 1608.05859).
-        embedding_bias: Whether embeddings have a bias, as in the original
-            code.
+        step_order: "original", "appendix" or "main-text", see `AttentionDecoder`, or
+            "conditional", see `ConditionalDecoder`.
+        factored_output: Whether W_o is W_1 [l, m] W_2 [m, K_y], as in the original code, or one
+            matrix [l, K_y], as in the paper.
+        tie_embeddings: Whether the last output matrix is the transposed target embedding; needs
+            l = m unless the output is factored.
+        share_embeddings: Whether both sides have the same embeddings; needs one vocabulary for
+            both. With `tie_embeddings` the three matrices are one (Press and Wolf 2017, arXiv
+            1608.05859).
+        embedding_bias: Whether embeddings have a bias, as in the original code.
         embedding_dropout: Dropout rate of the embeddings.
-        annotation_dropout: Dropout rate of the annotations, before keys,
-            contexts and s_0 are computed.
-        state_dropout: Dropout rate of the states in the recurrent products,
-            with one mask for all steps of a sentence.
+        annotation_dropout: Dropout rate of the annotations, before keys, contexts and s_0 are
+            computed.
+        state_dropout: Dropout rate of the states in the recurrent products, with one mask for
+            all steps of a sentence.
         readout_dropout: Dropout rate of the readout's hidden layer.
-        kernel_initializer: Initializer of kernels; if None, N(0, 0.01²), and
-            N(0, 0.001²) of those of the attention.
+        kernel_initializer: Initializer of kernels; if None, N(0, 0.01²), and N(0, 0.001²) of
+            those of the attention.
         recurrent_initializer: Initializer of recurrent matrices.
-        embeddings_initializer: Initializer of the embeddings, N(0, 0.01²) if
-            None.
+        embeddings_initializer: Initializer of the embeddings, N(0, 0.01²) if None.
     """
 
     source_vocabulary_size: int
@@ -98,25 +96,24 @@ class Architecture:
     def check(self, owner: str) -> None:
         """Checks the parts that were given.
 
-        Layers check their own sizes; `check_fit` checks that all parts fit
-        together, when they are made.
+        Layers check their own sizes; `check_fit` checks that all parts fit together, when they
+        are made.
 
         Args:
             owner: The model's class.
 
         Raises:
-            ValueError: A size is not a whole number, an encoder, a readout or a
-                bridge is something else, an argument is for a readout that is
-                not made here, or shared embeddings have two sizes.
+            ValueError: A size is not a whole number, an encoder, a readout or a bridge is
+                something else, an argument is for a readout that is not made here, or shared
+                embeddings have two sizes.
         """
         for name in SIZES:
             size(owner, name, getattr(self, name))
         sizes = self.source_vocabulary_size, self.target_vocabulary_size
         if self.share_embeddings and sizes[0] != sizes[1]:
             raise ValueError(
-                f"{owner}: source_vocabulary_size is {sizes[0]} and "
-                f"target_vocabulary_size is {sizes[1]}, wanted the same for "
-                "share_embeddings"
+                f"{owner}: source_vocabulary_size is {sizes[0]} and target_vocabulary_size is "
+                f"{sizes[1]}, wanted the same for share_embeddings"
             )
         for name, fits, wanted in (
             (
@@ -142,8 +139,7 @@ class Architecture:
             ("tie_embeddings", False, "readout", "tied"),
             ("factored_output", True, "readout", "factor_units"),
         ):
-            given = getattr(self, part) is not None
-            if given and getattr(self, name) != default:
+            if getattr(self, part) is not None and getattr(self, name) != default:
                 raise ValueError(
                     f"{owner}: {name} and {part} are both given, wanted one "
                     f"of them (the {part} has its own `{its_own}`)"
@@ -169,9 +165,7 @@ def without_former(owner: str, config: Mapping[str, Any]) -> Arguments:
     return {key: config[key] for key in config if key not in _FORMER}
 
 
-def divided(
-    arguments: Arguments,
-) -> tuple[Arguments, Arguments]:
+def divided(arguments: Arguments) -> tuple[Arguments, Arguments]:
     """Splits the arguments of a model: of `Architecture`, and of Keras."""
     common = {field.name for field in fields(Architecture)}
     return (

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
-from bahdanau_tf.layers.bridge import Bridge
-from bahdanau_tf.layers.cells import GRUCell, KerasCell
+from bahdanau_tf.layers.cells import GRUCell
+from bahdanau_tf.layers.conditional import ConditionalDecoder
 from bahdanau_tf.layers.decoder import (
     AttentionDecoder,
-    ConditionalDecoder,
     DecoderState,
     Glimpse,
     StepMemory,
 )
 from bahdanau_tf.layers.embedding import WordEmbedding
-from bahdanau_tf.layers.encoder import Encoded
-from bahdanau_tf.layers.readout import MaxoutReadout, OutputWeights, Readout
-from bahdanau_tf.layers.recurrent import shifted
+from bahdanau_tf.layers.nested_cells import KerasCell
+from bahdanau_tf.layers.readout import MaxoutReadout, OutputWeights
+from bahdanau_tf.layers.recurrent import Encoded, shifted
 from bahdanau_tf.layers.weights import as_rows, build_once, reshaped, rows_at
 from bahdanau_tf.models import presets
 from bahdanau_tf.models.architecture import Architecture, divided, without_former
@@ -44,17 +42,16 @@ class SourceMemory(NamedTuple):
 class EncoderDecoder(StepwiseModel):
     """A translation model made of parts; base class of the papers' models.
 
-    It maps word ids to logits of target words. Id 0 is padding on both sides
-    and, as a previous target word, stands for "no word yet"; no other id has a
-    special meaning here.
+    It maps word ids to logits of target words. Id 0 is padding on both sides and, as a previous
+    target word, stands for "no word yet"; no other id has a special meaning here.
 
     Args:
         *sizes: K_x, K_y, n, m and l, as in `Architecture`.
         **options: The other arguments of `Architecture`, and those of Keras.
 
     Call arguments:
-        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded
-            with 0; the target is y_1 .. y_Ty with the end symbol, unshifted.
+        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded with 0; the target
+            is y_1 .. y_Ty with the end symbol, unshifted.
         training: Whether to apply dropout.
 
     Returns:
@@ -72,24 +69,34 @@ class EncoderDecoder(StepwiseModel):
         common, of_keras = divided(options)
         super().__init__(**of_keras)
         self.autocast = False  # in half precision ids would be rounded
-        given = Architecture(*sizes, **common)
-        given.check(type(self).__name__)
-        self._remember(given.config())
+        arguments = Architecture(*sizes, **common)
+        arguments.check(type(self).__name__)
+        self._remember(arguments.config())
         dtype = self.dtype_policy
-        self.source_embedding = make_embedding(given, "source", dtype)
-        self.target_embedding = (
-            self.source_embedding
-            if given.share_embeddings
-            else make_embedding(given, "target", dtype)
+        self.source_embedding = self.target_embedding = make_embedding(arguments, "source", dtype)
+        if not arguments.share_embeddings:
+            self.target_embedding = make_embedding(arguments, "target", dtype)
+        self.encoder = arguments.encoder or self.encoder_class(
+            make_cell(arguments, dtype), state_dropout=arguments.state_dropout, dtype=dtype
         )
-        self.encoder = make_encoder(given, self.encoder_class, dtype)
-        self.decoder = make_decoder(given, dtype)
-        state_size = self.decoder.cell.state_size
-        self.bridge = make_bridge(given, self.bridge_class, state_size, dtype)
-        self.readout = make_readout(given, dtype)
-        self.embedding_dropout = make_dropout(given, "embedding_dropout", dtype)
-        self.annotation_dropout = make_dropout(given, "annotation_dropout", dtype)
-        self.readout_dropout = make_dropout(given, "readout_dropout", dtype)
+        self.decoder = make_decoder(arguments, dtype)
+        self.bridge = arguments.bridge or self.bridge_class(
+            self.decoder.cell.state_size,
+            arguments.embedding_dim,
+            kernel_initializer=arguments.kernel_initializer,
+            dtype=dtype,
+        )
+        self.readout = arguments.readout or MaxoutReadout(
+            arguments.target_vocabulary_size,
+            arguments.maxout_units,
+            factor_units=arguments.embedding_dim if arguments.factored_output else None,
+            tied=arguments.tie_embeddings,
+            kernel_initializer=arguments.kernel_initializer,
+            dtype=dtype,
+        )
+        for name in ("embedding_dropout", "annotation_dropout", "readout_dropout"):
+            rate = getattr(arguments, name)
+            setattr(self, name, keras.layers.Dropout(rate, name=name, dtype=dtype))
         check_fit(self)
         self.build()
 
@@ -120,9 +127,8 @@ class EncoderDecoder(StepwiseModel):
     def _remember(self, arguments: dict[str, object]) -> None:
         """Sets the arguments of the constructor that `get_config` returns.
 
-        The configs of parts are those before building: a loaded model builds
-        its parts itself. It is a mapping proxy, because Keras would wrap a
-        dict.
+        The configs of parts are those before building: a loaded model builds its parts itself.
+        It is a mapping proxy, because Keras would wrap a dict.
         """
         self._arguments = MappingProxyType(arguments)
 
@@ -131,9 +137,7 @@ class EncoderDecoder(StepwiseModel):
 
     @classmethod
     def from_config(
-        cls,
-        config: dict[str, object],
-        custom_objects: dict[str, type] | None = None,
+        cls, config: dict[str, object], custom_objects: dict[str, type] | None = None
     ) -> EncoderDecoder:
         restored = {
             key: keras.saving.deserialize_keras_object(value, custom_objects)
@@ -160,7 +164,7 @@ class EncoderDecoder(StepwiseModel):
     def has_alignment(self) -> bool:
         """Whether `step` returns attention weights."""
         attention = self.decoder.attention
-        return attention is not None and attention.has_weights
+        return attention is not None and attention.has_alignment
 
     @property
     def source_vocabulary_size(self) -> int:
@@ -173,25 +177,22 @@ class EncoderDecoder(StepwiseModel):
         return self.target_embedding.vocabulary_size
 
     def hidden(
-        self,
-        inputs: dict[str, tf.Tensor],
-        training: bool = False,
-        words: tf.Tensor | None = None,
+        self, inputs: dict[str, tf.Tensor], training: bool = False, words: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, Glimpse]:
         """The readout's hidden layer, and the decoder's `Glimpse`.
 
         Args:
             inputs: As in `call`.
             training: Whether to apply dropout.
-            words: int [N], indices into the B x T_y positions, to get only
-                these; or None.
+            words: int [N], indices into the B x T_y positions, to get only these; or None.
 
         Returns:
-            t_i, float [B, T_y, l], or [N, l] of `words`; the `Glimpse` of all
-            positions.
+            t_i, float [B, T_y, l], or [N, l] of `words`; the `Glimpse` of all positions.
         """
         encoded = self._encoded(inputs["source"], training)
-        embedded = self._embedded_target(inputs["target"], training)
+        check_ids(type(self).__name__, "target", inputs["target"], self.target_vocabulary_size)
+        embedded = self.target_embedding(inputs["target"])
+        embedded = self.embedding_dropout(embedded, training=training)
         rows, wanted = embedded.shape[0], encoded.annotations.shape[0]
         if None not in (rows, wanted) and rows != wanted:
             raise ValueError(
@@ -208,15 +209,8 @@ class EncoderDecoder(StepwiseModel):
         hidden = self.readout.hidden(state, previous, context)
         return self.readout_dropout(hidden, training=training), glimpse
 
-    def _embedded_target(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
-        size = self.target_vocabulary_size
-        check_ids(type(self).__name__, "target", ids, size)
-        embedded = self.target_embedding(ids)
-        return self.embedding_dropout(embedded, training=training)
-
     def _encoded(self, source: tf.Tensor, training: bool) -> Encoded:
-        size = self.source_vocabulary_size
-        check_ids(type(self).__name__, "source", source, size)
+        check_ids(type(self).__name__, "source", source, self.source_vocabulary_size)
         embedded = self.source_embedding(source)
         encoded = self.encoder(
             self.embedding_dropout(embedded, training=training),
@@ -240,10 +234,7 @@ class EncoderDecoder(StepwiseModel):
         )
 
     def features(
-        self,
-        inputs: dict[str, tf.Tensor],
-        training: bool = False,
-        words: tf.Tensor | None = None,
+        self, inputs: dict[str, tf.Tensor], training: bool = False, words: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor | None]:
         """See `TranslationModel`."""
         hidden, glimpse = self.hidden(inputs, training, words)
@@ -260,14 +251,15 @@ class EncoderDecoder(StepwiseModel):
             source: int32 [B, T_x], padded with 0.
 
         Returns:
-            The memory, a nest of [B, ...] that no step changes, and the state
-            before the first step, a nest of [B, ...].
+            The memory, a nest of [B, ...] that no step changes, and the state before the first
+            step, a nest of [B, ...].
         """
         encoded = self._encoded(source, training=False)
         states, first = self.bridge(encoded)
-        attended = self.decoder.step_memory(self._attended(encoded), self.readout.context_term)
-        memory = SourceMemory(attended, first)
-        return memory, self.decoder.initial_state(states)
+        source_memory = self._attended(encoded)
+        attended = self.decoder.step_memory(source_memory, self.readout.context_term)
+        state = self.decoder.initial_state(states, source_memory)
+        return SourceMemory(attended, first), state
 
     def step(
         self, ids: tf.Tensor, state: DecoderState, memory: SourceMemory
@@ -280,14 +272,12 @@ class EncoderDecoder(StepwiseModel):
             memory: From `encode`, nest of [B, ...].
 
         Returns:
-            float [B, K, f]; the new state; the alignment, float32
-            [B, K, T_x], or None without one.
+            float [B, K, f]; the new state; the alignment, float32 [B, K, T_x], or None without
+            one.
         """
         is_first = ids == self.start_id
         previous = tf.where(
-            is_first[..., None],
-            memory.first_input[:, None],
-            self.target_embedding(ids),
+            is_first[..., None], memory.first_input[:, None], self.target_embedding(ids)
         )
         glimpse, state = self.decoder.step(previous, is_first, state, memory.attended)
         hidden = self.readout.hidden(glimpse.state, as_rows(previous), glimpse.readout_term)
@@ -299,91 +289,43 @@ class EncoderDecoder(StepwiseModel):
         return features, state, weights
 
 
-def make_embedding(given: Architecture, side: str, dtype: keras.DTypePolicy) -> WordEmbedding:
+def make_embedding(arguments: Architecture, side: str, dtype: keras.DTypePolicy) -> WordEmbedding:
     """E of the words of one side, "source" or "target"."""
     return WordEmbedding(
-        getattr(given, f"{side}_vocabulary_size"),
-        given.embedding_dim,
-        use_bias=given.embedding_bias,
-        embeddings_initializer=given.embeddings_initializer,
+        getattr(arguments, f"{side}_vocabulary_size"),
+        arguments.embedding_dim,
+        use_bias=arguments.embedding_bias,
+        embeddings_initializer=arguments.embeddings_initializer,
         dtype=dtype,
         name=f"{side}_embedding",
     )
 
 
-def make_cell(given: Architecture, dtype: keras.DTypePolicy) -> GRUCell:
+def make_cell(arguments: Architecture, dtype: keras.DTypePolicy) -> GRUCell:
     """The paper's gated unit, for either side."""
     return GRUCell(
-        given.units,
-        kernel_initializer=given.kernel_initializer,
-        recurrent_initializer=given.recurrent_initializer,
+        arguments.units,
+        kernel_initializer=arguments.kernel_initializer,
+        recurrent_initializer=arguments.recurrent_initializer,
         dtype=dtype,
     )
 
 
-def make_encoder(
-    given: Architecture,
-    encoder_class: type[keras.layers.Layer],
-    dtype: keras.DTypePolicy,
-) -> keras.layers.Layer:
-    """The encoder that was given, or one of the model's class."""
-    return given.encoder or encoder_class(
-        make_cell(given, dtype),
-        state_dropout=given.state_dropout,
-        dtype=dtype,
-    )
-
-
-def make_decoder(given: Architecture, dtype: keras.DTypePolicy) -> AttentionDecoder:
+def make_decoder(arguments: Architecture, dtype: keras.DTypePolicy) -> AttentionDecoder:
     """The decoder, of the cell that was given and the attention."""
-    cell = given.cell or make_cell(given, dtype)
-    if given.step_order == "conditional":
+    cell = arguments.cell or make_cell(arguments, dtype)
+    if arguments.step_order == "conditional":
         return ConditionalDecoder(
-            cell,
-            given.attention,
-            state_dropout=given.state_dropout,
-            dtype=dtype,
+            cell, arguments.attention, state_dropout=arguments.state_dropout, dtype=dtype
         )
     return AttentionDecoder(
         cell,
-        given.attention,
-        step_order=given.step_order,
-        state_dropout=given.state_dropout,
-        kernel_initializer=given.kernel_initializer,
+        arguments.attention,
+        step_order=arguments.step_order,
+        state_dropout=arguments.state_dropout,
+        kernel_initializer=arguments.kernel_initializer,
         dtype=dtype,
     )
-
-
-def make_bridge(
-    given: Architecture,
-    bridge_class: type[Bridge],
-    state_size: int | Sequence[int],
-    dtype: keras.DTypePolicy,
-) -> Bridge:
-    """The bridge that was given, or one of the model's class."""
-    return given.bridge or bridge_class(
-        state_size,
-        given.embedding_dim,
-        kernel_initializer=given.kernel_initializer,
-        dtype=dtype,
-    )
-
-
-def make_readout(given: Architecture, dtype: keras.DTypePolicy) -> Readout:
-    """The readout that was given, or the paper's."""
-    return given.readout or MaxoutReadout(
-        given.target_vocabulary_size,
-        given.maxout_units,
-        factor_units=given.embedding_dim if given.factored_output else None,
-        tied=given.tie_embeddings,
-        kernel_initializer=given.kernel_initializer,
-        dtype=dtype,
-    )
-
-
-def make_dropout(given: Architecture, name: str, dtype: keras.DTypePolicy) -> keras.layers.Layer:
-    """The dropout that an argument is called after."""
-    return keras.layers.Dropout(getattr(given, name), name=name, dtype=dtype)
 
 
 def check_fit(model: EncoderDecoder) -> None:
@@ -395,8 +337,14 @@ def check_fit(model: EncoderDecoder) -> None:
     bridge, cell = model.bridge, model.decoder.cell
     of_decoder = model.decoder.state_dropout
     dropout_of_encoder = getattr(model.encoder, "state_dropout", of_decoder)
-    of_model = ("dtype", model.compute_dtype)
-    for one, other in (
+    # Parts that a user may have given, each with a dtype of its own.
+    parts = {"attention": model.decoder.attention, "bridge": bridge}
+    if isinstance(cell, KerasCell):
+        parts["cell"] = cell
+    dtypes = [
+        (f"{name}.dtype", part.compute_dtype) for name, part in parts.items() if part is not None
+    ]
+    for (name, value), (other_name, other) in (
         (
             ("readout.vocabulary_size", model.readout.vocabulary_size),
             ("target_vocabulary_size", model.target_vocabulary_size),
@@ -409,23 +357,10 @@ def check_fit(model: EncoderDecoder) -> None:
             ("bridge.embedding_dim", bridge.embedding_dim),
             ("embedding_dim", model.target_embedding.embedding_dim),
         ),
-        (
-            ("encoder.state_dropout", dropout_of_encoder),
-            ("state_dropout", of_decoder),
-        ),
-        *((named, of_model) for named in _dtypes(model).items()),
+        (("encoder.state_dropout", dropout_of_encoder), ("state_dropout", of_decoder)),
+        *((pair, ("dtype", model.compute_dtype)) for pair in dtypes),
     ):
-        if one[1] != other[1]:
+        if value != other:
             raise ValueError(
-                f"{type(model).__name__}: {one[0]} ({one[1]}) and {other[0]} "
-                f"({other[1]}) must be equal"
+                f"{type(model).__name__}: {name} ({value}) and {other_name} ({other}) must be equal"
             )
-
-
-def _dtypes(model: EncoderDecoder) -> dict[str, str]:
-    """The dtypes of parts that a user may have given."""
-    decoder = model.decoder
-    parts = {"attention": decoder.attention, "bridge": model.bridge}
-    if isinstance(decoder.cell, KerasCell):
-        parts["cell"] = decoder.cell
-    return {f"{name}.dtype": part.compute_dtype for name, part in parts.items() if part is not None}

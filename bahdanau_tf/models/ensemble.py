@@ -21,29 +21,26 @@ class Ensemble(StepwiseModel):
         p(y_i | y_<i, x) = 1/M Σ_m p_m(y_i | y_<i, x)      "probability"
         p(y_i | y_<i, x) ∝ Π_m p_m(y_i | y_<i, x)^(1/M)    "log_probability"
 
-    The members may be of any kind, each with its own source side (words or
-    sub-words, reversed or not); they share the target vocabulary. An ensemble
-    follows the protocol of a single model, so it is searched, scored and
-    exported like one. It cannot be trained.
+    The members may be of any kind, each with its own source side (words or sub-words, reversed
+    or not); they share the target vocabulary. An ensemble follows the protocol of a single
+    model, so it is searched, scored and exported like one. It cannot be trained.
 
     Args:
         members: M models.
         average: "probability" or "log_probability".
-        sources: For each member the number of the source that it reads; if
-            None, all read source 0. With more than one source, every argument
-            `source` is a tuple.
+        sources: For each member the number of the source that it reads; if None, all read source
+            0. With more than one source, every argument `source` is a tuple.
 
     Call arguments:
-        inputs: {"source": int32 [B, T_x] or a tuple of them,
-            "target": int32 [B, T_y]}, as for a single model.
+        inputs: {"source": int32 [B, T_x] or a tuple of them, "target": int32 [B, T_y]}, as for a
+            single model.
 
     Returns:
         Logits, float32 [B, T_y, K_y].
 
     Raises:
-        ValueError: There are no members, one has several sources, their target
-            vocabularies or start ids differ, or `average` or `sources` is
-            invalid.
+        ValueError: There are no members, one has several sources, their target vocabularies or
+            start ids differ, or `average` or `sources` is invalid.
 
     Reference:
         Sutskever et al. 2014, arXiv 1409.3215, section 3.7.
@@ -61,8 +58,8 @@ class Ensemble(StepwiseModel):
         _check(members, average, sources)
         self.average = average
         self.sources = tuple(sources)
-        # Attributes, not a list: exports of TensorFlow lack the weights of
-        # Keras layers that are in a list.
+        # Attributes, not a list: exports of TensorFlow lack the weights of Keras layers that are
+        # in a list.
         for number, member in enumerate(members):
             setattr(self, f"member_{number}", member)
         self.start_id = members[0].start_id
@@ -115,26 +112,22 @@ class Ensemble(StepwiseModel):
         """The features of every member; see `TranslationModel`.
 
         Returns:
-            The features of the members, a tuple; their new states, a tuple;
-            the alignment to source 0, the mean over the members that have one,
-            float32 [B, K, T_x], or None.
+            The features of the members, a tuple; their new states, a tuple; the alignment to
+            source 0, the mean over the members that have one, float32 [B, K, T_x], or None.
         """
         steps = [
-            member.step(ids, one_state, one_memory)
-            for member, one_state, one_memory in zip(self.members, state, memory, strict=True)
+            member.step(ids, *nests)
+            for member, *nests in zip(self.members, state, memory, strict=True)
         ]
         features, states, weights = zip(*steps, strict=True)
         return features, states, self._mean_alignment(weights)
 
     def features(
-        self,
-        inputs: dict[str, Nest],
-        training: bool = False,
-        words: tf.Tensor | None = None,
+        self, inputs: dict[str, Nest], training: bool = False, words: tf.Tensor | None = None
     ) -> tuple[Nest, tf.Tensor | None]:
         """The features of every member; see `TranslationModel`."""
         sources = tf.nest.flatten(inputs["source"])
-        found = [
+        outputs = [
             member.features(
                 {"source": sources[number], "target": inputs["target"]},
                 training=training,
@@ -142,7 +135,7 @@ class Ensemble(StepwiseModel):
             )
             for number, member in zip(self.sources, self.members, strict=True)
         ]
-        features, weights = zip(*found, strict=True)
+        features, weights = zip(*outputs, strict=True)
         return features, self._mean_alignment(weights)
 
     def output_weights(self) -> tuple[Output, ...]:
@@ -161,15 +154,15 @@ class Ensemble(StepwiseModel):
     def _mean_alignment(self, weights: Sequence[tf.Tensor | None]) -> tf.Tensor | None:
         """The mean over the members that read source 0 and have one."""
         aligned = [
-            tf.cast(one, tf.float32)
-            for source, one in zip(self.sources, weights, strict=True)
-            if source == 0 and one is not None
+            tf.cast(alignment, tf.float32)
+            for source, alignment in zip(self.sources, weights, strict=True)
+            if source == 0 and alignment is not None
         ]
         return tf.add_n(aligned) / len(aligned) if aligned else None
 
     def mean(self, logits: Sequence[tf.Tensor]) -> tf.Tensor:
         """Combines the logits of all members: float32, of the same shape."""
-        log_probs = tf.stack([tf.nn.log_softmax(tf.cast(one, tf.float32)) for one in logits])
+        log_probs = tf.stack([tf.nn.log_softmax(tf.cast(x, tf.float32)) for x in logits])
         if self.average == "probability":
             return tf.reduce_logsumexp(log_probs, axis=0)  # log M too large
         return tf.reduce_mean(log_probs, axis=0)
@@ -184,9 +177,7 @@ class Ensemble(StepwiseModel):
 
     @classmethod
     def from_config(
-        cls,
-        config: dict[str, Any],
-        custom_objects: dict[str, type] | None = None,
+        cls, config: dict[str, Any], custom_objects: dict[str, type] | None = None
     ) -> Ensemble:
         members = [
             keras.saving.deserialize_keras_object(member, custom_objects)
@@ -206,9 +197,9 @@ def _check(members: Sequence[TranslationModel], average: str, sources: Sequence[
             "wanted the source number of each, counted from 0 without gaps"
         )
     for name in ("target_vocabulary_size", "start_id"):
-        found = [getattr(member, name) for member in members]
-        if len(set(found)) > 1:
-            raise ValueError(f"Ensemble: {name} of the members is {found}, wanted all equal")
+        values = [getattr(member, name) for member in members]
+        if len(set(values)) > 1:
+            raise ValueError(f"Ensemble: {name} of the members is {values}, wanted all equal")
     sizes: dict[int, int] = {}
     for source, member in zip(sources, members, strict=True):
         size = member.source_vocabulary_size

@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 
 from bahdanau_tf.layers.attention import as_attention
-from bahdanau_tf.layers.cells import as_cell
+from bahdanau_tf.layers.nested_cells import as_cell
 from bahdanau_tf.layers.weights import check_tracked
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.models.rnnsearch import RNNEncDec, RNNSearch

@@ -14,27 +14,16 @@ import keras
 
 from bahdanau_tf.layers.bridge import Bridge, SentenceBridge, ZeroBridge
 from bahdanau_tf.layers.cells import GRUCell, RecurrentCell, TanhCell
-from bahdanau_tf.layers.encoder import BidirectionalEncoder, UnidirectionalEncoder
 from bahdanau_tf.layers.readout import LinearReadout
+from bahdanau_tf.layers.recurrent import BidirectionalEncoder, UnidirectionalEncoder
 from bahdanau_tf.models.architecture import Arguments
 
 # 0 padding, 1 unknown, 2 to 29,999 words, 30,000 end of sentence.
-_PAPER_VOCABULARIES = {
-    "source_vocabulary_size": 30_001,
-    "target_vocabulary_size": 30_001,
-}
+_PAPER_VOCABULARIES = {"source_vocabulary_size": 30_001, "target_vocabulary_size": 30_001}
 
 
 def _paper(**options: Any) -> Arguments:
     return {**_PAPER_VOCABULARIES, **options}
-
-
-def _sutskever(**options: Any) -> Arguments:
-    return {
-        "source_vocabulary_size": 160_000,
-        "target_vocabulary_size": 80_000,
-        **options,
-    }
 
 
 def _textbook(
@@ -49,8 +38,8 @@ def _textbook(
 ) -> Arguments:
     """s_t from y_{t-1}, s_{t-1} and c_t; y^_t = softmax(W_y s_t + b_y).
 
-    As in textbooks, all recurrences are of one kind and have biases, embeddings
-    have none, and the readout has no hidden layer.
+    As in textbooks, all recurrences are of one kind and have biases, embeddings have none, and
+    the readout has no hidden layer.
     """
     options = _paper(**options)
     start: Arguments = {
@@ -60,9 +49,7 @@ def _textbook(
     if "recurrent_initializer" in options:
         recurrent["recurrent_initializer"] = options["recurrent_initializer"]
     encoder = encoder_class(
-        make_cell(units, **recurrent),
-        state_dropout=state_dropout,
-        dtype=options.get("dtype"),
+        make_cell(units, **recurrent), state_dropout=state_dropout, dtype=options.get("dtype")
     )
     readout = LinearReadout(options["target_vocabulary_size"], terms=("state",), **start)
     return {
@@ -85,12 +72,7 @@ def _textbook_encdec(units: int = 1000, **options: Any) -> Arguments:
         TanhCell,
         UnidirectionalEncoder,
         SentenceBridge,
-        **{
-            "units": units,
-            "embedding_dim": units,
-            "use_context": False,
-            **options,
-        },
+        **{"units": units, "embedding_dim": units, "use_context": False, **options},
     )
 
 
@@ -104,16 +86,16 @@ _PRESETS: dict[str, tuple[str, Callable[..., Arguments]]] = {
         "RNNSearch",
         partial(_textbook, _biased_gru, BidirectionalEncoder, ZeroBridge),
     ),
-    "rnn-attention": (
-        "RNNSearch",
-        partial(_textbook, TanhCell, BidirectionalEncoder, ZeroBridge),
-    ),
+    "rnn-attention": ("RNNSearch", partial(_textbook, TanhCell, BidirectionalEncoder, ZeroBridge)),
     "rnn-encdec": ("RNNEncDec", _textbook_encdec),
     "rnnencdec-30": ("RNNEncDec", _paper),
     "rnnencdec-50": ("RNNEncDec", _paper),
     "rnnsearch-30": ("RNNSearch", _paper),
     "rnnsearch-50": ("RNNSearch", _paper),
-    "sutskever-2014": ("Seq2SeqLSTM", _sutskever),
+    "sutskever-2014": (
+        "Seq2SeqLSTM",
+        partial(dict, source_vocabulary_size=160_000, target_vocabulary_size=80_000),
+    ),
 }
 
 

@@ -1,24 +1,55 @@
-"""RNNsearch, the model of the paper."""
+"""RNNsearch and RNNencdec, the models of the paper."""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import keras
 import numpy as np
 
-from bahdanau_tf.layers.attention import Attention, BahdanauAttention, FixedContext
+from bahdanau_tf import layers
+from bahdanau_tf.layers.attention import Attention, FixedContext
 from bahdanau_tf.layers.bridge import BackwardBridge, ForwardBridge
-from bahdanau_tf.layers.encoder import BidirectionalEncoder, UnidirectionalEncoder
+from bahdanau_tf.layers.recurrent import BidirectionalEncoder, UnidirectionalEncoder
 from bahdanau_tf.layers.weights import serialized
 from bahdanau_tf.models import groundhog
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 
+_M = TypeVar("_M", bound="_OriginalModel")
+
+
+class _OriginalModel(EncoderDecoder):
+    """A model that the original code has, too."""
+
+    groundhog_sizes: Callable[[groundhog.Parameters], Any]
+
+    @classmethod
+    def from_groundhog(
+        cls: type[_M], parameters: str | os.PathLike[str] | Mapping[str, np.ndarray]
+    ) -> _M:
+        """Reads the weights of a model trained with the original code.
+
+        Args:
+            parameters: Path of GroundHog's .npz file, or its arrays by name.
+
+        Returns:
+            A model that keeps the file's word ids: 0 unused, 1 unknown word, the end symbol
+            last.
+
+        Raises:
+            ValueError: The file does not have the parameters of this model.
+        """
+        arrays = groundhog.read_parameters(parameters)
+        model = cls(**cls.groundhog_sizes(arrays))
+        groundhog.assign_weights(model, arrays)
+        return model
+
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class RNNSearch(EncoderDecoder):
+class RNNSearch(_OriginalModel):
     """Translation by jointly learning to align and translate.
 
         h_j  = [h→_j ; h←_j]                              annotations (eq. 7)
@@ -28,23 +59,23 @@ class RNNSearch(EncoderDecoder):
         p(y_i | y_1 .. y_{i-1}, x) = softmax(W_o maxout(t~_i))
         s_i  = GRU(s_{i-1}, E y_i, c_i)  order of the code; see `step_order`
 
-    The defaults are the authors' RNNsearch-50 with all its weights. Where the
-    paper and its code differ, they follow the code:
+    The defaults are the authors' RNNsearch-50 with all its weights. Where the paper and its code
+    differ, they follow the code:
 
-    * s_i depends on y_i, so the state that attends depends on y_{i-1}
-      (`step_order="original"`; the paper has two other orders);
+    * s_i depends on y_i, so the state that attends depends on y_{i-1} (`step_order="original"`;
+      the paper has two other orders);
     * the first readout has no term for a previous word;
     * W_o is factored through `embedding_dim` (`factored_output`);
     * embeddings, candidate states, W_s, U_o and the output have biases.
 
-    The textbooks' simpler forms are presets with other parts: s_0 = 0, a
-    learned start vector in place of y_0, ŷ_t = softmax(W_y s_t + b_y), and
+    The textbooks' simpler forms are presets with other parts: s_0 = 0, a learned start vector in
+    place of y_0, ŷ_t = softmax(W_y s_t + b_y), and
 
         s_t = tanh(W y_{t-1} + U s_{t-1} + C c_t + b)    "rnn-attention"
         s_t = z_t ∘ s_{t-1} + (1 - z_t) ∘ s~_t           "gru-attention"
 
-    The z of our `GRUCell` is one minus the latter's z, which is the same
-    function with W_z, U_z, C_z and b_z negated.
+    The z of our `GRUCell` is one minus the latter's z, which is the same function with W_z, U_z,
+    C_z and b_z negated.
 
     Args:
         source_vocabulary_size: K_x, ids 0 (padding) to K_x - 1.
@@ -53,13 +84,13 @@ class RNNSearch(EncoderDecoder):
         embedding_dim: m.
         attention_units: n'.
         maxout_units: l.
-        attention: A part in place of the additive attention.
-        **options: Other parts, dropout and initializers; see
-            `Architecture`.
+        attention: A part in place of the additive attention: a layer, or the name of one of this
+            package, such as "GeneralAttention", which gets n' units.
+        **options: Other parts, dropout and initializers; see `Architecture`.
 
     Call arguments:
-        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded
-            with 0; the target ends with its end symbol and is not shifted.
+        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded with 0; the target
+            ends with its end symbol and is not shifted.
 
     Returns:
         Logits, float32 [B, T_y, K_y]; `logits[:, i]` scores `target[:, i]`.
@@ -80,6 +111,7 @@ class RNNSearch(EncoderDecoder):
 
     encoder_class = BidirectionalEncoder
     bridge_class = BackwardBridge
+    groundhog_sizes = staticmethod(groundhog.rnnsearch_sizes)
 
     def __init__(
         self,
@@ -90,56 +122,45 @@ class RNNSearch(EncoderDecoder):
         attention_units: int = 1000,
         maxout_units: int = 500,
         *,
-        attention: Attention | FixedContext | None = None,
+        attention: Attention | FixedContext | str | None = None,
         **options: Any,
     ) -> None:
-        given = serialized(attention)
+        arguments = {"attention_units": attention_units, "attention": serialized(attention)}
+        if attention is None or isinstance(attention, str):
+            attention = _named_attention(
+                attention or "BahdanauAttention",
+                units=attention_units,
+                kernel_initializer=options.get("kernel_initializer"),
+                dtype=options.get("dtype"),
+            )
         super().__init__(
             source_vocabulary_size,
             target_vocabulary_size,
             units,
             embedding_dim,
             maxout_units,
-            attention=attention
-            or BahdanauAttention(
-                attention_units,
-                kernel_initializer=options.get("kernel_initializer"),
-                dtype=options.get("dtype"),
-            ),
+            attention=attention,
             **options,
         )
-        self._remember(
-            {
-                **self._arguments,
-                "attention_units": attention_units,
-                "attention": given,
-            }
+        self._remember({**self._arguments, **arguments})
+
+
+def _named_attention(name: str, **arguments: Any) -> Attention:
+    """An attention of this package, made with those of the arguments that it has."""
+    kind = getattr(layers, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, (Attention, FixedContext))):
+        raise ValueError(
+            f"RNNSearch: attention is {name!r}, wanted a layer or the name of a class of this "
+            "package, such as 'GeneralAttention'"
         )
-
-    @classmethod
-    def from_groundhog(
-        cls, parameters: str | os.PathLike[str] | Mapping[str, np.ndarray]
-    ) -> RNNSearch:
-        """Reads the weights of a model trained with the original code.
-
-        Args:
-            parameters: Path of GroundHog's .npz file, or its arrays by name.
-
-        Returns:
-            A model that keeps the file's word ids: 0 unused, 1 unknown word,
-            the end symbol last.
-
-        Raises:
-            ValueError: The file is not an RNNsearch parameter file.
-        """
-        arrays = groundhog.read_parameters(parameters)
-        model = cls(**groundhog.rnnsearch_sizes(arrays))
-        groundhog.assign_weights(model, arrays)
-        return model
+    inits = [vars(owner)["__init__"] for owner in kind.__mro__ if "__init__" in vars(owner)]
+    accepted = {name for init in inits for name in inspect.signature(init).parameters}
+    layer: Attention = kind(**{key: arguments[key] for key in arguments if key in accepted})
+    return layer
 
 
 @keras.saving.register_keras_serializable(package="bahdanau_tf")
-class RNNEncDec(EncoderDecoder):
+class RNNEncDec(_OriginalModel):
     """The RNN encoder-decoder: the same context c = h_Tx at every step.
 
         c    = h→_Tx,  s_0 = tanh(W_s c + b_s)
@@ -147,13 +168,12 @@ class RNNEncDec(EncoderDecoder):
         p(y_i | y_1 .. y_{i-1}, x) = softmax(W_o maxout(t~_i))
         s_i  = GRU(s_{i-1}, E y_i, c)    order of the code; see `step_order`
 
-    The defaults are the authors' RNNencdec-50. Step order, first word,
-    factored output and biases are as in `RNNSearch`. Cho et al. (2014) describe
-    a tanh layer between h_Tx and c; their code has none.
+    The defaults are the authors' RNNencdec-50. Step order, first word, factored output and
+    biases are as in `RNNSearch`. Cho et al. (2014) describe a tanh layer between h_Tx and c;
+    their code has none.
 
-    The textbook's form is the preset "rnn-encdec": s_0 = y_0 = h_Tx, then
-    s_t = tanh(W y_{t-1} + U s_{t-1} + b) without any context, and
-    ŷ_t = softmax(W_y s_t + b_y).
+    The textbook's form is the preset "rnn-encdec": s_0 = y_0 = h_Tx, then s_t = tanh(W y_{t-1} +
+    U s_{t-1} + b) without any context, and ŷ_t = softmax(W_y s_t + b_y).
 
     Args:
         source_vocabulary_size: K_x, ids 0 (padding) to K_x - 1.
@@ -161,10 +181,9 @@ class RNNEncDec(EncoderDecoder):
         units: n, hidden units of encoder and decoder.
         embedding_dim: m.
         maxout_units: l.
-        use_context: Whether every step has the context c; if not, the decoder
-            depends on the source only through its first state.
-        **options: Other parts, dropout and initializers; see
-            `Architecture`.
+        use_context: Whether every step has the context c; if not, the decoder depends on the
+            source only through its first state.
+        **options: Other parts, dropout and initializers; see `Architecture`.
 
     Call arguments, returns, raises: see `RNNSearch`; there is no alignment.
 
@@ -174,6 +193,7 @@ class RNNEncDec(EncoderDecoder):
 
     encoder_class = UnidirectionalEncoder
     bridge_class = ForwardBridge
+    groundhog_sizes = staticmethod(groundhog.rnnencdec_sizes)
 
     def __init__(
         self,
@@ -199,24 +219,3 @@ class RNNEncDec(EncoderDecoder):
         arguments = {**self._arguments, "use_context": use_context}
         del arguments["attention"]  # it follows from use_context
         self._remember(arguments)
-
-    @classmethod
-    def from_groundhog(
-        cls, parameters: str | os.PathLike[str] | Mapping[str, np.ndarray]
-    ) -> RNNEncDec:
-        """Reads the weights of a model trained with the original code.
-
-        Args:
-            parameters: Path of GroundHog's .npz file, or its arrays by name.
-
-        Returns:
-            A model that keeps the file's word ids: 0 unused, 1 unknown word,
-            the end symbol last.
-
-        Raises:
-            ValueError: The file is not an RNNencdec parameter file.
-        """
-        arrays = groundhog.read_parameters(parameters)
-        model = cls(**groundhog.rnnencdec_sizes(arrays))
-        groundhog.assign_weights(model, arrays)
-        return model

@@ -25,26 +25,21 @@ def target_log_probs(model: TranslationModel, source: Nest, target: tf.Tensor) -
 
 
 def log_probs_and_alignment(
-    model: TranslationModel,
-    source: Nest,
-    target: tf.Tensor,
-    output: Output | None = None,
+    model: TranslationModel, source: Nest, target: tf.Tensor, output: Output | None = None
 ) -> tuple[tf.Tensor, tf.Tensor | None]:
     """What a model makes of known target words, given one after the other.
 
-    Words are processed in chunks, so that the logits of all words are never in
-    memory at once.
+    Words are processed in chunks, so that the logits of all words are never in memory at once.
 
     Args:
         model: A translation model.
-        source: int32 [B, T_x], padded with 0; a tuple of them for a model of
-            many sources.
+        source: int32 [B, T_x], padded with 0; a tuple of them for a model of many sources.
         target: int32 [B, T_y] with the end symbol, padded with 0.
         output: Output weights in place of the model's own.
 
     Returns:
-        log p(y_i | y_1 .. y_{i-1}, x), float32 [B, T_y], in nats, 0 on
-        padding; α, float32 [B, T_y, T_x], or None for a model without one.
+        log p(y_i | y_1 .. y_{i-1}, x), float32 [B, T_y], in nats, 0 on padding; α, float32 [B,
+        T_y, T_x], or None for a model without one.
     """
     flat = tf.reshape(target, [-1])
     words = tf.where(flat != 0)[:, 0]
@@ -67,10 +62,7 @@ def log_probs_and_alignment(
 
     done = tf.TensorArray(tf.float32, size=chunks, infer_shape=False, element_shape=[None])
     _, done = tf.while_loop(
-        lambda i, _: i < chunks,
-        body,
-        (tf.constant(0), done),
-        parallel_iterations=1,
+        lambda i, _: i < chunks, body, (tf.constant(0), done), parallel_iterations=1
     )
     log_probs = tf.scatter_nd(words[:, None], done.concat(), tf.shape(flat, words.dtype))
     log_probs = tf.reshape(log_probs, tf.shape(target))
@@ -92,8 +84,8 @@ def token_log_probs(
         batch_size: Sentences scored at once.
 
     Returns:
-        For each sentence a float32 array, one value for each target word, in
-        nats; their sum is log p(y | x).
+        For each sentence a float32 array, one value for each target word, in nats; their sum is
+        log p(y | x).
 
     Raises:
         ValueError: The numbers of sources and targets differ.
@@ -128,19 +120,18 @@ def with_added_rows(
 ) -> EncoderDecoder:
     """Copies a model and adds rows to its embeddings and output matrix.
 
-    At first the copy translates as the model does: an added word is read as
-    the unknown word is, whose rows it gets, and the probability of the unknown
-    word is divided equally among itself and the n added ones:
+    At first the copy translates as the model does: an added word is read as the unknown word is,
+    whose rows it gets, and the probability of the unknown word is divided equally among itself
+    and the n added ones:
 
         b_new = b_unknown ← b_unknown - log(n + 1)
 
-    Random rows would be noise in states that are trained already, and would
-    take probability from words that are known.
+    Random rows would be noise in states that are trained already, and would take probability
+    from words that are known.
 
     Args:
         model: The model, which stays as it is.
-        source: Number of words added to the source side; their ids follow the
-            others.
+        source: Number of words added to the source side; their ids follow the others.
         target: n, the same of the target side.
         unknown: Ids of the unknown word of both sides.
 
@@ -148,8 +139,8 @@ def with_added_rows(
         The copy.
 
     Raises:
-        ValueError: The model is not made of parts, both sides share their
-            embeddings, or a part has a vocabulary of its own.
+        ValueError: The model is not made of parts, both sides share their embeddings, or a part
+            has a vocabulary of its own.
     """
     if not isinstance(model, EncoderDecoder):
         raise ValueError(

@@ -8,9 +8,10 @@ import keras
 from keras.initializers import RandomUniform
 
 from bahdanau_tf.layers.bridge import CopyBridge
-from bahdanau_tf.layers.cells import LSTMCell, StackedCells
-from bahdanau_tf.layers.encoder import UnidirectionalEncoder
+from bahdanau_tf.layers.cells import LSTMCell
+from bahdanau_tf.layers.nested_cells import StackedCells
 from bahdanau_tf.layers.readout import LinearReadout
+from bahdanau_tf.layers.recurrent import UnidirectionalEncoder
 from bahdanau_tf.models.architecture import divided
 from bahdanau_tf.models.encoder_decoder import EncoderDecoder
 from bahdanau_tf.system.ranges import size
@@ -25,18 +26,16 @@ class Seq2SeqLSTM(EncoderDecoder):
         s^k_i = LSTM(s^{k-1}_i, s^k_{i-1}),  s^0_i = E y_{i-1}
         p(y_i | y_1 .. y_{i-1}, x) = softmax(W_o s^L_i + b_y)
 
-    The paper *reverses* the words of the source, but not the end symbol. That
-    is done by a tokenizer with `reverse=True`, so that serving and scoring do
-    it, too.
+    The paper *reverses* the words of the source, but not the end symbol. That is done by a
+    tokenizer with `reverse=True`, so that serving and scoring do it, too.
 
-    The paper initializes "all of the LSTM's parameters" from U(-0.08, 0.08). It
-    calls "the LSTM" the network of 384M parameters, so here embeddings, biases
-    and output are included. 64M of them are recurrent, 4 · 2n · n in each of 2L
-    layers.
+    The paper initializes "all of the LSTM's parameters" from U(-0.08, 0.08). It calls "the LSTM"
+    the network of 384M parameters, so here embeddings, biases and output are included. 64M of
+    them are recurrent, 4 · 2n · n in each of 2L layers.
 
-    Two choices that the paper leaves open: the encoder reads the end symbol,
-    and a learned vector is used in place of E y_0 (in the paper's figure 1 the
-    decoder's first input is the end symbol).
+    Two choices that the paper leaves open: the encoder reads the end symbol, and a learned
+    vector is used in place of E y_0 (in the paper's figure 1 the decoder's first input is the
+    end symbol).
 
     Args:
         source_vocabulary_size: K_x, ids 0 (padding) to K_x - 1.
@@ -46,15 +45,14 @@ class Seq2SeqLSTM(EncoderDecoder):
         layers: L.
         initial_range: r; all weights are initialized from U(-r, r).
         embedding_dropout: Dropout rate of the embeddings.
-        state_dropout: Dropout rate of the outputs in the recurrent products,
-            with one mask for all steps of a sentence.
+        state_dropout: Dropout rate of the outputs in the recurrent products, with one mask for
+            all steps of a sentence.
         readout_dropout: Dropout rate of s^L_i.
 
     Call arguments, returns: see `RNNSearch`; there is no alignment.
 
     Raises:
-        ValueError: `layers` is less than 1, or another argument of
-            `EncoderDecoder` is given.
+        ValueError: `layers` is less than 1, or another argument of `EncoderDecoder` is given.
 
     Example:
 

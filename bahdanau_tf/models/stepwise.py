@@ -1,7 +1,7 @@
 """Base class of translation models that are defined by their steps.
 
-Search, scoring, training, shortlists, ensembles, learned lexicons and exports
-use nothing else of a model.
+Search, scoring, training, shortlists, ensembles, learned lexicons and exports use nothing else
+of a model.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import tensorflow as tf
 from bahdanau_tf.layers.weights import rows_at
 from bahdanau_tf.system.tensors import Nest, Shape
 
-# `OutputWeights` or what has the same method `logits`; of an ensemble a tuple
-# of those of its members.
+# `OutputWeights` or what has the same method `logits`; of an ensemble a tuple of those of its
+# members.
 Output: TypeAlias = Any
 
 
@@ -25,9 +25,9 @@ Output: TypeAlias = Any
 class TranslationModel(Protocol):
     """A model that returns features of each next word, and output weights.
 
-    *Features* are the input of the last product, the paper's t_i: logits are
-    features times `OutputWeights`. An ensemble has a tuple of each, with one
-    element for each member, and its `logits` combines them.
+    *Features* are the input of the last product, the paper's t_i: logits are features times
+    `OutputWeights`. An ensemble has a tuple of each, with one element for each member, and its
+    `logits` combines them.
 
     Attributes:
         start_id: Used as the previous word of the first one; 0, as padding.
@@ -52,12 +52,12 @@ class TranslationModel(Protocol):
         """Reads source sentences.
 
         Args:
-            source: int32 [B, T_x], padded with 0; a tuple of them for a model
-                of several sources.
+            source: int32 [B, T_x], padded with 0; a tuple of them for a model of several
+                sources.
 
         Returns:
-            The memory, a nest of [B, ...] that no step changes, and the state
-            before the first step, a nest of [B, ...].
+            The memory, a nest of [B, ...] that no step changes, and the state before the first
+            step, a nest of [B, ...].
         """
         ...
 
@@ -72,30 +72,26 @@ class TranslationModel(Protocol):
             memory: From `encode`, nest of [B, ...].
 
         Returns:
-            The features, float [B, K, f]; the new state; the alignment,
-            float32 [B, K, T_x], or None without one.
+            The features, float [B, K, f]; the new state; the alignment, float32 [B, K, T_x], or
+            None without one.
         """
         ...
 
     def features(
-        self,
-        inputs: dict[str, Nest],
-        training: bool = False,
-        words: tf.Tensor | None = None,
+        self, inputs: dict[str, Nest], training: bool = False, words: tf.Tensor | None = None
     ) -> tuple[Nest, tf.Tensor | None]:
         """The features of given translations, each word given those before.
 
         Args:
-            inputs: {"source": as for `encode`, "target": int32 [B, T_y]},
-                padded with 0; the target has its end symbol and is not
-                shifted.
+            inputs: {"source": as for `encode`, "target": int32 [B, T_y]}, padded with 0; the
+                target has its end symbol and is not shifted.
             training: Whether to apply dropout.
-            words: int [N], indices into the B x T_y positions, to get the
-                features of these alone; or None.
+            words: int [N], indices into the B x T_y positions, to get the features of these
+                alone; or None.
 
         Returns:
-            float [B, T_y, f], or [N, f] of `words`; the alignment, float
-            [B, T_y, T_x], or None without one.
+            float [B, T_y, f], or [N, f] of `words`; the alignment, float [B, T_y, T_x], or None
+            without one.
         """
         ...
 
@@ -108,8 +104,8 @@ class TranslationModel(Protocol):
 
         Args:
             features: float [..., f].
-            output: From `output_weights`, or another object with a method
-                `logits`, such as a shortlist's.
+            output: From `output_weights`, or another object with a method `logits`, such as a
+                shortlist's.
         """
         ...
 
@@ -121,18 +117,16 @@ INPUTS = {"source", "target"}
 class StepwiseModel(keras.Model):
     """A Keras model defined by `encode`, `step` and `output_weights`.
 
-    A subclass defines these three and the sizes of the vocabularies, as
-    `TranslationModel` describes them; `has_alignment` if its steps return
-    attention weights; `features` if it has dropout, or can process a whole
-    sentence faster than step by step. Its constructor makes the weights, whose
-    shapes do not depend on the input, or layers, and then calls `build`.
+    A subclass defines these three and the sizes of the vocabularies, as `TranslationModel`
+    describes them; `has_alignment` if its steps return attention weights; `features` if it has
+    dropout, or can process a whole sentence faster than step by step. Its constructor makes the
+    weights, whose shapes do not depend on the input, or layers, and then calls `build`.
 
-    Id 0 is padding on both sides and, as a previous target word, stands for
-    "no word yet".
+    Id 0 is padding on both sides and, as a previous target word, stands for "no word yet".
 
     Call arguments:
-        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded
-            with 0; the target is y_1 .. y_Ty with the end symbol, unshifted.
+        inputs: {"source": int32 [B, T_x], "target": int32 [B, T_y]}, padded with 0; the target
+            is y_1 .. y_Ty with the end symbol, unshifted.
         training: Whether to apply dropout.
 
     Returns:
@@ -146,8 +140,8 @@ class StepwiseModel(keras.Model):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        # Otherwise `compile` would use XLA on a GPU, which compiles again for
-        # each of the many shapes of batches of sentences.
+        # Otherwise `compile` would use XLA on a GPU, which compiles again for each of the many
+        # shapes of batches of sentences.
         self.supports_jit = False
         self.supports_masking = True
 
@@ -188,10 +182,7 @@ class StepwiseModel(keras.Model):
         return output.logits(features)
 
     def features(
-        self,
-        inputs: dict[str, Nest],
-        training: bool = False,
-        words: tf.Tensor | None = None,
+        self, inputs: dict[str, Nest], training: bool = False, words: tf.Tensor | None = None
     ) -> tuple[Nest, tf.Tensor | None]:
         """See `TranslationModel`; here step by step and without dropout."""
         target = inputs["target"]
@@ -210,11 +201,11 @@ class StepwiseModel(keras.Model):
             i: tf.Tensor, state: Nest, arrays: list[tf.TensorArray]
         ) -> tuple[tf.Tensor, Nest, list[tf.TensorArray]]:
             ids = previous[:, i, tf.newaxis]
-            found, state, weights = self.step(ids, state, memory)
-            given: Sequence[tf.Tensor] = (found, weights)[: len(arrays)]
+            features, state, weights = self.step(ids, state, memory)
+            outputs: Sequence[tf.Tensor] = (features, weights)[: len(arrays)]
             arrays = [
-                array.write(i, tf.cast(one[:, 0], array.dtype))
-                for array, one in zip(arrays, given, strict=True)
+                array.write(i, tf.cast(output[:, 0], array.dtype))
+                for array, output in zip(arrays, outputs, strict=True)
             ]
             return i + 1, state, arrays
 
@@ -225,10 +216,10 @@ class StepwiseModel(keras.Model):
             (tf.constant(0), state, arrays),
             maximum_iterations=tf.shape(target)[1],
         )
-        found, *weights = (tf.transpose(array.stack(), [1, 0, 2]) for array in arrays)
+        features, *weights = (tf.transpose(array.stack(), [1, 0, 2]) for array in arrays)
         if words is not None:
-            found = rows_at(found, words)
-        return found, weights[0] if weights else None
+            features = rows_at(features, words)
+        return features, weights[0] if weights else None
 
     def call(self, inputs: dict[str, Nest], training: bool = False) -> tf.Tensor:
         _check_inputs(type(self).__name__, inputs)
@@ -241,8 +232,8 @@ class StepwiseModel(keras.Model):
         """`step` with the logits of all words, for `search` and other callers.
 
         Returns:
-            Logits, float32 [B, K, K_y]; the new state; the alignment, float32
-            [B, K, T_x], or None without one.
+            Logits, float32 [B, K, K_y]; the new state; the alignment, float32 [B, K, T_x], or
+            None without one.
         """
         features, state, weights = self.step(ids, state, memory)
         return self.logits(features, self.output_weights()), state, weights
@@ -283,7 +274,7 @@ def check_ids(owner: str, side: str, ids: tf.Tensor, vocabulary_size: int) -> No
         vocabulary_size: K.
 
     Raises:
-        ValueError: They have another shape, or are no ids.
+        ValueError: They have another shape, or are not ids.
     """
     wanted = "wanted int32 [B, T] padded with 0, T at least 1"
     if isinstance(ids, tf.RaggedTensor):
@@ -302,11 +293,11 @@ def check_ids(owner: str, side: str, ids: tf.Tensor, vocabulary_size: int) -> No
 
 
 def _check_inputs(owner: str, inputs: object) -> None:
-    found = type(inputs).__name__
+    kind = type(inputs).__name__
     if isinstance(inputs, Mapping):
         if inputs.keys() >= INPUTS:
             return
-        found = f"a dict with {sorted(inputs)}"
+        kind = f"a dict with {sorted(inputs)}"
     raise ValueError(
-        f"{owner}: inputs is {found}, wanted a dict with {sorted(INPUTS)}, the ids of both sides"
+        f"{owner}: inputs is {kind}, wanted a dict with {sorted(INPUTS)}, the ids of both sides"
     )

@@ -18,18 +18,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike
-
 
 END = "[END]"  # how the end of a sentence is written, as in vocabularies
 _BOXES = "Last Resort"  # matplotlib's font of boxes for all characters
-# Looked at first, before all others that are installed.
+# Preferred to all others that are installed.
 _FONTS = (
     "Noto Sans CJK KR",
     "Noto Sans CJK JP",
@@ -50,8 +42,7 @@ def check_matplotlib(function: str) -> None:
     """Checks that there will be pictures.
 
     Raises:
-        ImportError: matplotlib is not installed. The message begins with
-            `function`.
+        ImportError: matplotlib is not installed. The message begins with `function`.
     """
     try:
         import matplotlib.figure  # noqa: F401
@@ -74,7 +65,7 @@ def new_figure(function: str, width: float, height: float) -> Figure:
 
 
 def labels(tokens: Iterable[str]) -> list[str]:
-    """Tokens as labels: blanks, as before sub-words, would move them away."""
+    """Tokens as labels: spaces, as before sub-words, would move them away."""
     return [token.strip() for token in tokens]
 
 
@@ -113,14 +104,14 @@ def _fonts(own: tuple[str, ...], characters: frozenset[str]) -> tuple[list[str],
 
     families = [*own]
     properties = font_manager.FontProperties(family=families)
-    missing = {one for one in characters if _is_drawn(one)}
+    missing = {x for x in characters if unicodedata.category(x)[0] not in "CZ"}
     missing -= _glyphs(font_manager.findfont(properties))
     for name, path in _installed():
         if not missing:
             break
-        if found := missing & _glyphs(path):
+        if missing & _glyphs(path):
             families.append(name)
-            missing -= found
+            missing -= _glyphs(path)
     return families, "".join(sorted(missing))
 
 
@@ -129,11 +120,11 @@ def _installed() -> Iterator[tuple[str, str]]:
     from matplotlib import font_manager
 
     fonts = {
-        one.name: one.fname
-        for one in font_manager.fontManager.ttflist
-        if one.style == "normal"
-        and one.weight in (400, "normal", "regular")
-        and not one.name.startswith(_BOXES)
+        font.name: font.fname
+        for font in font_manager.fontManager.ttflist
+        if font.style == "normal"
+        and font.weight in (400, "normal", "regular")
+        and not font.name.startswith(_BOXES)
     }
     preferred = {name: fonts[name] for name in _FONTS if name in fonts}
     yield from (preferred | fonts).items()
@@ -146,22 +137,17 @@ def _glyphs(path: str) -> set[str]:
     return {*map(chr, font_manager.get_font(path).get_charmap())}
 
 
-def _is_drawn(character: str) -> bool:
-    """Whether a character has a picture: blanks and signs of control do not."""
-    return unicodedata.category(character)[0] not in "CZ"
-
-
 def save(figure: Figure, path: str | os.PathLike[str] | None) -> None:
     """Writes the figure, unless `path` is None."""
     if path is None:
         return
-    with warnings.catch_warnings():  # `set_fonts` has told it
+    with warnings.catch_warnings():  # `set_fonts` has warned
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         with full_disk_named(path):
             figure.savefig(path, dpi=150, bbox_inches="tight")
 
 
-_STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")  # differ without colour, too
+STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")  # differ in black and white
 
 
 class _Score(Protocol):
@@ -187,19 +173,33 @@ class _LengthBin(Protocol):
     def score(self) -> _Score: ...
 
 
+class _Aligned(Protocol):
+    """As `bahdanau_tf.Translation`."""
+
+    @property
+    def source_tokens(self) -> Sequence[str]: ...
+
+    @property
+    def tokens(self) -> Sequence[str]: ...
+
+    @property
+    def weights(self) -> np.ndarray | None: ...
+
+
 def plot_alignment(
-    source_tokens: Sequence[str],
-    target_tokens: Sequence[str],
-    weights: ArrayLike | None,
+    source_tokens: Sequence[str] | _Aligned,
+    target_tokens: Sequence[str] = (),
+    weights: ArrayLike | None = None,
     path: str | os.PathLike[str] | None = None,
 ) -> Figure:
     """Draws a soft alignment αᵢⱼ as in Figure 3: 0 is black, 1 is white.
 
     Args:
-        source_tokens: the columns, written on top.
+        source_tokens: the columns, written on top; or a `Translation`, which has the tokens of
+            both sides and the weights.
         target_tokens: the rows, written at the side.
-        weights: float `[T_y, T_x]`. One more row or column than tokens is that
-            of the end symbol.
+        weights: float `[T_y, T_x]`. One more row or column than tokens is that of the end
+            symbol.
         path: file to write; its extension sets the format, PNG, PDF or SVG.
 
     Returns:
@@ -208,7 +208,17 @@ def plot_alignment(
     Raises:
         ValueError: there are no weights, or they do not fit the tokens.
         ImportError: matplotlib is not installed.
+
+    Example:
+
+    ```python
+    plot_alignment(translator.translate(["The cat sleeps."])[0])
+    ```
     """
+    if not isinstance(source_tokens, Sequence):
+        translation = source_tokens
+        source_tokens, target_tokens = translation.source_tokens, translation.tokens
+        weights = translation.weights
     if weights is None:
         raise ValueError(
             "plot_alignment: weights is None, as of a model without attention; "
@@ -247,9 +257,8 @@ def plot_bleu_by_length(
     """Draws BLEU against sentence length as in Figure 2, a line per system.
 
     Args:
-        curves: name -> bins of `bahdanau_tf.evaluation.bleu_by_length`. A
-            point is drawn at the middle of its bin, the 95 % bootstrap
-            intervals as a band.
+        curves: name -> bins of `bahdanau_tf.evaluation.bleu_by_length`. A point is drawn at the
+            middle of its bin, the 95 % bootstrap intervals as a band.
         path: file to write; its extension sets the format, PNG, PDF or SVG.
         label: what the lengths are, written below.
 
@@ -262,12 +271,12 @@ def plot_bleu_by_length(
     figure = new_figure("plot_bleu_by_length", 7.6, 4.0)
     axes = figure.add_subplot()
     for number, bins in enumerate(curves.values()):
-        ordered = sorted(bins, key=lambda one: one.shortest)
-        middles = [(one.shortest + one.longest) / 2 for one in ordered]
-        values = [one.score.score for one in ordered]
-        style = _STYLES[number % len(_STYLES)]
+        ordered = sorted(bins, key=lambda length_bin: length_bin.shortest)
+        middles = [(x.shortest + x.longest) / 2 for x in ordered]
+        values = [x.score.score for x in ordered]
+        style = STYLES[number % len(STYLES)]
         (line,) = axes.plot(middles, values, style, markersize=4)
-        bands = [one.score.interval or (np.nan, np.nan) for one in ordered]
+        bands = [x.score.interval or (np.nan, np.nan) for x in ordered]
         low, high = np.reshape(bands, [-1, 2]).T
         axes.fill_between(middles, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
     axes.set_xlabel(label)
@@ -276,14 +285,11 @@ def plot_bleu_by_length(
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     if curves:
-        # Beside the plot: curves may run through any corner. The names are
-        # set later, since matplotlib leaves out one that begins with "_".
+        # Beside the plot: curves may run through any corner. The names are set later, since
+        # matplotlib leaves out one that begins with "_".
         numbers = map(str, range(len(curves)))
         legend = axes.legend(
-            axes.get_lines(),
-            numbers,
-            loc="center left",
-            bbox_to_anchor=(1.01, 0.5),
+            axes.get_lines(), numbers, loc="center left", bbox_to_anchor=(1.01, 0.5)
         )
         for text, name in zip(legend.get_texts(), curves, strict=True):
             text.set_text(name)
@@ -292,7 +298,7 @@ def plot_bleu_by_length(
     return figure
 
 
-_SIGNS = "os^Dv*P"  # differ without colour, too
+_MARKERS = "os^Dv*P"  # differ in black and white
 
 
 def plot_vectors(
@@ -301,7 +307,7 @@ def plot_vectors(
     groups: Sequence[int],
     path: str | os.PathLike[str] | None = None,
 ) -> Figure:
-    """Draws texts as points in a plane, each group with a sign of its own.
+    """Draws texts as points in a plane, each group with a marker of its own.
 
     Args:
         points: float `[N, 2]`.
@@ -326,7 +332,7 @@ def plot_vectors(
     axes = figure.add_subplot()
     for group in sorted(set(groups)):
         some = points[np.equal(groups, group)]
-        axes.scatter(*some.T, marker=_SIGNS[group % len(_SIGNS)])
+        axes.scatter(*some.T, marker=_MARKERS[group % len(_MARKERS)])
     for place, text in zip(points, texts, strict=True):
         _write(axes, text, place, points)
     axes.margins(0.1, 0.1)
@@ -336,12 +342,7 @@ def plot_vectors(
     return figure
 
 
-def _write(
-    axes: Axes,
-    text: str,
-    place: NDArray[np.float64],
-    points: NDArray[np.float64],
-) -> None:
+def _write(axes: Axes, text: str, place: NDArray[np.float64], points: NDArray[np.float64]) -> None:
     """Writes a text towards the middle, and away from a point right above."""
     low, high = points.min(0), points.max(0)
     is_left, _ = place <= (low + high) / 2

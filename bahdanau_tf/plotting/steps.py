@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from bahdanau_tf.plotting.paper import END, labels, new_figure, save, set_fonts
+from bahdanau_tf.plotting.paper import END, STYLES, labels, new_figure, save, set_fonts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,24 +76,24 @@ class Trace(Protocol):
 
 
 TERMS = ("state", "previous", "context", "bias")
-_HATCHES = ("", "//", "xx", "..")  # differ without colour, too
-_STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")
+_HATCHES = ("", "//", "xx", "..")  # differ in black and white
 _LONGEST = 10  # number of characters shown of a candidate
 _SHOWN = 3  # number of candidates
-_ROW = 0.5  # inches of a target word
-_COLUMN = 0.4  # of a source word
+_ROW = 0.34  # inches of a target word
+_COLUMN = 0.28  # of a source word
+_WIDEST = 10.0  # inches of a row of panels: a notebook shows it in its full size
 
 Panel = tuple[float, Callable[["Axes"], None]]
 
 
 def plot_trace(trace: Trace, path: str | os.PathLike[str] | None = None) -> Figure:
-    """Draws a translation step by step, a row for each target word.
+    """Draws a translation step by step, with a line for each target word.
 
-    Panels from the left: weights and energies, with a column for each source
-    token as in `plot_alignment`; the most probable words; what state, previous
-    word, context and biases add to the logit of the chosen word; the means of
-    the gates; the norm of the context. Panels for which the model has no
-    values are left out.
+    The panels: weights and energies, with a column for each source token as in `plot_alignment`;
+    the most probable words; what state, previous word, context and biases add to the logit of
+    the chosen word; the means of the gates; the norm of the context. Panels for which the model
+    has no values are left out. They stand in rows of at most 10 inches; only a panel of a long
+    sentence is wider.
 
     Args:
         trace: `bahdanau_tf.tracing.Trace`.
@@ -107,26 +108,43 @@ def plot_trace(trace: Trace, path: str | os.PathLike[str] | None = None) -> Figu
     """
     if not trace.steps:
         raise ValueError("plot_trace: the trace has no steps, wanted one or more")
-    panels = _panels(trace)
-    widths = [width for width, _ in panels]
-    width = sum(widths) + 0.5 * len(panels) + 1.0
-    height = _ROW * len(trace.steps) + 2.5
+    rows = _in_rows(_panels(trace))
+    width = max(map(_width, rows))
+    height = len(rows) * (_ROW * len(trace.steps) + 2.2)
     figure = new_figure("plot_trace", min(width, 60.0), min(height, 60.0))
-    columns = figure.subplots(ncols=len(panels), sharey=True, squeeze=False, width_ratios=widths)[0]
-    for axes, (_, draw) in zip(columns, panels, strict=True):
-        axes.tick_params(axis="y", length=0)
-        draw(axes)
     tokens = labels(step.token for step in trace.steps)
-    columns[0].set_yticks(range(len(tokens)), tokens)
-    columns[0].set_ylim(len(tokens) - 0.5, -0.5)
-    for axes in columns:
-        set_fonts(axes)
+    for part, row in zip(figure.subfigures(len(rows), squeeze=False)[:, 0], rows, strict=True):
+        widths = [panel_width for panel_width, _ in row]
+        columns = part.subplots(ncols=len(row), sharey=True, squeeze=False, width_ratios=widths)[0]
+        for axes, (_, draw) in zip(columns, row, strict=True):
+            axes.tick_params(axis="y", length=0)
+            draw(axes)
+        columns[0].set_yticks(range(len(tokens)), tokens)
+        columns[0].set_ylim(len(tokens) - 0.5, -0.5)
+        for axes in columns:
+            set_fonts(axes)
     save(figure, path)
     return figure
 
 
+def _in_rows(panels: Sequence[Panel]) -> list[list[Panel]]:
+    """Fills rows with panels, from the top; each has one or more."""
+    rows: list[list[Panel]] = []
+    for panel in panels:
+        if rows and _width([*rows[-1], panel]) <= _WIDEST:
+            rows[-1].append(panel)
+        else:
+            rows.append([panel])
+    return rows
+
+
+def _width(row: Sequence[Panel]) -> float:
+    """Inches of a row of panels, with the target words at its left."""
+    return sum(width for width, _ in row) + 0.3 * len(row) + 0.8
+
+
 def _panels(trace: Trace) -> list[Panel]:
-    """Width in inches and drawing of each panel, from the left."""
+    """Width in inches and drawing of each panel, in their order."""
     steps = trace.steps
     panels: list[Panel] = []
     if steps[0].weights is not None:
@@ -135,13 +153,13 @@ def _panels(trace: Trace) -> list[Panel]:
         if steps[0].energies is not None:
             names.append("energies")
         panels += [(wide, partial(_draw_source, trace, name)) for name in names]
-    panels.append((1.1 * _SHOWN, lambda axes: _draw_words(axes, steps)))
+    panels.append((0.8 * _SHOWN, lambda axes: _draw_words(axes, steps)))
     if steps[0].contributions is not None:
-        panels.append((3.0, lambda axes: _draw_contributions(axes, steps)))
+        panels.append((2.4, lambda axes: _draw_contributions(axes, steps)))
     if any(step.gates for step in steps):
-        panels.append((2.5, lambda axes: _draw_gates(axes, trace)))
+        panels.append((2.0, lambda axes: _draw_gates(axes, trace)))
     if steps[0].context_norm is not None:
-        panels.append((1.5, lambda axes: _draw_context(axes, steps)))
+        panels.append((1.0, lambda axes: _draw_context(axes, steps)))
     return panels
 
 
@@ -170,18 +188,18 @@ def _draw_source(trace: Trace, name: str, axes: Axes) -> None:
 def _draw_words(axes: Axes, steps: Sequence[Step]) -> None:
     """Draws the most probable words; the chosen one is bold."""
     for row, step in enumerate(steps):
-        for column, one in enumerate(step.candidates[:_SHOWN]):
-            token = one.token
+        for column, candidate in enumerate(step.candidates[:_SHOWN]):
+            token = candidate.token
             if len(token) > _LONGEST:
                 token = token[: _LONGEST - 1] + "…"
             axes.text(
                 column,
                 row,
-                f"{token}\n{one.probability:.1%}",
+                f"{token}\n{candidate.probability:.1%}",
                 ha="center",
                 va="center",
                 fontsize="small",
-                fontweight="bold" if one.token == step.token else "normal",
+                fontweight="bold" if candidate.token == step.token else "normal",
             )
     axes.set_xlim(-0.5, _SHOWN - 0.5)
     axes.set_xticks(range(_SHOWN), [str(i + 1) for i in range(_SHOWN)])
@@ -211,10 +229,10 @@ def _draw_gates(axes: Axes, trace: Trace) -> None:
     names = {name: None for step in trace.steps for name in step.gates}
     for number, name in enumerate(names):
         means = [step.gates[name].mean if name in step.gates else np.nan for step in trace.steps]
-        style = _STYLES[number % len(_STYLES)]
-        axes.plot(means, range(len(means)), style, label=name)
+        axes.plot(means, range(len(means)), STYLES[number % len(STYLES)], label=name)
     axes.set_xlim(0.0, 1.0)
-    _legend(axes, trace.gate_convention)
+    lines = trace.gate_convention.split("\n")
+    _legend(axes, "\n".join(textwrap.fill(line, 32) for line in lines))
     _title(axes, "Gates, mean\nof their units")
 
 

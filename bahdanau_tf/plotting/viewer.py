@@ -1,9 +1,8 @@
 """A translation as HTML: pointing at a word shows what it was aligned to.
 
-It uses a style sheet and no script, so it works wherever a notebook is shown,
-under any content security policy. Rules apply inside one drawing only (`:has`),
-so several drawings in a page need no ids. Colours are those of the page around
-it, light or dark.
+It uses a style sheet and no script, so it works wherever a notebook is shown, under any content
+security policy. Rules apply inside one drawing only (`:has`), so several drawings in a page need
+no ids. Colours are those of the page around it, light or dark.
 """
 
 from __future__ import annotations
@@ -26,10 +25,8 @@ class Words(NamedTuple):
         source: Heading of the sentence that was translated.
         hint: What to do to see the alignment.
         no_attention: Why there is none.
-        aligned: About a word of the translation: `{word}` and the source's
-            `{others}`.
-        looked_at: About a word of the source: `{word}` and the translation's
-            `{others}`.
+        aligned: About a word of the translation: `{word}` and the source's `{others}`.
+        attended_to: About a word of the source: `{word}` and the translation's `{others}`.
         quoted: A word, with the language's quotation marks.
         separator: What is between two of the others.
         nothing: If no other word has a share worth showing.
@@ -40,7 +37,7 @@ class Words(NamedTuple):
     hint: str
     no_attention: str
     aligned: str
-    looked_at: str
+    attended_to: str
     quoted: str
     separator: str
     nothing: str
@@ -53,7 +50,7 @@ WORDS = {
         hint="Point at a word, or move to it with Tab.",
         no_attention="No alignment: this model has no attention.",
         aligned="{word} was aligned to {others}",
-        looked_at="{word} was looked at for {others}",
+        attended_to="{word} was attended to for {others}",
         quoted="“{}”",
         separator=", ",
         nothing="no word in particular",
@@ -64,7 +61,7 @@ WORDS = {
         hint="단어에 마우스를 올리거나 Tab 키로 옮겨 다녀 보세요.",
         no_attention="이 모델에는 어텐션이 없어서 정렬도 없습니다.",
         aligned="{word}에 정렬된 원문 단어: {others}",
-        looked_at="{word}에 주목한 번역문 단어: {others}",
+        attended_to="{word}에 주목한 번역문 단어: {others}",
         quoted="‘{}’",
         separator=", ",
         nothing="뚜렷한 단어 없음",
@@ -75,7 +72,7 @@ WORDS = {
         hint="単語にマウスを重ねるか、Tab キーで単語に移動してください。",
         no_attention="このモデルにはアテンションがないため、アラインメントはありません。",
         aligned="{word}に対応する原文の単語：{others}",
-        looked_at="{word}に注目した訳文の単語：{others}",
+        attended_to="{word}に注目した訳文の単語：{others}",
         quoted="「{}」",
         separator="、",
         nothing="特になし",
@@ -97,13 +94,13 @@ def words_of(language: str) -> Words:
 
 
 LEAST_SHARE = 0.05  # smaller shares are not shown
-NOTHING = "·"  # a token without characters, such as a sub-word of one blank
+NOTHING = "·"  # a token without characters, such as a sub-word of one space
 
 _ROOT = ".bahdanau-tf-alignment"
-# Words are inline; inline-block would break right-to-left order. The chosen
-# word has a frame; the words aligned to it have a tint, and a line below whose
-# thickness is the share. `display: block` needs !important, because some
-# notebooks hide elements with the attribute `hidden` by an !important rule.
+# Words are inline; inline-block would break right-to-left order. The chosen word has a frame;
+# the words aligned to it have a tint, and a line below whose thickness is the share. `display:
+# block` needs !important, because some notebooks hide elements with the attribute `hidden` by an
+# !important rule.
 _STYLE = f"""
 {_ROOT} {{ max-width: 46rem; }}
 {_ROOT} h4 {{ margin: .75rem 0 0; font-size: .9rem; opacity: .75; }}
@@ -124,7 +121,7 @@ _STYLE = f"""
   min-height: 3rem; margin: .5rem 0 0; padding: .25rem .75rem;
   border-inline-start: .25rem solid gray;
 }}
-{_ROOT}:has([tabindex]:is(:hover, :focus)) [data-told=""] {{ display: none; }}
+{_ROOT}:has([tabindex]:is(:hover, :focus)) [data-shown=""] {{ display: none; }}
 """
 
 
@@ -201,9 +198,9 @@ def alignment_html(translation: Aligned, language: str = "en") -> Drawn:
         words,
         _text(translation.source, sources, source_words, shares.T, "st"),
         _text(translation.text, targets, target_words, shares, "ts"),
-        f'<span data-told="">{words.hint}</span>'
-        + _told("t", words, target_words, source_words, shares)
-        + _told("s", words, source_words, target_words, shares.T),
+        f'<span data-shown="">{words.hint}</span>'
+        + _sentences("t", words, target_words, source_words, shares)
+        + _sentences("s", words, source_words, target_words, shares.T),
         _rules("ts", len(targets)) + _rules("st", len(sources)),
     )
 
@@ -214,18 +211,18 @@ def parts_of(text: str, offsets: Sequence[tuple[int, int]], count: int) -> list[
     Args:
         text: The text.
         offsets: For each token (start, end), byte offsets in the UTF-8 text.
-        count: Number of rows or columns of the weights; those beyond the
-            tokens are end symbols, without characters, after the text.
+        count: Number of rows or columns of the weights; those beyond the tokens are end symbols,
+            without characters, after the text.
 
     Returns:
-        The parts from left to right. Tokens that share characters, as
-        sub-words may, are one part; a blank alone is joined to what follows.
+        The parts from left to right. Tokens that share characters, as sub-words may, are one
+        part; a space alone is joined to what follows.
     """
     sizes = [len(character.encode("utf-8", "replace")) for character in text]
     at = [0, *accumulate(sizes)]
     ends = [(at[-1], at[-1])] * (count - len(offsets))
     places = [
-        _without_blanks(
+        _without_spaces(
             text,
             int(np.searchsorted(at, start, "right")) - 1,
             int(np.searchsorted(at, end, "left")),
@@ -245,8 +242,8 @@ def parts_of(text: str, offsets: Sequence[tuple[int, int]], count: int) -> list[
     return parts
 
 
-def _without_blanks(text: str, start: int, end: int) -> tuple[int, int]:
-    """Leaves out blanks at both ends, such as that before a sub-word."""
+def _without_spaces(text: str, start: int, end: int) -> tuple[int, int]:
+    """Leaves out spaces at both ends, such as that before a sub-word."""
     word = text[start:end]
     start += len(word) - len(word.lstrip())
     return start, max(start, end - len(word) + len(word.rstrip()))
@@ -261,28 +258,24 @@ def shares_of(weights: np.ndarray, targets: Sequence[Part], sources: Sequence[Pa
         sources: The source's parts.
 
     Returns:
-        float [target parts, source parts]: the mean over the target's tokens
-        of the sum over the source's.
+        float [target parts, source parts]: the mean over the target's tokens of the sum over the
+        source's.
     """
-    summed = [weights[:, list(one.tokens)].sum(1) for one in sources]
+    summed = [weights[:, list(part.tokens)].sum(1) for part in sources]
     columns = np.stack(summed, axis=1)
-    return np.stack([columns[list(one.tokens)].mean(0) for one in targets])
+    return np.stack([columns[list(part.tokens)].mean(0) for part in targets])
 
 
 def _words(text: str, parts: Sequence[Part], tokens: int) -> list[str]:
     """The escaped text of each part; `tokens` is the number of tokens."""
     return [
-        escape(text[one.start : one.end]) or (END if one.tokens[0] >= tokens else NOTHING)
-        for one in parts
+        escape(text[part.start : part.end]) or (END if part.tokens[0] >= tokens else NOTHING)
+        for part in parts
     ]
 
 
 def _text(
-    text: str,
-    parts: Sequence[Part],
-    words: Sequence[str],
-    shares: np.ndarray,
-    sides: str,
+    text: str, parts: Sequence[Part], words: Sequence[str], shares: np.ndarray, sides: str
 ) -> str:
     """A text with its parts as words to point at.
 
@@ -291,8 +284,8 @@ def _text(
         parts: Its parts.
         words: The escaped text of each part.
         shares: float [parts, parts of the other text].
-        sides: "ts" for the target, "st" for the source: the letter of this
-            text and that of the other.
+        sides: "ts" for the target, "st" for the source: the letter of this text and that of the
+            other.
     """
     html, position = [], 0
     own, other = sides[0], sides[1]
@@ -306,26 +299,21 @@ def _text(
     return "".join([*html, escape(text[position:])])
 
 
-def _told(
-    side: str,
-    words: Words,
-    chosen: Sequence[str],
-    others: Sequence[str],
-    shares: np.ndarray,
+def _sentences(
+    side: str, words: Words, chosen: Sequence[str], others: Sequence[str], shares: np.ndarray
 ) -> str:
     """A sentence for each word with its shares, shown when it is chosen."""
-    sentence = words.aligned if side == "t" else words.looked_at
+    sentence = words.aligned if side == "t" else words.attended_to
     html = []
     for number, (word, row) in enumerate(zip(chosen, shares, strict=True)):
         order = [i for i in np.argsort(-row) if row[i] >= LEAST_SHARE]
-        told = words.separator.join(
+        shown = words.separator.join(
             f"{words.quoted.format(f'<bdi>{others[i]}</bdi>')} {row[i]:.0%}" for i in order
         )
         text = sentence.format(
-            word=words.quoted.format(f"<bdi>{word}</bdi>"),
-            others=told or words.nothing,
+            word=words.quoted.format(f"<bdi>{word}</bdi>"), others=shown or words.nothing
         )
-        html.append(f'<span data-told="{side}{number}" hidden>{text}</span>')
+        html.append(f'<span data-shown="{side}{number}" hidden>{text}</span>')
     return "".join(html)
 
 
@@ -336,15 +324,15 @@ def _rules(sides: str, count: int) -> str:
         f'{_ROOT}:is(:has([data-{own}="{i}"]:hover),'
         f':not(:has([tabindex]:hover)):has([data-{own}="{i}"]:focus)){{'
         f"& [data-{other}]{{--share:var(--{own}{i})}}"
-        f"& [data-told={own}{i}]{{display:block!important}}}}\n"
+        f"& [data-shown={own}{i}]{{display:block!important}}}}\n"
         for i in range(count)
     )
 
 
-def _page(words: Words, source: str, target: str, told: str, rules: str) -> Drawn:
+def _page(words: Words, source: str, target: str, note: str, rules: str) -> Drawn:
     return Drawn(
         f'<section class="{_ROOT[1:]}"><style>{_STYLE}{rules}</style>'
         f'<h4>{words.target}</h4><div dir="auto">{target}</div>'
         f'<h4>{words.source}</h4><div dir="auto">{source}</div>'
-        f'<p aria-live="polite">{told}</p></section>'
+        f'<p aria-live="polite">{note}</p></section>'
     )

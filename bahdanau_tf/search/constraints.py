@@ -1,9 +1,8 @@
 """Constraints: functions that forbid words during search.
 
-Each factory returns a function `(logits [B, K, V], history) -> logits` that
-sets the logit of forbidden words to -inf; any other function of this form is a
-constraint as well. A constraint that forbids only a few words is a `Few`, which
-search need not apply to all logits.
+Each factory returns a function `(logits [B, K, V], history) -> logits` that sets the logit of
+forbidden words to -inf; any other function of this form is a constraint as well. A constraint
+that forbids only a few words is a `Few`, which search need not apply to all logits.
 
 Example:
 
@@ -35,8 +34,8 @@ def minimum_length(length: int | tf.Tensor, eos_id: int) -> Constraint:
     """Forbids the end symbol before `length` words.
 
     Args:
-        length: int, or int32 `[B]`, one for each row; the end symbol is not
-            counted, as in the original code.
+        length: int, or int32 `[B]`, one for each row; the end symbol is not counted, as in the
+            original code.
         eos_id: the id of the end symbol.
 
     Returns:
@@ -60,8 +59,8 @@ def forbid(ids: Sequence[int]) -> Constraint:
         ids: their ids.
 
     Returns:
-        The constraint. Search raises a ValueError if an id is larger than
-        those of the vocabulary.
+        The constraint. Search raises a ValueError if an id is larger than those of the
+        vocabulary.
 
     Raises:
         ValueError: an id is negative.
@@ -116,8 +115,8 @@ def forced_prefix(prefix: tf.Tensor, others: Sequence[Constraint] = ()) -> Const
 
     Args:
         prefix: int32 `[B, P]`, padded with 0 where a row's prefix is shorter.
-        others: constraints for the words after the prefix; the prefix itself
-            may contain words that they forbid.
+        others: constraints for the words after the prefix; the prefix itself may contain words
+            that they forbid.
 
     Returns:
         The constraint.

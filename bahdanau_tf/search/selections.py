@@ -83,7 +83,7 @@ SMALL = 500  # smaller vocabularies are not divided into chunks
 
 
 class History(NamedTuple):
-    """What a constraint is told about the hypotheses.
+    """What a constraint knows of the hypotheses.
 
     Attributes:
         tokens: int32 `[B, K, T]`, the tokens so far, 0 from `step` on.

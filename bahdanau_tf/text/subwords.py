@@ -14,11 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import tensorflow as tf
-from google.protobuf import (  # type: ignore[import-untyped]
-    descriptor_pb2,
-    descriptor_pool,
-    message_factory,
-)
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
 
 from bahdanau_tf.system.files import checksum, full_disk_named, write_atomically
 from bahdanau_tf.system.lines import read_lines

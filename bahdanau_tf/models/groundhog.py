@@ -1,4 +1,13 @@
-"""Reads GroundHog's parameter files and assigns them to a model's weights."""
+"""Models of the original GroundHog code: weights, vocabularies, its search.
+
+A model trained with the authors' own program (GroundHog's `experiments/nmt`) consists of a
+parameter file (`search_model.npz`) and two pickled vocabularies. `RNNSearch.from_groundhog` and
+`RNNEncDec.from_groundhog` read the parameters. Word ids stay those of the files: 0 unused, 1 the
+unknown word, the end symbol last.
+
+`original_beam_search` follows the rules of GroundHog's `sample.py`, which differ from those of
+`bahdanau_tf.search`, to reproduce the outputs of the original code.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +59,8 @@ def _gru(side: str, path: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-# Our weight: GroundHog's tensors, which are concatenated, with their shapes in
-# the paper's letters (a stands for n', c for the width of a context).
+# Our weight: GroundHog's tensors, which are concatenated, with their shapes in the paper's
+# letters (a stands for n', c for the width of a context).
 _SHARED = {
     "source_embedding.embeddings": ("W_0_enc_approx_embdr:Kx,m",),
     "source_embedding.bias": ("b_0_enc_approx_embdr:m",),
@@ -84,9 +93,7 @@ _ATTENTION = {
 _RNNSEARCH = {**_SHARED, **_ATTENTION}
 
 
-def read_parameters(
-    parameters: str | os.PathLike[str] | Mapping[str, ArrayLike],
-) -> Parameters:
+def read_parameters(parameters: str | os.PathLike[str] | Mapping[str, ArrayLike]) -> Parameters:
     """Reads a GroundHog parameter file; nothing in it is unpickled.
 
     Args:
@@ -99,19 +106,15 @@ def read_parameters(
         ValueError: It is not an .npz file of arrays of finite numbers.
     """
     if not isinstance(parameters, Mapping):
-        parameters = _load(parameters)
+        try:
+            parameters = read_arrays(parameters)
+        except ValueError as error:
+            raise ValueError(f"read_parameters: {error}") from error
     arrays = {name: np.asarray(value) for name, value in parameters.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
             raise ValueError(f"read_parameters: {name} is not all finite numbers")
     return {name: a.astype(np.float32) for name, a in arrays.items()}
-
-
-def _load(path: str | os.PathLike[str]) -> Parameters:
-    try:
-        return read_arrays(path)
-    except ValueError as error:
-        raise ValueError(f"read_parameters: {error}") from error
 
 
 def rnnsearch_sizes(arrays: Parameters) -> RNNSearchSizes:
@@ -121,8 +124,8 @@ def rnnsearch_sizes(arrays: Parameters) -> RNNSearchSizes:
         arrays: From `read_parameters`.
 
     Raises:
-        ValueError: Tensors are missing, unknown or do not fit together; a
-            file of an RNNencdec lacks those of the attention.
+        ValueError: Tensors are missing, unknown or do not fit together; a file of an RNNencdec
+            lacks those of the attention.
     """
     letters = _measure(arrays, _RNNSEARCH, "RNNSearch")
     _want("RNNSearch", "context", letters["c"], 2 * letters["n"])
@@ -163,9 +166,9 @@ def _measure(arrays: Parameters, table: dict[str, tuple[str, ...]], model: str) 
     letters = {"1": 1}
     for name, symbols in wanted.items():
         shape, signs = arrays[name].shape, symbols.split(",")
-        known = [letters.get(sign) for sign in signs]
+        sizes = [letters.get(sign) for sign in signs]
         if len(shape) != len(signs) or any(
-            size is not None and size != given for size, given in zip(known, shape, strict=True)
+            size not in (None, width) for size, width in zip(sizes, shape, strict=True)
         ):
             raise ValueError(
                 f"{model}.from_groundhog: {name} has shape {shape}, "
@@ -181,17 +184,15 @@ def _want(model: str, what: str, size: int, wanted: int) -> None:
         raise ValueError(f"{model}.from_groundhog: the {what} is {size} wide, wanted {wanted}")
 
 
-def named_weights(
-    model: StepwiseModel,
-) -> Iterator[tuple[keras.Variable, tuple[str, ...], bool]]:
+def named_weights(model: StepwiseModel) -> Iterator[tuple[keras.Variable, tuple[str, ...], bool]]:
     """Pairs each weight with the GroundHog tensors it is made of.
 
     Args:
         model: An `RNNSearch` or `RNNEncDec` with the default parts.
 
     Yields:
-        A Keras variable; the names of the arrays that, concatenated along the
-        last axis, are its value; whether that must be transposed.
+        A Keras variable; the names of the arrays that, concatenated along the last axis, are its
+        value; whether that must be transposed.
     """
     table = _RNNSEARCH if model.has_alignment else _SHARED
     for path, entries in table.items():
@@ -248,25 +249,23 @@ def original_beam_search(
 ) -> OriginalResult:
     """Beam search by the rules of the original code, one sentence at a time.
 
-    Each step keeps the most probable of all continuations. Every hypothesis
-    that ends makes the beam narrower by one, and the search is over when its
-    width is 0. Hypotheses not finished after `max_length` steps are dropped. If
-    none is finished, the search starts again: without `ignored_id` if that is
-    given, otherwise with twice the beam size (while it is below 500). Scores
-    have no length term. Unlike in the original, the beam size may exceed the
-    number of continuations, and forbidden words never enter the beam.
+    Each step keeps the most probable of all continuations. Every hypothesis that ends makes the
+    beam narrower by one, and the search is over when its width is 0. Hypotheses not finished
+    after `max_length` steps are dropped. If none is finished, the search starts again: without
+    `ignored_id` if that is given, otherwise with twice the beam size (while it is below 500).
+    Scores have no length term. Unlike in the original, the beam size may exceed the number of
+    continuations, and forbidden words never enter the beam.
 
     Args:
-        step: (ids int32 [1, K], state [1, K, ...]) -> logits [1, K, V], state,
-            and a third value that is not used.
+        step: (ids int32 [1, K], state [1, K, ...]) -> logits [1, K, V], state, and a third value
+            that is not used.
         state: Nest of [1, ...], before the first word.
         start_id: The id given to `step` at the first word.
         eos_id: Id of the end symbol.
-        max_length: Largest number of tokens, end symbol included; originally
-            3 T_x.
+        max_length: Largest number of tokens, end symbol included; originally 3 T_x.
         beam_size: Width of the beam at the start.
-        min_length: Smallest number of words before the end symbol; originally 1
-            in the search itself and T_x // 2 in its programs.
+        min_length: Smallest number of words before the end symbol; originally 1 in the search
+            itself and T_x // 2 in its programs.
         ignored_id: A word to forbid (the unknown word), or None.
 
     Returns:
@@ -278,18 +277,18 @@ def original_beam_search(
     searches = 1
     while True:
         forbidden = [] if ignored_id is None else [ignored_id]
-        found = _search(
+        finished = _search(
             step, state, start_id, eos_id, max_length, beam_size, min_length,
             forbidden,
         )  # fmt: skip
-        if found or (ignored_id is None and beam_size >= _WIDEST):
+        if finished or (ignored_id is None and beam_size >= _WIDEST):
             break
         beam_size *= 2 if ignored_id is None else 1
         ignored_id = None
         searches += 1
-    found.sort(key=lambda hypothesis: hypothesis[0])
-    costs = np.array([cost for cost, _ in found])
-    return OriginalResult([t for _, t in found], costs, beam_size, searches)
+    finished.sort(key=lambda hypothesis: hypothesis[0])
+    costs = np.array([cost for cost, _ in finished])
+    return OriginalResult([t for _, t in finished], costs, beam_size, searches)
 
 
 def _search(
@@ -349,16 +348,16 @@ _MARK = object()
 def read_vocabulary(path: str | os.PathLike[str]) -> dict[int, str]:
     """Reads a GroundHog vocabulary, a pickle of Python 2, without running it.
 
-    A pickle is a program. Only the opcodes (of protocols 0 to 2) that make
-    strings, integers and a dictionary of these are accepted; any other, such
-    as those that import or call, is an error.
+    A pickle is a program. Only the opcodes (of protocols 0 to 2) that make strings, integers and
+    a dictionary of these are accepted; any other, such as those that import or call, is an
+    error.
 
     Args:
         path: `vocab.*.pkl` (word -> id) or `ivocab.*.pkl` (id -> word).
 
     Returns:
-        The words by id. If words share an id (`<s>` and `</s>` share 0), the
-        first is kept. Python 2's byte strings are read as UTF-8.
+        The words by id. If words share an id (`<s>` and `</s>` share 0), the first is kept.
+        Python 2's byte strings are read as UTF-8.
 
     Raises:
         ValueError: The file is not such a pickle.
@@ -379,13 +378,12 @@ def vocabulary_tokens(words: Mapping[int, str], size: int) -> list[str]:
 
     Args:
         words: From `read_vocabulary`.
-        size: K, the model's vocabulary size. As in GroundHog, words with an id
-            of K - 1 or more are left out, so they are unknown.
+        size: K, the model's vocabulary size. As in GroundHog, words with an id of K - 1 or more
+            are left out, so they are unknown.
 
     Returns:
-        K tokens: [PAD], [UNK], the words from id 2 on, and [END]. An id without
-        a word, or with one that cannot occur in a line of text, gets the name
-        [UNUSED...].
+        K tokens: [PAD], [UNK], the words from id 2 on, and [END]. An id without a word, or with
+        one that cannot occur in a line of text, gets the name [UNUSED...].
     """
     tokens = [PAD, UNK]
     seen = {PAD, UNK, END, ""}
@@ -411,8 +409,8 @@ def _words_by_id(table: dict[object, object]) -> dict[int, str]:
 def _run_pickle(stream: BinaryIO) -> dict[object, object]:
     """Builds the dictionary that the pickle describes.
 
-    `pickle.Unpickler` with a strict `find_class` runs nothing either, but a
-    file of a few bytes can exhaust its memory or its time (docs/decisions.md).
+    `pickle.Unpickler` with a strict `find_class` runs nothing either, but a file of a few bytes
+    can exhaust its memory or its time (docs/decisions.md).
     """
     stack: list[object] = []
     memo: dict[int, object] = {}

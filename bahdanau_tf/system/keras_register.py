@@ -1,10 +1,9 @@
 """Lets Keras load the classes of this package before they are imported.
 
-A saved model names its classes, and Keras looks them up among those that are
-registered. A class registers when its module is imported, and this package
-imports a module when one of its names is first used: a process that only loads
-a model would find no class. So stand-ins are registered as soon as Keras is
-imported; each imports its class when Keras asks it for an object.
+A saved model names its classes, and Keras looks them up among those that are registered. A class
+registers when its module is imported, and this package imports a module when one of its names is
+first used: a process that only loads a model would find no class. So stand-ins are registered as
+soon as Keras is imported; each imports its class when Keras asks it for an object.
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ def register(stand_ins: Mapping[str, StandIn]) -> None:
         stand_ins: By the name that Keras writes into files.
 
     Raises:
-        ImportError: Keras has another backend than TensorFlow. If Keras is
-            not imported yet, its import raises it later.
+        ImportError: Keras has another backend than TensorFlow. If Keras is not imported yet, its
+            import raises it later.
     """
     if "keras" in sys.modules:
         _register(stand_ins)
@@ -64,9 +63,8 @@ def _register(stand_ins: Mapping[str, StandIn]) -> None:
 def _check(backend: str) -> None:
     if backend != "tensorflow":
         raise ImportError(
-            f"bahdanau_tf wants Keras on TensorFlow, but its backend is "
-            f"{backend!r} here; set KERAS_BACKEND=tensorflow before Keras is "
-            "imported"
+            f"bahdanau_tf wants Keras on TensorFlow, but its backend is {backend!r} here; set "
+            "KERAS_BACKEND=tensorflow before Keras is imported"
         )
 
 
@@ -78,10 +76,7 @@ class _KerasFinder(MetaPathFinder):
         self.asks_others = False
 
     def find_spec(
-        self,
-        name: str,
-        path: Sequence[str] | None,
-        target: ModuleType | None = None,
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The spec of Keras, with a loader that registers; else None."""
         if name != "keras" or self.asks_others:

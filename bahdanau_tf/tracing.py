@@ -1,10 +1,10 @@
-"""Repeats the steps of a translation and records them."""
+"""Traces of a translation: attention, gates and readout at every step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -18,6 +18,7 @@ from bahdanau_tf.layers import (
 )
 from bahdanau_tf.layers.attention import Attention
 from bahdanau_tf.layers.cells import Cell, States
+from bahdanau_tf.layers.decoder import DecoderState, Read
 from bahdanau_tf.layers.readout import Readout
 from bahdanau_tf.layers.weights import linear
 from bahdanau_tf.models import TranslationModel
@@ -56,8 +57,7 @@ class Candidate:
 class Contributions:
     """The terms whose sum is a word's logit.
 
-    A maxout unit outputs the larger of its two inputs, so only that input is
-    split into terms.
+    A maxout unit outputs the larger of its two inputs, so only that input is split into terms.
 
     Attributes:
         state: Term of the decoder's state s; 0 if the readout does not use it.
@@ -86,18 +86,17 @@ class Step:
         logit: Its logit.
         probability: p(y_i | y_1 .. y_{i-1}, x).
         candidates: The most probable words, best first.
-        energies: e_ij of each source token and of the end symbol; None
-            without attention, or if the attention has a `call` of its own.
+        energies: e_ij of each source token and of the end symbol; None without attention, or if
+            the attention has a `call` of its own.
         weights: α_ij of the same; None without attention.
         context_norm: ‖c_i‖; None for a model without a context.
-        gates: The gates of the cell's update in this step, by name; for a deep
-            cell the name begins with the layer, from the bottom. In the step
-            order "original" the update with y_{i-1} comes before attention, and
-            the first step has no update. A `ConditionalDecoder` has two
-            updates: its names begin with "word" and "context". A plain
-            recurrence has no gates.
-        contributions: The terms of the logit; None for a readout that is
-            neither `MaxoutReadout` nor `LinearReadout` itself.
+        gates: The gates of the cell's update in this step, by name; for a deep cell the name
+            begins with the layer, from the bottom. In the step order "original" the update with
+            y_{i-1} comes before attention, and the first step has no update. A
+            `ConditionalDecoder` has two updates: its names begin with "word" and "context". A
+            plain recurrence has no gates.
+        contributions: The terms of the logit; None for a readout that is neither `MaxoutReadout`
+            nor `LinearReadout` itself.
     """
 
     token: str
@@ -119,13 +118,13 @@ class Trace:
 
     Attributes:
         source: The sentence.
-        source_tokens: Its tokens in the order of the text, without the end
-            symbol. Energies and weights have one more entry, for that symbol.
-        step_order: "original", "appendix" or "main-text", see
-            `AttentionDecoder`, or "conditional", see `ConditionalDecoder`.
-        gate_convention: The meaning of the gates, as an equation from s to s',
-            since gates of the same name differ between cells; "" without gates.
-            If the layers of a deep cell differ, a line for each.
+        source_tokens: Its tokens in the order of the text, without the end symbol. Energies and
+            weights have one more entry, for that symbol.
+        step_order: "original", "appendix" or "main-text", see `AttentionDecoder`, or
+            "conditional", see `ConditionalDecoder`.
+        gate_convention: The meaning of the gates, as an equation from s to s', since gates of
+            the same name differ between cells; "" without gates. If the layers of a deep cell
+            differ, a line for each.
         steps: One for each target word and for the end symbol.
     """
 
@@ -140,25 +139,22 @@ class _Rows(NamedTuple):
     """The tensors of a step, float [1, ...], or of all steps, [T_y, ...].
 
     Attributes:
-        query: The state that attends.
         state: The state that is read out.
         previous: E y_{i-1}.
         context: c_i, or None.
         weights: α_i, or None.
+        energies: e_i, or None.
     """
 
-    query: tf.Tensor
     state: tf.Tensor
     previous: tf.Tensor
     context: tf.Tensor | None
     weights: tf.Tensor | None
+    energies: tf.Tensor | None
 
 
 def trace(
-    translator: Translator,
-    text: str,
-    target: str | None = None,
-    candidates: int = 5,
+    translator: Translator, text: str, target: str | None = None, candidates: int = 5
 ) -> Trace:
     """Records the steps of a translation.
 
@@ -169,13 +165,11 @@ def trace(
         candidates: Number of most probable words recorded at each step.
 
     Returns:
-        `Trace`; without steps for a text without words, unless `target` is
-        given.
+        `Trace`; without steps for a text without words, unless `target` is given.
 
     Raises:
-        ValueError: `text` is not one string, `candidates` is less than 1, the
-            model is an ensemble or not one of this package, or it gives no
-            word a finite score.
+        ValueError: `text` is not one string, `candidates` is less than 1, the model is an
+            ensemble or not one of this package, or it gives no word a finite score.
 
     Example:
 
@@ -194,13 +188,13 @@ def trace(
     if target is not None:
         ids = translator.target_text.tokenize([target])[0].numpy()
     elif words:
-        found = translator.graph.search(source, translator.decoding)
-        if not int(found.lengths[0, 0]):
+        result = translator.graph.search(source, translator.decoding)
+        if not int(result.lengths[0, 0]):
             raise ValueError(
                 f"trace: no hypothesis of {text!r} has a finite score; are all "
                 "weights of the model finite?"
             )
-        ids = found.tokens[0, 0, : int(found.lengths[0, 0])].numpy()
+        ids = result.tokens[0, 0, : int(result.lengths[0, 0])].numpy()
     else:
         ids = np.zeros([0], np.int32)
     return Trace(
@@ -208,14 +202,7 @@ def trace(
         source_tokens=[words[column] for column in columns],
         step_order=model.decoder.step_order,
         gate_convention=gate_convention(model.decoder.cell),
-        steps=_steps(
-            model,
-            translator.target_text,
-            source,
-            ids,
-            [*columns, -1],
-            candidates,
-        ),
+        steps=_steps(model, translator.target_text, source, ids, [*columns, -1], candidates),
     )
 
 
@@ -244,23 +231,13 @@ def _steps(
     if not ids.size:
         return []
     memory, state = model.encode(source)
-    rows, gates = zip(*_walk(model, ids, memory, state.states), strict=True)
+    rows, gates = zip(*_walk(model, ids, memory, state), strict=True)
     seen = _Rows(
         *(
             None if column[0] is None else tf.concat(column, axis=0)
             for column in zip(*rows, strict=True)
         )
     )
-    energies = None
-    attention = model.decoder.attention
-    # A `call` of its own may need no score, or another one.
-    if (
-        isinstance(attention, Attention)
-        and type(attention).call is Attention.call
-        and memory.attended
-    ):
-        keys = memory.attended.source.keys
-        energies = attention.score(seen.query[None], keys)[0]
     read = seen.state, seen.previous, seen.context
     shares = contributions_of(model, *read, ids)
     hidden = hidden_of(model.readout, *read)
@@ -278,7 +255,7 @@ def _steps(
                 Candidate(_decoded(name), float(probability))
                 for name, probability in zip(names[i], best.values[i].numpy(), strict=True)
             ],
-            energies=_row(energies, i, columns),
+            energies=_row(seen.energies, i, columns),
             weights=_row(seen.weights, i, columns),
             context_norm=None if seen.context is None else float(np.linalg.norm(seen.context[i])),
             gates=gates[i],
@@ -299,44 +276,40 @@ def _row(rows: tf.Tensor | None, i: int, columns: list[int]) -> list[float] | No
 
 
 def _walk(
-    model: EncoderDecoder, ids: np.ndarray, memory: SourceMemory, states: States
+    model: EncoderDecoder, ids: np.ndarray, memory: SourceMemory, state: DecoderState
 ) -> Iterator[tuple[_Rows, dict[str, Gate]]]:
     """Runs the decoder on given target words, in its step order."""
     decoder = model.decoder
     previous = memory.first_input
-    context = None
+    states, remembered = state.states, state.attention
+    read = Read()
     for i, word in enumerate(ids):
         gates: dict[str, Gate] = {}
         if decoder.step_order == "original":
             if i:
-                states, gates = _update(decoder, previous, context, states)
-            query = read = states[0]
-            context, weights = _attend(decoder, query, memory)
+                states, gates = _update(decoder, previous, read.context, states)
+            seen = states[0]
+            read, energies = _attend(decoder, seen, memory, remembered)
         elif isinstance(decoder, ConditionalDecoder):
-            given = decoder.cell.project(previous)
-            states, of_word = update(decoder.cell, given, states)
-            query = states[0]
-            context, weights = _attend(decoder, query, memory)
-            given = decoder.context_term(context)
-            states, of_context = update(decoder.context_cell, given, states)
-            read = states[0]
+            states, of_word = update(decoder.cell, decoder.cell.project(previous), states)
+            read, energies = _attend(decoder, states[0], memory, remembered)
+            projected = decoder.context_term(read.context)
+            states, of_context = update(decoder.context_cell, projected, states)
+            seen = states[0]
             gates = {f"word {name}": gate for name, gate in of_word.items()}
-            for name, gate in of_context.items():
-                gates[f"context {name}"] = gate
+            gates |= {f"context {name}": gate for name, gate in of_context.items()}
         else:
-            query = states[0]
-            context, weights = _attend(decoder, query, memory)
-            states, gates = _update(decoder, previous, context, states)
-            read = states[0] if decoder.step_order == "main-text" else query
-        yield _Rows(query, read, previous, context, weights), gates
+            before = states[0]
+            read, energies = _attend(decoder, before, memory, remembered)
+            states, gates = _update(decoder, previous, read.context, states)
+            seen = states[0] if decoder.step_order == "main-text" else before
+        remembered = read.attention_state
+        yield _Rows(seen, previous, read.context, read.weights, energies), gates
         previous = model.target_embedding(tf.constant([word]))
 
 
 def _update(
-    decoder: AttentionDecoder,
-    previous: tf.Tensor,
-    context: tf.Tensor | None,
-    states: States,
+    decoder: AttentionDecoder, previous: tf.Tensor, context: tf.Tensor | None, states: States
 ) -> tuple[States, dict[str, Gate]]:
     """The update on W E y + C c."""
     projected = decoder.cell.project(previous)
@@ -346,13 +319,19 @@ def _update(
 
 
 def _attend(
-    decoder: AttentionDecoder, query: tf.Tensor, memory: SourceMemory
-) -> tuple[tf.Tensor | None, tf.Tensor | None]:
-    """c_i, float [1, c], and α_i, float32 [1, T_x], of one sentence."""
-    if decoder.attention is None or not memory.attended:
-        return None, None
-    context, weights = decoder.attention(query, memory.attended.source)
-    return context, weights
+    decoder: AttentionDecoder, query: tf.Tensor, memory: SourceMemory, state: Any
+) -> tuple[Read, tf.Tensor | None]:
+    """What one sentence's decoder reads, and e_i, float [1, T_x], if `call` computes them."""
+    attention = decoder.attention
+    if attention is None or not memory.attended:
+        return Read(), None
+    source, energies = memory.attended.source, None
+    # A `call` of its own may need no score, or another one.
+    if isinstance(attention, Attention) and type(attention).call is Attention.call:
+        beams, beam_state = tf.nest.map_structure(lambda x: x[:, None], (query, state))
+        energies = attention.energies(beams, source.keys, beam_state)[:, 0]
+    context, weights, state = attention.step(query, source, state)
+    return Read(None, context, weights, state), energies
 
 
 # Both are asked of a class itself: a subclass may compute otherwise.
@@ -389,8 +368,8 @@ def update(cell: Cell, projected: tf.Tensor, states: States) -> tuple[States, di
         states: The cell's states, float [1, n] each.
 
     Returns:
-        The new states, and the gates by name; for a deep cell "layer 1 input"
-        and so on, from the bottom.
+        The new states, and the gates by name; for a deep cell "layer 1 input" and so on, from
+        the bottom.
     """
     layers = _layers(cell)
     gates: dict[str, Gate] = {}
@@ -420,17 +399,11 @@ def _opened(cell: Cell, projected: tf.Tensor, state: tf.Tensor) -> Iterator[tupl
         if name is not None:
             # A sum of many numbers in half precision stops growing.
             opened = tf.sigmoid(tf.cast(block, tf.float32)).numpy()
-            yield (
-                name,
-                Gate(float(opened.mean()), float(np.linalg.norm(opened))),
-            )
+            yield (name, Gate(float(opened.mean()), float(np.linalg.norm(opened))))
 
 
 def hidden_of(
-    readout: Readout,
-    state: tf.Tensor,
-    previous: tf.Tensor,
-    context: tf.Tensor | None,
+    readout: Readout, state: tf.Tensor, previous: tf.Tensor, context: tf.Tensor | None
 ) -> tf.Tensor:
     """The readout's t_i, float [T_y, l]; the context may be None."""
     term = None if context is None else readout.context_term(context)
@@ -446,16 +419,15 @@ def contributions_of(
 ) -> list[Contributions] | None:
     """The terms of state, previous word, context and bias in each logit.
 
-    The term of x is Σ_k (x U)_w(k) W_ky for a maxout readout, where w(k) is the
-    larger unit of pair k and W = W_1 W_2 if the output is factored; it is x W_y
-    for a linear readout.
+    The term of x is Σ_k (x U)_w(k) W_ky for a maxout readout, where w(k) is the larger unit of
+    pair k and W = W_1 W_2 if the output is factored; it is x W_y for a linear readout.
 
     Returns:
         One `Contributions` for each word; None for other readouts.
     """
     readout = model.readout
-    given = {"state": state, "previous": previous, "context": context}
-    values = {term: _array(value) for term, value in given.items() if value is not None}
+    inputs = {"state": state, "previous": previous, "context": context}
+    values = {term: _array(value) for term, value in inputs.items() if value is not None}
     # One row of W for each word: what each unit adds to that word's logit.
     output = model.output_weights()
     kernel, bias = _array(output.kernel), _array(output.bias)
