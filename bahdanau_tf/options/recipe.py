@@ -54,6 +54,10 @@ class Recipe:
             with a scale of the loss for float16; "auto" for bfloat16 if the
             device multiplies it faster. All else, and the saved model, stays
             float32.
+        jit_compile: Whether XLA compiles the update: "on", "off", or "auto" for
+            on one GPU, unless the training takes less than ten minutes. The
+            batches then have a few fixed shapes; results differ by rounding and
+            by the dropout that is drawn.
         label_smoothing: ε of the loss.
         risk_samples: Number of translations that are drawn of each sentence
             for minimum risk training (Shen et al. 2016), after which the more
@@ -131,6 +135,7 @@ class Recipe:
     product_dtype: Literal["float32", "bfloat16", "float16", "auto"] = field(
         default="float32", kw_only=True
     )
+    jit_compile: Literal["auto", "on", "off"] = field(default="auto", kw_only=True)
     label_smoothing: float = 0.0
     risk_samples: int = field(default=0, kw_only=True)
     divisor: float = 1.0

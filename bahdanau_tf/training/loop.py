@@ -40,9 +40,11 @@ from bahdanau_tf.training.selection import Selection
 from bahdanau_tf.training.signals import signals_caught
 from bahdanau_tf.training.step import (
     check_accumulates,
+    compiled_step,
     parts_at_once,
     product_dtype,
     seeds_of,
+    static_shapes,
     strategy_of,
     threads_of,
     train_step,
@@ -163,14 +165,19 @@ class _Training:
         with self.strategy.scope():
             self.optimizer = recipe.make_optimizer(self.steps_per_epoch)
             scaled = with_loss_scale(self.optimizer, self.model, self.product_dtype)
-        self.step = train_step(
-            self.model,
-            scaled,
-            TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor),
-            self.product_dtype,
-            parts_at_once(recipe),
-            Risk.of(recipe, translator.target_text),
-        )
+        self.shapes = static_shapes(recipe, self.model)
+        loss = TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor)
+        if self.shapes:
+            self.step = compiled_step(self.model, scaled, loss, self.product_dtype)
+        else:
+            self.step = train_step(
+                self.model,
+                scaled,
+                loss,
+                self.product_dtype,
+                parts_at_once(recipe),
+                Risk.of(recipe, translator.target_text),
+            )
         self.state = State()
         seeds = seeds_of(self.model)
         self.checkpoints = Checkpoints(
@@ -230,6 +237,8 @@ class _Training:
         )
         if self.product_dtype != "float32":
             notes = [*notes, f"products are rounded to {self.product_dtype}"]
+        if self.shapes:
+            notes = [*notes, "XLA compiles the update, once for each length of batches"]
         if self.recipe.deterministic:
             notes = [*notes, f"deterministic, with --threads={self.threads}"]
         if not self.cluster.is_chief:
@@ -375,7 +384,8 @@ class _Training:
         """
         cost = words = 0.0
         for batch, *_ in read:
-            cost += float(self.step(*batch)) * self.recipe.divisor
+            rows = self.shapes.padded(batch) if self.shapes else batch
+            cost += float(self.step(*rows)) * self.recipe.divisor
             words += float(tf.reduce_sum(batch[2]))
         _, self.now.positions, lines = zip(*read, strict=True)
         self.now.lines = tf.concat(lines, 0).numpy()
