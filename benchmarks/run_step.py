@@ -6,14 +6,21 @@ Needs jax, numpy and absl-py, but neither TensorFlow nor this package. The step
 was lowered by TensorFlow (`lower_step.py`) and is compiled for the device here.
 All updates train on the same batch, so the loss must fall. Times are wall-clock
 time, from passing the arrays until the results are computed. The rate of a
-large square product is measured in the same run and dtype.
+large square product is measured in the same run and dtype. `--kernels=30` also
+prints how many kernels an update starts on the GPU, how long they take together,
+and which 30 take longest.
 """
 
 from __future__ import annotations
 
+import collections
+import gzip
+import json
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -26,6 +33,7 @@ FLAGS = flags.FLAGS
 
 flags.DEFINE_string("step", None, "File of lower_step.py.", required=True)
 flags.DEFINE_integer("updates", 50, "Updates to make.", lower_bound=1)
+flags.DEFINE_integer("kernels", 0, "Kernels to print, those that take longest.")
 
 jax.config.update("jax_enable_x64", True)  # Keras counts updates in 64 bits
 
@@ -81,6 +89,55 @@ def train(step: LoweredStep, device: Any, updates: int) -> tuple[list[float], li
     return losses, seconds
 
 
+def profile(step: LoweredStep, device: Any, updates: int) -> dict[str, list[float]]:
+    """Runs the step under JAX's profiler.
+
+    Args:
+        step: The step.
+        device: The device.
+        updates: Updates to make before the profile; it has as many again.
+
+    Returns:
+        The seconds of each kernel or copy on the GPU, by its name.
+    """
+    train(step, device, updates)  # the profile then has no compiling
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            train(step, device, updates)
+        (path,) = Path(folder).rglob("*.trace.json.gz")
+        events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    processes = {
+        event["pid"]: event["args"]["name"]
+        for event in events
+        if event.get("name") == "process_name"
+    }
+    threads = {
+        (event["pid"], event["tid"]): event["args"]["name"]
+        for event in events
+        if event.get("name") == "thread_name"
+    }
+    seconds = collections.defaultdict(list)
+    for event in events:
+        thread = threads.get((event.get("pid"), event.get("tid")), "")
+        is_on_device = "device:" in processes.get(event.get("pid"), "") and "Stream" in thread
+        if event.get("ph") == "X" and is_on_device:
+            seconds[event["name"]].append(event["dur"] / 1e6)
+    return seconds
+
+
+def print_profile(seconds: dict[str, list[float]], updates: int) -> None:
+    """Prints what `profile` returned, for one update."""
+    count = sum(map(len, seconds.values())) / updates
+    total = sum(map(sum, seconds.values())) / updates
+    print(f"an update: {count:.0f} kernels and copies, together {total * 1e3:.2f} ms")
+    longest = sorted(seconds.items(), key=lambda kernel: -sum(kernel[1]))
+    for name, times in longest[: FLAGS.kernels]:
+        print(
+            f"  {sum(times) / updates * 1e3:8.3f} ms, {len(times) / updates:6.0f} times, "
+            f"{statistics.median(times) * 1e6:8.1f} us each: {name}"
+        )
+
+
 def matrix_rate(device: Any, dtype: str) -> float:
     """Operations per second of a large square product, the best of ten."""
     side = SIDES.get(device.platform, SIDE)
@@ -111,8 +168,11 @@ def main(_: Sequence[str]) -> None:
         f"median: {taken * 1e3:.3f} ms an update, {step.words / taken:.0f} "
         f"target words/s, {step.flops / taken / 1e12:.3f} TFLOP/s = "
         f"{step.flops / taken / rate:.1%} of the {step.dtype} matrix "
-        f"product's {rate / 1e12:.3f}"
+        f"product's {rate / 1e12:.3f}",
+        flush=True,
     )
+    if FLAGS.kernels:
+        print_profile(profile(step, device, WARM_UP), WARM_UP)
 
 
 if __name__ == "__main__":
