@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import keras
 import numpy as np
@@ -235,7 +235,7 @@ class StaticShapes(NamedTuple):
         length = math.ceil(longest / self.width) * self.width
         rows = self.rows - len(target)
 
-        def pad(array: np.ndarray, mode: str) -> np.ndarray:
+        def pad(array: np.ndarray, mode: Literal["edge", "constant"]) -> np.ndarray:
             longer = np.pad(array, [(0, 0), (0, length - array.shape[1])])
             return np.pad(longer, [(0, rows), (0, 0)], mode=mode)
 
