@@ -64,18 +64,24 @@ def compiled(hlo: bytes, device: Any) -> Callable[..., list[Any]]:
     return run
 
 
-def train(step: LoweredStep, device: Any, updates: int) -> tuple[list[float], list[float]]:
+def train(
+    step: LoweredStep,
+    device: Any,
+    updates: int,
+    run: Callable[..., list[Any]] | None = None,
+) -> tuple[list[float], list[float]]:
     """Runs the step again and again on its batch.
 
     Args:
         step: The step.
         device: The device.
         updates: The number of updates.
+        run: The step as `compiled` returns it; compiled here if None.
 
     Returns:
         The loss before each update, and the seconds of each update.
     """
-    run = compiled(step.hlo, device)
+    run = run or compiled(step.hlo, device)
     batch = jax.device_put(step.batch, device)
     variables = jax.device_put(step.variables, device)
     losses, seconds = [], []
@@ -89,21 +95,23 @@ def train(step: LoweredStep, device: Any, updates: int) -> tuple[list[float], li
     return losses, seconds
 
 
-def profile(step: LoweredStep, device: Any, updates: int) -> dict[str, list[float]]:
+def profile(
+    step: LoweredStep, device: Any, updates: int, run: Callable[..., list[Any]]
+) -> dict[str, list[float]]:
     """Runs the step under JAX's profiler.
 
     Args:
         step: The step.
         device: The device.
-        updates: Updates to make before the profile; it has as many again.
+        updates: The number of updates.
+        run: The step as `compiled` returns it, which has run before.
 
     Returns:
         The seconds of each kernel or copy on the GPU, by its name.
     """
-    train(step, device, updates)  # the profile then has no compiling
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
-            train(step, device, updates)
+            train(step, device, updates, run)
         (path,) = Path(folder).rglob("*.trace.json.gz")
         events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     processes = {
@@ -160,7 +168,8 @@ def main(_: Sequence[str]) -> None:
     if device.platform == "cpu":
         print("no GPU: this run shows that the step works, not a GPU's speed")
     step = LoweredStep.load(FLAGS.step)
-    losses, seconds = train(step, device, FLAGS.updates)
+    run = compiled(step.hlo, device)
+    losses, seconds = train(step, device, FLAGS.updates, run)
     print(f"loss at update 1: {losses[0]:.7g}, at update {len(losses)}: {losses[-1]:.7g}")
     taken = statistics.median(seconds[WARM_UP:] or seconds)
     rate = matrix_rate(device, step.dtype)
@@ -172,7 +181,7 @@ def main(_: Sequence[str]) -> None:
         flush=True,
     )
     if FLAGS.kernels:
-        print_profile(profile(step, device, WARM_UP), WARM_UP)
+        print_profile(profile(step, device, WARM_UP, run), WARM_UP)
 
 
 if __name__ == "__main__":
