@@ -3,10 +3,8 @@
     python benchmarks/lower_step.py --size=paper --output=paper.npz
     python benchmarks/lower_step.py --size=small --output=small.npz --repeats=5
 
-Other flags are those of `training.py`. The loss is computed from the logits of
-all positions, with weight 0 for padding: XLA needs static shapes, and has no
-kernel for the in-place update of `TokenCrossentropy.of_words`. With `--repeats`
-this step and `train_step` are measured in turn, on one thread.
+Other flags are those of `training.py`. With `--repeats` `compiled_step` and
+`train_step` are measured in turn, on one thread.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from sizes import SIZES, Size
 from tensorflow.compiler.xla.service import hlo_pb2
 
 from bahdanau_tf.losses import TokenCrossentropy
-from bahdanau_tf.training.step import train_step, update
+from bahdanau_tf.training.step import compiled_step, train_step
 
 FLAGS = flags.FLAGS
 
@@ -38,35 +36,6 @@ flags.DEFINE_enum(
 )
 flags.DEFINE_string("output", None, "The .npz to write.", required=True)
 FLAGS.set_default("repeats", 0)
-
-
-def compiled_step(model: keras.Model, optimizer: Any, loss: TokenCrossentropy) -> Any:
-    """The update of `train_step`, compiled for batches of one shape.
-
-    Args:
-        model: The model; the step updates its weights.
-        optimizer: The optimizer; this function builds it.
-        loss: The loss.
-
-    Returns:
-        A function of a batch (inputs, target, token weights). It updates the
-        weights and returns the loss of the batch.
-    """
-    optimizer.build(model.trainable_variables)
-
-    @tf.function(jit_compile=True, autograph=False)
-    def step(
-        inputs: dict[str, tf.Tensor],
-        target: tf.Tensor,
-        token_weights: tf.Tensor,
-    ) -> tf.Tensor:
-        def cost(scale: tf.Tensor) -> tf.Tensor:
-            logits = model(inputs, training=True)
-            return loss(target, logits, scale * token_weights)
-
-        return update(model, optimizer, cost)
-
-    return step
 
 
 def draw(variables: Sequence[keras.Variable]) -> list[int]:

@@ -1,10 +1,12 @@
-"""Where the operations of a training step are, and for what the host waits.
+"""Where the operations of an update or a search are, and for what the host waits.
 
     python benchmarks/placement.py --size=small
+    python benchmarks/placement.py --size=small --job=beam
 
 Needs a GPU that TensorFlow sees. Prints the number of operations on each
 device, then the tensors that are copied from the GPU to the host: the host
-waits for each of them.
+waits for each of them. Those of a search's step have `while/while` in their
+names.
 """
 
 from __future__ import annotations
@@ -20,9 +22,14 @@ from sizes import SIZES
 from tensorflow.python.eager import context
 
 from bahdanau_tf.losses import TokenCrossentropy
+from bahdanau_tf.models.stepwise import TranslationModel
+from bahdanau_tf.search import beam_search
+from bahdanau_tf.search.constraints import forbid
 from bahdanau_tf.training.step import train_step
+from bahdanau_tf.translation.shortlist import full_step
 
 FLAGS = flags.FLAGS
+flags.DEFINE_enum("job", "update", ["update", "greedy", "beam"], "What is placed.")
 NO_WORK = ("_Arg", "_Retval", "Const", "NoOp", "_Recv", "_HostRecv")
 SENDS = ("_Send", "_HostSend")
 
@@ -65,16 +72,47 @@ def placement(function: tf.types.experimental.PolymorphicFunction, *arguments: o
     )
 
 
+def search(model: TranslationModel, beam: int) -> tf.types.experimental.PolymorphicFunction:
+    """A search over all words, as a function of source ids and largest lengths."""
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None], tf.int32),
+            tf.TensorSpec([None], tf.int32),
+        ],
+        autograph=False,
+    )
+    def found(source: tf.Tensor, longest: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        memory, state = model.encode(source)
+        result = beam_search(
+            full_step(model, model.output_weights()),
+            state,
+            memory,
+            start_id=model.start_id,
+            eos_id=1,
+            max_length=longest,
+            beam_size=beam,
+            constraints=[forbid([0])],
+        )
+        return result.tokens, result.scores
+
+    return found
+
+
 def main(_: Sequence[str]) -> None:
-    """Prints the placement of an update."""
+    """Prints the placement of an update or a search."""
     if not tf.config.list_physical_devices("GPU"):
         raise app.UsageError("TensorFlow sees no GPU")
     size = SIZES[FLAGS.size]
     batch, *_ = training.make_batch(size)
     model = training.make_model(size)
-    optimizer = training.make_optimizer(size)
-    step = train_step(model, optimizer, TokenCrossentropy())
-    operations, to_host = placement(step, *batch)
+    if FLAGS.job == "update":
+        optimizer = training.make_optimizer(size)
+        function = train_step(model, optimizer, TokenCrossentropy())
+    else:
+        function = search(model, 5 if FLAGS.job == "beam" else 1)
+        batch = batch[0]["source"], tf.fill([size.batch], size.target_length)
+    operations, to_host = placement(function, *batch)
     for device, count in operations.most_common():
         print(f"{device}: {count} operations")
     print(f"{len(to_host)} copies to the host")

@@ -6,14 +6,21 @@ Needs jax, numpy and absl-py, but neither TensorFlow nor this package. The step
 was lowered by TensorFlow (`lower_step.py`) and is compiled for the device here.
 All updates train on the same batch, so the loss must fall. Times are wall-clock
 time, from passing the arrays until the results are computed. The rate of a
-large square product is measured in the same run and dtype.
+large square product is measured in the same run and dtype. `--kernels=30` also
+prints how many kernels an update starts on the GPU, how long they take together,
+and which 30 take longest.
 """
 
 from __future__ import annotations
 
+import collections
+import gzip
+import json
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -26,6 +33,7 @@ FLAGS = flags.FLAGS
 
 flags.DEFINE_string("step", None, "File of lower_step.py.", required=True)
 flags.DEFINE_integer("updates", 50, "Updates to make.", lower_bound=1)
+flags.DEFINE_integer("kernels", 0, "Kernels to print, those that take longest.")
 
 jax.config.update("jax_enable_x64", True)  # Keras counts updates in 64 bits
 
@@ -56,18 +64,24 @@ def compiled(hlo: bytes, device: Any) -> Callable[..., list[Any]]:
     return run
 
 
-def train(step: LoweredStep, device: Any, updates: int) -> tuple[list[float], list[float]]:
+def train(
+    step: LoweredStep,
+    device: Any,
+    updates: int,
+    run: Callable[..., list[Any]] | None = None,
+) -> tuple[list[float], list[float]]:
     """Runs the step again and again on its batch.
 
     Args:
         step: The step.
         device: The device.
         updates: The number of updates.
+        run: The step as `compiled` returns it; compiled here if None.
 
     Returns:
         The loss before each update, and the seconds of each update.
     """
-    run = compiled(step.hlo, device)
+    run = run or compiled(step.hlo, device)
     batch = jax.device_put(step.batch, device)
     variables = jax.device_put(step.variables, device)
     losses, seconds = [], []
@@ -79,6 +93,57 @@ def train(step: LoweredStep, device: Any, updates: int) -> tuple[list[float], li
         for place, value in zip(step.replaced, new, strict=True):
             variables[place] = value
     return losses, seconds
+
+
+def profile(
+    step: LoweredStep, device: Any, updates: int, run: Callable[..., list[Any]]
+) -> dict[str, list[float]]:
+    """Runs the step under JAX's profiler.
+
+    Args:
+        step: The step.
+        device: The device.
+        updates: The number of updates.
+        run: The step as `compiled` returns it, which has run before.
+
+    Returns:
+        The seconds of each kernel or copy on the GPU, by its name.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            train(step, device, updates, run)
+        (path,) = Path(folder).rglob("*.trace.json.gz")
+        events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    processes = {
+        event["pid"]: event["args"]["name"]
+        for event in events
+        if event.get("name") == "process_name"
+    }
+    threads = {
+        (event["pid"], event["tid"]): event["args"]["name"]
+        for event in events
+        if event.get("name") == "thread_name"
+    }
+    seconds = collections.defaultdict(list)
+    for event in events:
+        thread = threads.get((event.get("pid"), event.get("tid")), "")
+        is_on_device = "device:" in processes.get(event.get("pid"), "") and "Stream" in thread
+        if event.get("ph") == "X" and is_on_device:
+            seconds[event["name"]].append(event["dur"] / 1e6)
+    return seconds
+
+
+def print_profile(seconds: dict[str, list[float]], updates: int) -> None:
+    """Prints what `profile` returned, for one update."""
+    count = sum(map(len, seconds.values())) / updates
+    total = sum(map(sum, seconds.values())) / updates
+    print(f"an update: {count:.0f} kernels and copies, together {total * 1e3:.2f} ms")
+    longest = sorted(seconds.items(), key=lambda kernel: -sum(kernel[1]))
+    for name, times in longest[: FLAGS.kernels]:
+        print(
+            f"  {sum(times) / updates * 1e3:8.3f} ms, {len(times) / updates:6.0f} times, "
+            f"{statistics.median(times) * 1e6:8.1f} us each: {name}"
+        )
 
 
 def matrix_rate(device: Any, dtype: str) -> float:
@@ -103,7 +168,8 @@ def main(_: Sequence[str]) -> None:
     if device.platform == "cpu":
         print("no GPU: this run shows that the step works, not a GPU's speed")
     step = LoweredStep.load(FLAGS.step)
-    losses, seconds = train(step, device, FLAGS.updates)
+    run = compiled(step.hlo, device)
+    losses, seconds = train(step, device, FLAGS.updates, run)
     print(f"loss at update 1: {losses[0]:.7g}, at update {len(losses)}: {losses[-1]:.7g}")
     taken = statistics.median(seconds[WARM_UP:] or seconds)
     rate = matrix_rate(device, step.dtype)
@@ -111,8 +177,11 @@ def main(_: Sequence[str]) -> None:
         f"median: {taken * 1e3:.3f} ms an update, {step.words / taken:.0f} "
         f"target words/s, {step.flops / taken / 1e12:.3f} TFLOP/s = "
         f"{step.flops / taken / rate:.1%} of the {step.dtype} matrix "
-        f"product's {rate / 1e12:.3f}"
+        f"product's {rate / 1e12:.3f}",
+        flush=True,
     )
+    if FLAGS.kernels:
+        print_profile(profile(step, device, WARM_UP, run), WARM_UP)
 
 
 if __name__ == "__main__":

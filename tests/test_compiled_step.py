@@ -14,10 +14,11 @@ import pytest
 import tensorflow as tf
 from oracle import randomized
 
-from bahdanau_tf import RNNSearch
+from bahdanau_tf import Recipe, RNNSearch
 from bahdanau_tf.losses import TokenCrossentropy
 from bahdanau_tf.optimizers import Adam
-from bahdanau_tf.training.step import train_step
+from bahdanau_tf.training import step as step_module
+from bahdanau_tf.training.step import StaticShapes, compiled_step, static_shapes, train_step
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 COUNTED = {"words": 8, "flops": 2.5e9, "dtype": "float32"}
@@ -60,7 +61,7 @@ def trained(request: Any, benchmarks: Any) -> SimpleNamespace:
     """Both steps after some updates; the compiled one was lowered before."""
     lower_step, policy = benchmarks("lower_step"), request.param
     batch = make_batch()
-    compiled, variables = make_step(lower_step.compiled_step, policy)
+    compiled, variables = make_step(compiled_step, policy)
     seeds = [lower_step.STORED] * len(variables)
     lowered = lower_step.lower(compiled, batch, variables, seeds, **COUNTED)
     plain, others = make_step(train_step, policy)
@@ -85,6 +86,52 @@ def test_the_compiled_step_equals_the_training_step(trained: Any) -> None:
         assert one.dtype == other.dtype
         if is_exact:  # an update is about 0.01
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)
+
+
+def test_padding_to_fixed_shapes_changes_no_update() -> None:
+    """Two rows become five, lengths 4 and 5 become 6."""
+    batch = make_batch()
+    padded = StaticShapes(rows=5, width=3).padded(batch)
+    inputs, target, weights = padded
+    assert inputs["source"].shape == target.shape == weights.shape == (5, 6)
+    assert weights.sum() == 8
+    compiled, variables = make_step(compiled_step, "float32")
+    plain, others = make_step(train_step, "float32")
+    plain = plain.python_function
+    for _ in range(UPDATES):
+        np.testing.assert_allclose(float(compiled(*padded)), float(plain(*batch)), rtol=1e-5)
+    for ours, wanted in zip(variables, others, strict=True):
+        np.testing.assert_allclose(ours.numpy(), wanted.numpy(), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "gpu", "is_compiled"),
+    [
+        ({}, False, False),
+        ({}, True, True),
+        ({"minutes": 5}, True, False),
+        ({"minutes": 20}, True, True),
+        ({"max_length": 0}, True, False),
+        ({"token_budget": 4000}, True, False),
+        ({"jit_compile": "off"}, True, False),
+        ({"jit_compile": "on"}, False, True),
+    ],
+)
+def test_auto_compiles_long_trainings_on_a_gpu(
+    recipe: dict[str, Any], gpu: bool, is_compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_module, "has_gpu", lambda: gpu)
+    model = SimpleNamespace(distribute_strategy=tf.distribute.get_strategy())
+    shapes = static_shapes(Recipe(**recipe), model)
+    assert shapes == (StaticShapes(80, 11) if is_compiled else None)
+
+
+@pytest.mark.parametrize("obstacle", [{"max_length": 0}, {"token_budget": 9}, {"risk_samples": 2}])
+def test_what_cannot_be_compiled_is_refused(obstacle: dict[str, int]) -> None:
+    model = SimpleNamespace(distribute_strategy=tf.distribute.get_strategy())
+    ((name, value),) = obstacle.items()
+    with pytest.raises(ValueError, match=f"jit_compile is 'on' with {name} {value}, wanted"):
+        static_shapes(Recipe(jit_compile="on", **obstacle), model)
 
 
 def test_jax_gives_the_losses_of_tensorflow(trained: Any, benchmarks: Any, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where TensorFlow places a training step on a machine with a GPU.
+"""Where TensorFlow places a training step and a search on a machine with a GPU.
 
 Libraries of ../shared/gpu stand in for those of a GPU: TensorFlow places and
 copies as with a GPU, and nothing is computed.
@@ -20,18 +20,23 @@ LIBRARIES = ROOT.parent / "shared" / "gpu" / "fake_gpu.py"
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("job", "place", "most"),
+    [("update", "", 8), ("greedy", "while/while/", 2), ("beam", "while/while/", 2)],
+)
 @pytest.mark.skipif(not LIBRARIES.exists(), reason=f"needs {LIBRARIES.name}")
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_a_step_is_on_the_gpu_and_copies_little_to_the_host(
-    tmp_path: Path,
+    job: str, place: str, most: int, tmp_path: Path
 ) -> None:
+    """`place` is in the names of the copies that are counted."""
     subprocess.run(
         [sys.executable, str(LIBRARIES), f"--out={tmp_path}"],
         check=True,
         capture_output=True,
     )
     finished = subprocess.run(
-        [sys.executable, "benchmarks/placement.py", "--size=small"],
+        [sys.executable, "benchmarks/placement.py", "--size=small", f"--job={job}"],
         cwd=ROOT,
         env={
             **os.environ,
@@ -47,6 +52,5 @@ def test_a_step_is_on_the_gpu_and_copies_little_to_the_host(
     assert finished.returncode == 0, finished.stderr[-2000:]
     devices = re.findall(r"^(\S+): \d+ operations$", finished.stdout, re.M)
     assert devices == ["GPU:0"]
-    copies = re.search(r"^(\d+) copies to the host$", finished.stdout, re.M)
-    assert copies
-    assert int(copies[1]) <= 8, finished.stdout
+    copies = re.findall(rf"^  (\S*{place}\S*)$", finished.stdout, re.M)
+    assert 0 < len(copies) <= most, finished.stdout

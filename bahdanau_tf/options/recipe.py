@@ -200,6 +200,13 @@ class Recipe(OptionGroup):
         "float32",
         kw_only=True,
     )
+    jit_compile: Literal["auto", "on", "off"] = option(
+        'Whether XLA compiles the update: "on", "off", or "auto" for on one GPU, unless the '
+        "training takes less than ten minutes. The batches then have a few fixed shapes; results "
+        "differ by rounding and by the dropout that is drawn.",
+        "auto",
+        kw_only=True,
+    )
     label_smoothing: float = option(
         "ε of the loss.", 0.0, Range(0, 1, below_high=True), used_if={"risk_samples": [0]}
     )

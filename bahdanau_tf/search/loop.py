@@ -175,11 +175,11 @@ class _Rows(NamedTuple):
 class _Live(NamedTuple):
     """The hypotheses of these rows between two steps."""
 
-    ids: tf.Tensor  # int32 [B, K]
+    ids: tf.Tensor  # int64 [B, K], see `Hypotheses`
     state: Nest  # of [B, K, ...]
     coverage: tf.Tensor | tuple[()]  # float32 [B, K, T_x]
     log_probs: tf.Tensor  # float32 [B, K], -inf if finished or hopeless
-    path: tf.Tensor  # int32 [B, K, 2, T], see `Hypotheses`
+    path: tf.Tensor  # int64 [B, K, 2, T], see `Hypotheses`
     finished: Hypotheses  # [B, N]
     ended: tf.Tensor | tuple[()]  # int32 [B], how many hypotheses have finished
     hopeful: tf.Tensor  # bool [B], whether a better one may still finish
@@ -254,7 +254,7 @@ class Search:
             memory=memory,
         )
         start = _Live(
-            ids=tf.fill([batch, self.places], self.start_id),
+            ids=tf.fill([batch, self.places], tf.constant(self.start_id, tf.int64)),
             state=tf.nest.map_structure(
                 lambda x: tf.repeat(x[:, tf.newaxis], self.places, axis=1),
                 state,
@@ -309,14 +309,16 @@ class Search:
     def _advance(self, lengths: _Lengths, rows: _Rows, beam: _Beam) -> _Beam:
         """Adds one token to every live hypothesis."""
         before = beam.live
-        output, state, weights = self.step(before.ids, before.state, rows.memory)
+        ids = tf.cast(before.ids, tf.int32)
+        output, state, weights = self.step(ids, before.state, rows.memory)
         if not isinstance(output, Features) and output.shape[1] != self.places:
             output = tf.ensure_shape(output, [None, self.places, None])
         log_probs, parents, tokens = self.select(
             output,
             before.log_probs,
-            History(before.path[:, :, 0], beam.time, rows.row),
+            History(tf.cast(before.path[:, :, 0], tf.int32), beam.time, rows.row),
         )
+        parents, tokens = (tf.cast(x, tf.int64) for x in (parents, tokens))
         if self.shrink:
             place = tf.range(self.places) + tf.expand_dims(before.ended, 1)
             log_probs = tf.where(place < self.places, log_probs, NEVER)

@@ -27,19 +27,20 @@ class Hypotheses(NamedTuple):
 
     log_probs: tf.Tensor  # float32 [B, M]
     scores: tf.Tensor  # float32 [B, M]
-    # int32 [B, M, 2, T]: the tokens, 0 after the last; the beam place that each
+    # int64 [B, M, 2, T]: the tokens, 0 after the last; the beam place that each
     # came from, -1 after the last. One tensor, since it is moved at every step.
+    # int64, because TensorFlow computes int32 on the host if there is a GPU.
     path: tf.Tensor
 
     @property
     def tokens(self) -> tf.Tensor:
         """int32 [B, M, T]."""
-        return self.path[:, :, 0]
+        return tf.cast(self.path[:, :, 0], tf.int32)
 
     @property
     def slots(self) -> tf.Tensor:
         """int32 [B, M, T]."""
-        return self.path[:, :, 1]
+        return tf.cast(self.path[:, :, 1], tf.int32)
 
 
 def blank(
@@ -50,7 +51,8 @@ def blank(
 ) -> Hypotheses:
     """Makes hypotheses without tokens, `[B, count]`."""
     value = tf.fill([batch, count], log_prob)
-    path = tf.broadcast_to([[0], [-1]], [batch, count, 2, longest])
+    before_first = tf.constant([[0], [-1]], tf.int64)
+    path = tf.broadcast_to(before_first, [batch, count, 2, longest])
     return Hypotheses(value, value, path)
 
 
@@ -146,8 +148,8 @@ class Continuations(NamedTuple):
     """The next hypotheses; the log-probability of an empty place is -inf."""
 
     log_probs: tf.Tensor  # float32 [B, K], of the whole hypothesis
-    parents: tf.Tensor  # int32 [B, K], place of the hypothesis it continues
-    tokens: tf.Tensor  # int32 [B, K], the word appended to it
+    parents: tf.Tensor  # int32 or int64 [B, K], place of the hypothesis it continues
+    tokens: tf.Tensor  # int32 or int64 [B, K], the word appended to it
 
 
 def best_of_all(
@@ -210,10 +212,11 @@ def _is_forbidden(few: Few, found: Continuations, history: History, size: int | 
     words = few.words(history, size)
     always = tf.get_static_value(words)
     if always is not None and always.shape[:2] == (1, 1) and always.size:
-        each = [found.tokens == word for word in always.ravel()]
+        each = [found.tokens == int(word) for word in always.ravel()]
         return reduce(tf.logical_or, each)
     words = _of_parents(few, words, found, history)
-    return tf.reduce_any(found.tokens[..., tf.newaxis] == words, axis=-1)
+    tokens = tf.cast(found.tokens, words.dtype)
+    return tf.reduce_any(tokens[..., tf.newaxis] == words, axis=-1)
 
 
 def _of_parents(few: Few, words: tf.Tensor, found: Continuations, history: History) -> tf.Tensor:
@@ -308,16 +311,18 @@ def top_continuations(
             then a row of `chunks`.
     """
     _, width, number = _sizes(chunks.maxima)
-    length = _sizes(chunks.chunks)[-1]
+    length = among_each = _sizes(chunks.chunks)[-1]
     maxima = chunks.maxima
     if live is not None:
         width = live.numbers.shape[1]
         maxima = tf.gather(tf.reshape(maxima, [-1, number]), live.numbers)
     taken = _smaller(count, width * number)
     maxima = tf.reshape(finite(maxima + offset), [-1, width * number])
-    best = tf.math.top_k(maxima, taken).indices
-    best = tf.math.top_k(best, taken).values
-    best = tf.reverse(best, [1])  # ascending, so that ties keep their order
+    # In int64: TensorFlow computes int32 on the host if there is a GPU.
+    number, length = (tf.cast(size, tf.int64) for size in (number, length))
+    best = tf.cast(tf.math.top_k(maxima, taken).indices, tf.int64)
+    # Ascending, so that ties keep their order.
+    best = -tf.math.top_k(-best, taken).values
     parents, chunk = best // number, best % number
     if width != 1:
         offset = take(offset, parents)
@@ -326,19 +331,20 @@ def top_continuations(
     else:
         rows = take(live.numbers, parents)
         among = tf.gather_nd(chunks.chunks, tf.stack([rows, chunk], -1))
-    among = tf.reshape(finite(among + offset), [-1, taken * length])
-    missing = count - _smaller(count, taken * length)
+    among = tf.reshape(finite(among + offset), [-1, taken * among_each])
+    missing = count - _smaller(count, taken * among_each)
     has_missing = not isinstance(missing, int) or missing > 0
     if has_missing:
         more = [[0, 0], [0, missing]]
         among = tf.pad(among, more, constant_values=NEVER)
         parents, chunk = tf.pad(parents, more), tf.pad(chunk, more)
     log_probs, places = tf.math.top_k(among, count)
+    places = tf.cast(places, tf.int64)
     parents, chunk = take((parents, chunk), places // length)
     words = chunk * length + places % length
     if chunks.padded or has_missing:
         # An empty place may point beyond the last word.
-        words = tf.where(log_probs > NEVER, words, 0)
+        words = tf.where(log_probs > NEVER, words, tf.zeros_like(words))
     return Continuations(log_probs, parents, words)
 
 
@@ -419,7 +425,7 @@ class Live(NamedTuple):
 
     Attributes:
         places: int64 `[M, 1]`, of each among the B K hypotheses.
-        numbers: int32 `[B, K]`; 0 for a place without a hypothesis.
+        numbers: int64 `[B, K]`; 0 for a place without a hypothesis.
     """
 
     places: tf.Tensor
@@ -428,7 +434,7 @@ class Live(NamedTuple):
     @classmethod
     def of(cls, log_probs: tf.Tensor) -> Live:
         """Those of log-probabilities `[B, K]` that are more than -inf."""
-        exist = tf.cast(tf.reshape(log_probs, [-1]) > NEVER, tf.int32)
+        exist = tf.cast(tf.reshape(log_probs, [-1]) > NEVER, tf.int64)
         numbers = exist * tf.cumsum(exist, exclusive=True)
         numbers = tf.reshape(numbers, [-1, log_probs.shape[1]])
         return cls(tf.where(exist), numbers)

@@ -29,7 +29,6 @@ from bahdanau_tf.training.rate import Rate, make_optimizer
 from bahdanau_tf.training.run import ENDINGS, Run, TrainingResult
 from bahdanau_tf.training.selection import Selection
 from bahdanau_tf.training.signals import signals_caught
-from bahdanau_tf.training.step import train_step
 from bahdanau_tf.training.tensorboard import TensorBoard
 from bahdanau_tf.training.texts import TrainingFiles
 from bahdanau_tf.translator import Translator
@@ -185,14 +184,19 @@ class _Training:
             rate = Rate(recipe, steps_per_epoch)
             optimizer = make_optimizer(recipe, steps_per_epoch, rate)
             scaled = steps.with_loss_scale(optimizer, model, self.product_dtype)
-        self.update = train_step(
-            model,
-            scaled,
-            TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor),
-            self.product_dtype,
-            steps.parts_at_once(recipe),
-            Risk.of(recipe, translator.target_text),
-        )
+        loss = TokenCrossentropy(recipe.label_smoothing, divisor=recipe.divisor)
+        self.shapes = steps.static_shapes(recipe, model)
+        if self.shapes:
+            self.update = steps.compiled_step(model, scaled, loss, self.product_dtype)
+        else:
+            self.update = steps.train_step(
+                model,
+                scaled,
+                loss,
+                self.product_dtype,
+                steps.parts_at_once(recipe),
+                Risk.of(recipe, translator.target_text),
+            )
         state = State()
         checkpoints = Checkpoints(
             model_dir / "checkpoints",
@@ -244,6 +248,11 @@ class _Training:
         run.folder.begin()
         if self.product_dtype != "float32":
             notes.append(f"products are rounded to {self.product_dtype}")
+        if self.shapes:
+            notes.append("XLA compiles the update, once for each length of batches")
+        decoder = getattr(run.translator.model, "decoder", None)
+        if slow_part := getattr(decoder, "slow_part", None):
+            notes.append(f"{slow_part} has no fast gradient: an update takes longer")
         if run.recipe.deterministic:
             notes.append(f"deterministic, with --threads={self.threads}")
         if not run.step and run.recipe.max_length:
@@ -319,7 +328,8 @@ class _Training:
         """
         run, cost, words = self.run, 0.0, 0.0
         for batch, *_ in read:
-            cost += float(self.update(*batch)) * run.recipe.divisor
+            rows = self.shapes.padded(batch) if self.shapes else batch
+            cost += float(self.update(*rows)) * run.recipe.divisor
             words += float(tf.reduce_sum(batch[2]))
         _, run.positions, lines = zip(*read, strict=True)
         run.lines = tf.concat(lines, 0).numpy()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal, NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from bahdanau_tf.data.dataset import Batch, stream_batches
@@ -17,7 +19,7 @@ from bahdanau_tf.optimizers.guarded import Guarded
 from bahdanau_tf.options import Recipe
 from bahdanau_tf.options.fitted import parts_of
 from bahdanau_tf.options.recipe import Batching
-from bahdanau_tf.system.device import has_fast_bfloat16, operations_at_once, threads
+from bahdanau_tf.system.device import has_fast_bfloat16, has_gpu, operations_at_once, threads
 from bahdanau_tf.system.tensors import products_in
 from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.minimum_risk import Risk, minimum_risk_loss
@@ -197,6 +199,115 @@ def train_step(
         return words_loss(model, loss, *batch)
 
     return step
+
+
+LENGTHS = 5  # of the batches of a compiled training
+WORTH_COMPILING = 10  # minutes of training that pay for compiling `LENGTHS` steps
+
+
+class StaticShapes(NamedTuple):
+    """The shapes of all batches of a compiled training.
+
+    XLA compiles a step for each shape of a batch, which takes 10 to 20 seconds
+    for each on a GPU.
+
+    Attributes:
+        rows: Number of rows of a batch.
+        width: Both sides have a multiple of this length.
+    """
+
+    rows: int
+    width: int
+
+    @staticmethod
+    def of(recipe: Recipe) -> StaticShapes:
+        """Batches of `batch_size` rows and of at most `LENGTHS` lengths."""
+        return StaticShapes(recipe.batch_size, math.ceil((recipe.max_length + 1) / LENGTHS))
+
+    def padded(self, batch: Batch) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+        """A batch of these shapes with the same loss and gradients.
+
+        Rows that are added repeat the last one, so that none is empty; their
+        words, and positions that are added, have weights of 0.
+        """
+        inputs, target, weights = tf.nest.map_structure(np.asarray, batch)
+        longest = max(inputs["source"].shape[1], target.shape[1])
+        length = math.ceil(longest / self.width) * self.width
+        rows = self.rows - len(target)
+
+        def pad(array: np.ndarray, mode: Literal["edge", "constant"]) -> np.ndarray:
+            longer = np.pad(array, [(0, 0), (0, length - array.shape[1])])
+            return np.pad(longer, [(0, rows), (0, 0)], mode=mode)
+
+        inputs = {side: pad(ids, "edge") for side, ids in inputs.items()}
+        return inputs, pad(target, "edge"), pad(weights, "constant")
+
+
+def compiled_step(
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    loss: TokenCrossentropy,
+    product_dtype: str = "float32",
+) -> tf.types.experimental.PolymorphicFunction:
+    """`train_step`, compiled by XLA for each shape of a batch.
+
+    The loss is computed from the logits of all positions, since XLA has no
+    kernel for the in-place update of `TokenCrossentropy.of_words`.
+
+    Args:
+        model: The model on one device; its weights change.
+        optimizer: The optimizer, built here.
+        loss: The loss, a sum over words.
+        product_dtype: dtype to which the operands of products are rounded.
+
+    Returns:
+        As `train_step`.
+    """
+    if not optimizer.built:
+        optimizer.build(model.trainable_variables)
+
+    @tf.function(jit_compile=True, autograph=False)
+    def step(
+        inputs: dict[str, tf.Tensor], target: tf.Tensor, token_weights: tf.Tensor
+    ) -> tf.Tensor:
+        def cost(scale: tf.Tensor) -> tf.Tensor:
+            return loss(target, model(inputs, training=True), scale * token_weights)
+
+        with products_in(product_dtype):
+            return update(model, optimizer, cost)
+
+    return step
+
+
+def static_shapes(recipe: Recipe, model: keras.Model) -> StaticShapes | None:
+    """The shapes of batches if XLA compiles the update, else None.
+
+    With "auto" it does on one GPU, if the training is long enough to pay for
+    it.
+
+    Raises:
+        ValueError: `jit_compile` is "on", and the batches have no fixed shapes,
+            or the loss draws translations, or there are several replicas.
+    """
+    if recipe.jit_compile == "off":
+        return None
+    replicas = model.distribute_strategy.num_replicas_in_sync
+    obstacles = {
+        f"max_length {recipe.max_length}": not recipe.max_length,
+        f"token_budget {recipe.token_budget}": recipe.token_budget is not None,
+        f"risk_samples {recipe.risk_samples}": recipe.risk_samples > 0,
+        f"{replicas} replicas": replicas > 1,
+    }
+    reasons = [name for name, is_there in obstacles.items() if is_there]
+    if recipe.jit_compile == "on":
+        if reasons:
+            raise ValueError(
+                f"Recipe: jit_compile is 'on' with {reasons[0]}, wanted batches of "
+                "batch_size pairs up to a max_length, no risk_samples and one device"
+            )
+        return StaticShapes.of(recipe)
+    is_short = 0 < recipe.minutes < WORTH_COMPILING
+    return StaticShapes.of(recipe) if has_gpu() and not reasons and not is_short else None
 
 
 def product_dtype(recipe: Recipe, model: keras.Model) -> str:
