@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracle import randomized
+from toys import translated
 
 from bahdanau_tf import (
     Decoding,
@@ -100,7 +101,7 @@ def batches(seed: int = 3) -> list[Any]:
 
 
 def found(translator: Translator, decoding: Decoding, sentences: Any = SENTENCES) -> Translated:
-    return translator.graph.translate_graph(tf.constant(sentences, tf.string), decoding)
+    return translated(translator, decoding, sentences)
 
 
 def assert_equal(one: Translated, other: Translated) -> None:

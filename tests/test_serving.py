@@ -396,8 +396,8 @@ def test_the_first_words_are_kept(reverse):
         strict=True,
     ):
         assert found.to_list() == wanted.to_list()
-    assert limited.is_cut(rows).numpy().tolist() == [True, False, False, False]
-    assert limited.is_cut(tf.constant([" " * 257])).numpy().all()
+    assert limited.read_ids(rows)[1].numpy().tolist() == [True, False, False, False]
+    assert limited.read_ids(tf.constant([" " * 257]))[1].numpy().all()
 
 
 def test_a_long_word_is_cut():
@@ -408,7 +408,7 @@ def test_a_long_word_is_cut():
     assert words.to_list() == [[begin, b"cat"], [begin]]
     assert starts.to_list() == [[0, 401], [0]]
     assert ends.to_list() == [[256, 404], [256]]
-    assert limited.cuts_words(rows).numpy().tolist() == [True, False]
+    assert limited.read_words(rows).word_cut.numpy().tolist() == [True, False]
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -421,7 +421,7 @@ def test_rows_read_in_groups_give_the_same_as_alone(reverse, monkeypatch):
     def read(some: list[str]) -> list[Any]:
         strings = tf.constant(some, tf.string)
         words = limited.tokenize_with_offsets(strings)
-        found = [limited.tokenize(strings), *words, limited.is_cut(strings)]
+        found = [limited.tokenize(strings), *words, limited.read_ids(strings)[1]]
         columns = [
             one.to_list() if isinstance(one, tf.RaggedTensor) else one.numpy() for one in found
         ]

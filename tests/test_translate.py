@@ -11,19 +11,19 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from hypothesis import given, strategies as st
 
 from bahdanau_tf.cli import main
 from bahdanau_tf.commands import translate
 from bahdanau_tf.commands.common import model as loading
-from bahdanau_tf.commands.common.long_lines import translate_lines
 from bahdanau_tf.system.terminal import amount
 from bahdanau_tf.text.sentences import split_sentences
 from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation.long_lines import translate_lines
 
 
 class Shouter:
@@ -40,16 +40,11 @@ class Shouter:
         reverse_target: bool = False,
     ) -> None:
         self.model = SimpleNamespace(has_alignment=attention)
-        self.source_text = self
         self.target_text = SimpleNamespace(reverse=reverse_target)
         self.n_best = n_best
         self.attention = attention
         self.windows: list[int] = []
         self.prefixes: list[str] = []
-
-    def tokenize(self, lines: tf.Tensor) -> tf.RaggedTensor:
-        rows = [[*line.split(), b"end"] for line in lines.numpy()]
-        return tf.ragged.constant(rows, ragged_rank=1)
 
     def translate(
         self,
@@ -60,6 +55,12 @@ class Shouter:
         self.windows.append(len(lines))
         self.prefixes += prefixes or [""] * len(lines)
         return [self._translate(line) for line in lines]
+
+    def translate_up_to(
+        self, longest: int, lines: list[str], **options: Any
+    ) -> list[Translation | None]:
+        whole = self.translate(lines, **options)
+        return [x if len(x.source_tokens) <= longest else None for x in whole]
 
     def _translate(self, line: str) -> Translation:
         best, *others = (self._one(line, n) for n in range(self.n_best))

@@ -29,7 +29,7 @@ from bahdanau_tf import (
     token_log_probs,
 )
 from bahdanau_tf.translation import TranslationGraph
-from bahdanau_tf.translation.graph import KEPT
+from bahdanau_tf.translation.graph import KEPT, STRINGS
 from bahdanau_tf.translation.saved import read_model
 
 ODD = [
@@ -122,7 +122,7 @@ def test_many_options_are_no_retracing(translator, caplog):
     """TensorFlow would warn: it counts functions of one line as one."""
     with caplog.at_level("WARNING", logger="tensorflow"):
         for number in range(20):
-            run = translator.graph.function(number, lambda text: text, 1)
+            run = translator.graph.function(number, lambda text: text, STRINGS)
             run(tf.constant([""]))
     assert "retracing" not in caplog.text
 
@@ -258,7 +258,7 @@ def test_only_the_last_graphs_are_kept():
             traced.append(number)
             return tf.strings.length(x) + number
 
-        made = graph.function(number, function, 1)
+        made = graph.function(number, function, STRINGS)
         assert made(tf.constant(["ab"])).numpy().tolist() == [2 + number]
 
     for number in range(KEPT):
@@ -280,7 +280,7 @@ def test_graphs_are_made_without_garbage_collection():
         found.append(gc.isenabled())
         return x
 
-    run = make_translator().graph.function("its name", function, 1)
+    run = make_translator().graph.function("its name", function, STRINGS)
     run(tf.constant(["a"]))
     assert found == [False]
     assert gc.isenabled()
@@ -541,11 +541,11 @@ def test_a_graph_is_traced_again_only_if_parts_are_replaced(monkeypatch):
     target = WordTokenizer(Vocabulary([*SPECIAL, *FRENCH]), language="fr")
     decoding = Decoding(beam_size=1, unknown="replace")
     one = Translator(Copyist(), source, target, decoding)
-    made, make = [], TranslationGraph.translate_graph
+    made, make = [], TranslationGraph.translate
     monkeypatch.setattr(
         TranslationGraph,
-        "translate_graph",
-        lambda *given: made.append(1) or make(*given),
+        "translate",
+        lambda *given, **more: made.append(1) or make(*given, **more),
     )
 
     def texts() -> list[str]:
@@ -570,7 +570,7 @@ def test_setting_a_tokenizer_of_another_size_is_refused(translator):
 
 
 def test_replacing_unknown_words_needs_attention(without_attention):
-    with pytest.raises(ValueError, match="RNNEncDec has no attention"):
+    with pytest.raises(ValueError, match="Translator: the model has no attention"):
         without_attention.translate(["the cat."], Decoding(unknown="replace"))
 
 

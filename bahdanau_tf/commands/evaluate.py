@@ -12,7 +12,6 @@ from absl import flags as absl_flags
 from bahdanau_tf import evaluation
 from bahdanau_tf.commands.common.comparison import TestSet, by_subset, compared
 from bahdanau_tf.commands.common.lines import check_count, kept_lines_named
-from bahdanau_tf.commands.common.long_lines import trained_limit
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.commands.common.scoring import check_tokenize_flag, tell_untokenized, tokenizer_for
 from bahdanau_tf.evaluation.tables import as_text
@@ -21,6 +20,7 @@ from bahdanau_tf.system.lines import read_lines, written
 from bahdanau_tf.system.terminal import ProgressLine, amount
 from bahdanau_tf.translation import Translation
 from bahdanau_tf.translation.lengths import source_lengths
+from bahdanau_tf.translation.long_lines import trained_limit
 from bahdanau_tf.translator import Translator
 
 MODEL = "model"  # name of the system of --model_dir

@@ -13,13 +13,13 @@ from absl import flags as absl_flags
 
 from bahdanau_tf.commands.common.json_lines import json_line
 from bahdanau_tf.commands.common.lines import check_equal, kept_lines_named, line_pairs, windows
-from bahdanau_tf.commands.common.long_lines import Found, trained_limit, translate_lines
 from bahdanau_tf.commands.common.model import load_translator
 from bahdanau_tf.flags.shards import Shard
 from bahdanau_tf.flags.translate import made_of
 from bahdanau_tf.system.lines import count_lines, read_lines, written
 from bahdanau_tf.system.terminal import LineCounter
 from bahdanau_tf.translation import Translation
+from bahdanau_tf.translation.long_lines import LinesTranslated, trained_limit, translate_lines
 from bahdanau_tf.translation.rescoring import Hypothesis, fields
 from bahdanau_tf.translator import Translator
 
@@ -158,7 +158,7 @@ class _Limit(NamedTuple):
 def _report(
     counter: LineCounter,
     lines: Sequence[str],
-    found: Found,
+    found: LinesTranslated,
     long: str,
     split_long: bool,
 ) -> None:

@@ -296,6 +296,7 @@ class _Wanted:
 
         target_text = served.target_text
         turned = target_text.reverse
+        read_targets = target_text.read_words(tf.constant(targets))
         best = found(many)
         return cls(
             texts=texts,
@@ -307,8 +308,8 @@ class _Wanted:
             scored=score(served, texts, targets),
             cut=served.is_cut(tf.constant(texts)).numpy(),
             ids_cut=served.read_ids(tf.constant(texts))[1].numpy(),
-            target_cut=target_text.is_cut(tf.constant(targets)).numpy(),
-            word_cut=target_text.cuts_words(tf.constant(targets)).numpy(),
+            target_cut=read_targets.cut.numpy(),
+            word_cut=read_targets.word_cut.numpy(),
         )
 
     @property

@@ -44,16 +44,14 @@ from dataclasses import replace
 import tensorflow as tf
 
 from bahdanau_tf.models.scoring import log_probs_and_alignment
-from bahdanau_tf.models.stepwise import Output
 from bahdanau_tf.options import Decoding
 from bahdanau_tf.search.selections import ABSENT
-from bahdanau_tf.serving.limits import LimitedGraph, Limits, Words, n_best_of, valid_utf8
-from bahdanau_tf.serving.weights import StoredWeights
-from bahdanau_tf.system.tensors import Nest
+from bahdanau_tf.serving.limits import LimitedGraph, Limits, n_best_of, valid_utf8
+from bahdanau_tf.serving.weights import StoredModel
 from bahdanau_tf.text.rows import as_strings, surfaces, turned
-from bahdanau_tf.text.tokenizer import Tokenizer
+from bahdanau_tf.text.tokenizer import Reading, Tokenizer
 from bahdanau_tf.translation import Translated, TranslationGraph
-from bahdanau_tf.translation.graph import Reading, Sources, joined
+from bahdanau_tf.translation.graph import Sources, padded
 
 Outputs = dict[str, tf.Tensor]
 
@@ -92,35 +90,12 @@ def signatures(
     return made
 
 
-class _ServedGraph(LimitedGraph):
-    """The translator with its stored weights and one encoder for all."""
-
-    def __init__(self, graph: TranslationGraph, limits: Limits) -> None:
-        super().__init__(graph, limits)
-        self.weights = StoredWeights(graph.model)
-        self._encode = tf.function(self._loaded_encode, autograph=False)
-
-    def encode(self, source: Sources) -> tuple[Nest, Nest]:
-        """See `TranslationGraph`."""
-        found: tuple[Nest, Nest] = self._encode(source)
-        return found
-
-    def output_weights(self) -> Output:
-        """See `TranslationGraph`."""
-        if self.decoding.shortlist:  # which takes rows of them
-            return super().output_weights()
-        return self.weights.output()
-
-    def _loaded_encode(self, source: Sources) -> tuple[Nest, Nest]:
-        with self.weights.loaded():
-            return super().encode(source)
-
-
 class _Served:
     """The functions behind the signatures."""
 
     def __init__(self, graph: TranslationGraph, limits: Limits) -> None:
-        self.graph = _ServedGraph(graph, limits)
+        self.model = StoredModel(graph.model, graph.decoding.shortlist)
+        self.graph = LimitedGraph(graph, limits, self.model)
         self.limits = limits
         self.count = n_best_of(graph, limits)
         # Graphs that signatures share.
@@ -128,24 +103,23 @@ class _Served:
         self.best = tf.function(self._translated, autograph=False)
 
     def serving_default(self, text: tf.Tensor) -> Outputs:
-        reading, cut = self.read(text)
-        return _first(self.best(reading, self._count(1)), cut)
+        source, cut, words = self.read(text)
+        return _first(self.best(source, words, self._count(1)), cut)
 
     def greedy(self, text: tf.Tensor) -> Outputs:
-        reading, cut = self.read(text)
-        return _first(self._plain(reading, self.graph.decoding.greedy()), cut)
+        source, cut, words = self.read(text)
+        return _first(self._plain(source, words, self.graph.decoding.greedy()), cut)
 
     def complete(self, text: tf.Tensor, prefix: tf.Tensor) -> Outputs:
         text, prefix = _of_equal_rows("complete", text=text, prefix=prefix)
-        reading, cut = self.read(text)
-        ids, prefix_cut, given = self.graph.target_text.read_words(prefix)
-        reading = reading._replace(prefix=ids[:, :-1], given=given.words)
-        found = self._plain(reading, replace(self.graph.decoding, n_best=1))
-        return _first(found, cut | prefix_cut | given.cut)
+        source, cut, words = self.read(text)
+        start, start_cut, word_cut = self.graph.target_text.read_words(prefix)
+        translated = self._plain(source, words, replace(self.graph.decoding, n_best=1), start)
+        return _first(translated, cut | start_cut | word_cut)
 
     def n_best(self, text: tf.Tensor) -> Outputs:
-        reading, cut = self.read(text)
-        found = self.best(reading, self._count(self.count))
+        source, cut, words = self.read(text)
+        found = self.best(source, words, self._count(self.count))
         shape = [None, self.count]
         return {
             "translations": tf.ensure_shape(found.texts, shape),
@@ -155,9 +129,9 @@ class _Served:
         }
 
     def align(self, text: tf.Tensor) -> Outputs:
-        source, cut, of_source = self.graph.read_words(as_strings(text))
-        found = self.best(self._reading(source, of_source), self._count(1))
-        words, starts, ends = _in_text_order(self.graph.source_text, *of_source[:3])
+        source, cut, reading = self.graph.read_words(as_strings(text))
+        found = self.best(source, self._copied(reading), self._count(1))
+        words, starts, ends = _in_text_order(self.graph.source_text, *reading[1:])
         first, last = _in_text_order(self.graph.target_text, found.starts, found.ends)
         width = self.limits.max_source_length
         height = self.limits.max_target_length
@@ -181,33 +155,32 @@ class _Served:
     def score(self, text: tf.Tensor, translation: tf.Tensor) -> Outputs:
         text, translation = _of_equal_rows("score", text=text, translation=translation)
         source, cut = self.graph.read_ids(text)
-        ids, target_cut = self.graph.target_text.read(translation)
-        target = joined([ids])
-        with self.graph.weights.loaded():
-            log_probs, _ = log_probs_and_alignment(
-                self.graph.model, source, target, self.graph.output_weights()
-            )
+        ids, target_cut = self.graph.target_text.read_ids(translation)
+        target = padded(ids)
+        with self.model.loaded():
+            log_probs, _ = log_probs_and_alignment(self.model, source, target)
         return {
             "log_prob": tf.reduce_sum(log_probs, axis=1),
             "length": tf.math.count_nonzero(target, 1, dtype=tf.int32),
             "truncated": cut | target_cut,
         }
 
-    def _read(self, text: tf.Tensor) -> tuple[Reading, tf.Tensor]:
-        """What is read of texts, and whether a text is read only in part."""
+    def _read(self, text: tf.Tensor) -> tuple[Sources, tf.Tensor, tf.RaggedTensor | None]:
+        """Ids, whether a text is read only in part, and words to be copied."""
         text = as_strings(text)
         if not self.graph.copies:
-            source, cut = self.graph.read(text)
-            return Reading(source), cut
-        source, cut, words = self.graph.read_words(text)
-        return self._reading(source, words), cut
+            return *self.graph.read_ids(text), None
+        source, cut, reading = self.graph.read_words(text)
+        return source, cut, reading.words
 
-    def _reading(self, source: Sources, words: Words) -> Reading:
-        return Reading(source, words.words if self.graph.copies else None)
+    def _copied(self, reading: Reading) -> tf.RaggedTensor | None:
+        return reading.words if self.graph.copies else None
 
-    def _translated(self, reading: Reading, n_best: int | tf.Tensor) -> Translated:
-        with self.graph.weights.loaded():
-            return self.graph.translate_read(reading, self.graph.decoding, n_best=n_best)
+    def _translated(
+        self, source: Sources, words: tf.RaggedTensor | None, n_best: int | tf.Tensor
+    ) -> Translated:
+        with self.model.loaded():
+            return self.graph.translate(source, self.graph.decoding, words, n_best=n_best)
 
     def _count(self, n_best: int) -> int | tf.Tensor:
         """A number of translations, as an argument of `best`."""
@@ -215,10 +188,16 @@ class _Served:
             return n_best  # a graph for each: other numbers, other draws
         return tf.constant(n_best)
 
-    def _plain(self, reading: Reading, decoding: Decoding) -> Translated:
+    def _plain(
+        self,
+        source: Sources,
+        words: tf.RaggedTensor | None,
+        decoding: Decoding,
+        prefix: Reading | None = None,
+    ) -> Translated:
         """One translation without its alignment."""
-        with self.graph.weights.loaded():
-            return self.graph.translate_read(reading, decoding, with_weights=False)
+        with self.model.loaded():
+            return self.graph.translate(source, decoding, words, prefix, with_weights=False)
 
     def _weights(self, found: Translated, rows: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
         """The soft alignment of so many tokens, in text order: [B, T, S]."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 
 from bahdanau_tf.text.subwords import SubwordTokenizer
+from bahdanau_tf.text.tokenizer import Reading, Tokenizer, read_settings
 from bahdanau_tf.text.vocabulary import Coverage, Dictionary, Vocabulary
-from bahdanau_tf.text.words import WordTokenizer, read_settings
+from bahdanau_tf.text.words import WordTokenizer
 
 __all__ = [
     "Coverage",
     "Dictionary",
+    "Reading",
     "SubwordTokenizer",
+    "Tokenizer",
     "Vocabulary",
     "WordTokenizer",
     "load_text",

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import tensorflow as tf
-
-from bahdanau_tf.text.tokenizer import Tokenizer
 
 _BLANKS = r"[\pZ\t-\r\x1c-\x1f\x85]"  # what `str.isspace` takes as blanks
 _SIZES = (0, 0x80, 0x800, 0x10000)  # the least code of 1, 2, 3 and 4 bytes
 _REPLACEMENT, _WIDTH = 0xFFFD, 3  # U+FFFD and its bytes
-Written = tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]
 
 
 def as_strings(strings: tf.Tensor) -> tf.Tensor:
@@ -176,37 +171,6 @@ def surfaces(strings: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor)
     return starts.with_values(
         tf.strings.unsorted_segment_join(pieces, row_ids(spans), tf.size(starts.values))
     )
-
-
-def detokenized(
-    text: Tokenizer,
-    ids: tf.Tensor | tf.RaggedTensor,
-    replacements: tf.Tensor | tf.RaggedTensor | None,
-    look_up: Callable[[tf.Tensor], tf.Tensor],
-    write: Callable[[tf.RaggedTensor], Written],
-) -> Written:
-    """Turns ids back into strings; `detokenize_with_offsets` of tokenizers.
-
-    Args:
-        text: The tokenizer.
-        ids: int32 [B, T] or ragged [B, (T)].
-        replacements: As there.
-        look_up: Returns the words of ids, string [N] for int32 [N].
-        write: Joins the words of each row, ragged string [B, (T)], in the order
-            of the text; returns the strings, and where each word is in them.
-    """
-    kept = until_end(ids, text.eos_id, text.pad_id)
-    rows = masked(as_rows(ids), kept)
-    words = look_up(rows.values)
-    if replacements is not None:
-        other = masked(as_rows(replacements), kept).values
-        is_replaced = (rows.values == text.unk_id) & (other != "")
-        words = tf.where(is_replaced, other, words)
-    ordered = rows.with_values(words)
-    if not text.reverse:
-        return write(ordered)
-    texts, starts, ends = write(turned(ordered))
-    return texts, turned(starts), turned(ends)
 
 
 def replaced_offsets(texts: tf.Tensor, offsets: tf.RaggedTensor) -> tf.RaggedTensor:

@@ -90,7 +90,7 @@ class Vocabulary(tf.Module):
     @property
     def checksum(self) -> str:
         """SHA-256 of the file that `save` writes."""
-        return checksum(self._file())
+        return checksum(self.contents())
 
     def __len__(self) -> int:
         return self.size
@@ -180,9 +180,10 @@ class Vocabulary(tf.Module):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes one word per line; an old file is replaced as a whole."""
-        write_atomically(path, self._file())
+        write_atomically(path, self.contents())
 
-    def _file(self) -> bytes:
+    def contents(self) -> bytes:
+        """The file that `save` writes."""
         return b"".join(token + b"\n" for token in self._tokens.numpy())
 
 

@@ -19,7 +19,7 @@ from bahdanau_tf.data.parallel import ParallelCorpus
 from bahdanau_tf.options import ModelOptions, Recipe, TextOptions
 from bahdanau_tf.options.recipe import FORMER
 from bahdanau_tf.system.files import read_versioned, remove_leftovers, takes_lock, write_atomically
-from bahdanau_tf.text.tokenizer import SavableTokenizer
+from bahdanau_tf.text.tokenizer import Tokenizer
 from bahdanau_tf.training.checkpoints import Checkpoints, told_by_path
 from bahdanau_tf.training.cluster import Cluster
 from bahdanau_tf.training.dev import DevSet, Evaluation, is_best
@@ -62,7 +62,7 @@ class Change(NamedTuple):
     after: object
 
 
-def of_tokenizers(**sides: SavableTokenizer) -> dict[str, object]:
+def of_tokenizers(**sides: Tokenizer) -> dict[str, object]:
     """The settings that say which tokenizers the sides have."""
     found: dict[str, object] = {}
     for side, text in sides.items():

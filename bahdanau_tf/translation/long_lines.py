@@ -1,23 +1,40 @@
-"""Finds lines that are too long for a model, and splits them into sentences."""
+"""Translates lines; those too long for a model are reported or split into sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, product
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from bahdanau_tf.options.decoding import BATCH_SIZE
 from bahdanau_tf.text.sentences import ends_wide, split_sentences
-from bahdanau_tf.translation import Translation
-from bahdanau_tf.translation.lengths import token_lengths
+from bahdanau_tf.translation.result import Translation
 from bahdanau_tf.translation.saved import trained_length
-from bahdanau_tf.translator import Translator
 
 
-class Found(NamedTuple):
+class Lines(Protocol):
+    """What this module needs of a `Translator`."""
+
+    def translate(
+        self, sentences: Sequence[str], *, batch_size: int, prefixes: Sequence[str] | None
+    ) -> list[Translation]:
+        """Translates sentences."""
+
+    def translate_up_to(
+        self,
+        longest: int,
+        sentences: Sequence[str],
+        *,
+        batch_size: int,
+        prefixes: Sequence[str] | None,
+    ) -> list[Translation | None]:
+        """Translates sentences of at most so many tokens; None for longer ones."""
+
+
+class LinesTranslated(NamedTuple):
     """Translations of some lines, and which of the lines were too long.
 
     Attributes:
@@ -40,17 +57,17 @@ def trained_limit(folders: Sequence[str]) -> int | None:
 
 
 def translate_lines(
-    translator: Translator,
+    translator: Lines,
     lines: Sequence[str],
     max_length: int | None,
     split: bool,
     batch_size: int = BATCH_SIZE,
     prefixes: Sequence[str] = (),
-) -> Found:
-    """Translates lines, and finds or splits those that are too long.
+) -> LinesTranslated:
+    """Translates lines, and reports or splits those that are too long.
 
     Args:
-        translator: The translator.
+        translator: A `Translator`.
         lines: The lines.
         max_length: Longest source in tokens, without the end symbol; None for
             no limit.
@@ -59,35 +76,34 @@ def translate_lines(
         prefixes: The text with which the translation of each line begins; ()
             for none.
     """
-    begins = prefixes if any(prefixes) else None
-    if max_length is None:
-        whole = translator.translate(lines, batch_size=batch_size, prefixes=begins)
-        return Found(whole, [], [])
-    parts = [[line] for line in lines]
-    if split:
-        parts = [
-            split_sentences(line) if length > max_length else [line]
-            for line, length in zip(
-                lines, token_lengths(translator.source_text, lines), strict=True
-            )
-        ]
-    flat = [part for some in parts for part in some]
-    if begins is not None:
-        begins = [
-            begin
-            for some, prefix in zip(parts, prefixes, strict=True)
-            for begin in [prefix] + [""] * (len(some) - 1)
-        ]
-    translations = iter(translator.translate(flat, batch_size=batch_size, prefixes=begins))
-    found = Found([], [], [])
-    for place, (line, some) in enumerate(zip(lines, parts, strict=True)):
-        own = list(islice(translations, len(some)))
+    starts = [*prefixes] if any(prefixes) else None
+    if max_length is None or not split:
+        whole = translator.translate(lines, batch_size=batch_size, prefixes=starts)
+        is_long = [max_length is not None and _length(one) > max_length for one in whole]
+        return LinesTranslated(whole, [], [n for n, long in enumerate(is_long) if long])
+    translations = translator.translate_up_to(
+        max_length, lines, batch_size=batch_size, prefixes=starts
+    )
+    parts = {n: split_sentences(lines[n]) for n, one in enumerate(translations) if one is None}
+    flat = [part for some in parts.values() for part in some]
+    if starts is not None:
+        starts = [x for n, some in parts.items() for x in [starts[n]] + [""] * (len(some) - 1)]
+    of_parts = iter(
+        translator.translate(flat, batch_size=batch_size, prefixes=starts) if flat else ()
+    )
+    result = LinesTranslated([one for one in translations if one is not None], [], [])
+    for n, some in parts.items():
+        own = [*islice(of_parts, len(some))]
         if len(some) > 1:
-            found.split.append(place)
-        if max(len(one.source_tokens) for one in own) > max_length:
-            found.long.append(place)
-        found.translations.append(_joined(line, some, own))
-    return found
+            result.split.append(n)
+        if max(map(_length, own)) > max_length:
+            result.long.append(n)
+        result.translations.insert(n, _joined(lines[n], some, own))
+    return result
+
+
+def _length(translation: Translation) -> int:
+    return len(translation.source_tokens)
 
 
 def _joined(line: str, parts: Sequence[str], translations: Sequence[Translation]) -> Translation:
@@ -117,9 +133,9 @@ def _rank(pair: tuple[Translation, Translation]) -> tuple[bool, float]:
 
 def _appended(first: Translation, second: Translation, start: int) -> Translation:
     """`first` followed by `second`, whose source begins at byte `start`."""
-    begin = first.text
-    if begin and second.text and not ends_wide(begin):
-        begin += " "
+    before = first.text
+    if before and second.text and not ends_wide(before):
+        before += " "
     tokens = first.tokens + second.tokens
     finished = first.finished and second.finished
     weights = _stacked(first, second)
@@ -127,14 +143,14 @@ def _appended(first: Translation, second: Translation, start: int) -> Translatio
         weights = weights[: len(tokens)]  # without a row of the end symbol
     return replace(
         first,
-        text=begin + second.text,
+        text=before + second.text,
         tokens=tokens,
         score=first.score + second.score,
         log_prob=first.log_prob + second.log_prob,
         finished=finished,
         source_tokens=first.source_tokens + second.source_tokens,
         source_offsets=first.source_offsets + _shifted(second.source_offsets, start),
-        target_offsets=first.target_offsets + _shifted(second.target_offsets, len(begin.encode())),
+        target_offsets=first.target_offsets + _shifted(second.target_offsets, len(before.encode())),
         weights=weights,
     )
 
